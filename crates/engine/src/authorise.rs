@@ -1,0 +1,158 @@
+//! Whether a call may be: scope, read-only, protected places, portable names, leases. Pure rules over resolved
+//! targets; no lock is held here, because asking a person may one day take its time.
+
+use path::{RelPath, check_portable, fold};
+
+use crate::{
+    caller::{Access, Principal},
+    failure::{Failure, Kind},
+    limits,
+    operation::{Ask, Effect, Need, Reach, Target},
+    plan::{Change, Plan, Top},
+    protected,
+    view::View,
+    workspace::NameProfile,
+};
+
+/// Judges the resolved targets of a call.
+pub(crate) fn judge(view: &View<'_>, effect: Effect, asks: &[Ask], targets: &[Target]) -> Result<(), Failure> {
+    if effect != Effect::Read && view.caller.grants.access == Access::ReadOnly {
+        return Err(Failure::new(Kind::ReadOnly, "you may read this workspace but not change it"));
+    }
+    for (ask, target) in asks.iter().zip(targets) {
+        match ask.need {
+            Need::Read => judge_read(view, target)?,
+            Need::Write | Need::Remove => judge_change(view, &target.path)?,
+        }
+        if let (Reach::Tree, Some(node)) = (ask.reach, target.node)
+            && node.top == Top::Directory
+        {
+            view.walk(&target.path, node, &mut |met| match ask.need {
+                Need::Read => Ok(()),
+                Need::Write | Need::Remove => judge_change(view, met.path),
+            })?;
+        }
+    }
+    let changed: Vec<RelPath> = asks
+        .iter()
+        .zip(targets)
+        .filter(|(ask, _)| ask.need != Need::Read)
+        .map(|(_, target)| target.path.clone())
+        .collect();
+    judge_leases(view, &changed)
+}
+
+fn judge_read(view: &View<'_>, target: &Target) -> Result<(), Failure> {
+    let listing = target.node.is_some_and(|node| node.top == Top::Directory);
+    if view.may_read(&target.path) || (listing && view.may_pass(&target.path)) {
+        return Ok(());
+    }
+    Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read"))
+}
+
+/// Whether this caller may change this place.
+fn judge_change(view: &View<'_>, path: &RelPath) -> Result<(), Failure> {
+    if !view.caller.grants.writable.iter().any(|granted| path.is_within(granted)) {
+        return Err(Failure::new(Kind::OutOfScope, "that place is outside what you may change"));
+    }
+    match (&view.caller.principal, protected::rule(path)) {
+        (Principal::Agent(_), Some(rule)) => Err(Failure::new(
+            Kind::ProtectedPath,
+            format!("{path} is protected: other programs run or obey what is in {rule}"),
+        )
+        .hint("ask the person you work for to make this change")),
+        (Principal::Agent(_), None) | (Principal::User(_) | Principal::System, _) => Ok(()),
+    }
+}
+
+fn judge_leases(view: &View<'_>, changed: &[RelPath]) -> Result<(), Failure> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let holder = view.caller.principal.to_string();
+    let leases = view.workspace().leases(changed)?;
+    match leases.into_iter().find(|lease| lease.holder != holder) {
+        None => Ok(()),
+        Some(lease) => Err(Failure::new(Kind::Locked, format!("{} is held by {}", lease.path, lease.holder))
+            .hint("wait until the lease ends, or work on something else")
+            .fact("holder", lease.holder)
+            .fact("ends_ms", lease.ends_ms)),
+    }
+}
+
+/// Judges what a plan would really touch: every place again, and every name it would create.
+pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
+    if plan.changes.len() > limits::PLAN_CHANGES_MAX {
+        return Err(Failure::new(Kind::TooLarge, format!("more than {} changes in one call", limits::PLAN_CHANGES_MAX))
+            .hint("work on a smaller subtree"));
+    }
+    let names = view.workspace().profile().names;
+    for change in &plan.changes {
+        for path in change.paths() {
+            judge_change(view, path)?;
+        }
+        if let Some(created) = created(change) {
+            judge_reserved(created)?;
+            if names == NameProfile::Portable {
+                judge_name(view, created, change)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The place a change makes anew, if the name was chosen by a caller.
+fn created(change: &Change) -> Option<&RelPath> {
+    use crate::plan::Expect;
+    match change {
+        Change::Put { path, expect: Expect::Absent, .. } | Change::MakeDirectory { path, .. } => Some(path),
+        Change::Move { to, over: Expect::Absent, .. } => Some(to),
+        Change::Put { .. } | Change::Move { .. } => None,
+        // These come back under a name that was there before.
+        Change::MakeLink { .. } | Change::Remove { .. } | Change::RemoveDirectory { .. } | Change::Restore { .. } => None,
+    }
+}
+
+/// What names of half-made files start with; nobody else may make one.
+const TEMPORARY_PREFIX: &str = ".stead~";
+
+fn judge_reserved(path: &RelPath) -> Result<(), Failure> {
+    let reserved = path.split().is_some_and(|(_, name)| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()));
+    if reserved {
+        return Err(Failure::new(Kind::InvalidName, format!("names that start with {TEMPORARY_PREFIX} are the server's")));
+    }
+    Ok(())
+}
+
+fn judge_name(view: &View<'_>, path: &RelPath, change: &Change) -> Result<(), Failure> {
+    let Some((parent, name)) = path.split() else { return Ok(()) };
+    check_portable(name.as_bytes()).map_err(|problem| {
+        Failure::new(Kind::InvalidName, format!("{path}: {problem}")).hint("choose a plain name")
+    })?;
+    let siblings = match view.workspace().stat(&parent)? {
+        Some(node) if node.top == Top::Directory => view.workspace().list(&parent)?,
+        // The parent is made by this very plan, so nothing is in it.
+        Some(_) | None => return Ok(()),
+    };
+    let key = fold(name.as_bytes());
+    let moved = match change {
+        Change::Move { from, .. } => from.split().filter(|(place, _)| *place == parent).map(|(_, name)| name),
+        Change::Put { .. }
+        | Change::MakeDirectory { .. }
+        | Change::MakeLink { .. }
+        | Change::Remove { .. }
+        | Change::RemoveDirectory { .. }
+        | Change::Restore { .. } => None,
+    };
+    let twin = siblings
+        .iter()
+        .find(|listed| listed.name != name && Some(&listed.name) != moved.as_ref() && fold(listed.name.as_bytes()) == key);
+    match twin {
+        None => Ok(()),
+        Some(listed) => Err(Failure::new(
+            Kind::NameCollision,
+            format!("{path} would differ from {} only in case or look", listed.name),
+        )
+        .hint("use the existing name, or one that differs visibly")),
+    }
+}

@@ -1,0 +1,104 @@
+//! Who asks: the principal, the session and face it came through, and what it has been granted.
+
+use std::fmt;
+
+use path::RelPath;
+
+use crate::failure::{Failure, Kind};
+
+/// Longest principal name.
+const PRINCIPAL_BYTES_MAX: usize = 128;
+
+/// Who acts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Principal {
+    /// A person.
+    User(String),
+    /// A program acting for somebody.
+    Agent(String),
+    /// The server itself: expiry, pruning, key rotation.
+    System,
+}
+
+impl Principal {
+    /// Reads `user:NAME` or `agent:NAME`. Nobody can ask as the system.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let malformed = || Failure::new(Kind::BadRequest, "a principal is written user:NAME or agent:NAME");
+        let (kind, name) = text.split_once(':').ok_or_else(malformed)?;
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '+' | '/');
+        if name.is_empty() || name.len() > PRINCIPAL_BYTES_MAX || !name.chars().all(plain) {
+            return Err(malformed());
+        }
+        match kind {
+            "user" => Ok(Principal::User(name.to_owned())),
+            "agent" => Ok(Principal::Agent(name.to_owned())),
+            _ => Err(malformed()),
+        }
+    }
+
+    /// How long what this principal removes stays recoverable.
+    pub fn trash_ms(&self) -> i64 {
+        match self {
+            Principal::User(_) | Principal::System => crate::limits::TRASH_USER_MS,
+            Principal::Agent(_) => crate::limits::TRASH_AGENT_MS,
+        }
+    }
+}
+
+impl fmt::Display for Principal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Principal::User(name) => write!(f, "user:{name}"),
+            Principal::Agent(name) => write!(f, "agent:{name}"),
+            Principal::System => f.write_str("system:stead"),
+        }
+    }
+}
+
+/// Whether a caller may change anything at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reads and changes.
+    ReadWrite,
+    /// Reads only.
+    ReadOnly,
+}
+
+/// What a caller may reach.
+#[derive(Debug, Clone)]
+pub struct Grants {
+    /// Whether anything may be changed.
+    pub access: Access,
+    /// Subtrees that may be read.
+    pub readable: Vec<RelPath>,
+    /// Subtrees that may be changed.
+    pub writable: Vec<RelPath>,
+}
+
+impl Default for Grants {
+    fn default() -> Self {
+        Self { access: Access::ReadWrite, readable: vec![RelPath::root()], writable: vec![RelPath::root()] }
+    }
+}
+
+/// Who asks, on whose behalf, from where, with which grants.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who acts.
+    pub principal: Principal,
+    /// The person an agent acts for, when known.
+    pub on_behalf_of: Option<Principal>,
+    /// The session the call came through.
+    pub session: String,
+    /// The face the call came through: `mcp`, `cli`, `library`.
+    pub face: &'static str,
+    /// What it may reach.
+    pub grants: Grants,
+}
+
+impl Caller {
+    /// A caller with full grants.
+    pub fn new(principal: Principal, session: impl Into<String>, face: &'static str) -> Self {
+        Self { principal, on_behalf_of: None, session: session.into(), face, grants: Grants::default() }
+    }
+}

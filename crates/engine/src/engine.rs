@@ -1,0 +1,63 @@
+//! The engine and the shape of a call. Owns a workspace; knows no protocol.
+
+use std::sync::Arc;
+
+use path::Dots;
+use serde_json::{Map, Value};
+
+use crate::{caller::Caller, control::Control, failure::Failure, pipeline, workspace::Workspace};
+
+/// One request as a face hands it over.
+pub struct Call<'a> {
+    /// Who asks.
+    pub caller: &'a Caller,
+    /// The operation's name.
+    pub operation: &'a str,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// The caller's idempotency key: the same key never changes anything twice.
+    pub key: Option<&'a str>,
+    /// Whether the caller's dialect folds inner `..`.
+    pub dots: Dots,
+    /// Deadline, cancellation, progress.
+    pub control: Control<'a>,
+}
+
+impl<'a> Call<'a> {
+    /// A call with default bounds.
+    pub fn new(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Self {
+        Self { caller, operation, arguments, key: None, dots: Dots::Refuse, control: Control::default() }
+    }
+}
+
+/// What a call answers: an object for machines, and a compact text for models and people.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The object.
+    pub json: Map<String, Value>,
+    /// The text.
+    pub text: String,
+}
+
+/// One engine over one workspace.
+#[derive(Clone)]
+pub struct Engine {
+    workspace: Arc<dyn Workspace>,
+}
+
+impl Engine {
+    /// An engine over this workspace.
+    pub fn new(workspace: Arc<dyn Workspace>) -> Self {
+        Self { workspace }
+    }
+
+    /// The workspace beneath.
+    pub fn workspace(&self) -> &dyn Workspace {
+        &*self.workspace
+    }
+
+    /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.
+    pub fn call(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        pipeline::run(&*self.workspace, call)
+    }
+}

@@ -1,0 +1,198 @@
+//! What went wrong: a kind for machines, a detail for people, a hint for agents that names the next call.
+//! Nobody branches on the text. No host path and nothing about places outside the workspace ever enters a detail.
+
+use std::fmt;
+
+use path::PathError;
+use serde_json::{Map, Value, json};
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $code:literal, $fault:ident;)+) => {
+        /// Every way a call can fail. Closed: faces map it exhaustively.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Kind { $($(#[$doc])* $kind,)+ }
+
+        impl Kind {
+            /// Every kind, in documentation order.
+            pub const ALL: &[Kind] = &[$(Kind::$kind,)+];
+
+            /// The stable word that machines compare.
+            pub fn code(self) -> &'static str {
+                match self { $(Kind::$kind => $code,)+ }
+            }
+
+            /// Whose doing it was, and so how it is recorded.
+            pub fn fault(self) -> Fault {
+                match self { $(Kind::$kind => Fault::$fault,)+ }
+            }
+        }
+    };
+}
+
+/// Whose doing a failure was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The call was refused by a rule.
+    Refusal,
+    /// The call met a world that does not fit it.
+    World,
+    /// The machine could not do it.
+    Machine,
+}
+
+kinds! {
+    /// The arguments do not fit the operation.
+    BadRequest = "bad_request", Refusal;
+    /// There is no operation of that name.
+    UnknownOperation = "unknown_operation", Refusal;
+    /// The spelling is not a path beneath the root.
+    InvalidPath = "invalid_path", Refusal;
+    /// The whole path is too long.
+    PathTooLong = "path_too_long", Refusal;
+    /// One name is too long.
+    NameTooLong = "name_too_long", Refusal;
+    /// The path has too many components.
+    DepthLimit = "depth_limit", Refusal;
+    /// A new name is not portable.
+    InvalidName = "invalid_name", Refusal;
+    /// A new name has a twin that differs only in case or invisible characters.
+    NameCollision = "name_collision", Refusal;
+    /// A link leads out of the workspace.
+    PathEscape = "path_escape", Refusal;
+    /// The place is on another file system that is not part of the workspace.
+    CrossMount = "cross_mount", Refusal;
+    /// The place is the server's own, or one that other programs obey.
+    ProtectedPath = "protected_path", Refusal;
+    /// The place is outside what this caller may read or write.
+    OutOfScope = "out_of_scope", Refusal;
+    /// The workspace, or this caller, is read-only.
+    ReadOnly = "read_only", Refusal;
+    /// The thing belongs to another principal.
+    NotOwner = "not_owner", Refusal;
+    /// Another principal holds a lease on it.
+    Locked = "locked", World;
+    /// Nothing is there.
+    NotFound = "not_found", World;
+    /// Something is already there.
+    Exists = "exists", World;
+    /// A directory is needed and it is something else.
+    NotDirectory = "not_dir", World;
+    /// A file is needed and it is a directory.
+    IsDirectory = "is_dir", World;
+    /// A regular file is needed and it is a link, pipe, socket or device.
+    NotRegular = "not_regular", Refusal;
+    /// The directory holds something.
+    NotEmpty = "not_empty", World;
+    /// Too many links, or links in a circle.
+    LinkLoop = "link_loop", World;
+    /// The file is not text in the encoding asked for.
+    NotText = "not_text", World;
+    /// The base is not the current version.
+    Stale = "stale", World;
+    /// The file exists, and the call did not say which version it saw.
+    BaseRequired = "base_required", World;
+    /// The world moved while the call ran, or a later change is in the way.
+    Conflict = "conflict", World;
+    /// There is nothing to undo or redo.
+    NothingToDo = "nothing_to_do", World;
+    /// What is asked for has passed its retention.
+    Expired = "expired", World;
+    /// The caller knows a head that this journal does not have.
+    HistoryLost = "history_lost", World;
+    /// Kept bytes do not match their hash.
+    CorruptHistory = "corrupt_history", Machine;
+    /// The input or the answer is larger than allowed.
+    TooLarge = "too_large", Refusal;
+    /// A count limit is reached.
+    TooMany = "too_many", Refusal;
+    /// A quota is used up.
+    Quota = "quota", Refusal;
+    /// The disk is full.
+    NoSpace = "no_space", Machine;
+    /// The operating system denies it to the server itself.
+    Denied = "denied", Machine;
+    /// Something else holds it; try again.
+    Busy = "busy", World;
+    /// The deadline passed.
+    Deadline = "deadline", World;
+    /// The caller cancelled.
+    Cancelled = "cancelled", World;
+    /// The journal cannot be written, so nothing may change.
+    AuditUnavailable = "audit_unavailable", Machine;
+    /// The device failed.
+    Io = "io_error", Machine;
+}
+
+/// One failed call.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// For machines.
+    pub kind: Kind,
+    /// For people.
+    pub detail: String,
+    /// For agents: what to call next.
+    pub hint: Option<String>,
+    /// Facts that go with the kind: current versions, the holder of a lease, a diff.
+    pub facts: Map<String, Value>,
+}
+
+impl Failure {
+    /// A failure of one kind with its detail.
+    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into(), hint: None, facts: Map::new() }
+    }
+
+    /// Adds what to do next.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds one fact.
+    pub fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The wire form: `{"error": {kind, detail, hint?, …facts}}`.
+    pub fn to_json(&self) -> Value {
+        let mut error = Map::new();
+        error.insert("kind".into(), self.kind.code().into());
+        error.insert("detail".into(), self.detail.clone().into());
+        if let Some(hint) = &self.hint {
+            error.insert("hint".into(), hint.clone().into());
+        }
+        error.extend(self.facts.clone());
+        json!({ "error": error })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.code(), self.detail)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<PathError> for Failure {
+    fn from(error: PathError) -> Self {
+        let kind = match error {
+            PathError::Empty | PathError::Nul | PathError::DotDot | PathError::Foreign | PathError::Backslash => {
+                Kind::InvalidPath
+            }
+            PathError::NameTooLong => Kind::NameTooLong,
+            PathError::PathTooLong => Kind::PathTooLong,
+            PathError::TooDeep => Kind::DepthLimit,
+        };
+        let failure = Failure::new(kind, error.to_string());
+        if kind == Kind::InvalidPath {
+            return failure.hint("give a path relative to the workspace root, without '..', for example src/main.rs");
+        }
+        failure
+    }
+}

@@ -1,0 +1,34 @@
+//! What can be asked of a workspace, whether it may be, and what it would change. Synchronous; no I/O of its own; no
+//! protocol. A face makes a [`Call`]; [`Engine::call`] is the one way in.
+//!
+//! Owns the table of operations, the pipeline that every call takes, the rules that judge it and the plans it makes.
+//! Never writes: the only write verb is [`Workspace::commit`], called from one place.
+
+mod authorise;
+mod caller;
+mod control;
+mod engine;
+mod failure;
+pub mod limits;
+mod operation;
+mod ops;
+mod pipeline;
+mod plan;
+mod protected;
+mod resolve;
+mod version;
+mod view;
+mod workspace;
+
+pub use caller::{Access, Caller, Grants, Principal};
+pub use control::{Cancel, Control, Progress};
+pub use engine::{Answer, Call, Engine};
+pub use failure::{Failure, Fault, Kind};
+pub use operation::Effect;
+pub use ops::{OPERATIONS, OperationRow, row};
+pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
+pub use version::{Base, Version};
+pub use workspace::{
+    CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk, NameProfile,
+    Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which, Workspace,
+};

@@ -1,0 +1,48 @@
+//! Every number that bounds a call, in one place. A limit that is reached is always visible in the answer.
+
+use std::time::Duration;
+
+/// Characters of text in one native answer; the rest follows by the named next call.
+pub const PAGE_CHARS: usize = 40_000;
+/// Most bytes one `read` returns when a byte range is given explicitly.
+pub const READ_BYTES_MAX: u64 = 64 << 20;
+/// Largest file that `read` accepts as text without a byte range; beyond it a range must be given.
+pub const READ_WHOLE_BYTES_MAX: u64 = 64 << 20;
+/// Largest content one `write` or `append` takes, and the largest file they leave behind.
+pub const WRITE_BYTES_MAX: u64 = 64 << 20;
+/// Largest file whose lines `diff` compares.
+pub const DIFF_BYTES_MAX: u64 = 8 << 20;
+/// Most lines of diff in one answer.
+pub const DIFF_LINES_MAX: usize = 400;
+/// Lines of context around a difference.
+pub const DIFF_CONTEXT_LINES: usize = 3;
+/// Deepest `list`.
+pub const LIST_DEPTH_MAX: usize = 32;
+/// Most entries a recursive operation touches in one call.
+pub const TREE_ENTRIES_MAX: u64 = 1_000_000;
+/// Most bytes a recursive copy makes in one call.
+pub const COPY_BYTES_MAX: u64 = 4 << 30;
+/// Most changes in one plan.
+pub const PLAN_CHANGES_MAX: usize = 100_000;
+/// Entries in one page of `history` or `changes`.
+pub const HISTORY_PAGE: usize = 50;
+/// Longest wait of `changes`.
+pub const CHANGES_WAIT_MS_MAX: u64 = 60_000;
+/// Longest lease.
+pub const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
+/// Lease length when none is given.
+pub const LEASE_SECONDS_DEFAULT: u64 = 15 * 60;
+/// Most leases one principal may hold.
+pub const LEASES_PER_PRINCIPAL_MAX: usize = 1_000;
+/// How often a plan is made again when the world moves between planning and commit.
+pub const REPLAN_MAX: usize = 8;
+/// Time one call may take when the caller gives no deadline.
+pub const CALL_DEADLINE: Duration = Duration::from_secs(60);
+/// Longest argument text kept in the journal.
+pub const RECORDED_ARGUMENT_CHARS: usize = 512;
+/// Longest idempotency key.
+pub const KEY_BYTES_MAX: usize = 200;
+/// How long removed things of a user stay recoverable.
+pub const TRASH_USER_MS: i64 = 168 * 60 * 60 * 1000;
+/// How long removed things of an agent stay recoverable.
+pub const TRASH_AGENT_MS: i64 = 24 * 60 * 60 * 1000;

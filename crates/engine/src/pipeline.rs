@@ -1,0 +1,195 @@
+//! The steps every call takes, from every face, in this order: decode, resolve, authorise, lock, check, plan, commit
+//! and record, announce. Announcing is reading the journal, so the last step is whoever waits on it.
+//!
+//! Promises: whatever happens, a call leaves exactly one entry; nothing is written before everything is planned.
+
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::{
+    authorise,
+    engine::{Answer, Call},
+    failure::{Failure, Kind},
+    limits,
+    operation::{Effect, Need, Operation, Planned, Target},
+    ops::{self, OperationRow},
+    resolve,
+    view::View,
+    workspace::{CommitError, Guard, LockAsk, Record, Workspace},
+};
+
+/// Runs one call.
+pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, Failure> {
+    let row = ops::row(call.operation);
+    let mut record = Record {
+        caller: call.caller,
+        operation: row.map_or("unknown", |row| row.name),
+        arguments: recorded_arguments(call, row),
+        paths: Vec::new(),
+        key: call.key,
+        reason: None,
+        bytes: 0,
+        started: Instant::now(),
+    };
+    let outcome = match row {
+        Some(row) => steps(workspace, call, row, &mut record),
+        None => Err(unknown_operation(call.operation)),
+    };
+    match outcome {
+        Ok(Done::Recorded(answer)) => Ok(answer),
+        Ok(Done::Looked(answer)) => {
+            workspace.note(&record)?;
+            Ok(answer)
+        }
+        Err(failure) => {
+            record.reason = Some(failure.kind);
+            // A refusal that cannot be recorded is still a refusal; the reason the caller sees stays the first one.
+            match workspace.note(&record) {
+                Ok(()) | Err(_) => Err(failure),
+            }
+        }
+    }
+}
+
+/// How a call ended.
+enum Done {
+    /// Its entry exists.
+    Recorded(Answer),
+    /// It changed nothing; its entry is still to be noted.
+    Looked(Answer),
+}
+
+fn steps(
+    workspace: &dyn Workspace,
+    call: &Call<'_>,
+    row: &OperationRow,
+    record: &mut Record<'_>,
+) -> Result<Done, Failure> {
+    let operation = (row.decode)(&call.arguments)?;
+    if let Some(done) = replay(workspace, call)? {
+        return Ok(done);
+    }
+    let view = View::new(workspace, call.caller, &call.control);
+    for _ in 0..limits::REPLAN_MAX {
+        call.control.check()?;
+        match attempt(&view, call, row, &*operation, record)? {
+            Attempt::Done(done) => return Ok(done),
+            Attempt::Again => {}
+        }
+    }
+    Err(Failure::new(Kind::Busy, "the place keeps changing while the call runs; nothing was changed")
+        .hint("call again"))
+}
+
+/// How one round of the pipeline ended.
+enum Attempt {
+    Done(Done),
+    /// The world moved between planning and commit.
+    Again,
+}
+
+fn attempt(
+    view: &View<'_>,
+    call: &Call<'_>,
+    row: &OperationRow,
+    operation: &dyn Operation,
+    record: &mut Record<'_>,
+) -> Result<Attempt, Failure> {
+    let workspace = view.workspace();
+    let asks = operation.asks(view)?;
+    let mut targets = resolve::targets(workspace, &asks, call.dots)?;
+    record.paths = targets.iter().map(|target| target.path.clone()).collect();
+    authorise::judge(view, row.effect, &asks, &targets)?;
+    let _guard = lock(workspace, row.effect, &asks, &targets, call)?;
+    resolve::check(view, &mut targets)?;
+    let outcome = match operation.plan(view, &targets)? {
+        Planned::Read { answer, bytes } => {
+            record.bytes = bytes;
+            return Ok(Attempt::Done(Done::Looked(answer)));
+        }
+        Planned::Preview(answer) => return Ok(Attempt::Done(Done::Looked(answer))),
+        Planned::Lease { ask, finish } => {
+            let (lease, committed) = workspace.lease(&ask, record)?;
+            return Ok(Attempt::Done(Done::Recorded(finish(&lease, &committed))));
+        }
+        Planned::Change { plan, finish } => {
+            authorise::judge_plan(view, &plan)?;
+            call.control.check()?;
+            workspace.commit(&plan, record).map(|committed| finish(&committed))
+        }
+    };
+    match outcome {
+        Ok(answer) => Ok(Attempt::Done(Done::Recorded(answer))),
+        Err(CommitError::Moved(_)) => Ok(Attempt::Again),
+        Err(CommitError::Replayed(number)) => Ok(Attempt::Done(Done::Looked(replayed(workspace, number)?))),
+        Err(CommitError::Failed(failure)) => Err(failure),
+    }
+}
+
+/// Locks what will change, in sorted order. Looking takes no lock: every file is replaced whole.
+fn lock(
+    workspace: &dyn Workspace,
+    effect: Effect,
+    asks: &[crate::operation::Ask],
+    targets: &[Target],
+    call: &Call<'_>,
+) -> Result<Option<Box<dyn Guard>>, Failure> {
+    if effect == Effect::Read {
+        return Ok(None);
+    }
+    let mut wanted: Vec<LockAsk> = asks
+        .iter()
+        .zip(targets)
+        .filter(|(ask, _)| ask.need != Need::Read)
+        .map(|(_, target)| LockAsk { path: target.path.clone() })
+        .collect();
+    wanted.sort();
+    wanted.dedup();
+    workspace.lock(&wanted, call.control.deadline()).map(Some)
+}
+
+/// A repeated idempotency key is answered from the entry it made, never applied twice.
+fn replay(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<Done>, Failure> {
+    let Some(key) = call.key else { return Ok(None) };
+    if key.is_empty() || key.len() > limits::KEY_BYTES_MAX {
+        return Err(Failure::new(Kind::BadRequest, format!("an idempotency key has 1 to {} bytes", limits::KEY_BYTES_MAX)));
+    }
+    match workspace.replayed(&call.caller.principal, key)? {
+        Some(number) => Ok(Some(Done::Looked(replayed(workspace, number)?))),
+        None => Ok(None),
+    }
+}
+
+fn replayed(workspace: &dyn Workspace, number: u64) -> Result<Answer, Failure> {
+    let stored = workspace
+        .entry(number)?
+        .ok_or_else(|| Failure::new(Kind::HistoryLost, format!("entry {number} is not in the journal")))?;
+    Ok(ops::answer_from_entry(&stored))
+}
+
+fn unknown_operation(name: &str) -> Failure {
+    let known: Vec<&str> = ops::OPERATIONS.iter().map(|row| row.name).collect();
+    let shown: String = name.chars().take(64).collect();
+    Failure::new(Kind::UnknownOperation, format!("there is no operation '{shown}'"))
+        .hint(format!("operations: {}", known.join(", ")))
+}
+
+/// The arguments as the journal keeps them: contents by their size, long texts cut, secrets of no use to anyone.
+fn recorded_arguments(call: &Call<'_>, row: Option<&OperationRow>) -> String {
+    let contents = row.map_or(&[][..], |row| row.contents);
+    let kept = call.arguments.iter().map(|(name, value)| {
+        let shown = match value {
+            Value::String(text) if contents.contains(&name.as_str()) => {
+                Value::String(format!("<{} bytes>", text.len()))
+            }
+            Value::String(text) if text.len() > limits::RECORDED_ARGUMENT_CHARS => {
+                Value::String(format!("<{} bytes>", text.len()))
+            }
+            Value::Array(_) | Value::Object(_) => Value::String("<nested>".to_owned()),
+            Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        };
+        (name.clone(), shown)
+    });
+    Value::Object(kept.take(32).collect()).to_string()
+}

@@ -1,0 +1,132 @@
+//! What a plan may look at. Every look through here is judged against the caller's readable scope, so an operation
+//! that discovers places cannot see around a rule. No method writes.
+
+use path::RelPath;
+
+use crate::{
+    caller::Caller,
+    control::Control,
+    failure::{Failure, Kind},
+    limits,
+    plan::{Seen, Top, Tree},
+    version::Version,
+    workspace::{FileBytes, Listed, Node, Want, Workspace},
+};
+
+/// A caller's sight of a workspace during one call.
+pub(crate) struct View<'a> {
+    workspace: &'a dyn Workspace,
+    pub(crate) caller: &'a Caller,
+    pub(crate) control: &'a Control<'a>,
+}
+
+/// One thing met on a walk.
+pub(crate) struct Met<'a> {
+    pub(crate) path: &'a RelPath,
+    pub(crate) node: Node,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(workspace: &'a dyn Workspace, caller: &'a Caller, control: &'a Control<'a>) -> Self {
+        Self { workspace, caller, control }
+    }
+
+    /// The workspace itself, for journal look-ups that no scope guards.
+    pub(crate) fn workspace(&self) -> &'a dyn Workspace {
+        self.workspace
+    }
+
+    /// Whether this caller may see a place.
+    pub(crate) fn may_read(&self, path: &RelPath) -> bool {
+        self.caller.grants.readable.iter().any(|granted| path.is_within(granted))
+    }
+
+    /// Whether this caller may see a place or something below it, so that a directory above a grant can be listed.
+    pub(crate) fn may_pass(&self, path: &RelPath) -> bool {
+        self.may_read(path) || self.caller.grants.readable.iter().any(|granted| granted.is_within(path))
+    }
+
+    fn readable(&self, path: &RelPath) -> Result<(), Failure> {
+        if self.may_read(path) {
+            return Ok(());
+        }
+        Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read"))
+    }
+
+    /// What is at a place.
+    pub(crate) fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
+        self.readable(path)?;
+        self.workspace.stat(path)
+    }
+
+    /// Bytes of a file with the version of the whole.
+    pub(crate) fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
+        self.readable(path)?;
+        self.workspace.read(path, want)
+    }
+
+    /// The version of a file and the stamp it had.
+    pub(crate) fn observe(&self, path: &RelPath) -> Result<Seen, Failure> {
+        let file = self.workspace.read(path, Want::Nothing)?;
+        Ok(Seen { version: file.version, stamp: file.node.stamp })
+    }
+
+    /// The names in a directory that this caller may see.
+    pub(crate) fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
+        let mut names = self.workspace.list(path)?;
+        if !self.may_read(path) {
+            names.retain(|listed| path.join(&listed.name).is_ok_and(|child| self.may_pass(&child)));
+        }
+        Ok(names)
+    }
+
+    /// The short name of a version: the entry that made it, or the first digits of its hash.
+    pub(crate) fn rev(&self, path: &RelPath, version: &Version) -> String {
+        match self.workspace.rev_of(path, version) {
+            Ok(Some(number)) => format!("r{number}"),
+            Ok(None) | Err(_) => version.short(),
+        }
+    }
+
+    /// Walks a tree, parents before children, without following links, and counts it.
+    pub(crate) fn walk(
+        &self,
+        top: &RelPath,
+        node: Node,
+        visit: &mut dyn FnMut(Met<'_>) -> Result<(), Failure>,
+    ) -> Result<Tree, Failure> {
+        let mut tree = Tree { top: node.top, files: 0, directories: 0, bytes: 0 };
+        let mut waiting = vec![(top.clone(), node)];
+        while let Some((path, node)) = waiting.pop() {
+            self.control.check()?;
+            match node.top {
+                Top::Directory => {
+                    tree.directories += 1;
+                    for listed in self.workspace.list(&path)?.into_iter().rev() {
+                        let child = path.join(&listed.name)?;
+                        // Gone since it was listed: somebody else removed it, which is no concern of a walk.
+                        let Some(child_node) = self.workspace.stat(&child)? else { continue };
+                        waiting.push((child, child_node));
+                    }
+                }
+                Top::File | Top::Link | Top::Special => {
+                    tree.files += 1;
+                    tree.bytes += node.size;
+                }
+            }
+            visit(Met { path: &path, node })?;
+            let done = tree.files + tree.directories;
+            if done % PROGRESS_EVERY == 0 {
+                self.control.report(done);
+            }
+            if done + waiting.len() as u64 > limits::TREE_ENTRIES_MAX {
+                return Err(Failure::new(Kind::TooLarge, format!("more than {} entries below {top}", limits::TREE_ENTRIES_MAX))
+                    .hint("work on a smaller subtree"));
+            }
+        }
+        Ok(tree)
+    }
+}
+
+/// Entries between two progress reports.
+const PROGRESS_EVERY: u64 = 512;

@@ -1,0 +1,366 @@
+//! The one narrow trait between the engine and a place where files live. Implemented on a local directory and, later,
+//! on a cluster. Not a file-system trait: a verb is added when an operation needs one.
+//!
+//! Every path that enters here is checked; every path that [`Workspace::locate`] answers is free of links, and all
+//! other verbs take only such paths. There is one write verb: [`Workspace::commit`].
+
+use std::time::Instant;
+
+use journal::{Digest, Entry};
+use path::{Name, RelPath};
+use serde_json::Value;
+
+use crate::{
+    caller::{Caller, Principal},
+    failure::Failure,
+    plan::{Plan, Top},
+    version::Version,
+};
+
+/// What to do with a link in the last component of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Last {
+    /// Follow it to the place it means.
+    Follow,
+    /// Keep it: the link itself is meant.
+    Keep,
+}
+
+/// The cheap facts about a file that change when it is replaced or written. Equal stamps let a commit skip a second
+/// hash within one call; they are never compared across calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Device and inode, or whatever identifies the object.
+    pub identity: (u64, u64),
+    /// Length in bytes.
+    pub size: u64,
+    /// When its bytes last changed.
+    pub modified_ns: i128,
+    /// When anything about it last changed.
+    pub changed_ns: i128,
+}
+
+/// One thing in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub top: Top,
+    /// Length in bytes; zero for directories.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// How many names it has.
+    pub links: u64,
+    /// When its bytes last changed, in unix milliseconds.
+    pub modified_ms: i64,
+    /// Its stamp now.
+    pub stamp: Stamp,
+}
+
+/// One name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The name.
+    pub name: Name,
+    /// What it is.
+    pub top: Top,
+}
+
+/// Which bytes of a file are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Want {
+    /// All of them, refused as too large above this many.
+    Whole {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// From `offset`, at most `length`.
+    Range {
+        /// First byte.
+        offset: u64,
+        /// At most this many.
+        length: u64,
+    },
+    /// None: only the version.
+    Nothing,
+}
+
+/// Bytes of a file with the version of the whole.
+#[derive(Debug, Clone)]
+pub struct FileBytes {
+    /// The bytes asked for.
+    pub bytes: Vec<u8>,
+    /// The version of the whole file.
+    pub version: Version,
+    /// What the file was when it was read.
+    pub node: Node,
+}
+
+/// How a path is locked for the duration of a call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LockAsk {
+    /// The path. Everything above it is held shared, so a tree cannot move while something in it changes.
+    pub path: RelPath,
+}
+
+/// Holds the locks of one call until dropped.
+pub trait Guard: Send {}
+
+/// What one call leaves in the journal besides its changes.
+#[derive(Debug, Clone)]
+pub struct Record<'a> {
+    /// Who asked.
+    pub caller: &'a Caller,
+    /// What was asked.
+    pub operation: &'static str,
+    /// The arguments without contents, as compact JSON.
+    pub arguments: String,
+    /// The places the call was about.
+    pub paths: Vec<RelPath>,
+    /// The caller's idempotency key.
+    pub key: Option<&'a str>,
+    /// Why it was refused or failed; nothing when it was allowed.
+    pub reason: Option<crate::failure::Kind>,
+    /// Bytes read or written.
+    pub bytes: u64,
+    /// When the call came in.
+    pub started: Instant,
+}
+
+/// The end of the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Number of the last entry; zero when there is none.
+    pub number: u64,
+    /// Its chain hash.
+    pub hash: Digest,
+}
+
+/// What a commit answers.
+#[derive(Debug, Clone)]
+pub struct Committed {
+    /// The entry that recorded it.
+    pub number: u64,
+    /// The entry's chain hash.
+    pub hash: Digest,
+    /// Trash items made by it, in the order of the plan's removals.
+    pub trash: Vec<String>,
+    /// Things the caller should know: attributes that could not be kept, a hard link that was broken.
+    pub notices: Vec<String>,
+}
+
+/// Why a commit did not happen.
+#[derive(Debug, Clone)]
+pub enum CommitError {
+    /// Something a plan expected is no longer so; plan again.
+    Moved(RelPath),
+    /// The same idempotency key was committed by somebody a moment ago.
+    Replayed(u64),
+    /// It cannot be done.
+    Failed(Failure),
+}
+
+impl From<Failure> for CommitError {
+    fn from(failure: Failure) -> Self {
+        CommitError::Failed(failure)
+    }
+}
+
+/// One entry as it is kept.
+#[derive(Debug, Clone)]
+pub struct Stored {
+    /// The entry.
+    pub entry: Entry,
+    /// Its chain hash.
+    pub hash: Digest,
+}
+
+/// Which entries are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct EntryFilter {
+    /// Only about this path and what is below it.
+    pub path: Option<RelPath>,
+    /// Only by this principal.
+    pub principal: Option<String>,
+    /// Only of this operation.
+    pub operation: Option<String>,
+    /// Only after this number.
+    pub after: Option<u64>,
+    /// Only before this number.
+    pub before: Option<u64>,
+    /// Only from this time on, in unix milliseconds.
+    pub since_ms: Option<i64>,
+    /// Only up to this time, in unix milliseconds.
+    pub until_ms: Option<i64>,
+    /// Which calls count.
+    pub what: Which,
+    /// In which order.
+    pub order: Order,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// Which calls count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Which {
+    /// Every call.
+    #[default]
+    All,
+    /// Those that changed something.
+    Changes,
+}
+
+/// In which order entries come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Order {
+    /// Newest first.
+    #[default]
+    NewestFirst,
+    /// Oldest first.
+    OldestFirst,
+}
+
+/// One thing in the trash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trashed {
+    /// Its id.
+    pub id: String,
+    /// Who removed it.
+    pub owner: String,
+    /// Where it was.
+    pub path: RelPath,
+    /// How much it is.
+    pub tree: crate::plan::Tree,
+    /// When it was removed, in unix milliseconds.
+    pub removed_ms: i64,
+    /// Until when it can come back.
+    pub keep_until_ms: i64,
+    /// The entry that removed it.
+    pub entry: u64,
+}
+
+/// A lock that agents can see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// On what; everything below is included.
+    pub path: RelPath,
+    /// Who holds it.
+    pub holder: String,
+    /// Rises with every grant, so that a late holder can be told apart.
+    pub fence: u64,
+    /// When it ends, in unix milliseconds.
+    pub ends_ms: i64,
+}
+
+/// What to do with a lease.
+#[derive(Debug, Clone)]
+pub enum LeaseAsk {
+    /// Take or prolong one.
+    Take {
+        /// On what.
+        path: RelPath,
+        /// Until when.
+        ends_ms: i64,
+    },
+    /// Give one back.
+    Release {
+        /// On what.
+        path: RelPath,
+    },
+}
+
+/// Which new names are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameProfile {
+    /// Only names every common file system can hold, and no look-alike twins.
+    Portable,
+    /// Whatever this file system takes.
+    Posix,
+}
+
+/// What is fixed about a workspace while it is open.
+#[derive(Debug, Clone)]
+pub struct Profile {
+    /// Its id.
+    pub id: String,
+    /// Absolute spellings of its root that callers may use.
+    pub roots: Vec<String>,
+    /// Which new names are accepted.
+    pub names: NameProfile,
+    /// Places inside that are the server's own, whatever their case.
+    pub own: Vec<RelPath>,
+    /// Version of the policy in force.
+    pub policy: u64,
+}
+
+/// A tree of files with its journal.
+pub trait Workspace: Send + Sync {
+    /// What is fixed about it.
+    fn profile(&self) -> &Profile;
+
+    /// The time, in unix milliseconds.
+    fn now_ms(&self) -> i64;
+
+    /// The link-free place a path means. It need not exist.
+    fn locate(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure>;
+
+    /// What is at a place; links are not followed.
+    fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure>;
+
+    /// Bytes of a regular file, with the version of the whole.
+    fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure>;
+
+    /// What a link says.
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure>;
+
+    /// The names in a directory, in byte order. The server's own and half-made files are not among them.
+    fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure>;
+
+    /// Locks these places, in sorted order, waiting until the deadline. Finishes what a dead process left there.
+    fn lock(&self, asks: &[LockAsk], deadline: Instant) -> Result<Box<dyn Guard>, Failure>;
+
+    /// Makes a plan true, all or nothing, and records it. The only write verb. The plan's places are locked.
+    fn commit(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError>;
+
+    /// Records a call that changed nothing.
+    fn note(&self, record: &Record<'_>) -> Result<(), Failure>;
+
+    /// The end of the journal.
+    fn head(&self) -> Result<Head, Failure>;
+
+    /// One entry.
+    fn entry(&self, number: u64) -> Result<Option<Stored>, Failure>;
+
+    /// Entries by filter.
+    fn entries(&self, filter: &EntryFilter) -> Result<Vec<Stored>, Failure>;
+
+    /// Waits until an entry after this one exists, or the deadline passes.
+    fn wait_after(&self, number: u64, deadline: Instant) -> Result<(), Failure>;
+
+    /// The entry that last left this version at this path.
+    fn rev_of(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Failure>;
+
+    /// The entry that a principal's idempotency key made.
+    fn replayed(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Failure>;
+
+    /// Bytes kept from earlier, checked against their hash. Nothing when they are no longer kept.
+    fn kept(&self, version: &Version) -> Result<Option<Vec<u8>>, Failure>;
+
+    /// One thing in the trash, if it is still there.
+    fn trashed(&self, id: &str) -> Result<Option<Trashed>, Failure>;
+
+    /// What is in the trash, newest first.
+    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<Trashed>, Failure>;
+
+    /// Takes or gives back a lease, recording it. Refuses when another principal holds one that overlaps.
+    fn lease(&self, ask: &LeaseAsk, record: &Record<'_>) -> Result<(Lease, Committed), Failure>;
+
+    /// Running leases that overlap these places.
+    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure>;
+
+    /// Whether this entry is undone at present, and by which entry.
+    fn undone(&self, number: u64) -> Result<Option<u64>, Failure>;
+
+    /// Facts about the workspace for people: durability, resolver, wall.
+    fn describe(&self) -> Value;
+}
