@@ -1,0 +1,170 @@
+//! Telling text from binary, and finding the encoding of text.
+//!
+//! Owns the heuristics and their thresholds. Promises that an answer of text is certain to round-trip: every guess
+//! is tried out before it is given. When in doubt it says binary, because base64 is honest and a wrong text is not.
+
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+
+use super::{Encoding, Legacy, UTF8_MARK, UTF16BE_MARK, UTF16LE_MARK, decode, encode};
+
+/// Without a mark, fewer UTF-16 code units than this are no evidence.
+const UTF16_UNITS_MIN: usize = 4;
+/// Without a mark, at least this share of units must have a zero high byte (Latin text has nearly all).
+const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
+/// Without a mark, at most this share of units may have a zero low byte.
+const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
+/// Text in a guessed encoding may have one control character in so many characters.
+const CHARACTERS_PER_CONTROL_MIN: usize = 200;
+/// How many bytes after the first one that is not UTF-8 the guesser looks at.
+const GUESS_BYTES_MAX: usize = 256 * 1024;
+
+/// What the bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detected {
+    /// Text that decodes, and encodes back to the same bytes.
+    Text {
+        /// The encoding to decode it with.
+        encoding: Encoding,
+    },
+    /// Anything else.
+    Binary,
+}
+
+/// Finds out whether `bytes` are text and in which encoding. Empty bytes are UTF-8 text.
+#[must_use]
+pub fn detect(bytes: &[u8]) -> Detected {
+    match find(bytes) {
+        Some(encoding) => Detected::Text { encoding },
+        None => Detected::Binary,
+    }
+}
+
+fn find(bytes: &[u8]) -> Option<Encoding> {
+    if bytes.starts_with(UTF16LE_MARK) {
+        return plausible(bytes, Encoding::Utf16LeBom);
+    }
+    if bytes.starts_with(UTF16BE_MARK) {
+        return plausible(bytes, Encoding::Utf16BeBom);
+    }
+    if memchr::memchr(0, bytes).is_some() {
+        return plausible(bytes, markless_utf16(bytes)?);
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(_) if bytes.starts_with(UTF8_MARK) => Some(Encoding::Utf8Bom),
+        Ok(_) => Some(Encoding::Utf8),
+        Err(error) => plausible(bytes, guess(bytes, error.valid_up_to())?),
+    }
+}
+
+/// UTF-16 by the position of its zero bytes: Latin letters, digits and spaces all have a zero high byte.
+fn markless_utf16(bytes: &[u8]) -> Option<Encoding> {
+    let units = bytes.len() / 2;
+    if !bytes.len().is_multiple_of(2) || units < UTF16_UNITS_MIN {
+        return None;
+    }
+    let zeros_at = |parity: usize| bytes.iter().skip(parity).step_by(2).filter(|&&byte| byte == 0).count();
+    let (even, odd) = (zeros_at(0), zeros_at(1));
+    let fits = |high: usize, low: usize| {
+        high * 100 >= units * UTF16_ZERO_HIGH_PERCENT_MIN && low * 100 <= units * UTF16_ZERO_LOW_PERCENT_MAX
+    };
+    if fits(odd, even) {
+        Some(Encoding::Utf16Le)
+    } else if fits(even, odd) {
+        Some(Encoding::Utf16Be)
+    } else {
+        None
+    }
+}
+
+/// The older encoding that `bytes` most look like, judged by a window around the first byte that is not UTF-8.
+fn guess(bytes: &[u8], first_invalid: usize) -> Option<Encoding> {
+    let start = memchr::memrchr(b'\n', &bytes[..first_invalid]).map_or(0, |newline| newline + 1);
+    let end = bytes.len().min(first_invalid.saturating_add(GUESS_BYTES_MAX));
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+    detector.feed(&bytes[start..end], end == bytes.len());
+    Legacy::new(detector.guess(None, Utf8Detection::Deny)).map(Encoding::Legacy)
+}
+
+/// Tries the guess out: it must decode, read like text, and encode back to the same bytes.
+fn plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
+    let text = decode(bytes, encoding).ok()?;
+    let mut characters = 0_usize;
+    let mut controls = 0_usize;
+    for c in text.chars() {
+        if c == '\0' {
+            return None;
+        }
+        characters += 1;
+        controls += usize::from(is_rare_in_text(c));
+    }
+    let reads_like_text = controls.saturating_mul(CHARACTERS_PER_CONTROL_MIN) <= characters;
+    (reads_like_text && encode(&text, encoding).ok()? == bytes).then_some(encoding)
+}
+
+/// Control characters, apart from those that layout, pagers and terminals put into text files.
+fn is_rare_in_text(c: char) -> bool {
+    c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(bytes: &[u8]) -> &'static str {
+        match detect(bytes) {
+            Detected::Text { encoding } => encoding.name(),
+            Detected::Binary => "binary",
+        }
+    }
+
+    #[test]
+    fn unicode_is_recognised() {
+        assert_eq!(name(b""), "utf-8");
+        assert_eq!(name("plain é 漢\u{1}\n".as_bytes()), "utf-8");
+        assert_eq!(name(b"\xef\xbb\xbfhi"), "utf-8-bom");
+        assert_eq!(name(b"\xff\xfe"), "utf-16le-bom");
+        assert_eq!(name(b"\xff\xfeh\0i\0"), "utf-16le-bom");
+        assert_eq!(name(b"\xfe\xff\0h\0i"), "utf-16be-bom");
+        assert_eq!(name(b"h\0e\0l\0l\0o\0\n\0"), "utf-16le");
+        assert_eq!(name(b"\0h\0e\0l\0l\0o\0\n"), "utf-16be");
+    }
+
+    #[test]
+    fn binary_is_recognised() {
+        for bytes in [
+            &b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0"[..],
+            b"text with a \0 in it",
+            b"\xef\xbb\xbfa\0b",
+            b"\xff\xfe\0\0a\0\0\0",
+            b"\xff\xfea\0b",
+            b"a\0",
+            b"\x01\0\x02\0\x03\0\x04\0\x05\0",
+            b"\x89PNG\r\n\x1a\n\x01\x02\x03\x04\xff\xfe",
+        ] {
+            assert_eq!(detect(bytes), Detected::Binary, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn older_encodings_are_guessed() {
+        for (label, text) in [
+            ("windows-1252", "Der Bär läuft über die Straße, große Höhe.\r\n"),
+            ("windows-1251", "Съешь же ещё этих мягких французских булок, да выпей чаю.\n"),
+            ("shift_jis", "これは日本語の文章です。漢字とかなが混ざっています。\n"),
+            ("gbk", "这是一个中文句子，用来测试编码检测。\n"),
+            ("euc-kr", "이것은 한국어 문장입니다. 인코딩을 감지합니다.\n"),
+            ("big5", "這是一個繁體中文的句子，用來測試編碼偵測。\n"),
+        ] {
+            let encoding = Encoding::parse(label).unwrap();
+            let bytes = encode(text, encoding).unwrap();
+            assert_eq!(detect(&bytes), Detected::Text { encoding }, "{label}");
+        }
+    }
+
+    #[test]
+    fn a_late_first_foreign_byte_is_still_found() {
+        let mut bytes = b"ascii only, line after line\n".repeat(40_000);
+        bytes.extend_from_slice(b"caf\xe9 au lait\n");
+        assert_eq!(name(&bytes), "windows-1252");
+    }
+}

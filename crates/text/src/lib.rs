@@ -1,0 +1,13 @@
+//! Pure text: what bytes say and how two texts differ.
+//!
+//! Owns encodings ([`encoding`]), lines and their endings ([`lines`]), line differences ([`diff`], [`unified`]),
+//! three-way merging ([`merge`]) and safe display ([`visible`]). Promises that bytes nobody asked to change stay
+//! as they are: nothing here repairs, normalises or replaces in silence. Never does input or output, never reads a
+//! clock, and knows nothing of files, paths or protocols.
+
+pub mod diff;
+pub mod encoding;
+pub mod lines;
+pub mod merge;
+pub mod unified;
+pub mod visible;
