@@ -1,0 +1,142 @@
+//! A SHA-256 value.
+//!
+//! Owns the one text form of a digest: 64 lower-case hexadecimal characters. Upper case is refused, so that a digest
+//! has exactly one spelling.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The 32 bytes of a SHA-256 hash.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest(pub [u8; 32]);
+
+/// Text that is not 64 lower-case hexadecimal characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not 64 lower-case hexadecimal characters")]
+pub struct BadDigest;
+
+impl Digest {
+    /// SHA-256 of some bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self::of_parts(&[bytes])
+    }
+
+    /// SHA-256 of parts laid one after the other.
+    pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update(part);
+        }
+        Self(hasher.finalize().into())
+    }
+
+    /// The raw bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&to_hex(&self.0))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl FromStr for Digest {
+    type Err = BadDigest;
+
+    fn from_str(text: &str) -> Result<Self, BadDigest> {
+        from_hex(text).map(Self).ok_or(BadDigest)
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = BadDigest;
+
+    fn try_from(text: String) -> Result<Self, BadDigest> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        to_hex(&digest.0)
+    }
+}
+
+const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Lower-case hexadecimal of some bytes.
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 0x0f])
+        .map(|nibble| char::from(HEX_DIGITS[usize::from(nibble)]))
+        .collect()
+}
+
+/// Exactly `N` bytes from lower-case hexadecimal, or nothing.
+pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != N * 2 {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    #[test]
+    fn hashes_and_spells_the_known_empty_digest() {
+        assert_eq!(Digest::of(b"").to_string(), EMPTY);
+        assert_eq!(EMPTY.parse(), Ok(Digest::of(b"")));
+    }
+
+    #[test]
+    fn parts_hash_like_the_whole() {
+        assert_eq!(Digest::of_parts(&[b"ab", b"", b"c"]), Digest::of(b"abc"));
+    }
+
+    #[test]
+    fn refuses_every_other_spelling() {
+        for text in
+            ["", "e3", &EMPTY.to_uppercase(), &EMPTY[..63], &format!("{EMPTY}0"), &EMPTY.replace('e', "g")]
+        {
+            assert_eq!(text.parse::<Digest>(), Err(BadDigest), "{text}");
+        }
+        assert_eq!("é".repeat(32).parse::<Digest>(), Err(BadDigest));
+    }
+
+    #[test]
+    fn json_is_the_hexadecimal_string() {
+        let json = serde_json::to_string(&Digest::of(b"")).unwrap();
+        assert_eq!(json, format!("\"{EMPTY}\""));
+        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), Digest::of(b""));
+    }
+}

@@ -1,0 +1,202 @@
+//! Ed25519 keys and signatures.
+//!
+//! Owns their text forms (keys hexadecimal, signatures base64) and hides the signature library from the rest.
+//! Promises strict verification: weak keys are refused when read, and a signature has one valid spelling.
+//! Never makes a key: seeds are given. Never prints one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signer as _, SigningKey};
+use serde::{Deserialize, Serialize};
+
+use crate::digest::{from_hex, to_hex};
+
+/// Length of a signature.
+pub(crate) const SIGNATURE_BYTES: usize = 64;
+
+/// The secret half of a key.
+pub struct Signer(SigningKey);
+
+/// The public half of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
+
+/// An Ed25519 signature; means nothing until a key has verified it.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Signature([u8; SIGNATURE_BYTES]);
+
+/// Bytes or text that are not a usable public key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a usable Ed25519 public key")]
+pub struct BadKey;
+
+/// Text that is not a signature, or a signature that does not verify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a valid Ed25519 signature")]
+pub struct BadSignature;
+
+impl Signer {
+    /// The key of a secret seed.
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        Self(SigningKey::from_bytes(seed))
+    }
+
+    /// The public half.
+    pub fn public(&self) -> VerifyingKey {
+        VerifyingKey(self.0.verifying_key())
+    }
+
+    /// Signs bytes whose purpose the caller has made unmistakable.
+    pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
+        Signature(self.0.sign(message).to_bytes())
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Signer({:?})", self.public())
+    }
+}
+
+impl VerifyingKey {
+    /// A key from its 32 bytes.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, BadKey> {
+        let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_invalid| BadKey)?;
+        if key.is_weak() { Err(BadKey) } else { Ok(Self(key)) }
+    }
+
+    /// The 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
+    /// Checks a signature over some bytes.
+    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &Signature) -> Result<(), BadSignature> {
+        let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
+        self.0.verify_strict(message, &signature).map_err(|_invalid| BadSignature)
+    }
+}
+
+impl fmt::Display for VerifyingKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&to_hex(self.as_bytes()))
+    }
+}
+
+impl fmt::Debug for VerifyingKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl FromStr for VerifyingKey {
+    type Err = BadKey;
+
+    fn from_str(text: &str) -> Result<Self, BadKey> {
+        Self::from_bytes(&from_hex(text).ok_or(BadKey)?)
+    }
+}
+
+impl TryFrom<String> for VerifyingKey {
+    type Error = BadKey;
+
+    fn try_from(text: String) -> Result<Self, BadKey> {
+        text.parse()
+    }
+}
+
+impl From<VerifyingKey> for String {
+    fn from(key: VerifyingKey) -> Self {
+        key.to_string()
+    }
+}
+
+impl Signature {
+    /// A signature from its 64 bytes.
+    pub fn from_bytes(bytes: [u8; SIGNATURE_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 64 bytes.
+    pub fn as_bytes(&self) -> &[u8; SIGNATURE_BYTES] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Signature {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&STANDARD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl FromStr for Signature {
+    type Err = BadSignature;
+
+    fn from_str(text: &str) -> Result<Self, BadSignature> {
+        let bytes = STANDARD.decode(text).map_err(|_invalid| BadSignature)?;
+        bytes.try_into().map(Self).map_err(|_length| BadSignature)
+    }
+}
+
+impl TryFrom<String> for Signature {
+    type Error = BadSignature;
+
+    fn try_from(text: String) -> Result<Self, BadSignature> {
+        text.parse()
+    }
+}
+
+impl From<Signature> for String {
+    fn from(signature: Signature) -> Self {
+        signature.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8032, section 7.1, test 1.
+    #[test]
+    fn known_answer() {
+        let seed = from_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").unwrap();
+        let signer = Signer::from_seed(&seed);
+        let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        assert_eq!(signer.public().to_string(), public);
+        let signature = signer.sign_bytes(b"");
+        assert_eq!(
+            to_hex(signature.as_bytes()),
+            "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46b\
+             d25bf5f0595bbe24655141438e7a100b"
+        );
+        let key: VerifyingKey = public.parse().unwrap();
+        assert_eq!(key.verify_bytes(b"", &signature), Ok(()));
+        assert_eq!(key.verify_bytes(b"x", &signature), Err(BadSignature));
+        assert_eq!(signature.to_string().parse(), Ok(signature));
+    }
+
+    #[test]
+    fn a_weak_key_is_refused() {
+        let mut identity = [0; 32];
+        identity[0] = 1;
+        assert_eq!(VerifyingKey::from_bytes(&identity), Err(BadKey));
+        assert_eq!("00".parse::<VerifyingKey>(), Err(BadKey));
+    }
+
+    #[test]
+    fn the_secret_is_never_printed() {
+        let signer = Signer::from_seed(&[7; 32]);
+        assert_eq!(format!("{signer:?}"), format!("Signer({})", signer.public()));
+    }
+}
