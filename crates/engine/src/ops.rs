@@ -19,6 +19,7 @@ mod lock;
 mod r#move;
 mod parents;
 mod read;
+mod recorded;
 mod redo;
 mod remove;
 mod restore;
@@ -26,6 +27,8 @@ mod stat;
 mod undo;
 mod unlock;
 mod write;
+
+pub(crate) use answer::answer_from_entry;
 
 /// One row of the table.
 pub struct OperationRow {
