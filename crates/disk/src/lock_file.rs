@@ -1,0 +1,45 @@
+//! Locks between processes: one byte of a file per slot, held by an open file description. The kernel frees the locks
+//! of a process that dies. Two threads that share one [`LockFile`] share its locks; open one each to exclude each other.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::{
+    DiskError,
+    sys::content::{RangeLock, lock_byte},
+};
+
+/// How a slot is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Together with others who hold it shared.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// An open lock file. Dropping it frees everything it holds.
+#[derive(Debug)]
+pub struct LockFile {
+    file: OwnedFd,
+}
+
+impl LockFile {
+    pub(crate) fn new(file: OwnedFd) -> Self {
+        Self { file }
+    }
+
+    /// Takes a slot, or changes how it is held; false when somebody else holds it. Never waits. Slots go up to
+    /// `i64::MAX - 1`.
+    pub fn try_lock(&self, slot: u64, mode: Mode) -> Result<bool, DiskError> {
+        let lock = match mode {
+            Mode::Shared => RangeLock::Shared,
+            Mode::Exclusive => RangeLock::Exclusive,
+        };
+        lock_byte(self.file.as_fd(), slot, lock)
+    }
+
+    /// Frees a slot; nothing happens when it is not held.
+    pub fn unlock(&self, slot: u64) -> Result<(), DiskError> {
+        lock_byte(self.file.as_fd(), slot, RangeLock::Free).map(|_| ())
+    }
+}
