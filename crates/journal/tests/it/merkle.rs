@@ -3,7 +3,8 @@
 use std::convert::Infallible;
 
 use journal::{
-    BadProof, Digest, Frontier, InclusionProof, Leaf, ProofError, consistency_proof, inclusion_proof,
+    BadProof, ConsistencyProof, Digest, Frontier, InclusionProof, Leaf, ProofError, consistency_proof,
+    inclusion_proof,
 };
 
 /// The leaf inputs of the Certificate Transparency reference implementation.
@@ -126,6 +127,13 @@ fn every_consistency_between_small_trees_is_proven_and_nothing_else() {
             assert_eq!(longer.verify(&root(from), &root(to)), Err(BadProof));
         }
     }
+}
+
+#[test]
+fn a_proof_that_stops_below_the_root_of_the_claimed_size_is_refused() {
+    let proof = consistency_proof(4, 8, leaves()).unwrap();
+    let claimed = ConsistencyProof { to: 16, ..proof };
+    assert_eq!(claimed.verify(&root(4), &root(8)), Err(BadProof));
 }
 
 #[test]
