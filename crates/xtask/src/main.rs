@@ -3,6 +3,7 @@
 //! Owns the table of commands. Promises a non-zero exit for every failure. Never part of the shipped binary.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
+mod generate;
 mod tidy;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -15,8 +16,14 @@ struct Command {
 }
 
 /// Every chore. A new one is a module and a row here.
-const COMMANDS: &[Command] =
-    &[Command { name: "tidy", purpose: "check the rules of the house that no lint knows", run: tidy::run }];
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "generate",
+        purpose: "write what comes from definitions/; --check only compares",
+        run: generate::run,
+    },
+    Command { name: "tidy", purpose: "check the rules of the house that no lint knows", run: tidy::run },
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,0 +1,220 @@
+//! What a dialect declares, as the faces carry it: generated from `definitions/` and read once. Pure values.
+
+use engine::Effect;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// The native dialect, compact.
+const STEAD: &str = include_str!("generated/stead.json");
+
+/// The embedded definitions cannot be read: the build is broken.
+#[derive(Debug, thiserror::Error)]
+#[error("the embedded definitions are broken: {0}")]
+pub struct Broken(#[from] serde_json::Error);
+
+/// One dialect.
+#[derive(Debug, Deserialize)]
+pub struct Definition {
+    /// Its name.
+    pub dialect: String,
+    /// What a client's model is told about the server.
+    pub instructions: String,
+    /// What can be asked, in documentation order.
+    pub operations: Vec<Operation>,
+}
+
+/// One operation.
+#[derive(Debug, Deserialize)]
+pub struct Operation {
+    /// Its name on every face.
+    pub name: String,
+    /// A short name for people.
+    pub title: String,
+    /// What it does, in one line.
+    pub summary: String,
+    /// When to choose it.
+    #[serde(rename = "use")]
+    pub when: String,
+    /// What it does to the world.
+    pub effect: DeclaredEffect,
+    /// What clients are told about its danger.
+    pub hints: Hints,
+    /// Its arguments.
+    pub inputs: Vec<Input>,
+    /// The fields of its answer.
+    pub outputs: Vec<Output>,
+    /// The failures worth planning for.
+    pub errors: Vec<Recovery>,
+}
+
+/// What an operation does to the world, as declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeclaredEffect {
+    /// Changes nothing.
+    Read,
+    /// Adds or changes.
+    Write,
+    /// Takes away.
+    Destroy,
+}
+
+impl From<DeclaredEffect> for Effect {
+    fn from(declared: DeclaredEffect) -> Self {
+        match declared {
+            DeclaredEffect::Read => Effect::Read,
+            DeclaredEffect::Write => Effect::Write,
+            DeclaredEffect::Destroy => Effect::Destroy,
+        }
+    }
+}
+
+/// The four hints of MCP.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "the protocol has these four")]
+pub struct Hints {
+    /// Changes nothing.
+    pub read_only: bool,
+    /// May replace or take away.
+    pub destructive: bool,
+    /// A second call changes nothing more.
+    pub idempotent: bool,
+    /// Reaches beyond the workspace.
+    pub open_world: bool,
+}
+
+/// One argument.
+#[derive(Debug, Deserialize)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// What it may be.
+    #[serde(rename = "type")]
+    pub kind: InputType,
+    /// The words an enum may be.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// Whether it must be given.
+    #[serde(default)]
+    pub required: bool,
+    /// What is meant when it is absent.
+    pub default: Option<Value>,
+    /// Its place on the command line, counted from 1; without it, it is a flag.
+    pub positional: Option<usize>,
+    /// Whether the command line reads it from standard input.
+    #[serde(default)]
+    pub stdin: bool,
+    /// The few words a model reads.
+    pub note: Option<String>,
+    /// The sentence people read.
+    pub description: String,
+}
+
+/// What an argument may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputType {
+    /// Text.
+    String,
+    /// A whole number that is not negative.
+    Integer,
+    /// Yes or no.
+    Boolean,
+    /// One of the words in `values`.
+    Enum,
+}
+
+/// One field of an answer.
+#[derive(Debug, Deserialize)]
+pub struct Output {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What it means.
+    pub description: String,
+}
+
+/// One failure worth planning for.
+#[derive(Debug, Deserialize)]
+pub struct Recovery {
+    /// Its kind.
+    pub kind: String,
+    /// What to do.
+    pub recovery: String,
+}
+
+impl Definition {
+    /// The native dialect.
+    pub fn stead() -> Result<Self, Broken> {
+        Ok(serde_json::from_str(STEAD)?)
+    }
+
+    /// The operation of this name.
+    pub fn operation(&self, name: &str) -> Option<&Operation> {
+        self.operations.iter().find(|operation| operation.name == name)
+    }
+}
+
+impl Operation {
+    /// The JSON Schema of the arguments: no null unions, nothing unknown accepted.
+    pub fn input_schema(&self) -> Map<String, Value> {
+        let properties: Map<String, Value> =
+            self.inputs.iter().map(|input| (input.name.clone(), Value::Object(input.schema()))).collect();
+        let required: Vec<Value> =
+            self.inputs.iter().filter(|input| input.required).map(|input| input.name.clone().into()).collect();
+        let mut schema = Map::new();
+        schema.insert("type".into(), "object".into());
+        schema.insert("properties".into(), properties.into());
+        if !required.is_empty() {
+            schema.insert("required".into(), required.into());
+        }
+        schema.insert("additionalProperties".into(), false.into());
+        schema
+    }
+}
+
+impl Input {
+    fn schema(&self) -> Map<String, Value> {
+        let word = match self.kind {
+            InputType::String | InputType::Enum => "string",
+            InputType::Integer => "integer",
+            InputType::Boolean => "boolean",
+        };
+        let mut schema = Map::new();
+        schema.insert("type".into(), word.into());
+        if !self.values.is_empty() {
+            schema.insert("enum".into(), self.values.clone().into());
+        }
+        if let Some(note) = &self.note {
+            schema.insert("description".into(), note.clone().into());
+        }
+        if let Some(default) = self.default.as_ref().filter(|default| **default != Value::Bool(false)) {
+            schema.insert("default".into(), default.clone());
+        }
+        schema
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_definitions_can_be_read() {
+        let definition = Definition::stead().unwrap();
+        assert_eq!(definition.dialect, "stead");
+        assert!(definition.operation("read").is_some());
+        assert!(definition.operation("ls").is_none());
+    }
+
+    #[test]
+    fn schemas_refuse_the_unknown_and_have_no_null() {
+        for operation in &Definition::stead().unwrap().operations {
+            let schema = Value::Object(operation.input_schema());
+            assert_eq!(schema["additionalProperties"], false);
+            assert!(!schema.to_string().contains("null"), "{}", operation.name);
+        }
+    }
+}

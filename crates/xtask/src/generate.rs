@@ -1,0 +1,82 @@
+//! `cargo xtask generate`: everything that comes from `definitions/`. Writes the files, or with `--check` fails when one
+//! of them differs. Never reads its own output.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+mod definition;
+mod reference;
+mod runtime;
+
+use definition::Definition;
+
+/// The dialects that are declared in `definitions/`.
+const DIALECTS: &[&str] = &["stead"];
+
+/// One file to be.
+struct Product {
+    path: PathBuf,
+    text: String,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    let root = crate::root();
+    let products = products(&root)?;
+    match arguments {
+        [] => write(&root, &products),
+        [flag] if flag == "--check" => check(&root, &products),
+        _ => Err("usage: cargo xtask generate [--check]".to_owned()),
+    }
+}
+
+fn products(root: &Path) -> Result<Vec<Product>, String> {
+    let mut products = Vec::new();
+    for dialect in DIALECTS {
+        let definition = Definition::load(&root.join(format!("definitions/{dialect}.yaml")))?;
+        let mut product = |path: String, text: String| products.push(Product { path: path.into(), text });
+        product(format!("crates/faces/src/generated/{dialect}.json"), runtime::definitions(&definition)?);
+        product(format!("crates/faces/tests/generated/{dialect}.json"), runtime::examples(&definition)?);
+        product("docs/reference/operations.md".to_owned(), reference::operations(&definition));
+        product("docs/reference/errors.md".to_owned(), reference::errors(&definition));
+    }
+    Ok(products)
+}
+
+fn write(root: &Path, products: &[Product]) -> Result<(), String> {
+    for product in products {
+        let path = root.join(&product.path);
+        if fs::read_to_string(&path).is_ok_and(|text| text == product.text) {
+            continue;
+        }
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))?;
+        }
+        fs::write(&path, &product.text).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("wrote {}", product.path.display());
+    }
+    Ok(())
+}
+
+fn check(root: &Path, products: &[Product]) -> Result<(), String> {
+    let differs = |product: &&Product| {
+        !fs::read_to_string(root.join(&product.path)).is_ok_and(|text| text == product.text)
+    };
+    let stale: Vec<String> =
+        products.iter().filter(differs).map(|product| format!("  {}", product.path.display())).collect();
+    if stale.is_empty() {
+        return Ok(());
+    }
+    Err(format!("not what definitions/ says; run `cargo xtask generate`:\n{}", stale.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn generated_files_are_current() {
+        let outcome = super::run(&["--check".to_owned()]);
+        assert_eq!(outcome, Ok(()));
+    }
+}

@@ -1,0 +1,241 @@
+//! The shape of `definitions/<dialect>.yaml`. Unknown keys and broken promises are refused here, so that everything
+//! behind it can trust what it reads.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Longest summary: it must fit one line of help.
+const SUMMARY_CHARS_MAX: usize = 79;
+
+/// One dialect.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Definition {
+    pub(crate) dialect: String,
+    pub(crate) instructions: String,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) operations: Vec<Operation>,
+}
+
+/// One kind of failure.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Kind {
+    pub(crate) kind: String,
+    pub(crate) fault: Fault,
+    pub(crate) meaning: String,
+}
+
+/// Whose doing a failure is.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Fault {
+    Refusal,
+    World,
+    Machine,
+}
+
+/// One operation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Operation {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) summary: String,
+    #[serde(rename = "use")]
+    pub(crate) when: String,
+    pub(crate) effect: Effect,
+    pub(crate) hints: Hints,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) errors: Vec<Recovery>,
+    pub(crate) examples: Vec<Example>,
+}
+
+/// What an operation does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Effect {
+    Read,
+    Write,
+    Destroy,
+}
+
+impl Effect {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Effect::Read => "read",
+            Effect::Write => "write",
+            Effect::Destroy => "destroy",
+        }
+    }
+}
+
+/// The four hints of MCP, all of them stated.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hints {
+    pub(crate) read_only: bool,
+    pub(crate) destructive: bool,
+    pub(crate) idempotent: bool,
+    pub(crate) open_world: bool,
+}
+
+/// One argument.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: InputType,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) values: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) required: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) default: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) positional: Option<usize>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) stdin: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) note: Option<String>,
+    pub(crate) description: String,
+}
+
+/// What an argument may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum InputType {
+    String,
+    Integer,
+    Boolean,
+    Enum,
+}
+
+impl InputType {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            InputType::String => "string",
+            InputType::Integer => "integer",
+            InputType::Boolean => "boolean",
+            InputType::Enum => "one of",
+        }
+    }
+}
+
+/// One field of the answer.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Output {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) description: String,
+}
+
+/// One failure worth planning for.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recovery {
+    pub(crate) kind: String,
+    pub(crate) recovery: String,
+}
+
+/// One worked example: either the fields of an answer, or a kind of failure.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Example {
+    pub(crate) title: String,
+    #[serde(default)]
+    pub(crate) tree: Map<String, Value>,
+    #[serde(default)]
+    pub(crate) before: Vec<Step>,
+    pub(crate) arguments: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+}
+
+/// One call made before an example.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    pub(crate) operation: String,
+    pub(crate) arguments: Map<String, Value>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+impl Definition {
+    /// Reads one definition and holds it to its promises.
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+        let definition: Self = serde_yaml_ng::from_str(&text).map_err(|error| format!("{shown}: {error}"))?;
+        definition.check().map_err(|problem| format!("{shown}: {problem}"))?;
+        Ok(definition)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut names = BTreeSet::new();
+        for operation in &self.operations {
+            if !names.insert(&operation.name) {
+                return Err(format!("{} is declared twice", operation.name));
+            }
+            operation.check(&self.kinds).map_err(|problem| format!("{}: {problem}", operation.name))?;
+        }
+        Ok(())
+    }
+}
+
+impl Operation {
+    fn check(&self, kinds: &[Kind]) -> Result<(), String> {
+        if self.summary.chars().count() > SUMMARY_CHARS_MAX {
+            return Err(format!("the summary is longer than {SUMMARY_CHARS_MAX} characters"));
+        }
+        if self.hints.read_only != (self.effect == Effect::Read) {
+            return Err("the read_only hint contradicts the effect".to_owned());
+        }
+        let mut positions: Vec<usize> = self.inputs.iter().filter_map(|input| input.positional).collect();
+        positions.sort_unstable();
+        if positions.iter().copied().ne(1..=positions.len()) {
+            return Err("positions must be 1, 2, …".to_owned());
+        }
+        for input in &self.inputs {
+            input.check().map_err(|problem| format!("{}: {problem}", input.name))?;
+        }
+        let named = self
+            .errors
+            .iter()
+            .map(|error| &error.kind)
+            .chain(self.examples.iter().filter_map(|e| e.error.as_ref()));
+        for kind in named {
+            if !kinds.iter().any(|known| known.kind == *kind) {
+                return Err(format!("there is no kind {kind}"));
+            }
+        }
+        match self.examples.iter().find(|example| example.answer.is_some() == example.error.is_some()) {
+            Some(example) => Err(format!("the example '{}' needs an answer or an error", example.title)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Input {
+    fn check(&self) -> Result<(), String> {
+        if (self.kind == InputType::Enum) == self.values.is_empty() {
+            return Err("values belong to an enum, and only there".to_owned());
+        }
+        if self.required && self.default.is_some() {
+            return Err("what is required has no default".to_owned());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! The compact JSON that the faces carry, and the examples that their tests run.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::definition::{Definition, Example, Operation};
+
+/// What the faces need at run time.
+pub(crate) fn definitions(definition: &Definition) -> Result<String, String> {
+    let operations: Vec<Value> = definition.operations.iter().map(operation).collect();
+    let whole = json!({
+        "dialect": definition.dialect,
+        "instructions": definition.instructions,
+        "operations": operations,
+    });
+    line(&whole)
+}
+
+fn operation(operation: &Operation) -> Value {
+    json!({
+        "name": operation.name,
+        "title": operation.title,
+        "summary": operation.summary,
+        "use": operation.when,
+        "effect": operation.effect,
+        "hints": operation.hints,
+        "inputs": operation.inputs,
+        "outputs": operation.outputs,
+        "errors": operation.errors,
+    })
+}
+
+/// What the tests of the faces run.
+pub(crate) fn examples(definition: &Definition) -> Result<String, String> {
+    #[derive(Serialize)]
+    struct Row<'a> {
+        operation: &'a str,
+        #[serde(flatten)]
+        example: &'a Example,
+    }
+    let rows: Vec<Row<'_>> = definition
+        .operations
+        .iter()
+        .flat_map(|operation| {
+            operation.examples.iter().map(|example| Row { operation: &operation.name, example })
+        })
+        .collect();
+    line(&json!({ "kinds": definition.kinds, "examples": rows }))
+}
+
+fn line(value: &Value) -> Result<String, String> {
+    serde_json::to_string(value).map(|text| text + "\n").map_err(|error| error.to_string())
+}
