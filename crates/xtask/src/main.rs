@@ -3,10 +3,16 @@
 //! Owns the table of commands. Promises a non-zero exit for every failure. Never part of the shipped binary.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
+mod deny;
 mod generate;
+mod needs;
+mod test;
 mod tidy;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::PathBuf,
+    process::{self, ExitCode, Stdio},
+};
 
 /// One chore.
 struct Command {
@@ -18,9 +24,19 @@ struct Command {
 /// Every chore. A new one is a module and a row here.
 const COMMANDS: &[Command] = &[
     Command {
+        name: "deny",
+        purpose: "check licences, doubled versions and sources of dependencies",
+        run: deny::run,
+    },
+    Command {
         name: "generate",
         purpose: "write what comes from definitions/; --check only compares",
         run: generate::run,
+    },
+    Command {
+        name: "test",
+        purpose: "run everything that must hold; --long for the rigs' full length",
+        run: test::run,
     },
     Command { name: "tidy", purpose: "check the rules of the house that no lint knows", run: tidy::run },
 ];
@@ -56,4 +72,18 @@ fn print_usage() {
 fn root() -> PathBuf {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).map_or_else(|| own.clone(), PathBuf::from)
+}
+
+/// Runs a program in the repository's root and waits for it; what it says is shown.
+fn succeed(command: &mut process::Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.current_dir(root()).status().map_err(|error| format!("{name}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name}: {status}")) }
+}
+
+/// Whether a program is there and answers.
+fn is_installed(program: &str, arguments: &[&str]) -> bool {
+    let mut command = process::Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }

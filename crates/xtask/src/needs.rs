@@ -1,0 +1,82 @@
+//! What tests need besides Rust: a Python with the official MCP client, to be met by a foreign hand.
+//!
+//! Owns `tools/py` in the target directory. Promises to say what it installs, to leave the system's Python alone, and
+//! to fail with the reason when something cannot be had: a missing need is never a skipped test.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The official client library the tests speak through.
+const CLIENT: (&str, &str) = ("mcp", "2.3.0");
+/// How Python is installed where it is missing: the program that knows, and its arguments.
+const INSTALLERS: &[(&str, &[&str])] = &[
+    ("apt-get", &["install", "-y", "--no-install-recommends", "python3", "python3-venv"]),
+    ("dnf", &["install", "-y", "python3"]),
+    ("apk", &["add", "python3", "py3-pip"]),
+    ("pacman", &["-S", "--noconfirm", "python"]),
+];
+
+/// A Python interpreter that has the client, made if need be.
+pub(crate) fn python() -> Result<PathBuf, String> {
+    let home = target_directory().join("tools").join("py");
+    let python = home.join("bin").join("python");
+    if has_client(&python) {
+        println!("needs: {} {} is there", CLIENT.0, CLIENT.1);
+        return Ok(python);
+    }
+    if make_environment(&home).is_err() {
+        install_python()?;
+        make_environment(&home)?;
+    }
+    let wanted = format!("{}=={}", CLIENT.0, CLIENT.1);
+    println!("needs: installing {wanted} from PyPI into {}", home.display());
+    let mut install = Command::new(&python);
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &wanted]);
+    crate::succeed(&mut install).map_err(|failure| format!("{wanted} cannot be had: {failure}"))?;
+    if has_client(&python) { Ok(python) } else { Err(format!("{wanted} was installed but cannot be found")) }
+}
+
+/// Where cargo builds, as far as the environment says.
+fn target_directory() -> PathBuf {
+    let root = crate::root();
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |given| root.join(given))
+}
+
+fn has_client(python: &Path) -> bool {
+    let ask = format!("import importlib.metadata as m; print(m.version('{}'))", CLIENT.0);
+    let answer = Command::new(python).args(["-c", &ask]).output();
+    answer.is_ok_and(|output| output.stdout.trim_ascii() == CLIENT.1.as_bytes())
+}
+
+fn make_environment(home: &Path) -> Result<(), String> {
+    // A half-made environment would be taken for a whole one.
+    if fs::exists(home).unwrap_or(false) {
+        fs::remove_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
+    }
+    println!("needs: making a Python environment in {}", home.display());
+    let mut make = Command::new("python3");
+    make.args(["-m", "venv"]).arg(home);
+    crate::succeed(&mut make)
+}
+
+/// Python by the system's package manager, as the person who runs this or without a question as root.
+fn install_python() -> Result<(), String> {
+    let installer = INSTALLERS.iter().find(|(program, _)| crate::is_installed(program, &["--version"]));
+    let Some((program, arguments)) = installer else {
+        return Err(
+            "python3 with venv is missing and no known package manager is there to install it".to_owned()
+        );
+    };
+    println!("needs: python3 with venv is missing; {program} {}", arguments.join(" "));
+    let mut direct = Command::new(program);
+    direct.args(*arguments);
+    if crate::succeed(&mut direct).is_ok() {
+        return Ok(());
+    }
+    let mut raised = Command::new("sudo");
+    raised.arg("--non-interactive").arg(program).args(*arguments);
+    crate::succeed(&mut raised).map_err(|failure| format!("python3 with venv cannot be had: {failure}"))
+}
