@@ -24,8 +24,20 @@ pub const TREE_ENTRIES_MAX: u64 = 1_000_000;
 pub const COPY_BYTES_MAX: u64 = 4 << 30;
 /// Most changes in one plan.
 pub const PLAN_CHANGES_MAX: usize = 100_000;
-/// Entries in one page of `history` or `changes`.
+/// Entries in one page of `history`.
 pub const HISTORY_PAGE: usize = 50;
+/// Changes of one entry that `history` shows.
+pub const HISTORY_CHANGES_MAX: usize = 20;
+/// Entries one call looks through for those its caller may see, before it answers with a cursor.
+pub const ENTRIES_SCANNED_MAX: usize = 10_000;
+/// Events in one page of `changes`.
+pub const CHANGES_PAGE: usize = 200;
+/// Bytes of old and new text one `changes` compares to tell line ranges; beyond it events come without them.
+pub const CHANGES_COMPARED_BYTES_MAX: u64 = 4 << 20;
+/// Line ranges in one event; the last one covers the rest.
+pub const CHANGES_RANGES_MAX: usize = 32;
+/// Paths that one answer of `copy`, `undo` or `redo` names; the rest is counted.
+pub const REPORTED_PATHS_MAX: usize = 100;
 /// Longest wait of `changes`.
 pub const CHANGES_WAIT_MS_MAX: u64 = 60_000;
 /// Longest lease.

@@ -7,9 +7,10 @@ use journal::ChangeKind;
 use serde_json::{Map, Value};
 use text::lines;
 
-use super::recorded::{self, Shown};
+use super::recorded::Shown;
 use crate::{
     engine::Answer,
+    limits,
     version::Version,
     workspace::{Committed, Stored},
 };
@@ -37,6 +38,12 @@ impl Facts {
         }
     }
 
+    /// Adds the fields of another object.
+    pub(crate) fn extended(mut self, fields: Map<String, Value>) -> Self {
+        self.0.extend(fields);
+        self
+    }
+
     /// Adds which version a file has: the full sha256 and its short name.
     pub(crate) fn file(self, version: &Version, rev: impl Into<String>) -> Self {
         self.with("version", version.to_string()).with("rev", rev.into())
@@ -45,7 +52,9 @@ impl Facts {
     /// Adds what a commit answers: the entry, its chain hash, and notices if there are any.
     pub(crate) fn committed(self, committed: &Committed) -> Self {
         let notices = (!committed.notices.is_empty()).then(|| committed.notices.clone());
-        self.with("entry", committed.number).with("hash", committed.hash.to_string()).maybe("notices", notices)
+        self.with("entry", committed.number)
+            .with("hash", committed.hash.to_string())
+            .maybe("notices", notices)
     }
 
     /// The fields as an object, for a place inside another answer.
@@ -62,7 +71,8 @@ impl Facts {
 /// The answer of an earlier call, from the entry it made: what a repeated idempotency key gets.
 pub(crate) fn answer_from_entry(stored: &Stored) -> Answer {
     let entry = &stored.entry;
-    let shown: Vec<Shown> = entry.changes.iter().take(recorded::CHANGES_SHOWN_MAX).map(Shown::whole).collect();
+    let shown: Vec<Shown> =
+        entry.changes.iter().take(limits::HISTORY_CHANGES_MAX).map(Shown::whole).collect();
     let omitted = entry.changes.len() - shown.len();
     let mut text = format!("already done by {} r{}; nothing was done again", entry.operation, entry.number);
     for change in &shown {

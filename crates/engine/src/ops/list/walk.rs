@@ -1,0 +1,167 @@
+//! The walk of one page. Goes down in order with a stack of directories, stops when the page is full, and remembers
+//! the last entry it showed. A directory below the top that cannot be listed is shown with the reason.
+
+use path::RelPath;
+use text::visible::visible_line;
+
+use super::{
+    Names,
+    cursor::{After, Standing},
+};
+use crate::{
+    failure::{Failure, Kind},
+    limits,
+    plan::Top,
+    view::View,
+    workspace::Listed,
+};
+
+/// One entry of a listing.
+pub(super) struct Shown {
+    pub(super) path: RelPath,
+    pub(super) top: Top,
+    /// Length of a file.
+    pub(super) size: Option<u64>,
+    /// Why a directory's names are missing.
+    pub(super) unlisted: Option<Kind>,
+    /// How it reads.
+    pub(super) line: String,
+}
+
+/// A directory whose names are still to be gone through, last first.
+struct Open {
+    rest: Vec<(RelPath, Listed)>,
+    after: Option<After>,
+}
+
+/// One page of a listing.
+pub(super) struct Walk<'v, 'a> {
+    view: &'v View<'a>,
+    top: &'v RelPath,
+    names: Names,
+    open: Vec<Open>,
+    pub(super) depth: usize,
+    /// What is on the page.
+    pub(super) shown: Vec<Shown>,
+    /// Characters on the page.
+    pub(super) chars: usize,
+    /// Names in the top directory, hidden ones not counted.
+    pub(super) total: usize,
+    /// Names that were left out because they start with a dot.
+    pub(super) hidden: usize,
+    /// The last entry shown, when more is to come.
+    pub(super) rest_after: Option<RelPath>,
+}
+
+impl<'v, 'a> Walk<'v, 'a> {
+    pub(super) fn new(view: &'v View<'a>, top: &'v RelPath, depth: usize, names: Names) -> Self {
+        Self {
+            view,
+            top,
+            names,
+            open: Vec::new(),
+            depth,
+            shown: Vec::new(),
+            chars: 0,
+            total: 0,
+            hidden: 0,
+            rest_after: None,
+        }
+    }
+
+    /// Fills the page.
+    pub(super) fn run(&mut self, after: Option<&After>) -> Result<(), Failure> {
+        self.enter(self.top, after.cloned())?;
+        self.total = self.open.last().map_or(0, |open| open.rest.len());
+        while let Some(open) = self.open.last_mut() {
+            self.view.control.check()?;
+            let Some((path, listed)) = open.rest.pop() else {
+                self.open.pop();
+                continue;
+            };
+            match open.after.as_ref().map_or(Standing::Ahead, |after| after.standing(&listed.name)) {
+                Standing::Done => {}
+                Standing::Inside(after) => self.descend(&path, listed.top, after)?,
+                Standing::Ahead => {
+                    if !self.show(&path, listed.top)? {
+                        return Ok(());
+                    }
+                    self.descend(&path, listed.top, None)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts an entry on the page; says whether it fitted.
+    fn show(&mut self, path: &RelPath, top: Top) -> Result<bool, Failure> {
+        let size = match top {
+            Top::File if self.view.may_read(path) => match self.view.stat(path)? {
+                Some(node) => Some(node.size),
+                // Gone since it was listed.
+                None => return Ok(true),
+            },
+            Top::File | Top::Directory | Top::Link | Top::Special => None,
+        };
+        let line = line(self.top, path, top, size);
+        let chars = line.chars().count() + 1;
+        if self.chars + chars > limits::PAGE_CHARS
+            && let Some(last) = self.shown.last()
+        {
+            self.rest_after = Some(last.path.clone());
+            return Ok(false);
+        }
+        self.chars += chars;
+        self.shown.push(Shown { path: path.clone(), top, size, unlisted: None, line });
+        Ok(true)
+    }
+
+    /// Goes into a directory, unless the listing ends at its depth.
+    fn descend(&mut self, path: &RelPath, top: Top, after: Option<After>) -> Result<(), Failure> {
+        if top != Top::Directory || self.open.len() >= self.depth {
+            return Ok(());
+        }
+        match self.enter(path, after) {
+            Ok(()) => Ok(()),
+            Err(failure) => {
+                if let Some(shown) = self.shown.last_mut().filter(|shown| shown.path == *path) {
+                    shown.unlisted = Some(failure.kind);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn enter(&mut self, path: &RelPath, after: Option<After>) -> Result<(), Failure> {
+        let mut names = self.view.list(path)?;
+        let all = names.len();
+        if self.names == Names::Plain {
+            names.retain(|listed| !listed.name.as_bytes().starts_with(b"."));
+        }
+        // On a later page the hidden names of a directory were counted before; those of the top are counted always.
+        if after.is_none() || self.open.is_empty() {
+            self.hidden += all - names.len();
+        }
+        let rest: Result<Vec<_>, _> = names
+            .into_iter()
+            .rev()
+            .map(|listed| path.join(&listed.name).map(|child| (child, listed)))
+            .collect();
+        self.open.push(Open { rest: rest?, after });
+        Ok(())
+    }
+}
+
+/// How an entry reads: its path below the top, a mark for its type, its size.
+fn line(top: &RelPath, path: &RelPath, kind: Top, size: Option<u64>) -> String {
+    let below = path.below(top).unwrap_or_default();
+    let wire = below.to_wire();
+    let name = visible_line(&wire);
+    match (kind, size) {
+        (Top::Directory, _) => format!("{name}/"),
+        (Top::Link, _) => format!("{name}@"),
+        (Top::Special, _) => format!("{name}  (other)"),
+        (Top::File, Some(size)) => format!("{name}  {size}"),
+        (Top::File, None) => name.into_owned(),
+    }
+}
