@@ -33,6 +33,7 @@ const COMMANDS: &[Command] = &[
         purpose: "write what comes from definitions/; --check only compares",
         run: generate::run,
     },
+    Command { name: "needs", purpose: "get what the tests need, and say where it is", run: needs::run },
     Command {
         name: "test",
         purpose: "run everything that must hold; --long for the rigs' full length",

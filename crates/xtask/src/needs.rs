@@ -11,13 +11,25 @@ use std::{
 
 /// The official client library the tests speak through.
 const CLIENT: (&str, &str) = ("mcp", "2.3.0");
-/// How Python is installed where it is missing: the program that knows, and its arguments.
-const INSTALLERS: &[(&str, &[&str])] = &[
-    ("apt-get", &["install", "-y", "--no-install-recommends", "python3", "python3-venv"]),
-    ("dnf", &["install", "-y", "python3"]),
-    ("apk", &["add", "python3", "py3-pip"]),
-    ("pacman", &["-S", "--noconfirm", "python"]),
+/// How Python is installed where it is missing: the program that knows, and the calls it takes.
+const INSTALLERS: &[(&str, &[&[&str]])] = &[
+    ("apt-get", &[&["update"], &["install", "-y", "--no-install-recommends", "python3", "python3-venv"]]),
+    ("dnf", &[&["install", "-y", "python3"]]),
+    ("apk", &[&["add", "python3", "py3-pip"]]),
+    ("pacman", &[&["-Sy", "--noconfirm", "python"]]),
 ];
+
+/// Tells the tests which Python has the client.
+pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
+
+/// Gets everything, and says how to tell a test that is run by hand.
+pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(unknown) = arguments.first() {
+        return Err(format!("takes no arguments, not even '{unknown}'"));
+    }
+    println!("{PYTHON_VARIABLE}={}", python()?.display());
+    Ok(())
+}
 
 /// A Python interpreter that has the client, made if need be.
 pub(crate) fn python() -> Result<PathBuf, String> {
@@ -65,18 +77,20 @@ fn make_environment(home: &Path) -> Result<(), String> {
 /// Python by the system's package manager, as the person who runs this or without a question as root.
 fn install_python() -> Result<(), String> {
     let installer = INSTALLERS.iter().find(|(program, _)| crate::is_installed(program, &["--version"]));
-    let Some((program, arguments)) = installer else {
+    let Some((program, calls)) = installer else {
         return Err(
             "python3 with venv is missing and no known package manager is there to install it".to_owned()
         );
     };
-    println!("needs: python3 with venv is missing; {program} {}", arguments.join(" "));
-    let mut direct = Command::new(program);
-    direct.args(*arguments);
-    if crate::succeed(&mut direct).is_ok() {
-        return Ok(());
+    for arguments in *calls {
+        println!("needs: python3 with venv is missing; {program} {}", arguments.join(" "));
+        if crate::succeed(Command::new(program).args(*arguments)).is_ok() {
+            continue;
+        }
+        let mut raised = Command::new("sudo");
+        raised.arg("--non-interactive").arg(program).args(*arguments);
+        crate::succeed(&mut raised)
+            .map_err(|failure| format!("python3 with venv cannot be had: {failure}"))?;
     }
-    let mut raised = Command::new("sudo");
-    raised.arg("--non-interactive").arg(program).args(*arguments);
-    crate::succeed(&mut raised).map_err(|failure| format!("python3 with venv cannot be had: {failure}"))
+    Ok(())
 }

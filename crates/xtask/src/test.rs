@@ -7,8 +7,6 @@ use std::{process::Command, time::Instant};
 
 /// Set for the tests when `--long` is given: rigs then run for their full length.
 const LONG: &str = "STEAD_LONG";
-/// Tells the tests which Python has the official MCP client.
-const PYTHON: &str = "STEAD_TEST_PYTHON";
 
 /// How long the rigs run.
 #[derive(Clone, Copy)]
@@ -66,7 +64,7 @@ fn tests(length: Length) -> Result<(), String> {
         println!("tests: cargo-nextest is not installed; cargo test runs them");
         command.args(["test", "--workspace", "--all-targets", "--locked"]);
     }
-    command.env(PYTHON, python);
+    command.env(crate::needs::PYTHON_VARIABLE, python);
     match length {
         Length::Ordinary => command.env_remove(LONG),
         Length::Long => command.env(LONG, "1"),
