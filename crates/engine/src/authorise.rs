@@ -5,6 +5,7 @@ use path::{RelPath, check_portable, fold};
 
 use crate::{
     caller::{Access, Principal},
+    carried,
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Effect, Need, Reach, Target},
@@ -91,6 +92,7 @@ pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
         for path in change.paths() {
             judge_change(view, path)?;
         }
+        carried::judge(view, change)?;
         if let Some(created) = created(change) {
             judge_reserved(created)?;
             if names == NameProfile::Portable {

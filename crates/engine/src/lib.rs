@@ -6,6 +6,7 @@
 
 mod authorise;
 mod caller;
+mod carried;
 mod control;
 mod engine;
 mod failure;

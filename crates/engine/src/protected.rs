@@ -34,9 +34,24 @@ const PROTECTED: &[&[&str]] = &[
 pub(crate) fn rule(path: &RelPath) -> Option<String> {
     let folded: Vec<_> = path.components().map(fold).collect();
     PROTECTED.iter().find_map(|rule| {
-        let hit = folded.windows(rule.len()).any(|window| window.iter().zip(*rule).all(|(key, part)| key.as_str() == *part));
+        let hit = folded
+            .windows(rule.len())
+            .any(|window| window.iter().zip(*rule).all(|(key, part)| key.as_str() == *part));
         hit.then(|| rule.join("/"))
     })
+}
+
+/// The protected sequence that a tree at this path could hold further down, if any: the path ends in its beginning.
+pub(crate) fn leads_to(path: &RelPath) -> Option<String> {
+    let folded: Vec<_> = path.components().map(fold).collect();
+    let ends_in = |start: &[&str]| {
+        folded.len() >= start.len()
+            && folded[folded.len() - start.len()..].iter().zip(start).all(|(key, part)| key.as_str() == *part)
+    };
+    PROTECTED
+        .iter()
+        .find(|rule| (1..rule.len()).any(|length| ends_in(&rule[..length])))
+        .map(|rule| rule.join("/"))
 }
 
 #[cfg(test)]
@@ -71,5 +86,14 @@ mod tests {
         for path in ["git/x", ".github/ISSUE_TEMPLATE.md", ".gitignore", ".cargo/registry", "src/agents.rs"] {
             assert_eq!(hit(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn the_way_to_a_protected_place_is_known() {
+        let leads = |path: &str| leads_to(&RelPath::from_wire(path).unwrap());
+        assert_eq!(leads("a/.GitHub").as_deref(), Some(".github/workflows"));
+        assert_eq!(leads(".cargo").as_deref(), Some(".cargo/config.toml"));
+        assert_eq!(leads(".github/x"), None);
+        assert_eq!(leads("src"), None);
     }
 }

@@ -1,0 +1,116 @@
+//! `restore`: something comes back from the trash, to where it was or to a free place. Never overwrites. The recorded
+//! place is as untrusted as any spelling, and resolved and judged like one.
+
+use journal::{Link, State};
+use path::RelPath;
+use serde::Deserialize;
+
+use super::{
+    answer::{Facts, excerpt, iso_utc},
+    parents, standing,
+};
+use crate::{
+    caller::Principal,
+    failure::{Failure, Kind},
+    operation::{Ask, Need, Operation, Planned, Target},
+    plan::{Change, Plan, Top},
+    version::Version,
+    view::View,
+    workspace::{Last, Trashed},
+};
+
+/// The arguments of `restore`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Restore {
+    trash: String,
+    to: Option<String>,
+}
+
+impl Operation for Restore {
+    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+        let item = self.item(view)?;
+        Ok(vec![match &self.to {
+            Some(to) => Ask::spelled(to, Need::Write, Last::Keep),
+            None => Ask::known(item.path, Need::Write),
+        }])
+    }
+
+    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+        let target = &targets[0];
+        let item = self.item(view)?;
+        let path = target.path.clone();
+        if target.node.is_some() {
+            return Err(Failure::new(Kind::Exists, format!("{path} is taken"))
+                .hint("pass to with a free path; restore never overwrites"));
+        }
+        let mut changes = parents::missing(view, &path)?;
+        changes.push(Change::Restore { trash: item.id.clone(), path: path.clone(), tree: item.tree });
+        let plan = Plan { changes, link: Link::Restores(item.id.clone()) };
+        let version = recorded_version(view, &item)?;
+        Ok(Planned::Change {
+            plan,
+            finish: Box::new(move |committed| finish(&path, &item, version, committed)),
+        })
+    }
+}
+
+fn finish(
+    path: &RelPath,
+    item: &Trashed,
+    version: Option<Version>,
+    committed: &crate::workspace::Committed,
+) -> crate::engine::Answer {
+    let rev = format!("r{}", committed.number);
+    let text = format!("restored {path} ({}, {rev})", standing::amount(&item.tree));
+    Facts::new()
+        .with("path", path.to_string())
+        .maybe("version", version.map(|version| version.to_string()))
+        .with("rev", rev)
+        .with("files", item.tree.files)
+        .with("bytes", item.tree.bytes)
+        .committed(committed)
+        .answer(text)
+}
+
+impl Restore {
+    /// The thing meant, if this caller may have it back.
+    fn item(&self, view: &View<'_>) -> Result<Trashed, Failure> {
+        let shown = excerpt(&self.trash);
+        let item = view.workspace().trashed(&self.trash)?.ok_or_else(|| {
+            Failure::new(Kind::NotFound, format!("there is nothing in the trash with the id {shown}"))
+                .hint("call history to find the removal; its time in the trash may be over")
+        })?;
+        let owned = match &view.caller.principal {
+            Principal::User(_) | Principal::System => true,
+            Principal::Agent(_) => item.owner == view.caller.principal.to_string(),
+        };
+        if !owned {
+            return Err(Failure::new(Kind::NotOwner, format!("{shown} was removed by somebody else"))
+                .hint("ask whoever removed it, or a person, to restore it"));
+        }
+        if item.keep_until_ms < view.workspace().now_ms() {
+            return Err(Failure::new(
+                Kind::Expired,
+                format!("{shown} could come back until {}", iso_utc(item.keep_until_ms)),
+            )
+            .hint("ask a person for a backup"));
+        }
+        Ok(item)
+    }
+}
+
+/// The version of a removed file, when the removal recorded it.
+fn recorded_version(view: &View<'_>, item: &Trashed) -> Result<Option<Version>, Failure> {
+    if item.tree.top != Top::File {
+        return Ok(None);
+    }
+    let Some(stored) = view.workspace().entry(item.entry)? else { return Ok(None) };
+    let wire = item.path.to_wire();
+    Ok(stored.entry.changes.iter().filter(|change| change.path == wire).find_map(|change| {
+        match &change.before {
+            State::File { version, .. } => Some(Version(*version)),
+            State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { .. } => None,
+        }
+    }))
+}

@@ -1,0 +1,57 @@
+//! What stands at a place now, in the forms that a plan needs: what a commit shall expect there and how much it is.
+//! Shared by everything that moves, removes or replaces. Never writes.
+
+use path::RelPath;
+
+use crate::{
+    failure::{Failure, Kind},
+    operation::Target,
+    plan::{Expect, Seen, Top, Tree},
+    view::View,
+    workspace::Node,
+};
+
+/// Permission bits that a plan may set: no set-id, no sticky.
+pub(crate) const MODE_BITS: u32 = 0o777;
+
+/// What a commit shall find at a place where `node` was seen.
+pub(crate) fn expected(
+    view: &View<'_>,
+    path: &RelPath,
+    node: Node,
+    seen: Option<Seen>,
+) -> Result<Expect, Failure> {
+    match (node.top, seen) {
+        (Top::File, Some(seen)) => Ok(Expect::File(seen)),
+        (Top::File, None) => Ok(Expect::File(view.observe(path)?)),
+        (Top::Directory | Top::Link | Top::Special, _) => Ok(Expect::Node(node.stamp)),
+    }
+}
+
+/// How much is at a place, with everything below it.
+pub(crate) fn counted(view: &View<'_>, path: &RelPath, node: Node) -> Result<Tree, Failure> {
+    view.walk(path, node, &mut |_| Ok(()))
+}
+
+/// What is there, or the failure that tells where to look.
+pub(crate) fn present(target: &Target) -> Result<Node, Failure> {
+    target.node.ok_or_else(|| {
+        let parent = target.path.parent().unwrap_or_default();
+        Failure::new(Kind::NotFound, format!("{} does not exist", target.path))
+            .hint(format!("call list with path {parent} to see what is there"))
+    })
+}
+
+/// The version that a commit expects, when it expects a file.
+pub(crate) fn expected_file(expect: &Expect) -> Option<Seen> {
+    match expect {
+        Expect::File(seen) => Some(*seen),
+        Expect::Absent | Expect::Node(_) => None,
+    }
+}
+
+/// Words for an amount: `3 files, 1200 bytes`.
+pub(crate) fn amount(tree: &Tree) -> String {
+    let files = if tree.files == 1 { "file" } else { "files" };
+    format!("{} {files}, {} bytes", tree.files, tree.bytes)
+}

@@ -1,0 +1,173 @@
+//! `write`: a file gets new content, whole. A file that exists is replaced only by somebody who says which version was
+//! seen; it keeps its encoding unless the call names another.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use text::{
+    diff,
+    encoding::{self, Detected},
+};
+
+use super::{answer::Facts, encoded, encoded::Encoded, parents};
+use crate::{
+    failure::{Failure, Kind},
+    limits,
+    operation::{Ask, Operation, Planned, Target},
+    plan::{Change, Content, Expect, Mode, Plan, Seen, Top},
+    resolve,
+    version::Version,
+    view::View,
+    workspace::{Node, Want},
+};
+
+/// The arguments of `write`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Write {
+    path: String,
+    content: String,
+    base: Option<String>,
+    encoding: Option<String>,
+}
+
+/// The file that is replaced.
+struct Current {
+    seen: Seen,
+    /// Its bytes, when the caller may read them and they are not too many.
+    bytes: Option<Vec<u8>>,
+}
+
+impl Operation for Write {
+    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+        Ok(vec![Ask::write(&self.path).with_base(self.base.as_deref())?])
+    }
+
+    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+        let target = &targets[0];
+        let current = match target.node {
+            Some(node) => Some(self.current(view, target, node)?),
+            None => None,
+        };
+        let before = current.as_ref().and_then(|current| current.bytes.as_deref());
+        let encoded = encoded::whole(&self.content, self.encoding.as_deref(), before)?;
+        let version = Version::of(&encoded.bytes);
+        let size = encoded.bytes.len() as u64;
+        if let Some(current) = &current
+            && current.seen.version == version
+        {
+            return Ok(unchanged(view, target, &version, size));
+        }
+        let difference = match &current {
+            None => lines_changed(Some(b""), &encoded.bytes),
+            Some(_) => lines_changed(before, &encoded.bytes),
+        };
+        let mut changes = parents::missing(view, &target.path)?;
+        let Encoded { bytes, unusual } = encoded;
+        changes.push(Change::Put {
+            path: target.path.clone(),
+            expect: current.as_ref().map_or(Expect::Absent, |current| Expect::File(current.seen)),
+            content: Content::Bytes(bytes),
+            version,
+            size,
+            mode: Mode::Keep,
+        });
+        let path = target.path.to_string();
+        let created = current.is_none();
+        Ok(Planned::Change {
+            plan: Plan::of(changes),
+            finish: Box::new(move |committed| {
+                let rev = format!("r{}", committed.number);
+                let verb = if created { "created" } else { "wrote" };
+                let lines = difference.map(|lines| format!(", +{} -{}", lines.added, lines.removed));
+                let text = format!("{verb} {path} ({rev}, {size} bytes{})", lines.unwrap_or_default());
+                Facts::new()
+                    .with("path", path)
+                    .file(&version, rev)
+                    .with("size", size)
+                    .with("created", created)
+                    .with("changed", true)
+                    .maybe("diff", difference.map(shown))
+                    .maybe("encoding", unusual)
+                    .committed(committed)
+                    .answer(text)
+            }),
+        })
+    }
+}
+
+impl Write {
+    /// What is there now, refused unless it is a file whose version the caller has seen.
+    fn current(&self, view: &View<'_>, target: &Target, node: Node) -> Result<Current, Failure> {
+        regular(target, node)?;
+        let readable = view.may_read(&target.path);
+        let read = |want| view.workspace().read(&target.path, want);
+        let file = if readable && node.size <= limits::WRITE_BYTES_MAX {
+            read(Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?
+        } else {
+            read(Want::Nothing)?
+        };
+        if target.base.is_none() {
+            return Err(base_required(view, target, &file.version));
+        }
+        let bytes = (readable && node.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
+        // The version that was checked against the base is the one that must still be there.
+        let seen = target.seen.unwrap_or(Seen { version: file.version, stamp: file.node.stamp });
+        Ok(Current { seen, bytes })
+    }
+}
+
+/// Refuses whatever is not a regular file.
+pub(crate) fn regular(target: &Target, node: Node) -> Result<(), Failure> {
+    let path = &target.path;
+    match node.top {
+        Top::File => Ok(()),
+        Top::Directory => Err(Failure::new(Kind::IsDirectory, format!("{path} is a directory"))
+            .hint(format!("name a file, for example {path}/notes.txt"))),
+        Top::Link | Top::Special => {
+            Err(Failure::new(Kind::NotRegular, format!("{path} is not a regular file"))
+                .hint("choose another path"))
+        }
+    }
+}
+
+fn base_required(view: &View<'_>, target: &Target, version: &Version) -> Failure {
+    let path = &target.path;
+    let failure = Failure::new(Kind::BaseRequired, format!("{path} exists and the call gives no base"))
+        .hint(format!("call read with path {path}, then write again with its version as base"));
+    // A hash tells whoever guesses right what is in a file, so it goes only to those who may read it.
+    if view.may_read(path) { resolve::with_current(view, failure, path, *version) } else { failure }
+}
+
+fn unchanged(view: &View<'_>, target: &Target, version: &Version, size: u64) -> Planned {
+    let path = target.path.to_string();
+    let rev = view.rev(&target.path, version);
+    let text = format!("{path} already has this content ({rev}); nothing was changed");
+    let answer = Facts::new()
+        .with("path", path)
+        .file(version, rev)
+        .with("size", size)
+        .with("created", false)
+        .with("changed", false)
+        .answer(text);
+    Planned::Read { answer, bytes: 0 }
+}
+
+/// The lines that change, when both sides are text that is not too long to compare.
+pub(crate) fn lines_changed(before: Option<&[u8]>, after: &[u8]) -> Option<diff::Change> {
+    let before = before?;
+    if before.len().max(after.len()) as u64 > limits::DIFF_BYTES_MAX {
+        return None;
+    }
+    Some(diff::summary(&decoded(before)?, &decoded(after)?))
+}
+
+fn decoded(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+    match encoding::detect(bytes) {
+        Detected::Text { encoding } => encoding::decode(bytes, encoding).ok(),
+        Detected::Binary => None,
+    }
+}
+
+fn shown(lines: diff::Change) -> Value {
+    json!({ "added": lines.added, "removed": lines.removed })
+}
