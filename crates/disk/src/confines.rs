@@ -16,7 +16,8 @@ use crate::{DiskError, ErrorKind, FileId, FileType, stat::Meta, sys};
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resolver {
-    /// In the kernel where it can, else by walking.
+    /// In the kernel where it has the call, else by walking. A filter that forbids the call is a refusal, not a missing
+    /// call: whoever knows such a filter asks for the walker.
     #[default]
     Auto,
     /// In the kernel (`openat2`); refused where it cannot.
@@ -116,6 +117,10 @@ impl Confines {
                 }
             }
         };
+        // Without a mount id the walk could not tell where a mount begins.
+        if root.meta.mount.is_none() {
+            return Err(DiskError::new(ErrorKind::Unsupported, "mount id"));
+        }
         let confines = Self { root, resolver, mounts, hidden };
         confines.refuse_hidden(confines.root.meta.id())?;
         Ok(confines)

@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use path::Name;
+use rustix::io::Errno;
 
 use crate::{
     Attribute, Attributes, Directory, DiskError, ErrorKind, FileId, OpenFile, Stamp, attributes,
@@ -84,9 +85,11 @@ impl Staged {
         hash_up_to(self.file.as_fd(), self.size)
     }
 
-    /// Makes the content durable.
+    /// Makes the content durable. `Denied` for an adopted file that we may not read.
     pub fn sync(&self) -> Result<(), DiskError> {
-        content::sync_content(self.file.as_fd())
+        content::sync_content(self.file.as_fd()).map_err(|error| {
+            if error.is_errno(Errno::BADF) { error.seen_as(ErrorKind::Denied) } else { error }
+        })
     }
 
     /// Removes the temporary name, whatever file it stands for by now.
@@ -124,12 +127,14 @@ impl Directory {
             Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
             other => other?.need_file()?,
         };
-        let file = sys::reopen(held.handle.as_fd(), sys::READING)?;
+        let id = held.meta.id();
+        let file = match sys::reopen(held.handle.as_fd(), sys::READING) {
+            // An old file under the temporary name may be closed to us; it can still be recognised and moved.
+            Err(error) if error.kind == ErrorKind::Denied => held.handle,
+            other => other?,
+        };
         let staged = Staged::look(name.clone(), file, Vec::new())?;
-        match staged.id == held.meta.id() {
-            true => Ok(Some(staged)),
-            false => Err(DiskError::new(ErrorKind::Moved, "adopt staged")),
-        }
+        if staged.id == id { Ok(Some(staged)) } else { Err(DiskError::new(ErrorKind::Moved, "adopt staged")) }
     }
 
     /// An empty file under a name that was free.

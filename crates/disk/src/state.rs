@@ -77,6 +77,11 @@ impl StateDirectory {
         Ok(self.root.make_directories(&path, DIRECTORY_MODE)?.0)
     }
 
+    /// Makes everything on its file system durable.
+    pub fn sync_file_system(&self) -> Result<(), DiskError> {
+        self.root.sync_file_system()
+    }
+
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }

@@ -7,7 +7,6 @@ pub(crate) mod content;
 use std::{
     ffi::OsStr,
     fmt::Write as _,
-    mem::MaybeUninit,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStrExt,
@@ -139,8 +138,8 @@ pub(crate) fn list(
     listing: BorrowedFd<'_>,
     mut entry: impl FnMut(&[u8], FileType, u64) -> Result<(), DiskError>,
 ) -> Result<(), DiskError> {
-    let mut buffer: Vec<MaybeUninit<u8>> = vec![MaybeUninit::uninit(); LISTING_BUFFER_BYTES];
-    let mut raw = RawDir::new(listing, &mut buffer);
+    let mut buffer: Vec<u8> = Vec::with_capacity(LISTING_BUFFER_BYTES);
+    let mut raw = RawDir::new(listing, buffer.spare_capacity_mut());
     loop {
         if raw.is_buffer_empty() {
             gate(Call::Getdents)?;

@@ -1,0 +1,125 @@
+//! A second thread that swaps a directory with a link to the outside, all the time. Every answer must be one of those
+//! that are allowed, and none of them comes from outside.
+
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
+
+use disk::{Attributes, ErrorKind, Last, Root, Source};
+
+use crate::fixture::{BOTH, Fixture, name, rel};
+
+/// Rounds per resolver and shape.
+const ROUNDS: usize = 4_000;
+
+/// Swaps that must have happened before a race counts as run.
+const SWAPS_MIN: usize = 300;
+
+fn swapping(f: &Fixture, target: &str, attack: impl Fn()) {
+    let (inside, aside, link) = (f.ws.join("d"), f.ws.join("aside"), f.ws.join("link"));
+    let done = AtomicBool::new(false);
+    let swaps = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                std::os::unix::fs::symlink(target, &link).unwrap();
+                fs::rename(&inside, &aside).unwrap();
+                fs::rename(&link, &inside).unwrap();
+                fs::remove_file(&inside).unwrap();
+                fs::rename(&aside, &inside).unwrap();
+                swaps.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut rounds = 0;
+        while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
+            attack();
+            rounds += 1;
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+}
+
+fn read_once(root: &Root, path: &str) -> Result<Vec<u8>, ErrorKind> {
+    let canonical = root.canonical(&rel(path), Last::Follow).map_err(|error| error.kind)?;
+    root.open_file(&canonical).and_then(|file| file.read_all(99)).map_err(|error| error.kind)
+}
+
+#[test]
+fn reads_never_leave() {
+    for resolver in BOTH {
+        for target in ["../out", "/etc", "nowhere"] {
+            let f = Fixture::new();
+            f.file("d/secret", "inside");
+            let root = f.root(resolver);
+            let (inside, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            swapping(&f, target, || match read_once(&root, "d/secret") {
+                Ok(bytes) => {
+                    assert_eq!(bytes, b"inside");
+                    inside.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(ErrorKind::NotFound | ErrorKind::Moved | ErrorKind::Escape | ErrorKind::IsLink) => {
+                    refused.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(other) => panic!("{resolver:?} {target}: {other:?}"),
+            });
+            eprintln!("{resolver:?} {target}: {inside:?} inside, {refused:?} refused");
+        }
+    }
+}
+
+#[test]
+fn writes_never_leave() {
+    for resolver in BOTH {
+        let f = Fixture::new();
+        f.directory("d");
+        let root = f.root(resolver);
+        swapping(&f, "../out", || {
+            let Ok(path) = root.canonical(&rel("d/new"), Last::Follow) else { return };
+            let Some((parent, last)) = path.split() else { return };
+            let Ok(directory) = root.open_directory(&parent) else { return };
+            let attributes = Attributes::New { mode: 0o600 };
+            let Ok(staged) = directory.stage(Source::Bytes(b"x"), attributes) else { return };
+            if directory.place_new(&staged, &last).is_err() {
+                staged.discard(&directory).unwrap();
+            }
+        });
+        assert_eq!(fs::read_dir(&f.out).unwrap().count(), 1, "{resolver:?}: something was written outside");
+        assert!(f.ws.join("d/new").exists());
+    }
+}
+
+#[test]
+fn removals_never_leave() {
+    for resolver in BOTH {
+        let f = Fixture::new();
+        f.directory("d");
+        let root = f.root(resolver);
+        let top = root.open_directory(&rel(".")).unwrap();
+        let stop = AtomicBool::new(false);
+        let swaps = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (real, place, swap) = (f.ws.join("real"), f.ws.join("victim"), f.ws.join("swap"));
+                while !stop.load(Ordering::Relaxed) {
+                    // Whatever the remover took away meanwhile is made again.
+                    fs::create_dir_all(real.join("sub")).unwrap_or_default();
+                    fs::rename(&real, &place).unwrap_or_default();
+                    std::os::unix::fs::symlink("../out", &swap).unwrap_or_default();
+                    let exchange = rustix::fs::RenameFlags::EXCHANGE;
+                    let here = rustix::fs::CWD;
+                    if rustix::fs::renameat_with(here, &place, here, &swap, exchange).is_ok() {
+                        swaps.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+            let mut rounds = 0;
+            while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
+                top.remove_tree(&name("victim")).unwrap_or_default();
+                rounds += 1;
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read(f.out.join("secret")).unwrap(), b"secret");
+    }
+}
