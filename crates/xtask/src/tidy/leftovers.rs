@@ -1,5 +1,7 @@
 //! Things that were meant to go: marks for later, paths of one machine, switched-off tests, limits nobody keeps.
 
+use std::collections::HashSet;
+
 use super::{
     File, Finding,
     source::{Source, words},
@@ -9,8 +11,8 @@ use super::{
 const MARKS: &[&str] = &["FIXME", "TODO", "XXX"];
 /// First components of paths that exist on one machine only.
 const MACHINE_DIRECTORIES: &[&str] = &["work", "root", "home"];
-/// Where every limit has its name.
-const LIMITS: &str = "crates/engine/src/limits.rs";
+/// How a file ends where limits have their names.
+const LIMITS: &str = "/src/limits.rs";
 
 /// No marks in comments or documents. A mark in a string is content.
 pub(super) fn marks(files: &[File]) -> Vec<Finding> {
@@ -54,7 +56,7 @@ fn holds_path(line: &str, name: &str) -> bool {
 /// No test that does not run.
 pub(super) fn ignored_tests(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in files.iter().filter_map(|file| Some((file, file.source.as_ref()?))) {
+    for (file, source) in rust(files) {
         for (index, line) in source.code.lines().enumerate() {
             if line.trim_start().starts_with("#[ignore") {
                 findings.push(Finding::new(file, index + 1, "a test that does not run is not a test"));
@@ -66,16 +68,21 @@ pub(super) fn ignored_tests(files: &[File]) -> Vec<Finding> {
 
 /// Every named limit is kept by somebody.
 pub(super) fn unused_limits(files: &[File]) -> Vec<Finding> {
-    let Some((file, limits)) =
-        files.iter().find(|file| file.path == LIMITS).and_then(|file| Some((file, file.source.as_ref()?)))
-    else {
-        return Vec::new();
-    };
-    let others: Vec<&Source> =
-        files.iter().filter(|other| other.path != LIMITS).filter_map(|other| other.source.as_ref()).collect();
-    let used = |name: &str| others.iter().any(|source| words(&source.code).any(|word| word == name));
-    let unused = limits.definitions().into_iter().filter(|(_, name)| !used(name));
-    unused.map(|(line, name)| Finding::new(file, line, format!("nobody keeps {name}"))).collect()
+    let mut findings = Vec::new();
+    for (file, limits) in rust(files).filter(|(file, _)| file.path.ends_with(LIMITS)) {
+        let others: HashSet<&str> = rust(files)
+            .filter(|(other, _)| other.path != file.path)
+            .flat_map(|(_, source)| words(&source.code))
+            .collect();
+        let unused = limits.definitions().into_iter().filter(|(_, name)| !others.contains(name));
+        findings.extend(unused.map(|(line, name)| Finding::new(file, line, format!("nobody keeps {name}"))));
+    }
+    findings
+}
+
+/// The Rust files among them.
+fn rust(files: &[File]) -> impl Iterator<Item = (&File, &Source)> {
+    files.iter().filter_map(|file| Some((file, file.source.as_ref()?)))
 }
 
 #[cfg(test)]
@@ -111,7 +118,8 @@ mod tests {
 
     #[test]
     fn limits_that_nobody_keeps_are_found() {
-        let limits = || File::new(LIMITS, "pub const A: usize = 1;\npub const B: usize = A;");
+        let limits =
+            || File::new("crates/engine/src/limits.rs", "pub const A: usize = 1;\npub const B: usize = A;");
         let found =
             unused_limits(&[limits(), File::new("crates/engine/src/a.rs", "let a = limits::A; // B")]);
         assert_eq!(found.iter().map(|finding| finding.line).collect::<Vec<_>>(), [2]);
