@@ -9,6 +9,9 @@ mod portable;
 mod rel_path;
 mod spelling;
 
+/// What the names of half-made files and of the server's own places start with; no caller can name one.
+pub const TEMPORARY_PREFIX: &str = ".stead~";
+
 pub use fold::{FoldedKey, fold};
 pub use portable::{NameProblem, check_portable};
 pub use rel_path::{DEPTH_MAX, NAME_BYTES_MAX, Name, PATH_BYTES_MAX, RelPath};

@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn ordinary_names_pass() {
-        for name in ["a", "Makefile", ".gitignore", "über.txt", "command", "com10", "a b", "日本.rs", "...x"] {
+        for name in ["a", "Makefile", ".gitignore", "über.txt", "command", "com10", "a b", "日本.rs", "...x"]
+        {
             assert_eq!(check_portable(name.as_bytes()), Ok(()), "{name:?}");
         }
     }

@@ -150,7 +150,9 @@ mod tests {
         for dots in ["..", "../x", "a/../b", "a/.."] {
             assert_eq!(refused(dots), PathError::DotDot, "{dots}");
         }
-        for foreign in ["/", "//", "/etc/passwd", "/srv/ws-evil/x", "/srv/w", "file:///etc/passwd", "C:/x", "c:"] {
+        for foreign in
+            ["/", "//", "/etc/passwd", "/srv/ws-evil/x", "/srv/w", "file:///etc/passwd", "C:/x", "c:"]
+        {
             assert_eq!(refused(foreign), PathError::Foreign, "{foreign}");
         }
         for windows in ["..\\out", "\\\\server\\share", "C:\\x", "a\\u002e", "a\\x2e", "a\\x2fb"] {

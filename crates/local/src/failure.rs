@@ -1,0 +1,64 @@
+//! From the disk's and the store's errors to failures a caller can use. No host path enters a detail.
+
+use disk::{DiskError, ErrorKind};
+use engine::{Failure, Kind};
+use path::RelPath;
+
+/// What a disk error means for a caller who asked about `path`.
+pub(crate) fn at(path: &RelPath, error: &DiskError) -> Failure {
+    let detail = |text: &str| format!("{path} {text}");
+    match error.kind {
+        ErrorKind::NotFound => Failure::new(Kind::NotFound, detail("does not exist"))
+            .hint(format!("call list with path {} to see what is there", parent_of(path))),
+        ErrorKind::Exists => Failure::new(Kind::Exists, detail("already exists")),
+        ErrorKind::NotDirectory => {
+            Failure::new(Kind::NotDirectory, detail("is not a directory, or lies below a file"))
+        }
+        ErrorKind::IsDirectory => Failure::new(Kind::IsDirectory, detail("is a directory"))
+            .hint(format!("call list with path {path}")),
+        ErrorKind::NotRegular => {
+            Failure::new(Kind::NotRegular, detail("is a pipe, socket or device, not a file"))
+        }
+        ErrorKind::IsLink => Failure::new(Kind::NotRegular, detail("is a link")),
+        ErrorKind::LinkLoop => Failure::new(Kind::LinkLoop, detail("goes through too many links")),
+        ErrorKind::Escape => Failure::new(Kind::PathEscape, detail("leads out of the workspace")),
+        ErrorKind::CrossMount => Failure::new(Kind::CrossMount, detail("is on another file system")),
+        ErrorKind::Hidden => Failure::new(Kind::ProtectedPath, "that place belongs to the server"),
+        ErrorKind::NotEmpty => Failure::new(Kind::NotEmpty, detail("is not empty")),
+        ErrorKind::Moved => {
+            Failure::new(Kind::Busy, detail("changed while it was looked at")).hint("call again")
+        }
+        ErrorKind::Busy => Failure::new(Kind::Busy, detail("is in use")).hint("call again"),
+        ErrorKind::NoSpace | ErrorKind::Quota => {
+            Failure::new(Kind::NoSpace, "the disk is full; nothing was changed")
+        }
+        ErrorKind::ReadOnly => Failure::new(Kind::ReadOnly, "the file system is read-only"),
+        ErrorKind::Denied => Failure::new(Kind::Denied, detail("is closed to the server by its permissions")),
+        ErrorKind::NameTooLong => Failure::new(Kind::NameTooLong, detail("has a name that is too long here")),
+        ErrorKind::TooManyOpen => Failure::new(Kind::Busy, "too many files are open").hint("call again"),
+        ErrorKind::TooLarge => Failure::new(Kind::TooLarge, detail("is too large to read at once"))
+            .hint(format!("call read with path {path} and bytes \"0-1048575\", then the next range")),
+        ErrorKind::Unsupported | ErrorKind::Io => {
+            let number = error.errno.map_or_else(String::new, |errno| format!(" (error {errno})"));
+            Failure::new(Kind::Io, format!("{path}: the device failed at {}{number}", error.call))
+        }
+    }
+}
+
+/// What a disk error means when it is about the server's own files.
+pub(crate) fn own(error: &DiskError) -> Failure {
+    Failure::new(Kind::AuditUnavailable, format!("the state directory failed at {error}"))
+}
+
+/// What a store error means: without a journal nothing may change.
+pub(crate) fn store(error: &rusqlite::Error) -> Failure {
+    let text = error
+        .sqlite_error_code()
+        .map_or_else(|| "an unexpected error".to_owned(), |code| format!("{code:?}"));
+    Failure::new(Kind::AuditUnavailable, format!("the journal cannot be used: {text}"))
+        .hint("nothing was changed; free space or repair the state directory, then call again")
+}
+
+fn parent_of(path: &RelPath) -> RelPath {
+    path.parent().unwrap_or_default()
+}

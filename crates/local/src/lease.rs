@@ -1,0 +1,137 @@
+//! Leases: locks that agents can see, with an end and a number that rises with every grant.
+
+use engine::{Committed, Failure, Kind, Lease, LeaseAsk, Record, limits};
+use journal::Link;
+use path::RelPath;
+use rusqlite::{Connection, Row, params};
+
+use crate::{
+    group::{Outcome, Work},
+    open::LocalWorkspace,
+    store::{self, Sync, sql},
+};
+
+impl LocalWorkspace {
+    pub(crate) fn change_lease(
+        &self,
+        ask: &LeaseAsk,
+        record: &Record<'_>,
+    ) -> Result<(Lease, Committed), Failure> {
+        let holder = record.caller.principal.to_string();
+        let now_ms = self.clock.now().wall_ms;
+        let mut draft = self.draft(record, Vec::new(), Link::None, 0);
+        let answer = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let filled = std::sync::Arc::clone(&answer);
+        let ask = ask.clone();
+        let work: Work = Box::new(move |transaction, tip| {
+            transaction.execute("DELETE FROM leases WHERE ends_ms <= ?1", params![now_ms])?;
+            let lease = match judge(transaction, &ask, &holder)? {
+                Ok(lease) => lease,
+                Err(failure) => return Ok(Outcome::Refused(failure)),
+            };
+            store::append(transaction, tip, &mut draft)?;
+            write(transaction, &ask, &lease)?;
+            *store::hold(&filled) = Some(lease);
+            Ok(crate::commit::recorded(&draft, tip))
+        });
+        let outcome = self.group.submit(&self.store, self.durability, Sync::Now, work)?;
+        let lease = store::hold(&answer).take();
+        match (outcome, lease) {
+            (Outcome::Recorded(number, hash), Some(lease)) => {
+                self.announce();
+                Ok((lease, Committed { number, hash, trash: Vec::new(), notices: Vec::new() }))
+            }
+            (Outcome::Refused(failure), _) => Err(failure),
+            (Outcome::Recorded(..) | Outcome::Replayed(_), _) => {
+                Err(Failure::new(Kind::AuditUnavailable, "the lease was not recorded"))
+            }
+        }
+    }
+
+    pub(crate) fn leases_on(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure> {
+        let now_ms = self.clock.now().wall_ms;
+        let running = self.store.look(|connection| running(connection, now_ms))?;
+        Ok(running.into_iter().filter(|lease| paths.iter().any(|path| overlaps(&lease.path, path))).collect())
+    }
+}
+
+/// Whether one place is the other or lies above it.
+fn overlaps(a: &RelPath, b: &RelPath) -> bool {
+    a.is_within(b) || b.is_within(a)
+}
+
+fn running(connection: &Connection, now_ms: i64) -> rusqlite::Result<Vec<Lease>> {
+    connection
+        .prepare_cached("SELECT path, holder, fence, ends_ms FROM leases WHERE ends_ms > ?1 ORDER BY path")?
+        .query_map(params![now_ms], lease)?
+        .collect()
+}
+
+fn lease(row: &Row<'_>) -> rusqlite::Result<Lease> {
+    let path: String = row.get(0)?;
+    Ok(Lease {
+        path: RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?,
+        holder: row.get(1)?,
+        fence: row.get::<_, i64>(2)?.unsigned_abs(),
+        ends_ms: row.get(3)?,
+    })
+}
+
+/// Judges a lease inside the transaction, where no other grant can come between.
+fn judge(connection: &Connection, ask: &LeaseAsk, holder: &str) -> rusqlite::Result<Result<Lease, Failure>> {
+    let leases = running(connection, i64::MIN)?;
+    match ask {
+        LeaseAsk::Take { path, ends_ms } => {
+            if let Some(other) =
+                leases.iter().find(|lease| lease.holder != holder && overlaps(&lease.path, path))
+            {
+                return Ok(Err(Failure::new(
+                    Kind::Locked,
+                    format!("{} is held by {}", other.path, other.holder),
+                )
+                .hint("wait until the lease ends, or work on something else")
+                .fact("holder", other.holder.clone())
+                .fact("ends_ms", other.ends_ms)));
+            }
+            if leases.iter().filter(|lease| lease.holder == holder).count()
+                >= limits::LEASES_PER_PRINCIPAL_MAX
+            {
+                return Ok(Err(
+                    Failure::new(Kind::TooMany, "you hold too many leases").hint("unlock some first")
+                ));
+            }
+            let fence = next_fence(connection)?;
+            Ok(Ok(Lease { path: path.clone(), holder: holder.to_owned(), fence, ends_ms: *ends_ms }))
+        }
+        LeaseAsk::Release { path } => match leases.into_iter().find(|lease| lease.path == *path) {
+            None => Ok(Err(Failure::new(Kind::NotFound, format!("there is no lease on {path}")))),
+            Some(lease) if lease.holder != holder => {
+                Ok(Err(Failure::new(Kind::NotOwner, format!("{path} is held by {}", lease.holder))))
+            }
+            Some(lease) => Ok(Ok(lease)),
+        },
+    }
+}
+
+fn next_fence(connection: &Connection) -> rusqlite::Result<u64> {
+    connection.execute(
+        "INSERT INTO meta VALUES ('fence', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1",
+        [],
+    )?;
+    connection
+        .query_row("SELECT value FROM meta WHERE name = 'fence'", [], |row| row.get::<_, i64>(0))
+        .map(i64::unsigned_abs)
+}
+
+fn write(connection: &Connection, ask: &LeaseAsk, lease: &Lease) -> rusqlite::Result<()> {
+    match ask {
+        LeaseAsk::Take { .. } => connection.execute(
+            "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4)",
+            params![lease.path.to_string(), lease.holder, sql(lease.fence), lease.ends_ms],
+        )?,
+        LeaseAsk::Release { path } => {
+            connection.execute("DELETE FROM leases WHERE path = ?1", params![path.to_string()])?
+        }
+    };
+    Ok(())
+}

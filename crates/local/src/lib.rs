@@ -1,0 +1,35 @@
+//! A workspace on this machine: an ordinary directory plus an embedded store in a state directory beside it.
+//!
+//! Owns commit, recovery, kept bytes, trash, leases and the journal's storage. Promises: a plan is made true whole or
+//! not at all, whatever fails and whenever the process dies; what was acknowledged is in the journal first. Several
+//! processes may have the same workspace open; all are equal. Never decides what may be done: that is the engine's.
+
+mod apply;
+mod checkpoint;
+mod clock;
+mod commit;
+mod failure;
+mod group;
+mod intent;
+mod keeper;
+mod kept;
+mod lease;
+mod locks;
+mod log;
+mod look;
+mod open;
+mod options;
+mod query;
+mod recover;
+mod revert;
+mod schema;
+mod stage;
+mod store;
+mod trash;
+mod workspace;
+
+pub use clock::{Clock, Moment};
+pub use log::{LogReport, Proof};
+pub use open::LocalWorkspace;
+pub use options::{Durability, Options, Wall};
+pub use recover::Recovery;

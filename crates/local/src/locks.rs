@@ -1,0 +1,165 @@
+//! Locks on places for the duration of one call: a table inside the process, byte ranges of a lock file between
+//! processes. The kernel drops those of a dead process, so nothing ever has to be broken by hand.
+//!
+//! A changed place is held alone, everything above it is shared, so a tree cannot move while something in it changes.
+//! Slots are hashes of paths: two places may share one, which costs waiting and never safety.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Arc, Condvar, Mutex},
+    time::{Duration, Instant},
+};
+
+use disk::{LockFile, Mode};
+use engine::{Failure, Guard, Kind};
+use path::RelPath;
+
+use crate::{failure, store::hold};
+
+/// First and longest pause between two tries for a lock that another process holds.
+const PAUSE_FIRST: Duration = Duration::from_micros(100);
+const PAUSE_LONGEST: Duration = Duration::from_millis(5);
+
+#[derive(Default)]
+struct Holders {
+    shared: usize,
+    alone: bool,
+}
+
+/// Every lock this process holds or waits for.
+pub(crate) struct Locks {
+    table: Mutex<HashMap<u64, Holders>>,
+    freed: Condvar,
+    file: LockFile,
+}
+
+/// Locks held by one call.
+pub(crate) struct Held {
+    locks: Arc<Locks>,
+    slots: Vec<(u64, Mode)>,
+}
+
+impl Guard for Held {}
+
+impl Held {
+    /// Whether this call already holds a slot alone.
+    pub(crate) fn holds(&self, slot: u64) -> bool {
+        self.slots.iter().any(|(held, mode)| *held == slot && *mode == Mode::Exclusive)
+    }
+}
+
+/// The slot of a place. Stable between processes of the same build; a hash without a random key.
+pub(crate) fn slot(path: &RelPath) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    path.as_bytes().hash(&mut hasher);
+    hasher.finish() >> 1
+}
+
+/// The slots that changing these places needs, in the order everybody takes them.
+pub(crate) fn slots(paths: &[RelPath]) -> Vec<(u64, Mode)> {
+    let mut wanted: BTreeMap<u64, Mode> = BTreeMap::new();
+    for path in paths {
+        for above in path.ancestors() {
+            wanted.entry(slot(&above)).or_insert(Mode::Shared);
+        }
+    }
+    for path in paths {
+        wanted.insert(slot(path), Mode::Exclusive);
+    }
+    wanted.into_iter().collect()
+}
+
+impl Locks {
+    pub(crate) fn new(file: LockFile) -> Self {
+        Self { table: Mutex::new(HashMap::new()), freed: Condvar::new(), file }
+    }
+
+    /// Takes every slot, waiting until the deadline.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        wanted: Vec<(u64, Mode)>,
+        deadline: Instant,
+    ) -> Result<Held, Failure> {
+        let mut held = Held { locks: Arc::clone(self), slots: Vec::with_capacity(wanted.len()) };
+        for (slot, mode) in wanted {
+            self.take_inside(slot, mode, deadline)?;
+            // From here on dropping `held` gives the slot back.
+            held.slots.push((slot, mode));
+            self.take_between(slot, mode, deadline)?;
+        }
+        Ok(held)
+    }
+
+    /// Takes every slot if all of them are free now.
+    pub(crate) fn try_take(self: &Arc<Self>, wanted: Vec<(u64, Mode)>) -> Option<Held> {
+        self.take(wanted, Instant::now()).ok()
+    }
+
+    fn take_inside(&self, slot: u64, mode: Mode, deadline: Instant) -> Result<(), Failure> {
+        let mut table = hold(&self.table);
+        loop {
+            let holders = table.entry(slot).or_default();
+            match mode {
+                Mode::Shared if !holders.alone => {
+                    holders.shared += 1;
+                    return Ok(());
+                }
+                Mode::Exclusive if !holders.alone && holders.shared == 0 => {
+                    holders.alone = true;
+                    return Ok(());
+                }
+                Mode::Shared | Mode::Exclusive => {}
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(busy());
+            }
+            table = self.freed.wait_timeout(table, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+
+    fn take_between(&self, slot: u64, mode: Mode, deadline: Instant) -> Result<(), Failure> {
+        let mut pause = PAUSE_FIRST;
+        loop {
+            if self.file.try_lock(slot, mode).map_err(|error| failure::own(&error))? {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(busy());
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE_LONGEST);
+        }
+    }
+
+    fn give_back(&self, slot: u64, mode: Mode) {
+        let mut table = hold(&self.table);
+        let Some(holders) = table.get_mut(&slot) else { return };
+        match mode {
+            Mode::Shared => holders.shared -= 1,
+            Mode::Exclusive => holders.alone = false,
+        }
+        if holders.shared == 0 && !holders.alone {
+            table.remove(&slot);
+            // While the table is held nobody in this process can have taken the slot again.
+            match self.file.unlock(slot) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+        drop(table);
+        self.freed.notify_all();
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        for (slot, mode) in self.slots.drain(..) {
+            self.locks.give_back(slot, mode);
+        }
+    }
+}
+
+fn busy() -> Failure {
+    Failure::new(Kind::Busy, "another call is changing the same place").hint("call again")
+}

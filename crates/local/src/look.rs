@@ -1,0 +1,98 @@
+//! Looking: from the disk's plain values to the engine's. Never writes, never follows a link.
+
+use disk::{FileType, Stat};
+use engine::{Failure, Kind};
+use engine::{FileBytes, Last, Listed, Node, Stamp, Top, Version, Want};
+use journal::Digest;
+use path::RelPath;
+
+use crate::{failure, open::LocalWorkspace};
+
+/// How often a look is repeated when a component turns out to have become a link meanwhile.
+const LOOKS_MAX: usize = 16;
+
+pub(crate) fn stamp(stamp: &disk::Stamp) -> Stamp {
+    Stamp {
+        identity: (stamp.id.dev, stamp.id.ino),
+        size: stamp.size,
+        modified_ns: stamp.modified_ns,
+        changed_ns: stamp.changed_ns,
+    }
+}
+
+pub(crate) fn top(file_type: FileType) -> Top {
+    match file_type {
+        FileType::File => Top::File,
+        FileType::Directory => Top::Directory,
+        FileType::Link => Top::Link,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Top::Special,
+    }
+}
+
+pub(crate) fn node(stat: &Stat) -> Node {
+    let top = top(stat.file_type);
+    Node {
+        top,
+        size: if top == Top::Directory { 0 } else { stat.size },
+        mode: stat.mode,
+        links: stat.links,
+        modified_ms: i64::try_from(stat.modified_ns / 1_000_000).unwrap_or(i64::MAX),
+        stamp: stamp(&stat.stamp),
+    }
+}
+
+impl LocalWorkspace {
+    pub(crate) fn locate_place(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure> {
+        let last = match last {
+            Last::Follow => disk::Last::Follow,
+            Last::Keep => disk::Last::Keep,
+        };
+        let mut tries = 0;
+        loop {
+            match self.root.canonical(path, last) {
+                Err(error) if error.kind == disk::ErrorKind::Moved && tries < LOOKS_MAX => tries += 1,
+                found => return found.map_err(|error| failure::at(path, &error)),
+            }
+        }
+    }
+
+    pub(crate) fn stat_place(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
+        let stat = self.root.stat(path).map_err(|error| failure::at(path, &error))?;
+        Ok(stat.map(|stat| node(&stat)))
+    }
+
+    pub(crate) fn read_place(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
+        let at = |error: disk::DiskError| failure::at(path, &error);
+        let file = self.root.open_file(path).map_err(at)?;
+        let node = node(&file.stat());
+        let (bytes, hash) = match want {
+            Want::Whole { limit_bytes } => file.read_and_hash(limit_bytes).map_err(at)?,
+            Want::Nothing => (Vec::new(), file.hash().map_err(at)?.0),
+            Want::Range { offset, length } => {
+                let length = usize::try_from(length.min(node.size.saturating_sub(offset)))
+                    .map_err(|_| Failure::new(Kind::TooLarge, "the range is too long"))?;
+                (file.read_range(offset, length).map_err(at)?, file.hash().map_err(at)?.0)
+            }
+        };
+        Ok(FileBytes { bytes, version: Version(Digest(hash)), node })
+    }
+
+    pub(crate) fn list_place(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
+        let at = |error: disk::DiskError| failure::at(path, &error);
+        let directory = self.root.open_directory(path).map_err(at)?;
+        let mut names: Vec<Listed> = Vec::new();
+        for entry in directory.list().map_err(at)? {
+            if entry.name.as_bytes().starts_with(path::TEMPORARY_PREFIX.as_bytes()) {
+                self.suspect(path);
+            } else {
+                names.push(Listed { name: entry.name, top: top(entry.file_type) });
+            }
+        }
+        names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(names)
+    }
+}

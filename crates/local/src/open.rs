@@ -1,0 +1,257 @@
+//! Opening and closing a workspace on this machine.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
+
+use disk::{Directory, Durable, Root, RootOptions, StateDirectory, wall::WallReport};
+use engine::{Failure, Kind, Profile};
+use path::RelPath;
+
+use crate::{
+    checkpoint,
+    clock::Clock,
+    failure,
+    group::Group,
+    keeper::{Bell, Keeper},
+    locks::Locks,
+    options::{Durability, Options, Wall},
+    recover::Recovery,
+    store::{Store, hold},
+};
+
+/// The database in the state directory.
+const DATABASE: &str = "stead.db";
+/// Directories remembered for sweeping.
+const SUSPECTS_MAX: usize = 1_000;
+
+/// An open workspace.
+pub struct LocalWorkspace {
+    pub(crate) root: Root,
+    pub(crate) state: StateDirectory,
+    pub(crate) trash_place: Directory,
+    pub(crate) store: Store,
+    pub(crate) group: Group,
+    pub(crate) locks: Arc<Locks>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) durability: Durability,
+    pub(crate) profile: Profile,
+    pub(crate) kept_bytes_max: u64,
+    /// This opening, told apart from every other.
+    pub(crate) process: String,
+    /// Entries that are true in the directory but not yet settled on the device.
+    pub(crate) applied: Mutex<Vec<u64>>,
+    /// Pending entries of other processes that were seen to be done.
+    pub(crate) verified: Mutex<HashSet<u64>>,
+    /// Directories in which half-made files were seen.
+    pub(crate) suspects: Mutex<HashSet<RelPath>>,
+    /// Where callers wait for the next entry.
+    pub(crate) news: (Mutex<u64>, Condvar),
+    bell: Arc<Bell>,
+    keeper: Mutex<Option<Keeper>>,
+    background_failures: AtomicU64,
+    recovery: Recovery,
+    wall: Option<WallReport>,
+}
+
+impl LocalWorkspace {
+    /// Opens a workspace, finishing first what a dead process left in it.
+    pub fn open(options: Options) -> Result<Arc<Self>, Failure> {
+        let state = StateDirectory::open(&options.state).map_err(|error| {
+            Failure::new(Kind::AuditUnavailable, format!("the state directory cannot be used: {error}"))
+        })?;
+        let mut workspace = Self::assemble(&options, state)?;
+        workspace.recovery = workspace.recover(None)?;
+        if options.wall == Wall::Raise {
+            workspace.wall = Some(disk::wall::raise(&[&options.workspace, &options.state]));
+        }
+        let workspace = Arc::new(workspace);
+        let keeper = Keeper::start(Arc::downgrade(&workspace), Arc::clone(&workspace.bell));
+        *hold(&workspace.keeper) = keeper;
+        Ok(workspace)
+    }
+
+    fn assemble(options: &Options, state: StateDirectory) -> Result<Self, Failure> {
+        let own = |error: disk::DiskError| failure::own(&error);
+        let (root, trash_place) = open_root(options, &state)?;
+        let fresh_id = random_name("ws-").map_err(own)?;
+        let store = Store::open(options.state.join(DATABASE), &fresh_id)?;
+        checkpoint::prepare_key(&store)?;
+        let lock_file = state.lock_file().map_err(own)?;
+        let profile = Profile {
+            id: store.origin.workspace_id().to_owned(),
+            roots: root.spellings().to_vec(),
+            names: options.names,
+            own: own_places(options),
+            policy: 1,
+        };
+        Ok(Self {
+            root,
+            state,
+            trash_place,
+            store,
+            group: Group::default(),
+            locks: Arc::new(Locks::new(lock_file)),
+            clock: Arc::clone(&options.clock),
+            durability: options.durability,
+            profile,
+            kept_bytes_max: options.kept_bytes_max,
+            process: random_name("p-").map_err(own)?,
+            applied: Mutex::default(),
+            verified: Mutex::default(),
+            suspects: Mutex::default(),
+            news: (Mutex::new(0), Condvar::new()),
+            bell: Arc::default(),
+            keeper: Mutex::default(),
+            background_failures: AtomicU64::new(0),
+            recovery: Recovery::default(),
+            wall: None,
+        })
+    }
+
+    /// What opening had to finish.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// What became of the second wall, when it was asked for.
+    pub fn wall(&self) -> Option<&WallReport> {
+        self.wall.as_ref()
+    }
+
+    /// Writes every noted entry now.
+    pub fn flush(&self) -> Result<(), Failure> {
+        self.group.flush(&self.store, self.durability)
+    }
+
+    /// Whether a change must be on the device before it is acknowledged.
+    pub(crate) fn durable(&self) -> bool {
+        self.durability == Durability::Full
+    }
+
+    pub(crate) fn durable_now(&self) -> Durable {
+        if self.durable() { Durable::Now } else { Durable::Later }
+    }
+
+    /// An entry's steps are all done.
+    pub(crate) fn applied(&self, number: u64) {
+        hold(&self.applied).push(number);
+    }
+
+    /// Tells whoever waits that there is a new entry, and the keeper that there is work.
+    pub(crate) fn announce(&self) {
+        *hold(&self.news.0) += 1;
+        self.news.1.notify_all();
+        self.bell.ring();
+    }
+
+    /// Half-made files were seen in this directory.
+    pub(crate) fn suspect(&self, path: &RelPath) {
+        let mut suspects = hold(&self.suspects);
+        if suspects.len() < SUSPECTS_MAX {
+            suspects.insert(path.clone());
+        }
+    }
+
+    pub(crate) fn ring_keeper(&self) {
+        self.bell.ring();
+    }
+
+    pub(crate) fn count_background_failure(&self) {
+        self.background_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Facts for people.
+    pub(crate) fn facts(&self) -> HashMap<&'static str, String> {
+        let wall = self.wall.as_ref().map_or_else(|| "not raised".to_owned(), |wall| format!("{wall:?}"));
+        HashMap::from([
+            ("workspace", self.profile.id.clone()),
+            ("durability", format!("{:?}", self.durability).to_lowercase()),
+            ("resolver", format!("{:?}", self.root.resolver()).to_lowercase()),
+            ("wall", wall),
+            ("background_failures", self.background_failures.load(Ordering::Relaxed).to_string()),
+        ])
+    }
+}
+
+impl Drop for LocalWorkspace {
+    fn drop(&mut self) {
+        drop(hold(&self.keeper).take());
+        // Closing is best effort: whatever is not written here is finished by the next opening.
+        for step in [Self::flush, Self::settle_on_close, Self::sign_checkpoint] {
+            match step(self) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+}
+
+impl LocalWorkspace {
+    fn settle_on_close(&self) -> Result<(), Failure> {
+        match self.durability {
+            Durability::Full => self.settle(),
+            Durability::Fast => Ok(()),
+        }
+    }
+}
+
+/// Opens the root with the state directory hidden in it, and the place of the trash: in the state directory when that
+/// is on the same file system, otherwise in a hidden directory of the workspace, because a thing goes to the trash by
+/// one rename or not at all.
+fn open_root(options: &Options, state: &StateDirectory) -> Result<(Root, Directory), Failure> {
+    let open = |hidden| {
+        let root_options = RootOptions { resolver: options.resolver, mounts: options.mounts.clone(), hidden };
+        Root::open(&options.workspace, root_options).map_err(|error| {
+            Failure::new(Kind::NotFound, format!("the workspace directory cannot be opened: {error}"))
+        })
+    };
+    let own = |error: disk::DiskError| failure::own(&error);
+    let root = open(vec![state.id()])?;
+    if root.id().dev == state.id().dev {
+        return Ok((root, state.directory("trash").map_err(own)?));
+    }
+    let place = RelPath::from_wire(TRASH_INSIDE).map_err(Failure::from)?;
+    let (trash, _) = root.make_directories(&place, 0o700).map_err(own)?;
+    let root = open(vec![state.id(), trash.id()])?;
+    Ok((root, trash))
+}
+
+/// The trash of a workspace whose state directory is on another file system.
+const TRASH_INSIDE: &str = ".stead~trash";
+
+/// The state directory's place inside the workspace, when it was put there.
+fn own_places(options: &Options) -> Vec<RelPath> {
+    let inside = options.state.strip_prefix(&options.workspace).ok();
+    let place = inside.and_then(|rest| rest.to_str()).and_then(|rest| RelPath::from_wire(rest).ok());
+    place.into_iter().filter(|place| !place.is_root()).collect()
+}
+
+fn random_name(prefix: &str) -> Result<String, disk::DiskError> {
+    let bytes: [u8; 8] = disk::random_bytes()?;
+    Ok(format!("{prefix}{:016x}", u64::from_be_bytes(bytes)))
+}
+
+/// How often a waiting caller looks for entries of other processes.
+pub(crate) const NEWS_POLL_MS: u64 = 50;
+
+impl LocalWorkspace {
+    /// Waits until the journal is longer, or the deadline passes.
+    pub(crate) fn wait_for_news(&self, number: u64, deadline: Instant) -> Result<(), Failure> {
+        loop {
+            self.flush()?;
+            let tip = self.store.look(|connection| crate::store::tip(connection, &self.store.origin))?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if tip.number > number || left.is_zero() {
+                return Ok(());
+            }
+            let pause = left.min(std::time::Duration::from_millis(NEWS_POLL_MS));
+            let news = hold(&self.news.0);
+            drop(self.news.1.wait_timeout(news, pause).unwrap_or_else(std::sync::PoisonError::into_inner));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What can be chosen when a workspace is opened.
+
+use std::{path::PathBuf, sync::Arc};
+
+use engine::NameProfile;
+use path::RelPath;
+
+use crate::clock::Clock;
+
+/// When a change is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// After it is safe against a power cut.
+    Full,
+    /// After it is safe against the death of the process.
+    Fast,
+}
+
+/// Whether the process walls itself in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wall {
+    /// Landlock: from now on this process reaches the workspace and the state directory, nothing else.
+    Raise,
+    /// No second wall: the process has other work to do.
+    Leave,
+}
+
+/// Bytes of kept history before the oldest is dropped, when nothing else is said.
+pub(crate) const KEPT_BYTES_DEFAULT: u64 = 1 << 30;
+
+/// How to open a workspace.
+#[derive(Clone)]
+pub struct Options {
+    /// The directory.
+    pub workspace: PathBuf,
+    /// The state directory.
+    pub state: PathBuf,
+    /// When a change is acknowledged.
+    pub durability: Durability,
+    /// Which new names are accepted.
+    pub names: NameProfile,
+    /// How paths are resolved.
+    pub resolver: disk::Resolver,
+    /// Mount points inside the workspace that belong to it.
+    pub mounts: Vec<RelPath>,
+    /// Whether to raise the second wall.
+    pub wall: Wall,
+    /// Bytes of kept history before the oldest is dropped.
+    pub kept_bytes_max: u64,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Options {
+    /// The usual choices for this directory and state directory.
+    pub fn new(workspace: PathBuf, state: PathBuf) -> Self {
+        Self {
+            workspace,
+            state,
+            durability: Durability::Full,
+            names: NameProfile::Portable,
+            resolver: disk::Resolver::Auto,
+            mounts: Vec::new(),
+            wall: Wall::Leave,
+            kept_bytes_max: KEPT_BYTES_DEFAULT,
+            clock: Arc::new(crate::clock::System::default()),
+        }
+    }
+}

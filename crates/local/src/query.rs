@@ -1,0 +1,131 @@
+//! Reading the journal back.
+
+use engine::{EntryFilter, Failure, Kind, Order, Stored, Which};
+use path::RelPath;
+use rusqlite::{OptionalExtension, ToSql, params};
+
+use crate::{
+    open::LocalWorkspace,
+    store::{self, sql},
+};
+
+/// Most entries one query answers.
+const QUERY_MAX: usize = 10_000;
+
+type Row = (Vec<u8>, Vec<u8>);
+
+impl LocalWorkspace {
+    pub(crate) fn entry_by_number(&self, number: u64) -> Result<Option<Stored>, Failure> {
+        let row: Option<Row> = self.store.look(|connection| {
+            connection
+                .prepare_cached("SELECT bytes, hash FROM entries WHERE number = ?1")?
+                .query_row(params![sql(number)], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+        })?;
+        row.map(stored).transpose()
+    }
+
+    pub(crate) fn find_entries(&self, filter: &EntryFilter) -> Result<Vec<Stored>, Failure> {
+        let mut query = Query::default();
+        match filter.what {
+            Which::All => {}
+            Which::Changes => query.text.push_str(" AND changed = 1"),
+        }
+        query.number("number >", filter.after);
+        query.number("number <", filter.before);
+        query.time("time_ms >=", filter.since_ms);
+        query.time("time_ms <=", filter.until_ms);
+        query.word("principal =", filter.principal.as_deref());
+        query.word("operation =", filter.operation.as_deref());
+        if let Some(path) = &filter.path {
+            query.path(path);
+        }
+        let order = match filter.order {
+            Order::NewestFirst => "DESC",
+            Order::OldestFirst => "ASC",
+        };
+        let limit = filter.limit.min(QUERY_MAX);
+        let text = format!(
+            "SELECT bytes, hash FROM entries WHERE 1 = 1{} ORDER BY number {order} LIMIT {limit}",
+            query.text
+        );
+        let rows: Vec<Row> = self.store.look(|connection| {
+            connection
+                .prepare_cached(&text)?
+                .query_map(
+                    &*query.values.iter().map(|value| &**value as &dyn ToSql).collect::<Vec<_>>(),
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )?
+                .collect()
+        })?;
+        rows.into_iter().map(stored).collect()
+    }
+
+    pub(crate) fn entry_of_key(&self, principal: &str, key: &str) -> Result<Option<u64>, Failure> {
+        self.store.look(|connection| {
+            connection
+                .prepare_cached("SELECT number FROM keys WHERE principal = ?1 AND key = ?2")?
+                .query_row(params![principal, key], |row| row.get::<_, i64>(0))
+                .optional()
+                .map(|found| found.map(i64::unsigned_abs))
+        })
+    }
+}
+
+/// A condition under construction, with its values.
+#[derive(Default)]
+struct Query {
+    text: String,
+    values: Vec<Box<dyn ToSql>>,
+}
+
+impl Query {
+    fn push(&mut self, condition: &str, value: impl ToSql + 'static) {
+        self.values.push(Box::new(value));
+        self.text.push_str(&format!(" AND {condition} ?{}", self.values.len()));
+    }
+
+    fn number(&mut self, condition: &str, value: Option<u64>) {
+        if let Some(value) = value {
+            self.push(condition, sql(value));
+        }
+    }
+
+    fn time(&mut self, condition: &str, value: Option<i64>) {
+        if let Some(value) = value {
+            self.push(condition, value);
+        }
+    }
+
+    fn word(&mut self, condition: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.push(condition, value.to_owned());
+        }
+    }
+
+    /// The path itself and everything below it: from `p/` up to the character after the slash.
+    fn path(&mut self, path: &RelPath) {
+        if path.is_root() {
+            return;
+        }
+        let wire = path.to_string();
+        self.values.push(Box::new(wire.clone()));
+        let own = self.values.len();
+        self.values.push(Box::new(format!("{wire}/")));
+        self.values.push(Box::new(format!("{wire}0")));
+        self.text.push_str(&format!(
+            " AND number IN (SELECT number FROM touched WHERE path = ?{own} OR (path >= ?{} AND path < ?{}))",
+            own + 1,
+            own + 2
+        ));
+    }
+}
+
+fn stored(row: Row) -> Result<Stored, Failure> {
+    let malformed = || {
+        Failure::new(Kind::CorruptHistory, "an entry in the journal cannot be read")
+            .hint("run stead log verify")
+    };
+    let entry = journal::decode(&row.0).map_err(|_| malformed())?;
+    Ok(Stored { entry, hash: store::digest(&row.1).ok_or_else(malformed)? })
+}

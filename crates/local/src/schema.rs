@@ -1,0 +1,43 @@
+//! The tables. One database, write-ahead log, opened by several processes at once.
+
+/// Format of the database; a newer one is refused rather than guessed at.
+pub(crate) const FORMAT: i64 = 1;
+
+/// Makes every table that is missing.
+pub(crate) const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS entries (
+    number INTEGER PRIMARY KEY, bytes BLOB NOT NULL, hash BLOB NOT NULL,
+    time_ms INTEGER NOT NULL, principal TEXT NOT NULL, operation TEXT NOT NULL, changed INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS touched (
+    path TEXT NOT NULL, number INTEGER NOT NULL, version BLOB, PRIMARY KEY (path, number)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS changed_entries ON entries (number) WHERE changed = 1;
+CREATE TABLE IF NOT EXISTS pending (
+    number INTEGER NOT NULL, step INTEGER NOT NULL, process TEXT NOT NULL, boot TEXT NOT NULL,
+    intent TEXT NOT NULL, PRIMARY KEY (number, step)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS kept (
+    version BLOB PRIMARY KEY, size INTEGER NOT NULL, bytes BLOB, number INTEGER NOT NULL, agent INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS trash (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, path TEXT NOT NULL, top INTEGER NOT NULL, files INTEGER NOT NULL,
+    directories INTEGER NOT NULL, size INTEGER NOT NULL, removed_ms INTEGER NOT NULL, keep_until_ms INTEGER NOT NULL,
+    number INTEGER NOT NULL, state INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS keys (
+    principal TEXT NOT NULL, key TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (principal, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS undone (number INTEGER PRIMARY KEY, by INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS leases (
+    path TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, ends_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
+";
+
+/// Settings of every connection. Waiting for another process's transaction is bounded by the busy timeout.
+pub(crate) const PRAGMAS: &str = "
+PRAGMA journal_mode = WAL;
+PRAGMA wal_autocheckpoint = 2000;
+PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -8000;
+PRAGMA secure_delete = FAST;
+";
+
+/// How long a transaction waits for another process's, in milliseconds.
+pub(crate) const BUSY_TIMEOUT_MS: u64 = 10_000;

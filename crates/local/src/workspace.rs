@@ -1,0 +1,130 @@
+//! The engine's trait on a local workspace: every verb handed to the module that owns it.
+
+use std::time::Instant;
+
+use engine::{
+    CommitError, Committed, EntryFilter, Failure, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed,
+    LockAsk, Node, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
+};
+use path::RelPath;
+use serde_json::Value;
+
+use crate::{
+    failure,
+    group::{Outcome, Work},
+    keeper, locks,
+    open::LocalWorkspace,
+    store::{self, Sync},
+};
+
+impl Workspace for LocalWorkspace {
+    fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.clock.now().wall_ms
+    }
+
+    fn locate(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure> {
+        self.locate_place(path, last)
+    }
+
+    fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
+        self.stat_place(path)
+    }
+
+    fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
+        self.read_place(path, want)
+    }
+
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure> {
+        self.root.read_link(path).map_err(|error| failure::at(path, &error))
+    }
+
+    fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
+        self.list_place(path)
+    }
+
+    fn lock(&self, asks: &[LockAsk], deadline: Instant) -> Result<Box<dyn Guard>, Failure> {
+        self.store.usable()?;
+        let paths: Vec<RelPath> = asks.iter().map(|ask| ask.path.clone()).collect();
+        let held = self.locks.take(locks::slots(&paths), deadline)?;
+        self.recover(Some(&held))?;
+        Ok(Box::new(held))
+    }
+
+    fn commit(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError> {
+        self.commit_plan(plan, record)
+    }
+
+    fn note(&self, record: &Record<'_>) -> Result<(), Failure> {
+        let mut draft = self.draft(record, Vec::new(), journal::Link::None, 0);
+        if record.reason.is_none() {
+            if self.group.note(draft) >= keeper::NOTES_MAX {
+                return self.flush();
+            }
+            self.ring_keeper();
+            return Ok(());
+        }
+        let work: Work = Box::new(move |transaction, tip| {
+            store::append(transaction, tip, &mut draft)?;
+            Ok(Outcome::Recorded(draft.entry.number, tip.hash))
+        });
+        self.group.submit(&self.store, self.durability, Sync::Later, work).map(|_| ())
+    }
+
+    fn head(&self) -> Result<Head, Failure> {
+        self.flush()?;
+        let tip = self.store.look(|connection| store::tip(connection, &self.store.origin))?;
+        Ok(Head { number: tip.number, hash: tip.hash })
+    }
+
+    fn entry(&self, number: u64) -> Result<Option<Stored>, Failure> {
+        self.entry_by_number(number)
+    }
+
+    fn entries(&self, filter: &EntryFilter) -> Result<Vec<Stored>, Failure> {
+        self.find_entries(filter)
+    }
+
+    fn wait_after(&self, number: u64, deadline: Instant) -> Result<(), Failure> {
+        self.wait_for_news(number, deadline)
+    }
+
+    fn rev_of(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Failure> {
+        self.last_rev(&path.to_wire(), version)
+    }
+
+    fn replayed(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Failure> {
+        self.entry_of_key(&principal.to_string(), key)
+    }
+
+    fn kept(&self, version: &Version) -> Result<Option<Vec<u8>>, Failure> {
+        self.kept_bytes(version)
+    }
+
+    fn trashed(&self, id: &str) -> Result<Option<Trashed>, Failure> {
+        self.trashed_item(id)
+    }
+
+    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<Trashed>, Failure> {
+        self.trash_items(owner)
+    }
+
+    fn lease(&self, ask: &LeaseAsk, record: &Record<'_>) -> Result<(Lease, Committed), Failure> {
+        self.change_lease(ask, record)
+    }
+
+    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure> {
+        self.leases_on(paths)
+    }
+
+    fn undone(&self, number: u64) -> Result<Option<u64>, Failure> {
+        self.undone_by(number)
+    }
+
+    fn describe(&self) -> Value {
+        serde_json::json!(self.facts())
+    }
+}

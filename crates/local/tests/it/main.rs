@@ -1,0 +1,8 @@
+//! The local workspace as a caller sees it, through the engine.
+//!
+//! `basics`: one call of each kind and what is on disk afterwards. `support`: a workspace in a temporary directory.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod basics;
+mod support;
