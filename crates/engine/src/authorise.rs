@@ -16,7 +16,12 @@ use crate::{
 };
 
 /// Judges the resolved targets of a call.
-pub(crate) fn judge(view: &View<'_>, effect: Effect, asks: &[Ask], targets: &[Target]) -> Result<(), Failure> {
+pub(crate) fn judge(
+    view: &View<'_>,
+    effect: Effect,
+    asks: &[Ask],
+    targets: &[Target],
+) -> Result<(), Failure> {
     if effect != Effect::Read && view.caller.grants.access == Access::ReadOnly {
         return Err(Failure::new(Kind::ReadOnly, "you may read this workspace but not change it"));
     }
@@ -84,8 +89,11 @@ fn judge_leases(view: &View<'_>, changed: &[RelPath]) -> Result<(), Failure> {
 /// Judges what a plan would really touch: every place again, and every name it would create.
 pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
     if plan.changes.len() > limits::PLAN_CHANGES_MAX {
-        return Err(Failure::new(Kind::TooLarge, format!("more than {} changes in one call", limits::PLAN_CHANGES_MAX))
-            .hint("work on a smaller subtree"));
+        return Err(Failure::new(
+            Kind::TooLarge,
+            format!("more than {} changes in one call", limits::PLAN_CHANGES_MAX),
+        )
+        .hint("work on a smaller subtree"));
     }
     let names = view.workspace().profile().names;
     for change in &plan.changes {
@@ -93,11 +101,10 @@ pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
             judge_change(view, path)?;
         }
         carried::judge(view, change)?;
-        if let Some(created) = created(change) {
-            judge_reserved(created)?;
-            if names == NameProfile::Portable {
-                judge_name(view, created, change)?;
-            }
+        if let Some(created) = created(change)
+            && names == NameProfile::Portable
+        {
+            judge_name(view, created, change)?;
         }
     }
     Ok(())
@@ -111,19 +118,11 @@ fn created(change: &Change) -> Option<&RelPath> {
         Change::Move { to, over: Expect::Absent, .. } => Some(to),
         Change::Put { .. } | Change::Move { .. } => None,
         // These come back under a name that was there before.
-        Change::MakeLink { .. } | Change::Remove { .. } | Change::RemoveDirectory { .. } | Change::Restore { .. } => None,
+        Change::MakeLink { .. }
+        | Change::Remove { .. }
+        | Change::RemoveDirectory { .. }
+        | Change::Restore { .. } => None,
     }
-}
-
-/// What names of half-made files start with; nobody else may make one.
-const TEMPORARY_PREFIX: &str = ".stead~";
-
-fn judge_reserved(path: &RelPath) -> Result<(), Failure> {
-    let reserved = path.split().is_some_and(|(_, name)| name.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()));
-    if reserved {
-        return Err(Failure::new(Kind::InvalidName, format!("names that start with {TEMPORARY_PREFIX} are the server's")));
-    }
-    Ok(())
 }
 
 fn judge_name(view: &View<'_>, path: &RelPath, change: &Change) -> Result<(), Failure> {
@@ -146,9 +145,9 @@ fn judge_name(view: &View<'_>, path: &RelPath, change: &Change) -> Result<(), Fa
         | Change::RemoveDirectory { .. }
         | Change::Restore { .. } => None,
     };
-    let twin = siblings
-        .iter()
-        .find(|listed| listed.name != name && Some(&listed.name) != moved.as_ref() && fold(listed.name.as_bytes()) == key);
+    let twin = siblings.iter().find(|listed| {
+        listed.name != name && Some(&listed.name) != moved.as_ref() && fold(listed.name.as_bytes()) == key
+    });
     match twin {
         None => Ok(()),
         Some(listed) => Err(Failure::new(

@@ -10,7 +10,7 @@ use crate::{
     plan::{Plan, Seen},
     version::Base,
     view::View,
-    workspace::{Committed, Last, LeaseAsk, Node},
+    workspace::{Committed, Last, Lease, LeaseAsk, Node},
 };
 
 /// What an operation does to the world: decides locking, durability and the hints faces give.
@@ -110,6 +110,9 @@ pub(crate) struct Target {
 /// The answer of a change, made once the entry that recorded it is known.
 pub(crate) type Finish = Box<dyn FnOnce(&Committed) -> Answer>;
 
+/// The answer of a lease, made once it is recorded.
+pub(crate) type FinishLease = Box<dyn FnOnce(&Lease, &Committed) -> Answer>;
+
 /// What an operation decided.
 pub(crate) enum Planned {
     /// Nothing changes; this is the answer. Bytes read are counted in the journal.
@@ -119,7 +122,7 @@ pub(crate) enum Planned {
     /// This changes; the answer follows the commit.
     Change { plan: Plan, finish: Finish },
     /// A lease is taken or given back.
-    Lease { ask: LeaseAsk, finish: Box<dyn FnOnce(&crate::workspace::Lease, &Committed) -> Answer> },
+    Lease { ask: LeaseAsk, finish: FinishLease },
 }
 
 /// One operation, decoded from its arguments.

@@ -33,6 +33,9 @@ mod write;
 
 pub(crate) use answer::answer_from_entry;
 
+/// Turns arguments into an operation.
+type Decode = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Failure>;
+
 /// One row of the table.
 pub struct OperationRow {
     /// Its name on every face.
@@ -41,7 +44,7 @@ pub struct OperationRow {
     pub effect: Effect,
     /// Arguments that carry content and enter the journal only by their size.
     pub contents: &'static [&'static str],
-    pub(crate) decode: fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Failure>,
+    pub(crate) decode: Decode,
 }
 
 macro_rules! operations {

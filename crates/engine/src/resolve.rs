@@ -55,18 +55,23 @@ fn locate(workspace: &dyn Workspace, ask: &Ask, spelling: &Spelling) -> Result<R
             if followed == found {
                 return Ok(found);
             }
-            Err(Failure::new(Kind::InvalidPath, format!("{found} is a link; a trailing slash would follow it"))
-                .hint("name the link without the slash, or the directory it points at"))
+            Err(Failure::new(
+                Kind::InvalidPath,
+                format!("{found} is a link; a trailing slash would follow it"),
+            )
+            .hint("name the link without the slash, or the directory it points at"))
         }
     }
 }
 
 /// The server's own places are refused whatever their case, before anything is looked up.
 fn refuse_own(workspace: &dyn Workspace, path: &RelPath) -> Result<(), Failure> {
-    let own = workspace.profile().own.iter().any(|own| {
-        let mut folded = path.components().map(path::fold);
-        own.components().all(|part| folded.next() == Some(path::fold(part)))
-    });
+    let temporary = path.components().any(|name| name.starts_with(path::TEMPORARY_PREFIX.as_bytes()));
+    let own = temporary
+        || workspace.profile().own.iter().any(|own| {
+            let mut folded = path.components().map(path::fold);
+            own.components().all(|part| folded.next() == Some(path::fold(part)))
+        });
     if own { Err(Failure::new(Kind::ProtectedPath, "that place belongs to the server")) } else { Ok(()) }
 }
 
@@ -97,7 +102,10 @@ fn compare(view: &View<'_>, target: &Target, base: &Base, actual: Option<Seen>) 
     };
     let Some(seen) = actual else {
         return match target.node {
-            Some(_) => Err(Failure::new(Kind::BadRequest, "a base fits a file; this is not one").hint("leave base out")),
+            Some(_) => {
+                Err(Failure::new(Kind::BadRequest, "a base fits a file; this is not one")
+                    .hint("leave base out"))
+            }
             None => Err(Failure::new(Kind::Stale, format!("{} does not exist any more", target.path))
                 .hint(format!("call history with path {} to see what happened", target.path))),
         };
@@ -145,10 +153,13 @@ fn stale(view: &View<'_>, path: &RelPath, current: Version, base: &Base) -> Fail
     let failure = Failure::new(Kind::Stale, format!("{path} is no longer the version you saw"));
     let since = match base {
         Base::Rev(number) => format!("call diff with path {path} and from r{number} to see what changed"),
-        Base::Version(version) => format!("call diff with path {path} and from {version} to see what changed"),
+        Base::Version(version) => {
+            format!("call diff with path {path} and from {version} to see what changed")
+        }
         Base::Absent | Base::Prefix(_) => format!("read {path} again"),
     };
-    with_current(view, failure, path, current).hint(format!("{since}, then repeat with the current version as base"))
+    with_current(view, failure, path, current)
+        .hint(format!("{since}, then repeat with the current version as base"))
 }
 
 /// Adds the current version and rev to a failure.

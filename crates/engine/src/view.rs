@@ -116,12 +116,15 @@ impl<'a> View<'a> {
             }
             visit(Met { path: &path, node })?;
             let done = tree.files + tree.directories;
-            if done % PROGRESS_EVERY == 0 {
+            if done.is_multiple_of(PROGRESS_EVERY) {
                 self.control.report(done);
             }
             if done + waiting.len() as u64 > limits::TREE_ENTRIES_MAX {
-                return Err(Failure::new(Kind::TooLarge, format!("more than {} entries below {top}", limits::TREE_ENTRIES_MAX))
-                    .hint("work on a smaller subtree"));
+                return Err(Failure::new(
+                    Kind::TooLarge,
+                    format!("more than {} entries below {top}", limits::TREE_ENTRIES_MAX),
+                )
+                .hint("work on a smaller subtree"));
             }
         }
         Ok(tree)
