@@ -35,6 +35,8 @@ pub(crate) struct Changes {
 const BATCH: usize = 200;
 /// How long a wait goes on before cancellation is looked at again.
 const WAIT_SLICE: Duration = Duration::from_millis(250);
+/// How long before the call's deadline a wait ends, so that there is time to answer.
+const ANSWER_TIME: Duration = Duration::from_millis(250);
 
 impl Operation for Changes {
     fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
@@ -43,7 +45,9 @@ impl Operation for Changes {
 
     fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
         let wait_ms = self.wait_ms.unwrap_or(0).min(limits::CHANGES_WAIT_MS_MAX);
-        let until = (Instant::now() + Duration::from_millis(wait_ms)).min(view.control.deadline());
+        let started = Instant::now();
+        let left = view.control.deadline().saturating_duration_since(started).saturating_sub(ANSWER_TIME);
+        let until = started + Duration::from_millis(wait_ms).min(left);
         let mut position = Position::start(view.workspace(), &self.since)?;
         loop {
             // Taken before looking, so that an entry made meanwhile ends the wait below.

@@ -1,0 +1,40 @@
+//! Idempotency keys: the same key never changes anything twice.
+
+use engine::{Answer, Call, Failure, Kind};
+use serde_json::{Value, json};
+
+use crate::world::{World, agent};
+
+fn keyed(world: &World, key: &str, arguments: Value) -> Result<Answer, Failure> {
+    let Value::Object(arguments) = arguments else { panic!("object") };
+    let mut call = Call::new(&world.caller, "append", arguments);
+    call.key = Some(key);
+    world.engine.call(&call)
+}
+
+#[test]
+fn a_repeated_key_is_answered_from_its_entry() {
+    let world = World::with(&[("log", "")]);
+    let arguments = json!({ "path": "log", "content": "x\n" });
+    let first = keyed(&world, "k1", arguments.clone()).unwrap();
+    let again = keyed(&world, "k1", arguments.clone()).unwrap();
+    assert_eq!(world.workspace.bytes("log").unwrap(), b"x\n");
+    for field in ["entry", "hash", "version", "rev"] {
+        assert_eq!(again.json[field], first.json[field], "{field}");
+    }
+    assert_eq!(again.json["replayed"], true);
+    assert_eq!(again.json["changes"][0]["path"], "log");
+    keyed(&world, "k2", arguments).unwrap();
+    assert_eq!(world.workspace.bytes("log").unwrap(), b"x\nx\n");
+}
+
+#[test]
+fn a_key_belongs_to_its_principal() {
+    let mut world = World::with(&[("log", "")]);
+    keyed(&world, "k", json!({ "path": "log", "content": "1" })).unwrap();
+    world.caller = agent("two");
+    keyed(&world, "k", json!({ "path": "log", "content": "2" })).unwrap();
+    assert_eq!(world.workspace.bytes("log").unwrap(), b"12");
+    let empty = keyed(&world, "", json!({ "path": "log", "content": "3" })).unwrap_err();
+    assert_eq!(empty.kind, Kind::BadRequest);
+}

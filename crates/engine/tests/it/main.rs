@@ -1,0 +1,17 @@
+//! The engine's operations, called through the pipeline on a workspace in memory.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in what they share as well")]
+
+mod chain;
+mod changes;
+mod desk;
+mod diff;
+mod history;
+mod keys;
+mod list;
+mod lock;
+mod moves;
+mod read;
+mod stat;
+mod undo;
+mod world;
+mod write;

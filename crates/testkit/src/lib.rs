@@ -1,0 +1,6 @@
+//! Fixtures for tests. Owns a workspace that lives in memory ([`MemoryWorkspace`]): simple and obviously right, so
+//! that engine tests run without a disk and real workspaces have something to be compared with. Never shipped.
+
+mod memory;
+
+pub use memory::MemoryWorkspace;
