@@ -166,11 +166,11 @@ fn not_text(target: &Target, file: &FileBytes) -> Failure {
 }
 
 /// The facts that every answer of `read` has, around its content.
-fn facts(view: &View<'_>, target: &Target, version: &Version, node: &Node, content: String) -> Facts {
+fn facts(target: &Target, version: &Version, rev: String, node: &Node, content: String) -> Facts {
     Facts::new()
         .with("path", target.path.to_string())
         .with("content", content)
-        .file(version, view.rev(&target.path, version))
+        .file(version, rev)
         .with("size", node.size)
 }
 

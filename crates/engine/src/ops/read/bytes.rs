@@ -168,11 +168,12 @@ fn answered(view: &View<'_>, target: &Target, piece: &Piece, carried: Carried, f
     let last = end.saturating_sub(1).max(piece.first);
     let truncated = length < piece.wanted;
     let next = next_of(piece, end, form);
+    let rev = view.rev(&target.path, &piece.version);
     let facts_line = format!(
         "[{}: {}, {}, {}]",
         visible_line(&target.path.to_wire()),
         if total == 0 { "empty".to_owned() } else { format!("bytes {}-{last} of {total}", piece.first) },
-        view.rev(&target.path, &piece.version),
+        rev,
         carrier.name(),
     );
     let more = next.as_ref().map(|next| {
@@ -190,7 +191,7 @@ fn answered(view: &View<'_>, target: &Target, piece: &Piece, carried: Carried, f
     };
     let range = Facts::new().with("from", piece.first).with("to", last).with("total", total).object();
     let binary = carrier == Carrier::Base64 && form == Form::Fitting;
-    let answer = facts(view, target, &piece.version, &piece.node, content)
+    let answer = facts(target, &piece.version, rev, &piece.node, content)
         .with("encoding", carrier.name())
         .maybe("binary", binary.then_some(true))
         .with("bytes", range)

@@ -47,11 +47,12 @@ pub(super) fn page_of(
     let ending = counter.endings().ending().name();
     let bom = !encoding.mark().is_empty();
     let open_end = span.end == body.len() && shown.cut == Cut::Whole && total > counter.endings().total();
+    let rev = view.rev(&target.path, &version);
     let facts_line = format!(
         "[{}: {}, {}, {} bytes, {}{}, {ending}{}]",
         visible_line(&target.path.to_wire()),
         if total == 0 { "empty".to_owned() } else { format!("lines {from}-{to} of {total}") },
-        view.rev(&target.path, &version),
+        rev,
         node.size,
         encoding.name(),
         if bom { " with byte-order mark" } else { "" },
@@ -59,7 +60,7 @@ pub(super) fn page_of(
     );
     let more = next.as_ref().map(|next| format!("… truncated: {}", next.sentence(target)));
     let text = twin(shown.text, &facts_line, more);
-    let answer = facts(view, target, &version, &node, shown.text.to_owned())
+    let answer = facts(target, &version, rev, &node, shown.text.to_owned())
         .with("encoding", encoding.name())
         .with("ending", ending)
         .maybe("bom", bom.then_some(true))
