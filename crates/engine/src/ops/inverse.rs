@@ -6,13 +6,17 @@
 
 mod file;
 mod sketch;
+mod trash;
 
 use std::{collections::HashSet, fmt};
 
-use journal::{ChangeKind, State};
+use journal::{ChangeKind, Entry, State};
 use path::RelPath;
 
-use self::sketch::{Found, Sketch};
+use self::{
+    sketch::{Found, Sketch},
+    trash::Removal,
+};
 use super::{
     parents,
     standing::{self, MODE_BITS},
@@ -128,16 +132,18 @@ pub(crate) struct Step {
     kind: ChangeKind,
     before: State,
     after: State,
+    /// The entry that recorded it.
+    entry: u64,
     /// Why nothing can be done, known from the start.
     lost: Option<Reason>,
 }
 
-/// The steps that take these changes back, in the order they must be taken.
-pub(crate) fn steps(view: &View<'_>, changes: &[journal::Change]) -> Result<Vec<Step>, Failure> {
-    changes.iter().rev().map(|change| step(view, change)).collect()
+/// The steps that take an entry back, in the order they must be taken.
+pub(crate) fn steps(view: &View<'_>, entry: &Entry) -> Result<Vec<Step>, Failure> {
+    entry.changes.iter().rev().map(|change| step(view, change, entry.number)).collect()
 }
 
-fn step(view: &View<'_>, change: &journal::Change) -> Result<Step, Failure> {
+fn step(view: &View<'_>, change: &journal::Change, entry: u64) -> Result<Step, Failure> {
     view.control.check()?;
     let path = RelPath::from_wire(&change.path)?;
     let to = change.to.as_deref().map(RelPath::from_wire).transpose()?;
@@ -162,7 +168,7 @@ fn step(view: &View<'_>, change: &journal::Change) -> Result<Step, Failure> {
         }
     }
     let (kind, before, after) = (change.kind, change.before.clone(), change.after.clone());
-    Ok(Step { path, to, kind, before, after, lost })
+    Ok(Step { path, to, kind, before, after, entry, lost })
 }
 
 /// The places that these steps are about.
@@ -243,7 +249,7 @@ impl Maker<'_> {
             (State::Absent, State::Absent) => Ok(None),
             (State::Absent, State::Directory { .. }) => self.made_directory(place),
             (State::Absent, after) => self.made(place, after),
-            (before, State::Absent) => self.removed(place, before),
+            (before, State::Absent) => self.removed(place, before, step.entry),
             (State::File { version, size, mode }, State::File { version: left, mode: left_mode, .. }) => {
                 let before = file::Recorded { version: Version(*version), size: *size, mode: *mode };
                 let after = file::Recorded { version: Version(*left), size: *size, mode: *left_mode };
@@ -303,7 +309,7 @@ impl Maker<'_> {
     }
 
     /// Something was taken away: it comes back, if its place is free.
-    fn removed(&mut self, path: &RelPath, before: &State) -> Outcome {
+    fn removed(&mut self, path: &RelPath, before: &State, entry: u64) -> Outcome {
         match (self.sketch.at(path)?, before) {
             (Found::Absent, _) => {}
             (Found::Real(Node { top: Top::Directory, .. }), State::Directory { .. }) => {
@@ -312,15 +318,12 @@ impl Maker<'_> {
             (Found::Real(_) | Found::Planned(_), _) => return Ok(Some(Reason::Taken)),
         }
         let (change, top) = match before {
-            State::Tree { trash, .. } => {
-                let item = match trash {
-                    Some(id) => self.view.workspace().trashed(id)?,
+            State::Tree { trash: id, .. } => {
+                let item = match id {
+                    Some(id) => trash::find(self.view, Removal { id: id.clone(), entry })?,
                     None => None,
                 };
-                let now_ms = self.view.workspace().now_ms();
-                let Some(item) = item.filter(|item| item.keep_until_ms >= now_ms) else {
-                    return Ok(Some(Reason::NotInTrash));
-                };
+                let Some(item) = item else { return Ok(Some(Reason::NotInTrash)) };
                 (Change::Restore { trash: item.id, path: path.clone(), tree: item.tree }, item.tree.top)
             }
             State::File { version, size, mode } => {
@@ -335,6 +338,10 @@ impl Maker<'_> {
             }
             State::Directory { mode } => {
                 (Change::MakeDirectory { path: path.clone(), mode: mode & MODE_BITS }, Top::Directory)
+            }
+            // A replaced character means that the journal does not have the bytes.
+            State::Link { target } if target.contains(char::REPLACEMENT_CHARACTER) => {
+                return Ok(Some(Reason::NotKept));
             }
             State::Link { target } => {
                 (Change::MakeLink { path: path.clone(), target: target.clone().into_bytes() }, Top::Link)

@@ -74,13 +74,13 @@ pub(crate) struct Reversal {
 impl Reversal {
     /// Takes back what `source` did: `number` itself, or the latest entry that did it again.
     pub(crate) fn undo(view: &View<'_>, number: u64, source: &Entry) -> Result<Self, Failure> {
-        let steps = inverse::steps(view, &source.changes)?;
+        let steps = inverse::steps(view, source)?;
         Ok(Self { direction: Direction::Undo, number, source: source.number, steps })
     }
 
     /// Does `number` again by taking back `undoing`, the entry that undid it.
     pub(crate) fn redo(view: &View<'_>, number: u64, undoing: &Entry) -> Result<Self, Failure> {
-        let steps = inverse::steps(view, &undoing.changes)?;
+        let steps = inverse::steps(view, undoing)?;
         Ok(Self { direction: Direction::Redo, number, source: undoing.number, steps })
     }
 
@@ -313,4 +313,22 @@ pub(crate) fn newest<T>(
             }
         }
     }
+}
+
+/// The entry that last made this one again, if any did: it knows where things are in the trash now.
+pub(crate) fn latest_redo(view: &View<'_>, number: u64) -> Result<Option<Entry>, Failure> {
+    let mut latest: Option<Entry> = None;
+    for operation in ["redo", "undo"] {
+        let after = latest.as_ref().map_or(number, |entry| entry.number);
+        let filter = EntryFilter {
+            operation: Some(operation.to_owned()),
+            after: Some(after),
+            ..EntryFilter::default()
+        };
+        let found = newest(view, filter, |stored| {
+            Ok((stored.entry.link == Link::Redoes(number)).then_some(stored.entry))
+        })?;
+        latest = found.or(latest);
+    }
+    Ok(latest)
 }

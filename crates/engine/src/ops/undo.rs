@@ -94,26 +94,8 @@ fn standing_entry(view: &View<'_>, entry: &Entry) -> Result<Reversal, Failure> {
         return Err(Failure::new(Kind::NothingToDo, format!("r{number} changed nothing"))
             .hint("call history to see entries"));
     }
-    match latest_redo(view, number)? {
+    match reversal::latest_redo(view, number)? {
         Some(redo) => Reversal::undo(view, number, &redo),
         None => Reversal::undo(view, number, entry),
     }
-}
-
-/// The entry that last made this one again, if any did: it knows where things are in the trash now.
-fn latest_redo(view: &View<'_>, number: u64) -> Result<Option<Entry>, Failure> {
-    let mut latest: Option<Entry> = None;
-    for operation in ["redo", "undo"] {
-        let after = latest.as_ref().map_or(number, |entry| entry.number);
-        let filter = EntryFilter {
-            operation: Some(operation.to_owned()),
-            after: Some(after),
-            ..EntryFilter::default()
-        };
-        let found = reversal::newest(view, filter, |stored| {
-            Ok((stored.entry.link == Link::Redoes(number)).then_some(stored.entry))
-        })?;
-        latest = found.or(latest);
-    }
-    Ok(latest)
 }
