@@ -46,7 +46,7 @@ impl Operation for History {
         let next = page.next.map(|number| {
             Facts::new()
                 .maybe("path", path.map(RelPath::to_string))
-                .maybe("since", since)
+                .maybe("since", since.map(|number| format!("r{number}")))
                 .with("cursor", format!("r{number}"))
                 .object()
         });
