@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use crate::{
     DiskError,
-    sys::content::{RangeLock, lock_byte},
+    sys::content::{RangeLock, lock_range},
 };
 
 /// How a slot is held.
@@ -35,11 +35,18 @@ impl LockFile {
             Mode::Shared => RangeLock::Shared,
             Mode::Exclusive => RangeLock::Exclusive,
         };
-        lock_byte(self.file.as_fd(), slot, lock)
+        lock_range(self.file.as_fd(), slot, 1, lock)
     }
 
     /// Frees a slot; nothing happens when it is not held.
     pub fn unlock(&self, slot: u64) -> Result<(), DiskError> {
-        lock_byte(self.file.as_fd(), slot, RangeLock::Free).map(|_| ())
+        lock_range(self.file.as_fd(), slot, 1, RangeLock::Free).map(|_| ())
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        // Closing is not enough while a process that is just being started still shares the handle.
+        lock_range(self.file.as_fd(), 0, 0, RangeLock::Free).unwrap_or_default();
     }
 }

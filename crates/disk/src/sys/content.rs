@@ -132,8 +132,14 @@ pub(crate) enum RangeLock {
     Free,
 }
 
-/// Locks or frees the byte at `slot` for the open file description. False when another one holds it.
-pub(crate) fn lock_byte(file: BorrowedFd<'_>, slot: u64, lock: RangeLock) -> Result<bool, DiskError> {
+/// Locks or frees `length` bytes from `start` for the open file description; a length of 0 goes on to the end. False
+/// when another one holds some of them.
+pub(crate) fn lock_range(
+    file: BorrowedFd<'_>,
+    start: u64,
+    length: i64,
+    lock: RangeLock,
+) -> Result<bool, DiskError> {
     gate(Call::Lock)?;
     let refused = |errno: i32| DiskError::from_errno(Call::Lock.as_str(), Errno::from_raw_os_error(errno));
     let l_type = match lock {
@@ -141,9 +147,9 @@ pub(crate) fn lock_byte(file: BorrowedFd<'_>, slot: u64, lock: RangeLock) -> Res
         RangeLock::Exclusive => libc::F_WRLCK,
         RangeLock::Free => libc::F_UNLCK,
     };
-    let Ok(l_start) = libc::off_t::try_from(slot) else { return Err(refused(libc::EINVAL)) };
+    let Ok(l_start) = libc::off_t::try_from(start) else { return Err(refused(libc::EINVAL)) };
     let range =
-        libc::flock { l_type: l_type as _, l_whence: libc::SEEK_SET as _, l_start, l_len: 1, l_pid: 0 };
+        libc::flock { l_type: l_type as _, l_whence: libc::SEEK_SET as _, l_start, l_len: length, l_pid: 0 };
     loop {
         return match nix::fcntl::fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
             Ok(_) => Ok(true),

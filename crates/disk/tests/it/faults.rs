@@ -1,14 +1,29 @@
 //! Every system call of a replacement fails once: the file is whole, and nothing is left behind.
 
+use std::sync::{Mutex, PoisonError};
+
 use disk::{
     Attributes, Source,
-    faults::{Action, Call, FaultPlan, Scope, arm, disarm},
+    faults::{Action, Call, FaultPlan, Fired, Scope, arm, disarm},
 };
 
 use crate::{
     child::{is_child, output_of},
     fixture::{Fixture, kind, name},
 };
+
+/// Tells the child where the workspace is.
+const PLACE: &str = "DISK_TEST_FAULTS";
+/// The plan is one for the whole process, so these tests go one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Does one thing under a plan; tells what the plan saw.
+fn under<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, Fired) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    arm(plan);
+    let done = step();
+    (done, disarm())
+}
 
 /// `EIO`.
 const BROKEN: i32 = 5;
@@ -33,15 +48,12 @@ fn replace(f: &Fixture) -> Result<(), disk::DiskError> {
 fn every_call_of_a_replacement_may_fail() {
     let f = Fixture::new();
     f.file("file", "old");
-    arm(plan(0, Action::Errno(BROKEN)));
-    replace(&f).unwrap();
-    let whole = disarm();
+    let (done, whole) = under(plan(0, Action::Errno(BROKEN)), || replace(&f));
+    done.unwrap();
     assert!(whole.calls > 10 && whole.fired.is_none(), "{whole:?}");
     for at in 1..=whole.calls {
         f.file("file", "old");
-        arm(plan(at, Action::Errno(BROKEN)));
-        let done = replace(&f);
-        let fired = disarm();
+        let (done, fired) = under(plan(at, Action::Errno(BROKEN)), || replace(&f));
         assert!(fired.fired.is_some(), "{at}");
         if done.is_err() {
             assert_eq!(f.read("file"), "old", "{fired:?}");
@@ -55,9 +67,8 @@ fn every_call_of_a_replacement_may_fail() {
 fn open_with_openat2_saying(f: &Fixture, errno: i32) -> Result<disk::Root, disk::DiskError> {
     let mut at = 1;
     loop {
-        arm(plan(at, Action::Errno(errno)));
-        let opened = disk::Root::open(&f.ws, disk::RootOptions::default());
-        let fired = disarm().fired;
+        let open = || disk::Root::open(&f.ws, disk::RootOptions::default());
+        let (opened, Fired { fired, .. }) = under(plan(at, Action::Errno(errno)), open);
         assert!(fired.is_some(), "no openat2 in an opening");
         if fired == Some(Call::Openat2) {
             return opened;
@@ -89,9 +100,9 @@ fn files_open_without_a_process_file_system() {
         let mut fell_back = 0;
         for at in 1..20 {
             const NO_SUCH_FILE: i32 = 2;
-            arm(plan(at, Action::Errno(NO_SUCH_FILE)));
-            let opened = root.open_file(&crate::fixture::rel("a/file"));
-            if disarm().fired == Some(Call::Open)
+            let open = || root.open_file(&crate::fixture::rel("a/file"));
+            let (opened, Fired { fired, .. }) = under(plan(at, Action::Errno(NO_SUCH_FILE)), open);
+            if fired == Some(Call::Open)
                 && let Ok(file) = opened
             {
                 assert_eq!(file.read_all(9).unwrap(), b"abc");
@@ -106,19 +117,22 @@ fn files_open_without_a_process_file_system() {
 fn other_threads_do_not_count() {
     let f = Fixture::new();
     f.file("file", "old");
-    arm(plan(1, Action::Errno(BROKEN)));
-    std::thread::scope(|scope| scope.spawn(|| replace(&f)).join().unwrap()).unwrap();
-    assert_eq!(disarm().calls, 0);
+    let elsewhere = || std::thread::scope(|scope| scope.spawn(|| replace(&f)).join().unwrap());
+    let (done, fired) = under(plan(1, Action::Errno(BROKEN)), elsewhere);
+    done.unwrap();
+    assert_eq!(fired.calls, 0);
 }
 
 #[test]
 fn a_process_can_end_at_a_call() {
     if !is_child() {
-        let output = output_of(&["env"], "faults::a_process_can_end_at_a_call");
+        // Made, and cleared away, by the one that lives on.
+        let f = Fixture::new();
+        let place = format!("{PLACE}={}", f.ws.display());
+        let output = output_of(&["env", &place], "faults::a_process_can_end_at_a_call");
         assert!(!output.status.success() && output.status.code().is_none(), "{output:?}");
         return;
     }
-    let f = Fixture::new();
-    arm(plan(2, Action::Abort));
-    f.top();
+    let ws = std::env::var(PLACE).unwrap();
+    under(plan(2, Action::Abort), || disk::Root::open(ws.as_ref(), disk::RootOptions::default()).unwrap());
 }

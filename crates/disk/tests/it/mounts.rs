@@ -33,7 +33,7 @@ fn tree() -> Fixture {
 /// Takes the mounts away, so that the fixture can be removed.
 fn clear(f: &Fixture) {
     for path in ["bind", "a/tmp", "bound_file"] {
-        Command::new("umount").arg(f.ws.join(path)).output().unwrap();
+        Command::new("umount").arg("-l").arg(f.ws.join(path)).output().unwrap();
     }
 }
 
@@ -106,7 +106,7 @@ fn are_crossed_where_allowed() {
         root.make_directories(&rel("a/tmp/made"), 0o755).unwrap();
         root.sync_file_system().unwrap();
     }
-    Command::new("umount").arg(f.ws.join("a/tmp/sub/nested")).output().unwrap();
+    Command::new("umount").arg("-l").arg(f.ws.join("a/tmp/sub/nested")).output().unwrap();
     clear(&f);
 }
 

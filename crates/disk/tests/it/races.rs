@@ -13,6 +13,15 @@ use crate::fixture::{BOTH, Fixture, name, rel};
 /// Rounds per resolver and shape.
 const ROUNDS: usize = 4_000;
 
+/// Ends the other thread however this one ends.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Swaps that must have happened before a race counts as run.
 const SWAPS_MIN: usize = 300;
 
@@ -31,12 +40,12 @@ fn swapping(f: &Fixture, target: &str, attack: impl Fn()) {
                 swaps.fetch_add(1, Ordering::Relaxed);
             }
         });
+        let _done = Done(&done);
         let mut rounds = 0;
         while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
             attack();
             rounds += 1;
         }
-        done.store(true, Ordering::Relaxed);
     });
 }
 
@@ -113,12 +122,12 @@ fn removals_never_leave() {
                     }
                 }
             });
+            let _done = Done(&stop);
             let mut rounds = 0;
             while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
                 top.remove_tree(&name("victim")).unwrap_or_default();
                 rounds += 1;
             }
-            stop.store(true, Ordering::Relaxed);
         });
         assert_eq!(fs::read(f.out.join("secret")).unwrap(), b"secret");
     }
