@@ -4,6 +4,7 @@
 use std::{
     fs,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::{Duration, Instant},
 };
 
 use disk::{Attributes, ErrorKind, Last, Root, Source};
@@ -25,7 +26,13 @@ impl Drop for Done<'_> {
 /// Swaps that must have happened before a race counts as run.
 const SWAPS_MIN: usize = 300;
 
-fn swapping(f: &Fixture, target: &str, attack: impl Fn()) {
+/// Attempts that must have met the directory in its place, so that not all of them were refused.
+const HITS_MIN: usize = 20;
+/// When a race that does not come about is given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `attack` while the directory is swapped; it says how often it met the directory in its place.
+fn swapping(f: &Fixture, target: &str, attack: impl Fn() -> usize) {
     let (inside, aside, link) = (f.ws.join("d"), f.ws.join("aside"), f.ws.join("link"));
     let done = AtomicBool::new(false);
     let swaps = AtomicUsize::new(0);
@@ -41,10 +48,11 @@ fn swapping(f: &Fixture, target: &str, attack: impl Fn()) {
             }
         });
         let _done = Done(&done);
-        let mut rounds = 0;
-        while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
-            attack();
+        let (start, mut rounds, mut hits) = (Instant::now(), 0, 0);
+        while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN || hits < HITS_MIN {
+            hits += attack();
             rounds += 1;
+            assert!(start.elapsed() < PATIENCE, "{rounds} rounds, {hits} hits, {swaps:?} swaps");
         }
     });
 }
@@ -66,9 +74,11 @@ fn reads_never_leave() {
                 Ok(bytes) => {
                     assert_eq!(bytes, b"inside");
                     inside.fetch_add(1, Ordering::Relaxed);
+                    1
                 }
                 Err(ErrorKind::NotFound | ErrorKind::Moved | ErrorKind::Escape | ErrorKind::IsLink) => {
                     refused.fetch_add(1, Ordering::Relaxed);
+                    0
                 }
                 Err(other) => panic!("{resolver:?} {target}: {other:?}"),
             });
@@ -84,14 +94,15 @@ fn writes_never_leave() {
         f.directory("d");
         let root = f.root(resolver);
         swapping(&f, "../out", || {
-            let Ok(path) = root.canonical(&rel("d/new"), Last::Follow) else { return };
-            let Some((parent, last)) = path.split() else { return };
-            let Ok(directory) = root.open_directory(&parent) else { return };
+            let Ok(path) = root.canonical(&rel("d/new"), Last::Follow) else { return 0 };
+            let Some((parent, last)) = path.split() else { return 0 };
+            let Ok(directory) = root.open_directory(&parent) else { return 0 };
             let attributes = Attributes::New { mode: 0o600 };
-            let Ok(staged) = directory.stage(Source::Bytes(b"x"), attributes) else { return };
+            let Ok(staged) = directory.stage(Source::Bytes(b"x"), attributes) else { return 0 };
             if directory.place_new(&staged, &last).is_err() {
                 staged.discard(&directory).unwrap();
             }
+            1
         });
         assert_eq!(fs::read_dir(&f.out).unwrap().count(), 1, "{resolver:?}: something was written outside");
         assert!(f.ws.join("d/new").exists());
