@@ -137,12 +137,78 @@ pub(crate) trait Operation {
 /// Decodes arguments, naming the right argument when one is unknown or missing.
 pub(crate) fn decode<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Failure> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
-        Failure::new(Kind::BadRequest, plain(&error.to_string()))
-            .hint("check the argument names and types against the operation's definition")
+        let message = plain(&error.to_string());
+        let hint = match meant(&message) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "check the argument names and types against the operation's definition".to_owned(),
+        };
+        Failure::new(Kind::BadRequest, message).hint(hint)
     })
 }
 
 /// Serde speaks of fields; callers know arguments.
 fn plain(message: &str) -> String {
     message.replace("unknown field", "unknown argument").replace("missing field", "missing argument")
+}
+
+/// The known argument nearest to an unknown one. The decoder's message is the only place that lists both; when its
+/// wording changes, the suggestion goes away and nothing else.
+fn meant(message: &str) -> Option<&str> {
+    let listed = message.strip_prefix("unknown argument ")?;
+    let mut names = listed.split('`').skip(1).step_by(2);
+    let given = names.next()?;
+    nearest(given, names)
+}
+
+/// Most single-character edits between a name and the one that was meant.
+const EDITS_MAX: usize = 2;
+
+/// The name that is contained in the given one or contains it, or else the one with the fewest edits.
+fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let given = given.to_lowercase();
+    let akin = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
+    let by_edits = |name: &'a str| (edits(given.as_bytes(), name.as_bytes()), name);
+    let few = |(edits, name): &(usize, &str)| *edits <= EDITS_MAX && edits * 2 <= name.len();
+    known
+        .clone()
+        .filter(akin)
+        .max_by_key(|name| name.len())
+        .or_else(|| known.map(by_edits).filter(few).min().map(|(_, name)| name))
+}
+
+/// How many bytes must be added, taken away or changed to make one name of the other.
+fn edits(from: &[u8], to: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.iter().enumerate() {
+            let changed = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_argument_is_named() {
+        let known = ["path", "lines", "bytes", "as"];
+        for (given, expected) in [
+            ("file_path", Some("path")),
+            ("PATH", Some("path")),
+            ("pth", Some("path")),
+            ("line", Some("lines")),
+            ("byte_range", None),
+            ("x", None),
+            ("encoding", None),
+        ] {
+            assert_eq!(nearest(given, known.into_iter()), expected, "{given}");
+        }
+        assert_eq!(meant("unknown argument `pat`, expected `path`"), Some("path"));
+        assert_eq!(meant("missing argument `path`"), None);
+    }
 }

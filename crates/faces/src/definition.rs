@@ -162,8 +162,12 @@ impl Operation {
     pub fn input_schema(&self) -> Map<String, Value> {
         let properties: Map<String, Value> =
             self.inputs.iter().map(|input| (input.name.clone(), Value::Object(input.schema()))).collect();
-        let required: Vec<Value> =
-            self.inputs.iter().filter(|input| input.required).map(|input| input.name.clone().into()).collect();
+        let required: Vec<Value> = self
+            .inputs
+            .iter()
+            .filter(|input| input.required)
+            .map(|input| input.name.clone().into())
+            .collect();
         let mut schema = Map::new();
         schema.insert("type".into(), "object".into());
         schema.insert("properties".into(), properties.into());

@@ -1,1 +1,56 @@
-//! MCP over a pair of byte streams.
+//! MCP over a pair of byte streams, one message a line. Serves every revision that clients use from one process: those
+//! that open with `initialize` and those that carry their version in every request.
+//!
+//! Owns the translation of a tool call into an engine call and back. Promises: a malformed, over-long or ambiguous
+//! message is answered with an error and the server goes on; nothing but protocol is written; a call that waits or
+//! works long holds up no other. Never decides whether something may be done. The types of the protocol library stay
+//! inside.
+
+use engine::{Caller, Engine};
+use rmcp::{ServiceExt, service::ServerInitializeError};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::definition::{Broken, Definition};
+
+mod call;
+mod line;
+mod message;
+mod oversize;
+mod reply;
+mod server;
+mod transport;
+
+/// Why serving ended badly.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// The build is broken.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// The client could not be served.
+    #[error("the client could not be served: {0}")]
+    Protocol(String),
+}
+
+/// Serves one client until it closes its side. The caller is who every call is made for; its session is replaced by
+/// the name the client gives itself.
+///
+/// Must run inside a tokio runtime; calls occupy its blocking threads.
+pub async fn serve<R, W>(engine: Engine, caller: Caller, input: R, output: W) -> Result<(), McpError>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let definition = Definition::stead()?;
+    let (transport, closed) = transport::Lines::new(input, output);
+    let server = server::Server::new(engine, caller, &definition, closed);
+    let running = match server.serve(transport).await {
+        Ok(running) => running,
+        // A client that closes before it says anything is no failure.
+        Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
+        Err(error) => return Err(McpError::Protocol(error.to_string())),
+    };
+    match running.waiting().await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(McpError::Protocol(error.to_string())),
+    }
+}

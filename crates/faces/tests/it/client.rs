@@ -1,0 +1,107 @@
+//! A client that speaks lines, so that it can also say what no client should.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::{Caller, Engine, Principal};
+use serde_json::{Value, json};
+use testkit::MemoryWorkspace;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
+    task::JoinHandle,
+};
+
+/// Nothing here takes longer unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PIPE_BYTES: usize = 1 << 16;
+
+pub(crate) struct Client {
+    output: Option<WriteHalf<DuplexStream>>,
+    input: BufReader<ReadHalf<DuplexStream>>,
+    server: JoinHandle<Result<(), faces::mcp::McpError>>,
+    pub(crate) workspace: Arc<MemoryWorkspace>,
+    next_id: i64,
+}
+
+impl Client {
+    /// A server over an empty workspace, and a client that has not said anything.
+    pub(crate) fn silent() -> Self {
+        let workspace = Arc::new(MemoryWorkspace::new());
+        let engine = Engine::new(workspace.clone());
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "unnamed", "mcp");
+        let (near, far) = tokio::io::duplex(PIPE_BYTES);
+        let (far_input, far_output) = tokio::io::split(far);
+        let server = tokio::spawn(faces::mcp::serve(engine, caller, far_input, far_output));
+        let (input, output) = tokio::io::split(near);
+        Self { output: Some(output), input: BufReader::new(input), server, workspace, next_id: 1 }
+    }
+
+    /// A client that has opened with `initialize`.
+    pub(crate) async fn open(version: &str) -> Self {
+        let mut client = Self::silent();
+        let answer = client.initialize(version).await;
+        assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
+        client
+    }
+
+    pub(crate) async fn initialize(&mut self, version: &str) -> Value {
+        let params = json!({
+            "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "line client", "version": "1" }
+        });
+        let answer = self.request("initialize", params).await;
+        self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        answer
+    }
+
+    pub(crate) async fn say(&mut self, message: &Value) {
+        self.say_raw(format!("{message}\n").as_bytes()).await;
+    }
+
+    pub(crate) async fn say_raw(&mut self, bytes: &[u8]) {
+        let output = self.output.as_mut().expect("still open");
+        tokio::time::timeout(PATIENCE, output.write_all(bytes))
+            .await
+            .expect("the server reads")
+            .expect("it is there");
+    }
+
+    pub(crate) async fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        let read = tokio::time::timeout(PATIENCE, self.input.read_line(&mut line))
+            .await
+            .expect("the server answers");
+        assert!(read.expect("it is there") > 0, "the server closed");
+        serde_json::from_str(&line).expect("the server speaks JSON")
+    }
+
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        let answer = self.hear().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Closes the client's side and waits for the server to end well.
+    pub(crate) async fn close(mut self) -> Vec<Value> {
+        let mut output = self.output.take().expect("still open");
+        output.shutdown().await.expect("the server is there");
+        let mut rest = Vec::new();
+        let Self { mut input, output: _, server, .. } = self;
+        let mut line = String::new();
+        while tokio::time::timeout(PATIENCE, input.read_line(&mut line))
+            .await
+            .expect("the server ends")
+            .is_ok_and(|n| n > 0)
+        {
+            rest.push(serde_json::from_str(&line).expect("the server speaks JSON"));
+            line.clear();
+        }
+        server.await.expect("no panic").expect("a clean end");
+        rest
+    }
+}

@@ -1,0 +1,121 @@
+//! Everything that is advertised is called: each example of the definitions, through the engine and over MCP, with the
+//! same outcome on both.
+
+use std::sync::Arc;
+
+use engine::{Call, Caller, Engine, Principal};
+use faces::definition::Definition;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use testkit::MemoryWorkspace;
+
+use crate::client::Client;
+
+#[derive(Deserialize)]
+struct Examples {
+    examples: Vec<Example>,
+}
+
+#[derive(Deserialize)]
+struct Example {
+    operation: String,
+    title: String,
+    tree: Map<String, Value>,
+    before: Vec<Step>,
+    arguments: Map<String, Value>,
+    answer: Option<Map<String, Value>>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    operation: String,
+    arguments: Map<String, Value>,
+}
+
+fn examples() -> Vec<Example> {
+    let examples: Examples = serde_json::from_str(include_str!("../generated/stead.json")).unwrap();
+    examples.examples
+}
+
+fn plant(workspace: &MemoryWorkspace, example: &Example) {
+    for (path, content) in &example.tree {
+        workspace.put_file(path, content.as_str().unwrap());
+    }
+}
+
+impl Example {
+    fn name(&self) -> String {
+        format!("{}: {}", self.operation, self.title)
+    }
+
+    fn judge(&self, outcome: &Value) {
+        let name = self.name();
+        if let Some(kind) = &self.error {
+            assert_eq!(outcome["error"]["kind"], kind.as_str(), "{name}: {outcome}");
+            return;
+        }
+        assert!(outcome.get("error").is_none(), "{name}: {outcome}");
+        for (field, expected) in self.answer.iter().flatten() {
+            assert_eq!(&outcome[field], expected, "{name}: {field} of {outcome}");
+        }
+    }
+}
+
+#[test]
+fn every_operation_has_an_example() {
+    for operation in &Definition::stead().unwrap().operations {
+        assert!(examples().iter().any(|example| example.operation == operation.name), "{}", operation.name);
+    }
+}
+
+#[test]
+fn every_example_holds_in_the_engine() {
+    let definition = Definition::stead().unwrap();
+    for example in examples() {
+        let workspace = Arc::new(MemoryWorkspace::new());
+        plant(&workspace, &example);
+        let engine = Engine::new(workspace);
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
+        for step in &example.before {
+            engine
+                .call(&Call::new(&caller, &step.operation, step.arguments.clone()))
+                .expect("a step before succeeds");
+        }
+        match engine.call(&Call::new(&caller, &example.operation, example.arguments.clone())) {
+            Ok(answer) => {
+                let declared = definition.operation(&example.operation).expect("it is declared");
+                for field in
+                    answer.json.keys().filter(|field| *field != "notices" && !field.ends_with("_omitted"))
+                {
+                    assert!(
+                        declared.outputs.iter().any(|output| output.name == *field),
+                        "{}: the answer has {field}, which is not declared",
+                        example.name()
+                    );
+                }
+                example.judge(&Value::Object(answer.json));
+            }
+            Err(failure) => example.judge(&failure.to_json()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_example_holds_over_mcp() {
+    for example in examples() {
+        let mut client = Client::open("2025-11-25").await;
+        plant(&client.workspace, &example);
+        for step in &example.before {
+            let answer = client.call(&step.operation, step.arguments.clone().into()).await;
+            assert_eq!(answer["result"]["isError"], false, "{}: {answer}", example.name());
+        }
+        let answer = client.call(&example.operation, example.arguments.clone().into()).await;
+        let result = &answer["result"];
+        assert_eq!(result["isError"], example.error.is_some(), "{}: {answer}", example.name());
+        assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{}", example.name());
+        assert_eq!(result["content"][0]["type"], "text");
+        example.judge(&result["structuredContent"]);
+        client.close().await;
+    }
+}

@@ -1,0 +1,8 @@
+//! The faces against a workspace in memory: what is declared, what is advertised, and what is said on the wire.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod client;
+mod conversation;
+mod declared;
+mod examples;
+mod hostile;
