@@ -11,10 +11,12 @@ CREATE TABLE IF NOT EXISTS entries (
     time_ms INTEGER NOT NULL, principal TEXT NOT NULL, operation TEXT NOT NULL, changed INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS touched (
     path TEXT NOT NULL, number INTEGER NOT NULL, version BLOB, PRIMARY KEY (path, number)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS left_versions ON touched (path, version, number) WHERE version IS NOT NULL;
 CREATE INDEX IF NOT EXISTS changed_entries ON entries (number) WHERE changed = 1;
 CREATE TABLE IF NOT EXISTS pending (
     number INTEGER NOT NULL, step INTEGER NOT NULL, process TEXT NOT NULL, boot TEXT NOT NULL,
     intent TEXT NOT NULL, PRIMARY KEY (number, step)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS pending_processes ON pending (process);
 CREATE TABLE IF NOT EXISTS kept (
     version BLOB PRIMARY KEY, size INTEGER NOT NULL, bytes BLOB, number INTEGER NOT NULL, agent INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS trash (
