@@ -182,16 +182,19 @@ impl std::error::Error for Failure {}
 impl From<PathError> for Failure {
     fn from(error: PathError) -> Self {
         let kind = match error {
-            PathError::Empty | PathError::Nul | PathError::DotDot | PathError::Foreign | PathError::Backslash => {
-                Kind::InvalidPath
-            }
+            PathError::Empty
+            | PathError::Nul
+            | PathError::DotDot
+            | PathError::Foreign
+            | PathError::Backslash => Kind::InvalidPath,
             PathError::NameTooLong => Kind::NameTooLong,
             PathError::PathTooLong => Kind::PathTooLong,
             PathError::TooDeep => Kind::DepthLimit,
         };
         let failure = Failure::new(kind, error.to_string());
         if kind == Kind::InvalidPath {
-            return failure.hint("give a path relative to the workspace root, without '..', for example src/main.rs");
+            return failure
+                .hint("give a path relative to the workspace root, without '..', for example src/main.rs");
         }
         failure
     }

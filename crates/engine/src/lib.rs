@@ -30,6 +30,6 @@ pub use ops::{OPERATIONS, OperationRow, row};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
 pub use version::{Base, Version};
 pub use workspace::{
-    CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk, NameProfile,
-    Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which, Workspace,
+    CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk,
+    NameProfile, Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which, Workspace,
 };

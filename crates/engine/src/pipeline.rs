@@ -153,7 +153,10 @@ fn lock(
 fn replay(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<Done>, Failure> {
     let Some(key) = call.key else { return Ok(None) };
     if key.is_empty() || key.len() > limits::KEY_BYTES_MAX {
-        return Err(Failure::new(Kind::BadRequest, format!("an idempotency key has 1 to {} bytes", limits::KEY_BYTES_MAX)));
+        return Err(Failure::new(
+            Kind::BadRequest,
+            format!("an idempotency key has 1 to {} bytes", limits::KEY_BYTES_MAX),
+        ));
     }
     match workspace.replayed(&call.caller.principal, key)? {
         Some(number) => Ok(Some(Done::Looked(replayed(workspace, number)?))),

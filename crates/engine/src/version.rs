@@ -57,8 +57,9 @@ impl Base {
     /// Reads a base as callers write it.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let malformed = || {
-            Failure::new(Kind::BadRequest, format!("'{text}' is not a version"))
-                .hint("pass the version or rev of your last read or write; \"\" means the file must not exist")
+            Failure::new(Kind::BadRequest, format!("'{text}' is not a version")).hint(
+                "pass the version or rev of your last read or write; \"\" means the file must not exist",
+            )
         };
         if text.is_empty() {
             return Ok(Base::Absent);
@@ -74,6 +75,9 @@ impl Base {
                 Err(malformed())
             };
         }
-        text.to_ascii_lowercase().parse().map(|digest| Base::Version(Version(digest))).map_err(|_| malformed())
+        text.to_ascii_lowercase()
+            .parse()
+            .map(|digest| Base::Version(Version(digest)))
+            .map_err(|_| malformed())
     }
 }
