@@ -5,7 +5,15 @@ use std::sync::Arc;
 use path::Dots;
 use serde_json::{Map, Value};
 
-use crate::{caller::Caller, control::Control, failure::Failure, pipeline, workspace::Workspace};
+use crate::{
+    caller::Caller,
+    control::Control,
+    failure::Failure,
+    ops,
+    pace::{self, Pace, Tempo},
+    pipeline,
+    workspace::Workspace,
+};
 
 /// One request as a face hands it over.
 pub struct Call<'a> {
@@ -54,6 +62,12 @@ impl Engine {
     /// The workspace beneath.
     pub fn workspace(&self) -> &dyn Workspace {
         &*self.workspace
+    }
+
+    /// How long a call is likely to take, for whoever chooses a thread for it.
+    pub fn pace(&self, operation: &str, arguments: &Map<String, Value>) -> Pace {
+        let tempo = ops::row(operation).map_or(Tempo::Steady, |row| row.tempo);
+        pace::pace(&*self.workspace, tempo, arguments)
     }
 
     /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.

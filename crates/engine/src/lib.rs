@@ -13,6 +13,7 @@ mod failure;
 pub mod limits;
 mod operation;
 mod ops;
+mod pace;
 mod pipeline;
 mod plan;
 mod protected;
@@ -27,6 +28,7 @@ pub use engine::{Answer, Call, Engine};
 pub use failure::{Failure, Fault, Kind};
 pub use operation::Effect;
 pub use ops::{OPERATIONS, OperationRow, row};
+pub use pace::Pace;
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
 pub use version::{Base, Version};
 pub use workspace::{

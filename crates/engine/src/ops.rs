@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use crate::{
     failure::Failure,
     operation::{Effect, Operation, decode},
+    pace::Tempo,
 };
 
 mod answer;
@@ -44,38 +45,40 @@ pub struct OperationRow {
     pub effect: Effect,
     /// Arguments that carry content and enter the journal only by their size.
     pub contents: &'static [&'static str],
+    pub(crate) tempo: Tempo,
     pub(crate) decode: Decode,
 }
 
 macro_rules! operations {
-    ($($name:literal $effect:ident $kind:path $([$($content:literal),+])?;)+) => {
+    ($($name:literal $effect:ident $tempo:ident $kind:path $([$($content:literal),+])?;)+) => {
         /// Every operation, in documentation order.
         pub const OPERATIONS: &[OperationRow] = &[$(OperationRow {
             name: $name,
             effect: Effect::$effect,
             contents: &[$($($content),+)?],
+            tempo: Tempo::$tempo,
             decode: |arguments| Ok(Box::new(decode::<$kind>(arguments)?)),
         },)+];
     };
 }
 
 operations! {
-    "read" Read read::Read;
-    "stat" Read stat::Stat;
-    "list" Read list::List;
-    "write" Write write::Write ["content"];
-    "append" Write append::Append ["content"];
-    "copy" Write copy::Copy;
-    "move" Destroy r#move::Move;
-    "remove" Destroy remove::Remove;
-    "restore" Write restore::Restore;
-    "undo" Destroy undo::Undo;
-    "redo" Destroy redo::Redo;
-    "history" Read history::History;
-    "diff" Read diff::Diff;
-    "changes" Read changes::Changes;
-    "lock" Write lock::Lock;
-    "unlock" Write unlock::Unlock;
+    "read" Read BySize read::Read;
+    "stat" Read BySize stat::Stat;
+    "list" Read Steady list::List;
+    "write" Write Steady write::Write ["content"];
+    "append" Write Steady append::Append ["content"];
+    "copy" Write Steady copy::Copy;
+    "move" Destroy Steady r#move::Move;
+    "remove" Destroy Steady remove::Remove;
+    "restore" Write Steady restore::Restore;
+    "undo" Destroy Steady undo::Undo;
+    "redo" Destroy Steady redo::Redo;
+    "history" Read Steady history::History;
+    "diff" Read Steady diff::Diff;
+    "changes" Read ByWait changes::Changes;
+    "lock" Write Steady lock::Lock;
+    "unlock" Write Steady unlock::Unlock;
 }
 
 /// The row of this name.

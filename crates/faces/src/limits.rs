@@ -14,8 +14,6 @@ pub const MESSAGE_DEPTH_MAX: usize = 64;
 pub const ID_BYTES_MAX: usize = 256;
 /// Requests read and not yet answered; beyond it the input is left unread until one is answered.
 pub const REQUESTS_PENDING_MAX: usize = 1_024;
-/// Largest file that is read where the request arrives: longer work would hold up the conversation.
-pub const BRIEF_BYTES_MAX: u64 = 256 << 10;
 /// Calls that work at the same time.
 pub const CALLS_WORKING_MAX: usize = 16;
 /// Calls that wait for something to happen at the same time.

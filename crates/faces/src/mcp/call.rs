@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Last, Progress, Top};
+use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress};
 use path::Dots;
 use rmcp::{
     ErrorData, RoleServer,
@@ -19,52 +19,16 @@ use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, watch};
 
 use super::transport::Closed;
-use crate::limits::{BRIEF_BYTES_MAX, CALLS_WAITING_MAX, CALLS_WORKING_MAX, PROGRESS_INTERVAL};
+use crate::limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX, PROGRESS_INTERVAL};
 
-/// What a call does with its thread.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lane {
-    /// Looks at one small file: over sooner than another thread could begin.
-    Brief,
-    /// Works until it is done.
-    Work,
-    /// Mostly waits for something to happen.
-    Wait,
-}
-
-impl Lane {
-    fn of(engine: &Engine, asked: &Asked) -> Self {
-        match asked.operation.as_str() {
-            "read" | "stat" if is_small(engine, &asked.arguments) => Lane::Brief,
-            "changes" if asked.arguments.get("wait_ms").is_some_and(|wait| wait.as_u64() != Some(0)) => {
-                Lane::Wait
-            }
-            _ => Lane::Work,
+/// Time a call of this pace may take.
+fn deadline(pace: Pace) -> Duration {
+    match pace {
+        Pace::Brief | Pace::Work => engine::limits::CALL_DEADLINE,
+        Pace::Wait => {
+            engine::limits::CALL_DEADLINE + Duration::from_millis(engine::limits::CHANGES_WAIT_MS_MAX)
         }
     }
-
-    fn deadline(self) -> Duration {
-        match self {
-            Lane::Brief | Lane::Work => engine::limits::CALL_DEADLINE,
-            Lane::Wait => {
-                engine::limits::CALL_DEADLINE + Duration::from_millis(engine::limits::CHANGES_WAIT_MS_MAX)
-            }
-        }
-    }
-}
-
-/// Whether the path of a call means a small file. This only chooses a thread; whether the call may see the file is
-/// judged by the engine as always.
-fn is_small(engine: &Engine, arguments: &Map<String, Value>) -> bool {
-    let workspace = engine.workspace();
-    let spelled = arguments.get("path").and_then(Value::as_str);
-    let Some(spelling) =
-        spelled.and_then(|text| path::parse(text, &workspace.profile().roots, Dots::Refuse).ok())
-    else {
-        return false;
-    };
-    let node = workspace.locate(&spelling.path, Last::Follow).and_then(|found| workspace.stat(&found));
-    node.is_ok_and(|node| node.is_some_and(|node| node.top == Top::File && node.size <= BRIEF_BYTES_MAX))
 }
 
 /// One call as the client made it.
@@ -101,21 +65,21 @@ impl Runner {
     ) -> Result<Result<Answer, Failure>, ErrorData> {
         let broke_off =
             || ErrorData::internal_error("the call broke off; what it changed is in history", None);
-        let lane = Lane::of(&self.engine, &asked);
-        let slots = match lane {
-            Lane::Brief => {
+        let pace = self.engine.pace(&asked.operation, &asked.arguments);
+        let slots = match pace {
+            Pace::Brief => {
                 let job =
-                    Job { engine: self.engine.clone(), asked, cancel: Cancel::default(), lane, told: None };
+                    Job { engine: self.engine.clone(), asked, cancel: Cancel::default(), pace, told: None };
                 return std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| broke_off());
             }
-            Lane::Work => &self.working,
-            Lane::Wait => &self.waiting,
+            Pace::Work => &self.working,
+            Pace::Wait => &self.waiting,
         };
         let broken = |_| ErrorData::internal_error("the server is closing", None);
         let permit = slots.clone().acquire_owned().await.map_err(broken)?;
         let cancel = Cancel::default();
         let (told, progress) = Teller::new(context);
-        let job = Job { engine: self.engine.clone(), asked, cancel: cancel.clone(), lane, told };
+        let job = Job { engine: self.engine.clone(), asked, cancel: cancel.clone(), pace, told };
         let mut task = tokio::task::spawn_blocking(move || {
             let outcome = job.run();
             drop(permit);
@@ -124,7 +88,7 @@ impl Runner {
         let outcome = tokio::select! {
             biased;
             outcome = &mut task => outcome,
-            () = self.stopped(lane, context) => {
+            () = self.stopped(pace, context) => {
                 cancel.cancel();
                 task.await
             }
@@ -135,12 +99,12 @@ impl Runner {
 
     /// Resolves once nobody wants the call any more. A client that is gone still gets its changes made, but nobody is
     /// left to wait.
-    async fn stopped(&self, lane: Lane, context: &RequestContext<RoleServer>) {
+    async fn stopped(&self, pace: Pace, context: &RequestContext<RoleServer>) {
         let mut closed = self.closed.clone();
         let gone = async {
-            match lane {
-                Lane::Brief | Lane::Work => std::future::pending().await,
-                Lane::Wait => drop(closed.wait_for(|closed| *closed).await),
+            match pace {
+                Pace::Brief | Pace::Work => std::future::pending().await,
+                Pace::Wait => drop(closed.wait_for(|closed| *closed).await),
             }
         };
         tokio::select! {
@@ -155,7 +119,7 @@ struct Job {
     engine: Engine,
     asked: Asked,
     cancel: Cancel,
-    lane: Lane,
+    pace: Pace,
     told: Option<watch::Sender<u64>>,
 }
 
@@ -174,7 +138,7 @@ impl Job {
             arguments: asked.arguments,
             key: asked.key.as_deref(),
             dots: Dots::Refuse,
-            control: Control::new(Instant::now() + self.lane.deadline(), self.cancel, listen),
+            control: Control::new(Instant::now() + deadline(self.pace), self.cancel, listen),
         })
     }
 }
