@@ -32,6 +32,21 @@ const INSIDE: ResolveFlags =
 /// The same, and no mount on the way.
 const INSIDE_ONE_MOUNT: ResolveFlags = INSIDE.union(ResolveFlags::NO_XDEV);
 
+/// How often a kernel resolution that seems to meet a mount is tried again.
+const CROSSINGS_MAX: usize = 8;
+
+/// One kernel resolution that stays on its mount. The kernel gives the same error for a mount and for a directory that
+/// is moved out of the root at this moment: a mount is still there at the next try.
+fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
+    let mut tries = 0;
+    loop {
+        match sys::open_beneath(from, path, flags, INSIDE_ONE_MOUNT) {
+            Err(error) if error.kind == ErrorKind::CrossMount && tries < CROSSINGS_MAX => tries += 1,
+            other => return other,
+        }
+    }
+}
+
 /// A place handle and what it was seen to be.
 #[derive(Debug)]
 pub(crate) struct Held {
@@ -176,10 +191,8 @@ impl Confines {
     /// One kernel resolution of a whole path.
     pub(crate) fn open_in_kernel(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, DiskError> {
         match self.anchor(path)? {
-            None => sys::open_beneath(self.root.handle.as_fd(), path.as_bytes(), flags, INSIDE_ONE_MOUNT),
-            Some((anchor, rest)) => {
-                sys::open_beneath(anchor.handle.as_fd(), rest.as_bytes(), flags, INSIDE_ONE_MOUNT)
-            }
+            None => open_on_one_mount(self.root.handle.as_fd(), path.as_bytes(), flags),
+            Some((anchor, rest)) => open_on_one_mount(anchor.handle.as_fd(), rest.as_bytes(), flags),
         }
     }
 
@@ -258,7 +271,7 @@ impl Confines {
         let held = match (self.resolver, mounts) {
             (Resolver::Walker, _) => Held::look(sys::open_name(parent, name, sys::PLACE, 0)?)?,
             (Resolver::Kernel | Resolver::Auto, Mounts::Stay) => {
-                Held::look(sys::open_beneath(parent, name, sys::PLACE, INSIDE_ONE_MOUNT)?)?
+                Held::look(open_on_one_mount(parent, name, sys::PLACE)?)?
             }
             (Resolver::Kernel | Resolver::Auto, Mounts::Cross) => {
                 Held::look(sys::open_beneath(parent, name, sys::PLACE, INSIDE)?)?

@@ -185,6 +185,7 @@ pub(crate) fn link_target(held: &Held) -> Result<Vec<u8>, DiskError> {
         | FileType::Socket
         | FileType::CharDevice
         | FileType::BlockDevice
-        | FileType::Unknown => Err(DiskError::new(ErrorKind::Io, "read link")),
+        // Whoever asks has seen a link there.
+        | FileType::Unknown => Err(DiskError::new(ErrorKind::Moved, "read link")),
     }
 }
