@@ -1,0 +1,142 @@
+//! What can be typed. The fixed commands are declared here; the operations come from the definitions.
+
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Args, Command, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use faces::definition::Definition;
+
+use crate::{log::LogArguments, operation, status::StatusArguments, trash::TrashArguments};
+
+const ABOUT: &str = "The file server between AI agents and a workspace";
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 failed; 2 wrong usage; 3 refused by a rule; 4 stale or in conflict; 5 the log was tampered with.";
+
+/// Which workspace, and how it is opened.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Workspace")]
+pub(crate) struct WorkspaceFlags {
+    /// The directory to serve
+    #[arg(long, global = true, value_name = "DIR", default_value = ".")]
+    pub(crate) workspace: PathBuf,
+    /// Where the journal and kept bytes live [default: below $XDG_STATE_HOME/stead]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// When a change is acknowledged: after it survives a power cut, or only the death of the process
+    #[arg(long, global = true, value_enum, default_value = "full")]
+    pub(crate) durability: Durability,
+    /// Which new names are accepted
+    #[arg(long, global = true, value_enum, default_value = "portable")]
+    pub(crate) names: Names,
+    /// A mount point inside the workspace that belongs to it
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) mount: Vec<String>,
+    /// How paths are resolved
+    #[arg(long, global = true, value_enum, default_value = "auto", hide = true)]
+    pub(crate) resolver: Resolver,
+}
+
+/// Who asks, and what it may reach.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Caller")]
+pub(crate) struct CallerFlags {
+    /// Who asks: user:NAME or agent:NAME
+    #[arg(long, value_name = "PRINCIPAL")]
+    pub(crate) principal: Option<String>,
+    /// Refuse every change
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Only this subtree may be read (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) readable: Vec<String>,
+    /// Only this subtree may be changed (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub(crate) writable: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Durability {
+    Full,
+    Fast,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Names {
+    Portable,
+    Posix,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Resolver {
+    Auto,
+    Kernel,
+    Walker,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dialect {
+    Stead,
+}
+
+/// The flags of `stead mcp`.
+#[derive(Debug, Args)]
+pub(crate) struct McpFlags {
+    /// The vocabulary of tools
+    #[arg(long, value_enum, default_value = "stead")]
+    pub(crate) dialect: Dialect,
+    #[command(flatten)]
+    pub(crate) caller: CallerFlags,
+}
+
+/// The commands that are not operations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Fixed {
+    /// Serve MCP over standard input and output
+    Mcp(McpFlags),
+    /// Show, verify or export the journal
+    Log(LogArguments),
+    /// List, restore or purge what was removed
+    Trash(TrashArguments),
+    /// Show how the workspace is opened and where its journal stands
+    Status(StatusArguments),
+    /// Print a completion script
+    Completions {
+        /// For which shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page, or write one page per command into a directory
+    Man {
+        /// Where to write the pages
+        directory: Option<PathBuf>,
+    },
+}
+
+/// The whole command line.
+pub(crate) fn command(definition: &Definition) -> Command {
+    let base = Command::new("stead")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .arg_required_else_help(true);
+    let operations = definition.operations.iter().map(operation::command);
+    // The parts bring explanations of their own, so the whole's comes after them.
+    Fixed::augment_subcommands(WorkspaceFlags::augment_args(base).subcommands(operations))
+        .about(ABOUT)
+        .long_about(ABOUT)
+        .after_help(AFTER_HELP)
+}
+
+/// The matches of the innermost command: flags that are global are complete there.
+pub(crate) fn deepest(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, below)| deepest(below))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command(&Definition::stead().unwrap()).debug_assert();
+    }
+}

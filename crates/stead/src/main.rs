@@ -1,0 +1,62 @@
+//! The binary: configuration, wiring, command line. Owns what a person types and reads; decides nothing that the engine
+//! decides.
+
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+use faces::definition::Definition;
+
+mod cli;
+mod log;
+mod mcp;
+mod operation;
+mod outside;
+mod pages;
+mod show;
+mod status;
+mod stdio;
+mod time;
+mod trash;
+mod wire;
+
+use cli::{Fixed, WorkspaceFlags};
+use show::{Exit, Outcome};
+
+fn main() -> ExitCode {
+    let exit = match Definition::stead() {
+        Ok(definition) => run(&definition),
+        Err(error) => {
+            show::complain(&error.to_string());
+            Exit::Failed
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run(definition: &Definition) -> Exit {
+    let matches = match cli::command(definition).try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version are answers, not errors; a closed pipe is no failure of ours.
+            drop(error.print());
+            return if error.use_stderr() { Exit::Usage } else { Exit::Fine };
+        }
+    };
+    show::exit(dispatch(definition, &matches))
+}
+
+fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
+    let Some((name, below)) = matches.subcommand() else { return Ok(Exit::Usage) };
+    let flags = WorkspaceFlags::from_arg_matches(cli::deepest(matches)).map_err(show::usage)?;
+    if let Some(operation) = definition.operation(name) {
+        return operation::run(operation, &flags, below);
+    }
+    match Fixed::from_arg_matches(matches).map_err(show::usage)? {
+        Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
+        Fixed::Log(below) => log::run(&flags, &below),
+        Fixed::Trash(below) => trash::run(&flags, &below),
+        Fixed::Status(below) => status::run(&flags, &below),
+        Fixed::Completions { shell } => pages::completions(definition, shell),
+        Fixed::Man { directory } => pages::man(definition, directory.as_deref()),
+    }
+}

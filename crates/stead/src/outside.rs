@@ -1,0 +1,41 @@
+//! Files that a person names on the command line, outside any workspace: checkpoints kept elsewhere, exports. The only
+//! place of the binary that opens files by path.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a file the person at the command line names, outside any workspace"
+)]
+
+use std::{fs, io::BufWriter, os::unix::fs::MetadataExt, path::Path};
+
+use crate::show::Problem;
+
+/// Largest file that is read this way.
+const READ_BYTES_MAX: u64 = 1 << 20;
+
+/// The text of a small file.
+pub(crate) fn read(path: &Path) -> Result<String, Problem> {
+    let size = fs::metadata(path).map_err(|error| problem(path, &error))?.len();
+    if size > READ_BYTES_MAX {
+        return Err(Problem::Outside(format!("{}: larger than {READ_BYTES_MAX} bytes", path.display())));
+    }
+    fs::read_to_string(path).map_err(|error| problem(path, &error))
+}
+
+/// A new file to write to; one that exists is not touched.
+pub(crate) fn create(path: &Path) -> Result<BufWriter<fs::File>, Problem> {
+    fs::File::create_new(path).map(BufWriter::new).map_err(|error| problem(path, &error))
+}
+
+/// Replaces a small file.
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), Problem> {
+    fs::write(path, text).map_err(|error| problem(path, &error))
+}
+
+/// The user this process acts as: the kernel lists it under its effective user.
+pub(crate) fn user() -> Option<u32> {
+    fs::metadata("/proc/self").ok().map(|own| own.uid())
+}
+
+pub(crate) fn problem(path: &Path, error: &std::io::Error) -> Problem {
+    Problem::Outside(format!("{}: {error}", path.display()))
+}

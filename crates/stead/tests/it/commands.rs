@@ -1,0 +1,113 @@
+//! Operations as commands.
+
+use crate::bench::Bench;
+
+#[test]
+fn a_file_is_written_read_and_removed() {
+    let bench = Bench::new();
+    let written = bench.run_with(&["write", "src/a.txt", "--json"], b"one\n");
+    assert_eq!(written.code, 0, "{}", written.err);
+    let version = written.json()["version"].as_str().unwrap().to_owned();
+    assert_eq!(std::fs::read(bench.workspace().join("src/a.txt")).unwrap(), b"one\n");
+    assert_eq!(bench.ok(&["read", "src/a.txt"]).text(), "one\n");
+    bench.ok(&["write", "src/a.txt", "--content", "two\n", "--base", &version]);
+    let removed = bench.ok(&["remove", "src/a.txt", "--json"]).json();
+    let id = removed["trash"].as_str().unwrap();
+    assert!(bench.ok(&["trash", "list"]).text().contains(id));
+    bench.ok(&["trash", "restore", id, "--to", "b.txt"]);
+    assert_eq!(bench.ok(&["read", "b.txt"]).text(), "two\n");
+    bench.ok(&["undo"]);
+    assert_eq!(bench.run(&["read", "b.txt"]).code, 1);
+    bench.ok(&["redo"]);
+    assert_eq!(bench.ok(&["read", "b.txt"]).text(), "two\n");
+}
+
+#[test]
+fn exit_codes_say_why() {
+    let bench = Bench::new();
+    bench.run_with(&["write", "a.txt"], b"a\n");
+    for (arguments, code, word) in [
+        (&["read", "missing.txt"][..], 1, "not_found"),
+        (&["no-such-command"], 2, "unrecognized"),
+        (&["read"], 2, "required"),
+        (&["read", "a.txt", "--lines", "x"], 2, "bad_request"),
+        (&["read", "../a.txt"], 3, "invalid_path"),
+        (&["write", "a.txt", "--content", "b"], 4, "base_required"),
+        (&["write", "b.txt", "--content", "b", "--read-only"], 3, "read_only"),
+        (&["write", "b.txt", "--content", "b", "--writable", "src"], 3, "out_of_scope"),
+        (&["read", "a.txt", "--readable", "src"], 3, "out_of_scope"),
+        (&["read", "a.txt", "--principal", "root"], 2, "bad_request"),
+        (&["read", "a.txt", "--workspace", "nowhere"], 1, "not_found"),
+    ] {
+        let ran = bench.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}: {}", ran.err);
+        assert!(ran.err.contains(word), "{arguments:?}: {}", ran.err);
+        assert!(!ran.err.contains('\x1b'), "no colours off a terminal: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_failure_names_the_next_step_and_is_json_when_asked() {
+    let bench = Bench::new();
+    let ran = bench.run(&["read", "missing.txt", "--json"]);
+    assert_eq!(ran.json()["error"]["kind"], "not_found");
+    assert!(ran.err.starts_with("stead: not_found: "), "{}", ran.err);
+    assert!(ran.err.contains("\n  next: "), "{}", ran.err);
+}
+
+#[test]
+fn bytes_go_in_and_out_as_they_are() {
+    let bench = Bench::new();
+    let bytes: Vec<u8> = (0..=255).cycle().take(5000).collect();
+    assert_eq!(bench.run_with(&["write", "blob", "--content", "-"], &bytes).code, 0);
+    assert_eq!(bench.ok(&["read", "blob"]).out, bytes);
+    let refused = bench.run_with(&["append", "blob"], &bytes);
+    assert_eq!(refused.code, 1, "{}", refused.err);
+}
+
+#[test]
+fn a_key_changes_nothing_twice() {
+    let bench = Bench::new();
+    for _ in 0..2 {
+        bench.ok(&["append", "log.txt", "--content", "x", "--key", "k1"]);
+    }
+    assert_eq!(bench.ok(&["read", "log.txt"]).text(), "x");
+}
+
+#[test]
+fn only_a_person_empties_the_trash() {
+    let bench = Bench::new();
+    bench.ok(&["write", "a.txt", "--content", "a"]);
+    let removed = bench.ok(&["remove", "a.txt", "--json"]).json();
+    let id = removed["trash"].as_str().unwrap();
+    assert_eq!(bench.run(&["trash", "purge", id, "--principal", "agent:x"]).code, 3);
+    assert_eq!(bench.run(&["trash", "purge", "t000"]).code, 1);
+    bench.ok(&["trash", "purge", id]);
+    assert_eq!(bench.ok(&["trash", "list"]).text(), "");
+    assert_ne!(bench.run(&["trash", "restore", id]).code, 0);
+}
+
+#[test]
+fn help_completions_and_manual_cover_every_operation() {
+    let bench = Bench::new();
+    let help = bench.ok(&["--help"]).text();
+    let man = bench.ok(&["man"]).text();
+    let completions = bench.ok(&["completions", "bash"]).text();
+    let definition = faces::definition::Definition::stead().unwrap();
+    for operation in &definition.operations {
+        let summary = operation.summary.trim_end_matches('.');
+        assert!(help.contains(&format!("  {} ", operation.name)), "{}", operation.name);
+        assert!(man.contains(&format!("stead\\-{}", operation.name)), "{}", operation.name);
+        assert!(
+            completions.contains(&format!("stead__subcmd__{}", operation.name))
+                || completions.contains(&operation.name)
+        );
+        let own =
+            bench.ok(&[&operation.name, "--help"]).text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(own.contains(summary), "{own}");
+    }
+    let pages = bench.place.path().join("man");
+    std::fs::create_dir(&pages).unwrap();
+    bench.ok(&["man", pages.to_str().unwrap()]);
+    assert!(pages.join("stead-read.1").exists());
+}

@@ -1,0 +1,8 @@
+//! The binary as people and clients start it.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "tests start the binary and look at the files it leaves")]
+
+mod bench;
+mod commands;
+mod journal;
+mod server;
