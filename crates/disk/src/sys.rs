@@ -43,9 +43,15 @@ pub(crate) const MAKING: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::NOCTTY);
 
 /// Passes the gate, calls, retries what a signal interrupted.
-pub(crate) fn run<T>(call: Call, step: impl FnMut() -> rustix::io::Result<T>) -> Result<T, DiskError> {
-    gate(call)?;
-    rustix::io::retry_on_intr(step).map_err(|errno| DiskError::from_errno(call.as_str(), errno))
+pub(crate) fn run<T>(call: Call, mut step: impl FnMut() -> rustix::io::Result<T>) -> Result<T, DiskError> {
+    loop {
+        let done =
+            gate(call).and_then(|()| step().map_err(|errno| DiskError::from_errno(call.as_str(), errno)));
+        match done {
+            Err(error) if error.is_errno(Errno::INTR) => {}
+            other => return other,
+        }
+    }
 }
 
 /// Resolves beneath `directory` in the kernel, without any link. `.` is the directory itself.
@@ -142,7 +148,10 @@ pub(crate) fn list(
     let mut raw = RawDir::new(listing, buffer.spare_capacity_mut());
     loop {
         if raw.is_buffer_empty() {
-            gate(Call::Getdents)?;
+            match gate(Call::Getdents) {
+                Err(error) if error.is_errno(Errno::INTR) => continue,
+                passed => passed?,
+            }
         }
         match raw.next() {
             None => return Ok(()),

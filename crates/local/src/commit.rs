@@ -34,8 +34,17 @@ impl LocalWorkspace {
                 prepared.discard();
                 return Err(CommitError::Replayed(number));
             }
-            Ok(Outcome::Refused(failure)) | Err(failure) => {
+            Ok(Outcome::Refused(failure)) => {
                 prepared.discard();
+                return Err(failure.into());
+            }
+            Err(failure) => {
+                // After a failed sync nobody knows whether the journal has it. If it turns out to have it, opening the
+                // workspace again finishes the change, and for that the staged files must be there.
+                match self.store.usable() {
+                    Ok(()) => prepared.discard(),
+                    Err(_) => prepared.recorded(),
+                }
                 return Err(failure.into());
             }
         };
@@ -53,54 +62,33 @@ impl LocalWorkspace {
             let found = prepared.kept.iter().find(|(kept, _, _)| kept.0 == *version);
             found.and_then(|(_, _, bytes)| bytes.clone())
         };
-        let hands = Hands { root: &self.root, state: &self.state, trash: &self.trash_place, kept: &kept };
-        for (done, step) in prepared.steps.iter().enumerate() {
-            let Err(trouble) = hands.apply(step) else { continue };
-            let undone =
-                prepared.steps[..done].iter().rev().map(|step| hands.revert(step)).fold(true, settled);
-            self.drop_staged(&hands, &prepared.steps);
-            if undone {
-                self.amend(number, prepared, &trouble)?;
-                return Err(after_the_fact(&trouble).into());
+        let hands = self.hands(&kept);
+        let steps = &prepared.steps;
+        let failing = |(at, step)| hands.apply(step).err().map(|trouble| (at, trouble));
+        let (done, failed, trouble) = match steps.iter().enumerate().find_map(failing) {
+            Some((at, trouble)) => (&steps[..at], steps.get(at), trouble),
+            None => match steps.iter().find_map(|step| hands.let_go(step).err()) {
+                Some(trouble) => (&steps[..], None, trouble),
+                None => return Ok(()),
+            },
+        };
+        let taken_back = hands.take_back(done, failed).map_err(|error| crate::failure::own(&error));
+        match taken_back.and_then(|()| self.amend(number, steps, "amend", &trouble)) {
+            Ok(()) => {
+                hands.drop_staged(steps);
+                self.announce();
+                Err(after_the_fact(&trouble).into())
             }
-            // What could not be taken back stays pending: the next to lock these places finishes it.
-            return Err(Failure::new(
-                Kind::Io,
-                "the change could not be completed and will be finished later",
-            )
-            .hint("call stat to see what is there before you go on")
-            .into());
-        }
-        Ok(())
-    }
-
-    fn drop_staged(&self, hands: &Hands<'_>, steps: &[Step]) {
-        for step in steps {
-            let Step::Put { staged, .. } = step else { continue };
-            let Ok((directory, name)) = hands.staged_in(staged) else { continue };
-            // Only our own staged inode; under that name there may by now be the file that was swapped out.
-            if matches!(directory.stat(&name), Ok(Some(stat)) if staged.is(&stat)) {
-                match directory.remove_file(&name) {
-                    Ok(()) | Err(_) => {}
-                }
+            Err(_) => {
+                // The journal has it, so it stays pending: the next to lock these places finishes it.
+                store::hold(&self.stuck).insert(number);
+                Err(unfinished().into())
             }
         }
     }
 
-    /// Records that an entry did not come true, and forgets its pending steps, in one transaction.
-    pub(crate) fn amend(&self, number: u64, prepared: &Prepared, trouble: &Trouble) -> Result<(), Failure> {
-        let trash: Vec<String> = prepared.trashed.iter().map(|item| item.id.clone()).collect();
-        let restored = prepared.restored.clone();
-        let kind = after_the_fact(trouble).kind;
-        let mut draft = self.system_draft("amend", format!("{{\"entry\":{number}}}"), Link::Amends(number));
-        draft.entry.decision = Decision::Failed;
-        draft.entry.reason = Some(kind.code().to_owned());
-        let work: Work = Box::new(move |transaction, tip| {
-            store::append(transaction, tip, &mut draft)?;
-            forget(transaction, number, &trash, &restored)?;
-            Ok(Outcome::Recorded(draft.entry.number, tip.hash))
-        });
-        self.group.submit(&self.store, self.durability, Sync::Now, work).map(|_| ())
+    pub(crate) fn hands<'a>(&'a self, kept: &'a dyn Fn(&journal::Digest) -> Option<Vec<u8>>) -> Hands<'a> {
+        Hands { root: &self.root, state: &self.state, trash: &self.trash_place, kept }
     }
 
     /// What the transaction writes for one plan.
@@ -233,12 +221,14 @@ impl LocalWorkspace {
     }
 }
 
-fn settled(so_far: bool, reverted: Result<(), Trouble>) -> bool {
-    so_far && reverted.is_ok()
+/// What a caller hears when a recorded plan could neither be applied nor taken back now.
+fn unfinished() -> Failure {
+    Failure::new(Kind::Io, "the change could not be completed and will be finished later")
+        .hint("call stat to see what is there before you go on")
 }
 
 /// What a caller hears when a recorded plan could not be applied and was taken back.
-fn after_the_fact(trouble: &Trouble) -> Failure {
+pub(crate) fn after_the_fact(trouble: &Trouble) -> Failure {
     match trouble {
         Trouble::Foreign => Failure::new(
             Kind::Conflict,
@@ -269,11 +259,13 @@ fn used_key(transaction: &Connection, draft: &Draft, key: Option<&str>) -> rusql
 fn mark_undone(transaction: &Connection, link: &Link, number: i64) -> rusqlite::Result<()> {
     match link {
         Link::Undoes(undone) => {
-            transaction
-                .execute("INSERT OR REPLACE INTO undone VALUES (?1, ?2)", params![sql(*undone), number])?;
+            transaction.execute("INSERT INTO undone VALUES (?1, ?2, NULL)", params![sql(*undone), number])?;
         }
         Link::Redoes(redone) => {
-            transaction.execute("DELETE FROM undone WHERE number = ?1", params![sql(*redone)])?;
+            transaction.execute(
+                "UPDATE undone SET redone = ?2 WHERE number = ?1 AND redone IS NULL",
+                params![sql(*redone), number],
+            )?;
         }
         Link::None | Link::Restores(_) | Link::Amends(_) => {}
     }
@@ -281,23 +273,32 @@ fn mark_undone(transaction: &Connection, link: &Link, number: i64) -> rusqlite::
 }
 
 /// Takes back what the transaction of an entry wrote beside the chain.
-fn forget(
-    transaction: &Connection,
-    number: u64,
-    trash: &[String],
-    restored: &[String],
-) -> rusqlite::Result<()> {
+pub(crate) fn forget(transaction: &Connection, number: u64, steps: &[Step]) -> rusqlite::Result<()> {
     let number = sql(number);
-    transaction.execute("DELETE FROM pending WHERE number = ?1", params![number])?;
-    transaction.execute("DELETE FROM undone WHERE by = ?1", params![number])?;
-    transaction.execute("DELETE FROM keys WHERE number = ?1", params![number])?;
-    transaction.execute("UPDATE entries SET changed = 0 WHERE number = ?1", params![number])?;
-    transaction.execute("DELETE FROM touched WHERE number = ?1 AND version IS NOT NULL", params![number])?;
-    for id in trash {
-        transaction.execute("DELETE FROM trash WHERE id = ?1", params![id])?;
+    for statement in [
+        "DELETE FROM pending WHERE number = ?1",
+        "DELETE FROM undone WHERE by = ?1",
+        "UPDATE undone SET redone = NULL WHERE redone = ?1",
+        "DELETE FROM keys WHERE number = ?1",
+        "UPDATE entries SET changed = 0 WHERE number = ?1",
+        "DELETE FROM touched WHERE number = ?1 AND version IS NOT NULL",
+    ] {
+        transaction.execute(statement, params![number])?;
     }
-    for id in restored {
-        transaction.execute("UPDATE trash SET state = 0 WHERE id = ?1", params![id])?;
+    for step in steps {
+        match step {
+            Step::Remove { trash, .. } => {
+                transaction.execute("DELETE FROM trash WHERE id = ?1", params![trash])?;
+            }
+            Step::Restore { trash, .. } => {
+                transaction.execute("UPDATE trash SET state = 0 WHERE id = ?1", params![trash])?;
+            }
+            Step::Put { .. }
+            | Step::MakeDirectory { .. }
+            | Step::MakeLink { .. }
+            | Step::Move { .. }
+            | Step::RemoveDirectory { .. } => {}
+        }
     }
     Ok(())
 }

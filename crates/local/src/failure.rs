@@ -50,6 +50,17 @@ pub(crate) fn own(error: &DiskError) -> Failure {
     Failure::new(Kind::AuditUnavailable, format!("the state directory failed at {error}"))
 }
 
+/// What it means that the journal failed to reach the device: nobody knows whether it did.
+pub(crate) fn uncertain(error: &rusqlite::Error) -> Failure {
+    let mut failure = store(error);
+    failure.hint = Some(
+        "nothing was changed so far and nothing will be until the server is started again; then the change is either \
+         wholly there or not at all: call history to see"
+            .to_owned(),
+    );
+    failure
+}
+
 /// What a store error means: without a journal nothing may change.
 pub(crate) fn store(error: &rusqlite::Error) -> Failure {
     let text = error

@@ -15,6 +15,9 @@ use crate::{
 /// Most requests in one transaction.
 const BATCH_MAX: usize = 512;
 
+/// Most entries that wait while the store cannot be written.
+const NOTES_WAITING_MAX: usize = 65_536;
+
 /// What one request does inside the transaction. It checks before it writes, so that a refusal needs no roll-back.
 pub(crate) type Work = Box<dyn FnOnce(&Transaction<'_>, &mut Tip) -> rusqlite::Result<Outcome> + Send>;
 
@@ -69,6 +72,10 @@ impl Group {
     /// Puts an entry beside the queue. Answers how many wait there.
     pub(crate) fn note(&self, draft: Draft) -> usize {
         let mut notes = hold(&self.notes);
+        if notes.len() >= NOTES_WAITING_MAX {
+            // Nothing can be written for a long time; the newest reads are worth more than the oldest.
+            notes.remove(0);
+        }
         notes.push(draft);
         notes.len()
     }

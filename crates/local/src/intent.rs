@@ -1,23 +1,34 @@
 //! What is about to be done to the directory, written down with the entry before any of it is done. Enough to finish
 //! the work after the process has died, and to tell our own half-done work from somebody else's edit.
 
-use disk::FileId;
 use engine::Failure;
 use journal::Digest;
 use path::RelPath;
 use serde::{Deserialize, Serialize};
 
-/// Which inode, as it is stored.
+/// Which file, as it is stored: its inode and when that was born, because numbers are used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Id {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
+    pub(crate) born_ns: Option<i64>,
 }
 
-impl From<FileId> for Id {
-    fn from(id: FileId) -> Self {
-        Self { dev: id.dev, ino: id.ino }
+impl Id {
+    pub(crate) fn of(stat: &disk::Stat) -> Self {
+        let id = stat.stamp.id;
+        Self { dev: id.dev, ino: id.ino, born_ns: stat.born_ns.map(nanoseconds) }
     }
+
+    pub(crate) fn staged(staged: &disk::Staged) -> Self {
+        let id = staged.id();
+        Self { dev: id.dev, ino: id.ino, born_ns: staged.born_ns().map(nanoseconds) }
+    }
+}
+
+/// Times fit 64 bits until the year 2262.
+pub(crate) fn nanoseconds(time: i128) -> i64 {
+    i64::try_from(time).unwrap_or(i64::MAX)
 }
 
 /// A path as it is stored.
@@ -43,16 +54,8 @@ pub(crate) struct Temporary {
     pub(crate) directory: Place,
     pub(crate) name: Place,
     pub(crate) id: Id,
-    pub(crate) born_ns: Option<i64>,
-}
-
-impl Temporary {
-    /// Whether this is the staged file: the same inode, born at the same moment, because numbers are used again.
-    pub(crate) fn is(&self, stat: &disk::Stat) -> bool {
-        let born = stat.born_ns.map(crate::apply::nanoseconds);
-        Id::from(stat.stamp.id) == self.id
-            && (self.born_ns.is_none() || born.is_none() || self.born_ns == born)
-    }
+    /// When its bytes were written. A later time means that somebody else has written to it.
+    pub(crate) modified_ns: i64,
 }
 
 /// The file that is replaced.
@@ -83,7 +86,7 @@ pub(crate) enum Step {
     MakeLink { path: Place, target: Vec<u8> },
     Move { from: Place, to: Place, id: Id, over: Option<Replaced> },
     Remove { path: Place, id: Id, trash: String },
-    RemoveDirectory { path: Place },
+    RemoveDirectory { path: Place, mode: u32 },
     Restore { path: Place, id: Id, trash: String },
 }
 
@@ -95,9 +98,18 @@ impl Step {
             | Step::MakeDirectory { path, .. }
             | Step::MakeLink { path, .. }
             | Step::Remove { path, .. }
-            | Step::RemoveDirectory { path }
+            | Step::RemoveDirectory { path, .. }
             | Step::Restore { path, .. } => vec![&path.0],
             Step::Move { from, to, .. } => vec![&from.0, &to.0],
+        }
+    }
+
+    /// Whether a failure of this step may leave it done: a rename that was looked at afterwards and could not be
+    /// taken back.
+    pub(crate) fn may_be_half_done(&self) -> bool {
+        match self {
+            Step::Put { .. } | Step::Move { .. } | Step::Remove { .. } | Step::Restore { .. } => true,
+            Step::MakeDirectory { .. } | Step::MakeLink { .. } | Step::RemoveDirectory { .. } => false,
         }
     }
 

@@ -26,7 +26,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Noted entries that make the keeper come at once.
 pub(crate) const NOTES_MAX: usize = 512;
 /// A half-made file older than this belongs to nobody any more.
-const LITTER_AGE_NS: i128 = 600 * 1_000_000_000;
+const LITTER_AGE: Duration = Duration::from_secs(600);
 
 /// Wakes the keeper.
 #[derive(Default)]
@@ -126,12 +126,12 @@ fn run(workspace: &Weak<LocalWorkspace>, bell: &Bell) {
             bell.ring();
         }
         if now - settled >= SETTLE_EVERY {
-            failed |= workspace.settle().is_err();
+            failed |= workspace.recover().is_err() | workspace.settle().is_err();
             settled = now;
         }
         if now - swept >= SWEEP_EVERY {
             failed |= workspace.empty_expired().is_err() | workspace.prune().is_err();
-            workspace.sweep_litter();
+            workspace.sweep_litter(LITTER_AGE);
             swept = now;
         }
         if failed {
@@ -147,7 +147,11 @@ impl LocalWorkspace {
         if applied.is_empty() {
             return Ok(());
         }
-        let synced = self.root.sync_file_system().map_err(|error| failure::own(&error));
+        let synced = self.root.sync_file_system().map_err(|error| {
+            // A failed sync is final: a second one may succeed although the bytes are lost.
+            self.store.condemn();
+            failure::own(&error)
+        });
         let settled = synced.and_then(|()| {
             self.store.transact(Sync::Later, self.durability, |transaction| {
                 let mut delete = transaction
@@ -170,10 +174,11 @@ impl LocalWorkspace {
         settled
     }
 
-    /// Removes half-made files that a dead process left where somebody has lately looked.
-    fn sweep_litter(&self) {
+    /// Removes half-made files that a dead process left where somebody has lately looked, once they are this old.
+    pub fn sweep_litter(&self, age: Duration) {
         let suspects: Vec<path::RelPath> = hold(&self.suspects).drain().collect();
         let now_ns = i128::from(self.clock.now().wall_ms) * 1_000_000;
+        let age_ns = i128::try_from(age.as_nanos()).unwrap_or(i128::MAX);
         for place in suspects {
             let Ok(directory) = self.root.open_directory(&place) else { continue };
             let Ok(names) = directory.list() else { continue };
@@ -182,7 +187,7 @@ impl LocalWorkspace {
                 .filter(|listed| listed.name.as_bytes().starts_with(path::TEMPORARY_PREFIX.as_bytes()))
             {
                 let old = matches!(directory.stat(&listed.name), Ok(Some(stat))
-                    if stat.file_type == disk::FileType::File && now_ns - stat.modified_ns > LITTER_AGE_NS);
+                    if stat.file_type == disk::FileType::File && now_ns - stat.modified_ns >= age_ns);
                 if old && !self.is_staged(&listed.name) {
                     match directory.remove_file(&listed.name) {
                         Ok(()) | Err(_) => {}

@@ -117,7 +117,7 @@ impl LocalWorkspace {
     pub(crate) fn undone_by(&self, number: u64) -> Result<Option<u64>, Failure> {
         self.store.look(|connection| {
             connection
-                .prepare_cached("SELECT by FROM undone WHERE number = ?1")?
+                .prepare_cached("SELECT by FROM undone WHERE number = ?1 AND redone IS NULL")?
                 .query_row(params![sql(number)], |row| row.get::<_, i64>(0))
                 .optional()
                 .map(|found| found.map(i64::unsigned_abs))

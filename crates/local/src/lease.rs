@@ -8,6 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::{
     group::{Outcome, Work},
     open::LocalWorkspace,
+    recover::overlaps,
     store::{self, Sync, sql},
 };
 
@@ -53,11 +54,6 @@ impl LocalWorkspace {
         let running = self.store.look(|connection| running(connection, now_ms))?;
         Ok(running.into_iter().filter(|lease| paths.iter().any(|path| overlaps(&lease.path, path))).collect())
     }
-}
-
-/// Whether one place is the other or lies above it.
-fn overlaps(a: &RelPath, b: &RelPath) -> bool {
-    a.is_within(b) || b.is_within(a)
 }
 
 fn running(connection: &Connection, now_ms: i64) -> rusqlite::Result<Vec<Lease>> {

@@ -21,6 +21,7 @@ mod open;
 mod options;
 mod query;
 mod recover;
+mod resume;
 mod revert;
 mod schema;
 mod stage;

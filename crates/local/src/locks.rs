@@ -42,13 +42,6 @@ pub(crate) struct Held {
 
 impl Guard for Held {}
 
-impl Held {
-    /// Whether this call already holds a slot alone.
-    pub(crate) fn holds(&self, slot: u64) -> bool {
-        self.slots.iter().any(|(held, mode)| *held == slot && *mode == Mode::Exclusive)
-    }
-}
-
 /// The slot of a place. Stable between processes of the same build; a hash without a random key.
 pub(crate) fn slot(path: &RelPath) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -91,9 +84,12 @@ impl Locks {
         Ok(held)
     }
 
-    /// Takes every slot if all of them are free now.
-    pub(crate) fn try_take(self: &Arc<Self>, wanted: Vec<(u64, Mode)>) -> Option<Held> {
-        self.take(wanted, Instant::now()).ok()
+    /// Takes every slot if all of them are free now; nothing when somebody holds one.
+    pub(crate) fn try_take(self: &Arc<Self>, wanted: Vec<(u64, Mode)>) -> Result<Option<Held>, Failure> {
+        match self.take(wanted, Instant::now()) {
+            Err(failure) if failure.kind == Kind::Busy => Ok(None),
+            other => other.map(Some),
+        }
     }
 
     fn take_inside(&self, slot: u64, mode: Mode, deadline: Instant) -> Result<(), Failure> {

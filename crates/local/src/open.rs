@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use disk::{Directory, Durable, Root, RootOptions, StateDirectory, wall::WallReport};
+use disk::{Directory, Root, RootOptions, StateDirectory, wall::WallReport};
 use engine::{Failure, Kind, Profile};
 use path::RelPath;
 
@@ -48,6 +48,8 @@ pub struct LocalWorkspace {
     pub(crate) applied: Mutex<Vec<u64>>,
     /// Pending entries of other processes that were seen to be done.
     pub(crate) verified: Mutex<HashSet<u64>>,
+    /// Entries of this process that could neither be finished nor taken back.
+    pub(crate) stuck: Mutex<HashSet<u64>>,
     /// Directories in which half-made files were seen.
     pub(crate) suspects: Mutex<HashSet<RelPath>>,
     /// Where callers wait for the next entry.
@@ -66,7 +68,7 @@ impl LocalWorkspace {
             Failure::new(Kind::AuditUnavailable, format!("the state directory cannot be used: {error}"))
         })?;
         let mut workspace = Self::assemble(&options, state)?;
-        workspace.recovery = workspace.recover(None)?;
+        workspace.recovery = workspace.recover()?;
         if options.wall == Wall::Raise {
             workspace.wall = Some(disk::wall::raise(&[&options.workspace, &options.state]));
         }
@@ -104,6 +106,7 @@ impl LocalWorkspace {
             process: random_name("p-").map_err(own)?,
             applied: Mutex::default(),
             verified: Mutex::default(),
+            stuck: Mutex::default(),
             suspects: Mutex::default(),
             news: (Mutex::new(0), Condvar::new()),
             bell: Arc::default(),
@@ -124,18 +127,34 @@ impl LocalWorkspace {
         self.wall.as_ref()
     }
 
+    /// Stops what happens by itself and brings everything to rest: noted entries are written, changes settled, the
+    /// journal signed. The workspace can still be used. What fails here is finished by the next opening.
+    pub fn close(&self) {
+        drop(hold(&self.keeper).take());
+        for step in [Self::flush, Self::settle_on_close, Self::sign_checkpoint] {
+            match step(self) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
     /// Writes every noted entry now.
     pub fn flush(&self) -> Result<(), Failure> {
         self.group.flush(&self.store, self.durability)
     }
 
+    /// Writes noted entries before somebody reads the journal. Reading goes on when nothing can be written; the entries
+    /// wait for a later try.
+    pub(crate) fn flush_if_possible(&self) {
+        match self.flush() {
+            Ok(()) => {}
+            Err(_) => self.count_background_failure(),
+        }
+    }
+
     /// Whether a change must be on the device before it is acknowledged.
     pub(crate) fn durable(&self) -> bool {
         self.durability == Durability::Full
-    }
-
-    pub(crate) fn durable_now(&self) -> Durable {
-        if self.durable() { Durable::Now } else { Durable::Later }
     }
 
     /// An entry's steps are all done.
@@ -181,13 +200,7 @@ impl LocalWorkspace {
 
 impl Drop for LocalWorkspace {
     fn drop(&mut self) {
-        drop(hold(&self.keeper).take());
-        // Closing is best effort: whatever is not written here is finished by the next opening.
-        for step in [Self::flush, Self::settle_on_close, Self::sign_checkpoint] {
-            match step(self) {
-                Ok(()) | Err(_) => {}
-            }
-        }
+        self.close();
     }
 }
 
@@ -243,7 +256,7 @@ impl LocalWorkspace {
     /// Waits until the journal is longer, or the deadline passes.
     pub(crate) fn wait_for_news(&self, number: u64, deadline: Instant) -> Result<(), Failure> {
         loop {
-            self.flush()?;
+            self.flush_if_possible();
             let tip = self.store.look(|connection| crate::store::tip(connection, &self.store.origin))?;
             let left = deadline.saturating_duration_since(Instant::now());
             if tip.number > number || left.is_zero() {

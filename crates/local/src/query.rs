@@ -61,6 +61,45 @@ impl LocalWorkspace {
         rows.into_iter().map(stored).collect()
     }
 
+    /// Whether an entry after this one changed one of these places, something above or something below.
+    pub(crate) fn changed_after(&self, number: u64, places: &[RelPath]) -> Result<bool, Failure> {
+        self.store.look(|connection| {
+            let mut exact = connection.prepare_cached(
+                "SELECT 1 FROM touched JOIN entries USING (number)
+                 WHERE path = ?1 AND number > ?2 AND changed = 1",
+            )?;
+            let mut below = connection.prepare_cached(
+                "SELECT 1 FROM touched JOIN entries USING (number)
+                 WHERE path >= ?1 AND path < ?2 AND number > ?3 AND changed = 1",
+            )?;
+            for place in places {
+                let wire = place.to_string();
+                if below.exists(params![format!("{wire}/"), format!("{wire}0"), sql(number)])? {
+                    return Ok(true);
+                }
+                for path in place.ancestors().map(|above| above.to_string()).chain([wire]) {
+                    if exact.exists(params![path, sql(number)])? {
+                        return Ok(true);
+                    }
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Whether a file at this place or below was written and has not been settled on the device yet.
+    pub(crate) fn is_unsettled(&self, place: &RelPath) -> Result<bool, Failure> {
+        let wire = place.to_string();
+        self.store.look(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT 1 FROM touched WHERE (path = ?1 OR (path >= ?2 AND path < ?3))
+                     AND version IS NOT NULL AND number IN (SELECT number FROM pending)",
+                )?
+                .exists(params![wire, format!("{wire}/"), format!("{wire}0")])
+        })
+    }
+
     pub(crate) fn entry_of_key(&self, principal: &str, key: &str) -> Result<Option<u64>, Failure> {
         self.store.look(|connection| {
             connection

@@ -11,9 +11,8 @@ use journal::{ChangeKind, State};
 use path::{Name, RelPath};
 
 use crate::{
-    apply::nanoseconds,
     failure,
-    intent::{Kept, Place, Replaced, Step, Temporary},
+    intent::{Id, Kept, Place, Replaced, Step, Temporary, nanoseconds},
     look,
     open::LocalWorkspace,
 };
@@ -115,10 +114,11 @@ impl LocalWorkspace {
             Change::Remove { path, expect, keep_until_ms, tree } => {
                 let stat =
                     self.expect(path, expect, prepared)?.ok_or_else(|| CommitError::Moved(path.clone()))?;
+                self.settle_below(path)?;
                 let id = crate::trash::new_id().map_err(|error| failure::own(&error))?;
                 prepared.steps.push(Step::Remove {
                     path: Place(path.clone()),
-                    id: stat.stamp.id.into(),
+                    id: Id::of(&stat),
                     trash: id.clone(),
                 });
                 let before = State::Tree { trash: Some(id.clone()), files: tree.files, bytes: tree.bytes };
@@ -134,7 +134,7 @@ impl LocalWorkspace {
             }
             Change::RemoveDirectory { path } => {
                 let mode = self.stat_of(path)?.map_or(engine::NEW_DIRECTORY_MODE, |stat| stat.mode);
-                prepared.steps.push(Step::RemoveDirectory { path: Place(path.clone()) });
+                prepared.steps.push(Step::RemoveDirectory { path: Place(path.clone()), mode });
                 push(prepared, path, ChangeKind::Remove, State::Directory { mode }, State::Absent);
                 prepared.overlay.freed.insert(path.clone());
                 Ok(())
@@ -158,15 +158,13 @@ impl LocalWorkspace {
             (Mode::Keep, None, Bytes::Here(_)) => NEW_FILE_MODE,
         };
         let attributes = old.as_ref().map_or(Attributes::New { mode }, |(file, _)| Attributes::Like(file));
+        let held = directory.try_clone().map_err(|error| failure::at(put.path, &error))?;
         let staged = match &source {
             Bytes::Here(bytes) => directory.stage(Source::Bytes(bytes), attributes),
             Bytes::Of(file) => directory.stage(Source::File(file), attributes),
         }
         .map_err(|error| failure::at(put.path, &error))?;
-        prepared.staged.push((
-            directory.try_clone().map_err(|error| failure::at(put.path, &error))?,
-            staged.name().clone(),
-        ));
+        prepared.staged.push((held, staged.name().clone()));
         if let (Mode::Set(_), Some(_)) = (put.mode, &old) {
             directory.set_mode(staged.name(), mode).map_err(|error| failure::at(put.path, &error))?;
         }
@@ -177,6 +175,7 @@ impl LocalWorkspace {
                 staged.lost()
             ));
         }
+        let stamp = staged.stamp().map_err(|error| failure::at(put.path, &error))?;
         let after = self.settle_bytes(put, source, &directory, &staged, prepared)?;
         let over = old.map(|(file, seen)| self.replaced(put.path, &file, &seen, prepared)).transpose()?;
         let before = over.as_ref().map_or(State::Absent, |(_, state)| state.clone());
@@ -187,8 +186,8 @@ impl LocalWorkspace {
             staged: Temporary {
                 directory: Place(directory_path),
                 name: Place(RelPath::root().join(staged.name()).map_err(Failure::from)?),
-                id: staged.id().into(),
-                born_ns: staged.born_ns().map(nanoseconds),
+                id: Id::staged(&staged),
+                modified_ns: nanoseconds(stamp.modified_ns),
             },
             over: over.map(|(replaced, _)| replaced),
             version: put.version.0,
@@ -286,7 +285,7 @@ impl LocalWorkspace {
         let state = State::File { version: seen.version.0, size: stat.size, mode: stat.mode };
         let replaced = Replaced {
             version: seen.version.0,
-            id: stat.stamp.id.into(),
+            id: Id::of(&stat),
             size: stat.size,
             modified_ns: nanoseconds(stat.modified_ns),
             mode: stat.mode & 0o777,
@@ -306,15 +305,10 @@ impl LocalWorkspace {
     ) -> Result<(), CommitError> {
         let stat = self.expect(from, expect, prepared)?.ok_or_else(|| CommitError::Moved(from.clone()))?;
         let under = self.expect(to, over, prepared)?;
+        self.settle_below(from)?;
         if let (Expect::File(seen), Some(_)) = (over, under) {
-            // A rename takes the old file away at once, so its bytes are saved before, whatever their size.
             let file = self.open_current(to)?;
             let (replaced, state) = self.replaced(to, &file, seen, prepared)?;
-            if replaced.kept == Kept::File {
-                self.state
-                    .put_blob(&replaced.version.to_string(), Source::File(&file), self.durable_now())
-                    .map_err(|error| failure::own(&error))?;
-            }
             push(prepared, to, ChangeKind::Remove, state, State::Absent);
             prepared.steps.push(move_step(from, to, &stat, Some(replaced)));
         } else {
@@ -331,6 +325,12 @@ impl LocalWorkspace {
         prepared.overlay.freed.insert(from.clone());
         prepared.overlay.made.insert(to.clone());
         Ok(())
+    }
+
+    /// Files that were written lately and go elsewhere are brought to the device first: after a power cut they would
+    /// be looked for, and mended, at the place they were written to.
+    fn settle_below(&self, path: &RelPath) -> Result<(), Failure> {
+        if self.durable() && self.is_unsettled(path)? { self.settle() } else { Ok(()) }
     }
 
     fn ready_restore(
@@ -360,7 +360,7 @@ impl LocalWorkspace {
         };
         prepared.steps.push(Step::Restore {
             path: Place(path.clone()),
-            id: stat.stamp.id.into(),
+            id: Id::of(&stat),
             trash: id.to_owned(),
         });
         push(prepared, path, ChangeKind::Create, State::Absent, after);
@@ -472,7 +472,7 @@ enum Bytes {
 }
 
 fn move_step(from: &RelPath, to: &RelPath, stat: &Stat, over: Option<Replaced>) -> Step {
-    Step::Move { from: Place(from.clone()), to: Place(to.clone()), id: stat.stamp.id.into(), over }
+    Step::Move { from: Place(from.clone()), to: Place(to.clone()), id: Id::of(stat), over }
 }
 
 fn push(prepared: &mut Prepared, path: &RelPath, kind: ChangeKind, before: State, after: State) {

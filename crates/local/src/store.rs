@@ -105,12 +105,14 @@ impl Store {
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
             .map_err(|error| failure::store(&error))?;
         let value = body(&transaction)?;
-        transaction.commit().map_err(|error| {
+        transaction.commit().map_err(|error| match error.sqlite_error_code() {
+            // The last page of a transaction did not fit, or another one is in the way: it did not happen.
+            Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::DatabaseBusy) => failure::store(&error),
             // A failed sync is final: the pages may be lost although a second try would report success.
-            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure) {
-                self.broken.store(true, Ordering::SeqCst);
+            _ => {
+                self.condemn();
+                failure::uncertain(&error)
             }
-            failure::store(&error)
         })?;
         Ok(value)
     }

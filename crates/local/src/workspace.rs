@@ -49,9 +49,16 @@ impl Workspace for LocalWorkspace {
     fn lock(&self, asks: &[LockAsk], deadline: Instant) -> Result<Box<dyn Guard>, Failure> {
         self.store.usable()?;
         let paths: Vec<RelPath> = asks.iter().map(|ask| ask.path.clone()).collect();
-        let held = self.locks.take(locks::slots(&paths), deadline)?;
-        self.recover(Some(&held))?;
-        Ok(Box::new(held))
+        loop {
+            let held = self.locks.take(locks::slots(&paths), deadline)?;
+            let waiting = self.unfinished_near(&paths)?;
+            if waiting.is_empty() {
+                return Ok(Box::new(held));
+            }
+            // What a dead process left may reach further than these places, so its own are locked instead.
+            drop(held);
+            self.finish_all(&waiting, deadline)?;
+        }
     }
 
     fn commit(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError> {
@@ -61,8 +68,9 @@ impl Workspace for LocalWorkspace {
     fn note(&self, record: &Record<'_>) -> Result<(), Failure> {
         let mut draft = self.draft(record, Vec::new(), journal::Link::None, 0);
         if record.reason.is_none() {
+            // A read does not depend on its record being written: a full disk must not stop it.
             if self.group.note(draft) >= keeper::NOTES_MAX {
-                return self.flush();
+                self.flush_if_possible();
             }
             self.ring_keeper();
             return Ok(());
@@ -75,7 +83,7 @@ impl Workspace for LocalWorkspace {
     }
 
     fn head(&self) -> Result<Head, Failure> {
-        self.flush()?;
+        self.flush_if_possible();
         let tip = self.store.look(|connection| store::tip(connection, &self.store.origin))?;
         Ok(Head { number: tip.number, hash: tip.hash })
     }

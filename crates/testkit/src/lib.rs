@@ -2,5 +2,6 @@
 //! that engine tests run without a disk and real workspaces have something to be compared with. Never shipped.
 
 mod memory;
+pub mod replay;
 
 pub use memory::MemoryWorkspace;

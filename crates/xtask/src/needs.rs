@@ -1,4 +1,5 @@
-//! What tests need besides Rust: a Python with the official MCP client, to be met by a foreign hand.
+//! What tests need besides Rust: a Python with the official MCP client, to be met by a foreign hand, and a tracer that
+//! lets the system calls of the embedded store fail.
 //!
 //! Owns `tools/py` in the target directory. Promises to say what it installs, to leave the system's Python alone, and
 //! to fail with the reason when something cannot be had: a missing need is never a skipped test.
@@ -11,13 +12,50 @@ use std::{
 
 /// The official client library the tests speak through.
 const CLIENT: (&str, &str) = ("mcp", "2.3.0");
-/// How Python is installed where it is missing: the program that knows, and the calls it takes.
-const INSTALLERS: &[(&str, &[&[&str]])] = &[
-    ("apt-get", &[&["update"], &["install", "-y", "--no-install-recommends", "python3", "python3-venv"]]),
-    ("dnf", &[&["install", "-y", "python3"]]),
-    ("apk", &[&["add", "python3", "py3-pip"]]),
-    ("pacman", &[&["-Sy", "--noconfirm", "python"]]),
+/// How packages are installed: the program that knows, what it must be told first, and how it is asked.
+const INSTALLERS: &[Installer] = &[
+    Installer {
+        program: "apt-get",
+        before: Some("update"),
+        install: &["install", "-y", "--no-install-recommends"],
+    },
+    Installer { program: "dnf", before: None, install: &["install", "-y"] },
+    Installer { program: "apk", before: None, install: &["add"] },
+    Installer { program: "pacman", before: None, install: &["-Sy", "--noconfirm"] },
 ];
+
+struct Installer {
+    program: &'static str,
+    before: Option<&'static str>,
+    install: &'static [&'static str],
+}
+
+/// Something a package manager can bring.
+struct Need {
+    name: &'static str,
+    /// What it is called, by the program that installs it.
+    packages: &'static [(&'static str, &'static [&'static str])],
+}
+
+const PYTHON: Need = Need {
+    name: "python3 with venv",
+    packages: &[
+        ("apt-get", &["python3", "python3-venv"]),
+        ("dnf", &["python3"]),
+        ("apk", &["python3", "py3-pip"]),
+        ("pacman", &["python"]),
+    ],
+};
+/// Lets the embedded store's own system calls fail.
+const TRACER: Need = Need {
+    name: "strace",
+    packages: &[
+        ("apt-get", &["strace"]),
+        ("dnf", &["strace"]),
+        ("apk", &["strace"]),
+        ("pacman", &["strace"]),
+    ],
+};
 
 /// Tells the tests which Python has the client.
 pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
@@ -27,8 +65,14 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.first() {
         return Err(format!("takes no arguments, not even '{unknown}'"));
     }
+    tracer()?;
     println!("{PYTHON_VARIABLE}={}", python()?.display());
     Ok(())
+}
+
+/// The tracer that lets system calls fail.
+pub(crate) fn tracer() -> Result<(), String> {
+    if crate::is_installed(TRACER.name, &["--version"]) { Ok(()) } else { install(&TRACER) }
 }
 
 /// A Python interpreter that has the client, made if need be.
@@ -40,7 +84,7 @@ pub(crate) fn python() -> Result<PathBuf, String> {
         return Ok(python);
     }
     if make_environment(&home).is_err() {
-        install_python()?;
+        install(&PYTHON)?;
         make_environment(&home)?;
     }
     let wanted = format!("{}=={}", CLIENT.0, CLIENT.1);
@@ -74,23 +118,26 @@ fn make_environment(home: &Path) -> Result<(), String> {
     crate::succeed(&mut make)
 }
 
-/// Python by the system's package manager, as the person who runs this or without a question as root.
-fn install_python() -> Result<(), String> {
-    let installer = INSTALLERS.iter().find(|(program, _)| crate::is_installed(program, &["--version"]));
-    let Some((program, calls)) = installer else {
-        return Err(
-            "python3 with venv is missing and no known package manager is there to install it".to_owned()
-        );
+/// Installs by the system's package manager, as the person who runs this or without a question as root.
+fn install(need: &Need) -> Result<(), String> {
+    let name = need.name;
+    let installer = INSTALLERS.iter().find(|known| crate::is_installed(known.program, &["--version"]));
+    let known = installer.and_then(|installer| {
+        let packages = need.packages.iter().find(|(with, _)| *with == installer.program)?.1;
+        Some((installer, packages))
+    });
+    let Some((Installer { program, before, install }, packages)) = known else {
+        return Err(format!("{name} is missing and no known package manager is there to install it"));
     };
-    for arguments in *calls {
-        println!("needs: python3 with venv is missing; {program} {}", arguments.join(" "));
-        if crate::succeed(Command::new(program).args(*arguments)).is_ok() {
+    let calls = before.iter().map(|call| vec![*call]).chain([[*install, packages].concat()]);
+    for arguments in calls {
+        println!("needs: {name} is missing; {program} {}", arguments.join(" "));
+        if crate::succeed(Command::new(program).args(&arguments)).is_ok() {
             continue;
         }
         let mut raised = Command::new("sudo");
-        raised.arg("--non-interactive").arg(program).args(*arguments);
-        crate::succeed(&mut raised)
-            .map_err(|failure| format!("python3 with venv cannot be had: {failure}"))?;
+        raised.arg("--non-interactive").arg(program).args(&arguments);
+        crate::succeed(&mut raised).map_err(|failure| format!("{name} cannot be had: {failure}"))?;
     }
     Ok(())
 }

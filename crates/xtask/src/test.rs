@@ -56,6 +56,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 /// Every test of every crate.
 fn tests(length: Length) -> Result<(), String> {
+    crate::needs::tracer()?;
     let python = crate::needs::python()?;
     let mut command = Command::new("cargo");
     if crate::is_installed("cargo", &["nextest", "--version"]) {

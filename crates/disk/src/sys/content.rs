@@ -140,7 +140,6 @@ pub(crate) fn lock_range(
     length: i64,
     lock: RangeLock,
 ) -> Result<bool, DiskError> {
-    gate(Call::Lock)?;
     let refused = |errno: i32| DiskError::from_errno(Call::Lock.as_str(), Errno::from_raw_os_error(errno));
     let l_type = match lock {
         RangeLock::Shared => libc::F_RDLCK,
@@ -151,6 +150,10 @@ pub(crate) fn lock_range(
     let range =
         libc::flock { l_type: l_type as _, l_whence: libc::SEEK_SET as _, l_start, l_len: length, l_pid: 0 };
     loop {
+        match gate(Call::Lock) {
+            Err(error) if error.is_errno(Errno::INTR) => continue,
+            passed => passed?,
+        }
         return match nix::fcntl::fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
             Ok(_) => Ok(true),
             Err(nix::Error::EINTR) => continue,

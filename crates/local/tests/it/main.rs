@@ -1,8 +1,10 @@
 //! The local workspace as a caller sees it, through the engine.
 //!
-//! `basics`: one call of each kind and what is on disk afterwards. `support`: a workspace in a temporary directory.
+//! `basics`: one call of each kind and what is on disk afterwards. `faults`: every system call fails, and the process dies
+//! at every one. `support`: a workspace in a temporary directory.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod basics;
+mod faults;
 mod support;

@@ -10,15 +10,19 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 pub(crate) struct Fixture {
-    pub(crate) place: TempDir,
+    pub(crate) place: Arc<TempDir>,
     pub(crate) workspace: Arc<LocalWorkspace>,
     pub(crate) engine: Engine,
     pub(crate) caller: Caller,
 }
 
 pub(crate) fn options(place: &TempDir) -> Options {
-    std::fs::create_dir_all(place.path().join("ws")).unwrap();
-    Options::new(place.path().join("ws"), place.path().join("state"))
+    options_at(place.path())
+}
+
+pub(crate) fn options_at(place: &std::path::Path) -> Options {
+    std::fs::create_dir_all(place.join("ws")).unwrap();
+    Options::new(place.join("ws"), place.join("state"))
 }
 
 impl Fixture {
@@ -28,16 +32,18 @@ impl Fixture {
         Self::open(place, options)
     }
 
-    pub(crate) fn open(place: TempDir, options: Options) -> Self {
+    pub(crate) fn open(place: impl Into<Arc<TempDir>>, options: Options) -> Self {
         let workspace = LocalWorkspace::open(options).unwrap();
         let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn engine::Workspace>);
         let caller = Caller::new(Principal::Agent("tester".into()), "s1", "library");
-        Self { place, workspace, engine, caller }
+        Self { place: place.into(), workspace, engine, caller }
     }
 
     /// Closes the workspace and opens it again.
     pub(crate) fn reopen(self) -> Self {
         let Self { place, workspace, engine, .. } = self;
+        // Its keeper may hold it at this very moment: stop that first, or it is still open when it is opened again.
+        workspace.close();
         drop(engine);
         drop(workspace);
         let options = options(&place);

@@ -1,0 +1,77 @@
+//! The workspace as somebody outside sees it: every place with its bytes and permission bits.
+
+#![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
+
+use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path};
+
+/// What is at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seen {
+    File(Vec<u8>, u32),
+    Directory(u32),
+    Link(String),
+}
+
+/// Everything in the workspace but half-made files.
+pub(crate) type Snapshot = BTreeMap<String, Seen>;
+
+pub(crate) fn snapshot(root: &Path) -> Snapshot {
+    let mut found = Snapshot::new();
+    walk(root, "", &mut |path, seen| {
+        if !is_temporary(&path) {
+            found.insert(path, seen);
+        }
+    });
+    found
+}
+
+/// The half-made files.
+pub(crate) fn litter(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    walk(root, "", &mut |path, _| {
+        if is_temporary(&path) {
+            found.push(path);
+        }
+    });
+    found
+}
+
+fn is_temporary(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| name.starts_with(".stead~"))
+}
+
+fn walk(directory: &Path, above: &str, see: &mut impl FnMut(String, Seen)) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{above}{}", entry.file_name().to_str().unwrap());
+        let facts = entry.metadata().unwrap();
+        let mode = facts.permissions().mode() & 0o7777;
+        if facts.is_symlink() {
+            let target = std::fs::read_link(entry.path()).unwrap();
+            see(path, Seen::Link(target.to_str().unwrap().to_owned()));
+        } else if facts.is_dir() {
+            see(path.clone(), Seen::Directory(mode));
+            walk(&entry.path(), &format!("{path}/"), see);
+        } else {
+            see(path, Seen::File(std::fs::read(entry.path()).unwrap(), mode));
+        }
+    }
+}
+
+/// Copies a closed workspace with its state directory.
+pub(crate) fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    std::fs::set_permissions(to, from.metadata().unwrap().permissions()).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let facts = entry.metadata().unwrap();
+        let target = to.join(entry.file_name());
+        if facts.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(entry.path()).unwrap(), target).unwrap();
+        } else if facts.is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
