@@ -2,6 +2,8 @@
 //! that engine tests run without a disk and real workspaces have something to be compared with. Never shipped.
 
 mod memory;
+pub mod race;
 pub mod replay;
+pub mod rig;
 
 pub use memory::MemoryWorkspace;

@@ -1,10 +1,11 @@
 //! The local workspace as a caller sees it, through the engine.
 //!
 //! `basics`: one call of each kind and what is on disk afterwards. `faults`: every system call fails, and the process dies
-//! at every one. `support`: a workspace in a temporary directory.
+//! at every one. `race`: somebody swaps everything meanwhile. `support`: a workspace in a temporary directory.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod basics;
 mod faults;
+mod race;
 mod support;
