@@ -161,10 +161,17 @@ impl Teller {
     /// Tells as long as the call runs, at most once an interval, and only what is new.
     async fn tell(self) -> Infallible {
         if let Some((token, peer, mut seen)) = self.0 {
+            let mut told = 0;
             while seen.changed().await.is_ok() {
+                let done = *seen.borrow_and_update();
+                // A call may go over its places twice; what a client sees only grows.
+                if done <= told {
+                    continue;
+                }
+                told = done;
                 #[expect(clippy::cast_precision_loss, reason = "the protocol counts in floating point")]
-                let done = *seen.borrow_and_update() as f64;
-                if peer.notify_progress(ProgressNotificationParam::new(token.clone(), done)).await.is_err() {
+                let shown = done as f64;
+                if peer.notify_progress(ProgressNotificationParam::new(token.clone(), shown)).await.is_err() {
                     break;
                 }
                 tokio::time::sleep(PROGRESS_INTERVAL).await;

@@ -175,3 +175,26 @@ async fn many_requests_at_once_are_all_answered() {
     assert_eq!(seen, (0..count).collect::<Vec<_>>());
     client.close().await;
 }
+
+#[tokio::test]
+async fn long_work_tells_its_progress_when_asked() {
+    let mut client = Client::open("2025-11-25").await;
+    for number in 0..5_000 {
+        client.workspace.put_file(&format!("d/{number}.txt"), "x");
+    }
+    let params =
+        json!({ "name": "copy", "arguments": { "from": "d", "to": "e" }, "_meta": { "progressToken": "p" } });
+    client.say(&json!({ "jsonrpc": "2.0", "id": "copy", "method": "tools/call", "params": params })).await;
+    let mut told = Vec::new();
+    let answer = loop {
+        let message = client.hear().await;
+        if message["method"] != "notifications/progress" {
+            break message;
+        }
+        assert_eq!(message["params"]["progressToken"], "p");
+        told.push(message["params"]["progress"].as_f64().unwrap());
+    };
+    assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!("copy"), &json!(false)), "{answer}");
+    assert!(!told.is_empty() && told.is_sorted_by(|a, b| a < b), "{told:?}");
+    client.close().await;
+}
