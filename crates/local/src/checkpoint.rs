@@ -108,7 +108,8 @@ impl LocalWorkspace {
     }
 }
 
-fn sign(transaction: &Connection, origin: &journal::Origin, time_ms: i64) -> rusqlite::Result<()> {
+/// Signs the journal as it is in this transaction, unless that has been done.
+pub(crate) fn sign(transaction: &Connection, origin: &journal::Origin, time_ms: i64) -> rusqlite::Result<()> {
     let tip = store::tip(transaction, origin)?;
     let signed: i64 = transaction
         .prepare_cached("SELECT coalesce(max(size), 0) FROM checkpoints")?

@@ -77,12 +77,12 @@ impl LocalWorkspace {
             Ok(()) => {
                 hands.drop_staged(steps);
                 self.announce();
-                Err(after_the_fact(&trouble).into())
+                Err(CommitError::Amended(after_the_fact(&trouble)))
             }
             Err(_) => {
                 // The journal has it, so it stays pending: the next to lock these places finishes it.
                 store::hold(&self.stuck).insert(number);
-                Err(unfinished().into())
+                Err(CommitError::Amended(unfinished()))
             }
         }
     }
@@ -161,11 +161,9 @@ impl LocalWorkspace {
                 None => touched.push((change.path.clone(), left)),
             }
         }
-        for path in &record.paths {
-            let wire = path.to_string();
-            if !touched.iter().any(|(known, _)| *known == wire) {
-                touched.push((wire, None));
-            }
+        // A change is about what it changed; a call that changed nothing is about what it asked for.
+        if changes.is_empty() {
+            touched.extend(record.paths.iter().map(|path| (path.to_string(), None)));
         }
         let decision = match record.reason.map(engine::Kind::fault) {
             None => Decision::Allowed,

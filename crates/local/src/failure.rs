@@ -19,13 +19,13 @@ pub(crate) fn at(path: &RelPath, error: &DiskError) -> Failure {
         ErrorKind::NotRegular => {
             Failure::new(Kind::NotRegular, detail("is a pipe, socket or device, not a file"))
         }
-        ErrorKind::IsLink => Failure::new(Kind::NotRegular, detail("is a link")),
         ErrorKind::LinkLoop => Failure::new(Kind::LinkLoop, detail("goes through too many links")),
         ErrorKind::Escape => Failure::new(Kind::PathEscape, detail("leads out of the workspace")),
         ErrorKind::CrossMount => Failure::new(Kind::CrossMount, detail("is on another file system")),
         ErrorKind::Hidden => Failure::new(Kind::ProtectedPath, "that place belongs to the server"),
         ErrorKind::NotEmpty => Failure::new(Kind::NotEmpty, detail("is not empty")),
-        ErrorKind::Moved => {
+        // Whoever asks here has followed or refused every link before: this one is new.
+        ErrorKind::Moved | ErrorKind::IsLink => {
             Failure::new(Kind::Busy, detail("changed while it was looked at")).hint("call again")
         }
         ErrorKind::Busy => Failure::new(Kind::Busy, detail("is in use")).hint("call again"),

@@ -7,7 +7,7 @@ use engine::Failure;
 use rusqlite::Transaction;
 
 use crate::{
-    failure,
+    checkpoint, failure,
     options::Durability,
     store::{self, Draft, Store, Sync, Tip, hold},
 };
@@ -17,6 +17,9 @@ const BATCH_MAX: usize = 512;
 
 /// Most entries that wait while the store cannot be written.
 const NOTES_WAITING_MAX: usize = 65_536;
+
+/// The journal is signed whenever it has grown by this many entries; the keeper signs in between, by time.
+const SIGN_ENTRIES: u64 = 512;
 
 /// What one request does inside the transaction. It checks before it writes, so that a refusal needs no roll-back.
 pub(crate) type Work = Box<dyn FnOnce(&Transaction<'_>, &mut Tip) -> rusqlite::Result<Outcome> + Send>;
@@ -134,11 +137,15 @@ fn chain(
     works: Vec<Work>,
 ) -> rusqlite::Result<Vec<Outcome>> {
     let mut tip = store::tip(transaction, &store.origin)?;
+    let start = tip.number;
     for note in notes {
         store::append(transaction, &mut tip, note)?;
     }
     let outcomes =
         works.into_iter().map(|work| work(transaction, &mut tip)).collect::<rusqlite::Result<_>>()?;
     store::put_tip(transaction, &tip)?;
+    if tip.number / SIGN_ENTRIES != start / SIGN_ENTRIES {
+        checkpoint::sign(transaction, &store.origin, tip.time_ms)?;
+    }
     Ok(outcomes)
 }

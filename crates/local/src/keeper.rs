@@ -2,7 +2,7 @@
 //! trash is emptied, kept bytes are pruned. One thread for each open workspace; it never stands in a caller's way.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, Weak},
+    sync::{Arc, Condvar, Mutex, PoisonError, Weak},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
@@ -37,9 +37,12 @@ pub(crate) struct Bell {
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Ring {
+    /// Nothing to do; the keeper sleeps.
     #[default]
     Quiet,
-    Work,
+    /// There is work; the keeper lets a little more gather. Further rings cost nothing.
+    Gathering,
+    /// The workspace closes.
     Stop,
 }
 
@@ -48,7 +51,7 @@ impl Bell {
     pub(crate) fn ring(&self) {
         let mut state = hold(&self.state);
         if *state == Ring::Quiet {
-            *state = Ring::Work;
+            *state = Ring::Gathering;
             self.rung.notify_one();
         }
     }
@@ -58,27 +61,22 @@ impl Bell {
         self.rung.notify_one();
     }
 
-    /// Sleeps until there is something to do; says whether to go on.
+    /// Sleeps until there is something to do and a little more has gathered; says whether to go on.
     fn wait(&self) -> bool {
-        let mut state = hold(&self.state);
-        while *state == Ring::Quiet {
-            state = self
-                .rung
-                .wait_timeout(state, SWEEP_EVERY)
-                .map_or_else(|poisoned| poisoned.into_inner().0, |ok| ok.0);
-            if *state == Ring::Quiet {
-                return true;
-            }
+        let state = hold(&self.state);
+        let quiet = |state: &mut Ring| *state == Ring::Quiet;
+        let (state, _) =
+            self.rung.wait_timeout_while(state, SWEEP_EVERY, quiet).unwrap_or_else(PoisonError::into_inner);
+        let gathering = |state: &mut Ring| *state == Ring::Gathering;
+        let (mut state, _) = self
+            .rung
+            .wait_timeout_while(state, FLUSH_EVERY, gathering)
+            .unwrap_or_else(PoisonError::into_inner);
+        if *state == Ring::Stop {
+            return false;
         }
-        let go_on = *state == Ring::Work;
-        if go_on {
-            *state = Ring::Quiet;
-            // Let a little more gather before writing it.
-            let (state, _) =
-                self.rung.wait_timeout(state, FLUSH_EVERY).unwrap_or_else(std::sync::PoisonError::into_inner);
-            return *state != Ring::Stop;
-        }
-        go_on
+        *state = Ring::Quiet;
+        true
     }
 }
 

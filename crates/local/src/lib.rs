@@ -17,6 +17,7 @@ mod lease;
 mod locks;
 mod log;
 mod look;
+mod mounts;
 mod open;
 mod options;
 mod query;

@@ -6,7 +6,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
@@ -42,11 +41,14 @@ pub(crate) struct Held {
 
 impl Guard for Held {}
 
-/// The slot of a place. Stable between processes of the same build; a hash without a random key.
+/// The slot of a place: FNV-1a, fixed for ever, because processes of different builds must agree on it.
 pub(crate) fn slot(path: &RelPath) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    path.as_bytes().hash(&mut hasher);
-    hasher.finish() >> 1
+    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash =
+        path.as_bytes().iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    // Two bits less: the kernel counts offsets signed, and the end of the range must fit as well.
+    hash >> 2
 }
 
 /// The slots that changing these places needs, in the order everybody takes them.

@@ -42,6 +42,8 @@ pub struct LocalWorkspace {
     pub(crate) durability: Durability,
     pub(crate) profile: Profile,
     pub(crate) kept_bytes_max: u64,
+    /// Mount points inside that belong to the workspace.
+    pub(crate) mounts: Vec<RelPath>,
     /// This opening, told apart from every other.
     pub(crate) process: String,
     /// Entries that are true in the directory but not yet settled on the device.
@@ -103,6 +105,7 @@ impl LocalWorkspace {
             durability: options.durability,
             profile,
             kept_bytes_max: options.kept_bytes_max,
+            mounts: options.mounts.clone(),
             process: random_name("p-").map_err(own)?,
             applied: Mutex::default(),
             verified: Mutex::default(),
@@ -214,7 +217,7 @@ impl LocalWorkspace {
 }
 
 /// Opens the root with the state directory hidden in it, and the place of the trash: in the state directory when that
-/// is on the same file system, otherwise in a hidden directory of the workspace, because a thing goes to the trash by
+/// is on the same mount, otherwise in a hidden directory of the workspace, because a thing goes to the trash by
 /// one rename or not at all.
 fn open_root(options: &Options, state: &StateDirectory) -> Result<(Root, Directory), Failure> {
     let open = |hidden| {
@@ -225,16 +228,23 @@ fn open_root(options: &Options, state: &StateDirectory) -> Result<(Root, Directo
     };
     let own = |error: disk::DiskError| failure::own(&error);
     let root = open(vec![state.id()])?;
-    if root.id().dev == state.id().dev {
-        return Ok((root, state.directory("trash").map_err(own)?));
+    let top = root.open_directory(&RelPath::root()).map_err(own)?;
+    let beside = state.directory("trash").map_err(own)?;
+    if top.shares_mount(&beside) {
+        return Ok((root, beside));
     }
     let place = RelPath::from_wire(TRASH_INSIDE).map_err(Failure::from)?;
-    let (trash, _) = root.make_directories(&place, 0o700).map_err(own)?;
+    let trash = match root.make_directories(&place, 0o700) {
+        Ok((trash, _)) => trash,
+        // Nothing is removed from where nobody can write, so no trash is needed there.
+        Err(error) if error.kind == disk::ErrorKind::ReadOnly => return Ok((root, beside)),
+        Err(error) => return Err(own(error)),
+    };
     let root = open(vec![state.id(), trash.id()])?;
     Ok((root, trash))
 }
 
-/// The trash of a workspace whose state directory is on another file system.
+/// The trash of a workspace whose state directory is on another mount.
 const TRASH_INSIDE: &str = ".stead~trash";
 
 /// The state directory's place inside the workspace, when it was put there.

@@ -114,6 +114,7 @@ impl LocalWorkspace {
             Change::Remove { path, expect, keep_until_ms, tree } => {
                 let stat =
                     self.expect(path, expect, prepared)?.ok_or_else(|| CommitError::Moved(path.clone()))?;
+                self.refuse_far_from_trash(path)?;
                 self.settle_below(path)?;
                 let id = crate::trash::new_id().map_err(|error| failure::own(&error))?;
                 prepared.steps.push(Step::Remove {
@@ -305,6 +306,7 @@ impl LocalWorkspace {
     ) -> Result<(), CommitError> {
         let stat = self.expect(from, expect, prepared)?.ok_or_else(|| CommitError::Moved(from.clone()))?;
         let under = self.expect(to, over, prepared)?;
+        self.refuse_between_mounts(from, to)?;
         self.settle_below(from)?;
         if let (Expect::File(seen), Some(_)) = (over, under) {
             let file = self.open_current(to)?;
@@ -341,6 +343,7 @@ impl LocalWorkspace {
         prepared: &mut Prepared,
     ) -> Result<(), CommitError> {
         self.expect(path, &Expect::Absent, prepared)?;
+        self.refuse_far_from_trash(path)?;
         let gone = || Failure::new(Kind::NotFound, format!("{id} is not in the trash"));
         let name = Name::new(id.as_bytes()).map_err(|_| gone())?;
         let stat = self.trash_place.stat(&name).map_err(|error| failure::own(&error))?.ok_or_else(gone)?;
@@ -404,6 +407,9 @@ impl LocalWorkspace {
         match (expect, stat) {
             (Expect::Absent, None) => Ok(None),
             (Expect::File(seen), Some(stat)) if look::stamp(&stat.stamp) == seen.stamp => Ok(Some(stat)),
+            (Expect::File(_), Some(stat)) if stat.file_type != disk::FileType::File => {
+                Err(CommitError::Moved(path.clone()))
+            }
             (Expect::File(seen), Some(stat)) => {
                 let file = self.open_current(path)?;
                 let (hash, _) = file.hash().map_err(|error| failure::at(path, &error))?;

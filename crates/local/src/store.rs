@@ -14,7 +14,7 @@ use std::{
 
 use engine::{Failure, Kind};
 use journal::{Digest, Frontier, Leaf, Origin};
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, config::DbConfig, params};
 
 use crate::{failure, options::Durability, schema};
 
@@ -24,6 +24,8 @@ pub(crate) struct Tip {
     pub(crate) number: u64,
     pub(crate) hash: Digest,
     pub(crate) frontier: Frontier,
+    /// When the last entry of this transaction was made.
+    pub(crate) time_ms: i64,
 }
 
 /// The database.
@@ -139,6 +141,8 @@ fn connect(file: &std::path::Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(Duration::from_millis(schema::BUSY_TIMEOUT_MS))?;
     connection.execute_batch(schema::PRAGMAS)?;
+    // Plans must not depend on bound values: otherwise every new value of a look-up is compiled again.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
@@ -184,13 +188,14 @@ pub(crate) fn tip(transaction: &Connection, origin: &Origin) -> rusqlite::Result
         .query_row([], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?, row.get(2)?)))
         .optional()?;
     let Some((number, hash, frontier)) = stored else {
-        return Ok(Tip { number: 0, hash: journal::genesis(origin), frontier: Frontier::new() });
+        return Ok(Tip { number: 0, hash: journal::genesis(origin), frontier: Frontier::new(), time_ms: 0 });
     };
     let malformed = || rusqlite::Error::InvalidQuery;
     Ok(Tip {
         number,
         hash: digest(&hash).ok_or_else(malformed)?,
         frontier: Frontier::from_bytes(&frontier).map_err(|_| malformed())?,
+        time_ms: 0,
     })
 }
 
@@ -231,6 +236,7 @@ pub(crate) fn append(transaction: &Connection, tip: &mut Tip, draft: &mut Draft)
     tip.frontier.append(Leaf::of_entry(&hash));
     tip.number = entry.number;
     tip.hash = hash;
+    tip.time_ms = entry.time_ms;
     Ok(())
 }
 

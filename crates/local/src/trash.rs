@@ -87,7 +87,7 @@ impl LocalWorkspace {
     }
 
     /// Empties what is past its time. Answers how many items went.
-    pub(crate) fn empty_expired(&self) -> Result<u64, Failure> {
+    pub fn empty_expired(&self) -> Result<u64, Failure> {
         let now = self.clock.now();
         if self.clock_jumped(&now)? {
             return Ok(0);
