@@ -1,6 +1,7 @@
 //! Fixtures for tests. Owns a workspace that lives in memory ([`MemoryWorkspace`]): simple and obviously right, so
 //! that engine tests run without a disk and real workspaces have something to be compared with. Never shipped.
 
+pub mod conformance;
 mod memory;
 pub mod race;
 pub mod replay;

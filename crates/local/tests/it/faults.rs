@@ -5,8 +5,10 @@
 mod dying;
 mod rig;
 mod scenario;
-mod snapshot;
+pub(crate) mod snapshot;
 mod store;
+
+pub(crate) use self::rig::{check_journal, place as rig_place};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

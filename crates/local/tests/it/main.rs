@@ -6,6 +6,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod basics;
+mod conformance;
 mod faults;
+mod model;
 mod race;
+mod recovery;
 mod support;

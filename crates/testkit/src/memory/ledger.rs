@@ -10,6 +10,8 @@ use path::RelPath;
 pub(super) struct Ledger {
     start: Digest,
     entries: Vec<Stored>,
+    /// What calls that changed nothing asked for, by entry.
+    asked: BTreeMap<u64, Vec<RelPath>>,
     undone: BTreeMap<u64, u64>,
     keys: BTreeMap<(String, String), u64>,
 }
@@ -18,7 +20,13 @@ impl Ledger {
     #[expect(clippy::expect_used, reason = "a fixture with a bad id is a mistake in the test")]
     pub(super) fn new(id: &str) -> Self {
         let origin = Origin::new(id).expect("a workspace id");
-        Self { start: genesis(&origin), entries: Vec::new(), undone: BTreeMap::new(), keys: BTreeMap::new() }
+        Self {
+            start: genesis(&origin),
+            entries: Vec::new(),
+            asked: BTreeMap::new(),
+            undone: BTreeMap::new(),
+            keys: BTreeMap::new(),
+        }
     }
 
     pub(super) fn head(&self) -> Head {
@@ -49,6 +57,9 @@ impl Ledger {
         }
         if let Some(key) = record.key.filter(|_| !changes.is_empty()) {
             self.keys.insert((record.caller.principal.to_string(), key.to_owned()), number);
+        }
+        if changes.is_empty() {
+            self.asked.insert(number, record.paths.clone());
         }
         let entry = Entry {
             number,
@@ -101,27 +112,33 @@ impl Ledger {
     }
 
     pub(super) fn entries(&self, filter: &EntryFilter) -> Vec<Stored> {
-        let fitting = self.entries.iter().filter(|stored| fits(&stored.entry, filter)).cloned();
+        let fitting = self.entries.iter().filter(|stored| self.fits(&stored.entry, filter)).cloned();
         match filter.order {
             Order::OldestFirst => fitting.take(filter.limit).collect(),
             Order::NewestFirst => fitting.rev().take(filter.limit).collect(),
         }
     }
-}
 
-fn fits(entry: &Entry, filter: &EntryFilter) -> bool {
-    let about = |path: &RelPath| {
-        let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|place| place.is_within(path));
-        entry.changes.iter().any(|change| within(&change.path) || change.to.as_deref().is_some_and(within))
-    };
-    filter.path.as_ref().is_none_or(about)
-        && filter.principal.as_ref().is_none_or(|principal| entry.caller.principal == *principal)
-        && filter.operation.as_ref().is_none_or(|operation| entry.operation == *operation)
-        && filter.after.is_none_or(|after| entry.number > after)
-        && filter.before.is_none_or(|before| entry.number < before)
-        && filter.since_ms.is_none_or(|since| entry.time_ms >= since)
-        && filter.until_ms.is_none_or(|until| entry.time_ms <= until)
-        && (filter.what == Which::All || !entry.changes.is_empty())
+    fn fits(&self, entry: &Entry, filter: &EntryFilter) -> bool {
+        let asked = self.asked.get(&entry.number);
+        let about = |path: &RelPath| {
+            let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|place| place.is_within(path));
+            path.is_root()
+                || asked.is_some_and(|places| places.iter().any(|place| place.is_within(path)))
+                || entry
+                    .changes
+                    .iter()
+                    .any(|change| within(&change.path) || change.to.as_deref().is_some_and(within))
+        };
+        filter.path.as_ref().is_none_or(about)
+            && filter.principal.as_ref().is_none_or(|principal| entry.caller.principal == *principal)
+            && filter.operation.as_ref().is_none_or(|operation| entry.operation == *operation)
+            && filter.after.is_none_or(|after| entry.number > after)
+            && filter.before.is_none_or(|before| entry.number < before)
+            && filter.since_ms.is_none_or(|since| entry.time_ms >= since)
+            && filter.until_ms.is_none_or(|until| entry.time_ms <= until)
+            && (filter.what == Which::All || !entry.changes.is_empty())
+    }
 }
 
 fn decision(reason: Option<Kind>) -> Decision {
