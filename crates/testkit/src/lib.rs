@@ -2,9 +2,12 @@
 //! that engine tests run without a disk and real workspaces have something to be compared with. Never shipped.
 
 pub mod conformance;
+pub mod crash;
 mod memory;
 pub mod race;
 pub mod replay;
 pub mod rig;
+pub mod several;
+pub mod workload;
 
 pub use memory::MemoryWorkspace;

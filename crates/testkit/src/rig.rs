@@ -2,8 +2,9 @@
 //!
 //! A rig is a long, random test with an oracle. Promises: every run names the seed it can be repeated with.
 
-use std::{error::Error, path::Path};
+use std::{error::Error, io::Write, path::Path};
 
+use serde::{Serialize, de::DeserializeOwned};
 use tempfile::TempDir;
 
 /// How a rig ends when something does not hold.
@@ -50,6 +51,23 @@ pub fn fast_place() -> Fallible<TempDir> {
         return Ok(place);
     }
     Ok(tempfile::Builder::new().prefix(name).tempdir()?)
+}
+
+/// Where a line of a child starts; a test harness may have written something before it.
+const MARK: &str = "@@ ";
+
+/// Says something to the parent, in one write.
+pub(crate) fn say(word: &impl Serialize) -> Fallible<()> {
+    let text = format!("{MARK}{}\n", serde_json::to_string(word)?);
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Understands a line of a child; nothing when it is not one of ours, or was cut off by death.
+pub(crate) fn heard<T: DeserializeOwned>(line: &str) -> Option<T> {
+    let (_, word) = line.split_once(MARK)?;
+    serde_json::from_str(word).ok()
 }
 
 /// Choices that can be repeated (the splitmix sequence).
