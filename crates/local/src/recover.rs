@@ -167,28 +167,35 @@ impl LocalWorkspace {
     /// Pending entries of other processes, and of this one those it could neither finish nor take back; oldest first,
     /// without those already seen to be done.
     fn unfinished(&self) -> Result<Vec<Pending>, Failure> {
-        let rows: Vec<(i64, String, String, String)> = self.store.look(|connection| {
+        let mut numbers: Vec<u64> = self.store.look(|connection| {
             connection
-                .prepare_cached("SELECT number, process, boot, intent FROM pending ORDER BY number, step")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+                // Two ranges instead of an inequality: the index alone answers, and skips our own steps.
+                .prepare_cached(
+                    "SELECT DISTINCT number FROM pending WHERE process < ?1
+                     UNION SELECT DISTINCT number FROM pending WHERE process > ?1",
+                )?
+                .query_map(params![self.process], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))?
                 .collect()
         })?;
-        let verified = hold(&self.verified).clone();
-        let stuck = hold(&self.stuck).clone();
-        let mut found: Vec<Pending> = Vec::new();
-        for (number, process, boot, intent) in rows {
-            let number = number.unsigned_abs();
-            let own = process == self.process && !stuck.contains(&number);
-            if own || verified.contains(&number) {
-                continue;
-            }
-            let step = Step::from_text(&intent)?;
-            match found.last_mut() {
-                Some(last) if last.number == number => last.steps.push(step),
-                Some(_) | None => found.push(Pending { number, boot, steps: vec![step] }),
-            }
-        }
-        Ok(found)
+        let verified = hold(&self.verified);
+        numbers.retain(|number| !verified.contains(number));
+        drop(verified);
+        numbers.extend(hold(&self.stuck).iter());
+        numbers.sort_unstable();
+        numbers.into_iter().filter_map(|number| self.pending(number).transpose()).collect()
+    }
+
+    /// The pending steps of one entry, if it has any.
+    fn pending(&self, number: u64) -> Result<Option<Pending>, Failure> {
+        let rows: Vec<(String, String)> = self.store.look(|connection| {
+            connection
+                .prepare_cached("SELECT boot, intent FROM pending WHERE number = ?1 ORDER BY step")?
+                .query_map(params![sql(number)], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })?;
+        let Some(boot) = rows.first().map(|(boot, _)| boot.clone()) else { return Ok(None) };
+        let steps = rows.iter().map(|(_, intent)| Step::from_text(intent)).collect::<Result<_, _>>()?;
+        Ok(Some(Pending { number, boot, steps }))
     }
 
     fn is_pending(&self, number: u64) -> Result<bool, Failure> {
