@@ -171,8 +171,8 @@ impl LocalWorkspace {
             connection
                 // Two ranges instead of an inequality: the index alone answers, and skips our own steps.
                 .prepare_cached(
-                    "SELECT DISTINCT number FROM pending WHERE process < ?1
-                     UNION SELECT DISTINCT number FROM pending WHERE process > ?1",
+                    "SELECT number FROM pending INDEXED BY pending_processes WHERE process < ?1
+                     UNION SELECT number FROM pending INDEXED BY pending_processes WHERE process > ?1",
                 )?
                 .query_map(params![self.process], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))?
                 .collect()
