@@ -1,6 +1,6 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
-//! Owns the answer to "is this text, and in which encoding". Promises that what [`detect`] calls text comes back
+//! Owns the answer to "is this text, and in which encoding". Promises that what [`detect()`] calls text comes back
 //! byte for byte from [`decode`] then [`encode`]; bytes that would not are called binary. Never replaces what it
 //! cannot read or write with a substitute character, and never drops or invents a byte-order mark.
 
