@@ -88,6 +88,8 @@ mod armed {
     pub enum Action {
         /// The call is not made and answers this number.
         Errno(i32),
+        /// The call and every one after it is not made and answers this number: the device has died.
+        Dead(i32),
         /// The process ends before the call, with nothing flushed and nothing unwound.
         Abort,
     }
@@ -157,12 +159,16 @@ mod armed {
             return Ok(());
         }
         armed.seen.calls += 1;
-        if armed.seen.calls != armed.plan.at {
+        let hit = match armed.plan.action {
+            Action::Dead(_) => armed.plan.at > 0 && armed.seen.calls >= armed.plan.at,
+            Action::Errno(_) | Action::Abort => armed.seen.calls == armed.plan.at,
+        };
+        if !hit {
             return Ok(());
         }
-        armed.seen.fired = Some(call);
+        armed.seen.fired.get_or_insert(call);
         match armed.plan.action {
-            Action::Errno(number) => {
+            Action::Errno(number) | Action::Dead(number) => {
                 Err(DiskError::from_errno(call.as_str(), Errno::from_raw_os_error(number)))
             }
             Action::Abort => std::process::abort(),

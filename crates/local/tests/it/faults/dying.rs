@@ -158,6 +158,24 @@ fn die_in_recovery(base: &Base, way: Way) {
     assert!(recovered > 0, "{}: recovery had nothing to do", base.name);
 }
 
+/// A process that has the workspace open all the time asks for the same change after another one died in it.
+fn outlive(base: &Base) {
+    let _alone = alone();
+    let rig = Rig::new(base, Way::Do);
+    let whole = child(&rig.copy(), &rig, During::Call, 0).calls;
+    for at in 1..=whole {
+        let context = format!("{}: another process died at call {at}", base.name);
+        let place = rig.copy();
+        let fixture = open(&place);
+        child(&place, &rig, During::Call, at);
+        // It finishes what the other one began, and then has nothing to do; or it does it all.
+        let answer = fixture.call(rig.operation, rig.arguments.clone()).map(|answer| answer.json);
+        rig.check_whole(&fixture.path(""), Heard::Success, &format!("{context}, then {answer:?}"));
+        super::rig::check_journal(&fixture, &context);
+        close(fixture);
+    }
+}
+
 fn named(name: &str) -> &'static Base {
     BASES.iter().find(|base| base.name == name).unwrap()
 }
@@ -190,4 +208,13 @@ fn the_process_may_die_in_recovery() {
     }
     die_in_recovery(named("create_parents"), Way::Undo);
     die_in_recovery(named("move_over"), Way::Undo);
+}
+
+#[test]
+fn a_living_process_finishes_what_a_dead_one_left() {
+    for name in
+        ["create_parents", "replace", "replace_large", "copy_tree", "move_over", "move_tree", "remove_tree"]
+    {
+        outlive(named(name));
+    }
 }
