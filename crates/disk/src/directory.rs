@@ -71,6 +71,11 @@ impl Directory {
         self.id
     }
 
+    /// Whether a rename can go from one to the other: no rename crosses a mount, not even within one file system.
+    pub fn shares_mount(&self, other: &Self) -> bool {
+        self.mount.is_some() && self.mount == other.mount
+    }
+
     /// What is known about the directory itself.
     pub fn stat_self(&self) -> Result<Stat, DiskError> {
         Ok(sys::stat_handle(self.place())?.stat)

@@ -33,7 +33,7 @@ pub(crate) fn judge(
         if let (Reach::Tree, Some(node)) = (ask.reach, target.node)
             && node.top == Top::Directory
         {
-            view.walk(&target.path, node, &mut |met| match ask.need {
+            view.walk_whole(&target.path, node, &mut |met| match ask.need {
                 Need::Read => Ok(()),
                 Need::Write | Need::Remove => judge_change(view, met.path),
             })?;
@@ -101,8 +101,8 @@ pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
             judge_change(view, path)?;
         }
         carried::judge(view, change)?;
-        if let Some(created) = created(change)
-            && names == NameProfile::Portable
+        if names == NameProfile::Portable
+            && let Some(created) = created(view, change)?
         {
             judge_name(view, created, change)?;
         }
@@ -111,18 +111,19 @@ pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
 }
 
 /// The place a change makes anew, if the name was chosen by a caller.
-fn created(change: &Change) -> Option<&RelPath> {
+fn created<'c>(view: &View<'_>, change: &'c Change) -> Result<Option<&'c RelPath>, Failure> {
     use crate::plan::Expect;
-    match change {
+    Ok(match change {
         Change::Put { path, expect: Expect::Absent, .. } | Change::MakeDirectory { path, .. } => Some(path),
         Change::Move { to, over: Expect::Absent, .. } => Some(to),
         Change::Put { .. } | Change::Move { .. } => None,
-        // These come back under a name that was there before.
-        Change::MakeLink { .. }
-        | Change::Remove { .. }
-        | Change::RemoveDirectory { .. }
-        | Change::Restore { .. } => None,
-    }
+        // Whatever comes back to where it was has a name that was there before.
+        Change::Restore { trash, path, .. } => {
+            let item = view.workspace().trashed(trash)?;
+            item.is_none_or(|item| item.path != *path).then_some(path)
+        }
+        Change::MakeLink { .. } | Change::Remove { .. } | Change::RemoveDirectory { .. } => None,
+    })
 }
 
 fn judge_name(view: &View<'_>, path: &RelPath, change: &Change) -> Result<(), Failure> {

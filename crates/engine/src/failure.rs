@@ -5,6 +5,7 @@ use std::fmt;
 
 use path::PathError;
 use serde_json::{Map, Value, json};
+use text::visible::visible_line;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $fault:ident;)+) => {
@@ -137,14 +138,15 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure of one kind with its detail.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), hint: None, facts: Map::new() }
+    /// A failure of one kind with its detail. Details quote what callers wrote, so what a terminal would obey is
+    /// spelled out.
+    pub fn new(kind: Kind, detail: impl AsRef<str>) -> Self {
+        Self { kind, detail: visible_line(detail.as_ref()).into_owned(), hint: None, facts: Map::new() }
     }
 
     /// Adds what to do next.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+    pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
+        self.hint = Some(visible_line(hint.as_ref()).into_owned());
         self
     }
 

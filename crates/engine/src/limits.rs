@@ -48,6 +48,8 @@ pub const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
 pub const LEASE_SECONDS_DEFAULT: u64 = 15 * 60;
 /// Most leases one principal may hold.
 pub const LEASES_PER_PRINCIPAL_MAX: usize = 1_000;
+/// How often a place is looked at again when a link turns up where every link was followed.
+pub const LOOKS_MAX: usize = 16;
 /// How often a plan is made again when the world moves between planning and commit.
 pub const REPLAN_MAX: usize = 8;
 /// Time one call may take when the caller gives no deadline.

@@ -38,6 +38,7 @@ pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, 
     };
     match outcome {
         Ok(Done::Recorded(answer)) => Ok(answer),
+        Ok(Done::Amended(failure)) => Err(failure),
         Ok(Done::Looked(answer)) => {
             workspace.note(&record)?;
             Ok(answer)
@@ -56,6 +57,8 @@ pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, 
 enum Done {
     /// Its entry exists.
     Recorded(Answer),
+    /// Its entry exists, and another one that says why it was not made true.
+    Amended(Failure),
     /// It changed nothing; its entry is still to be noted.
     Looked(Answer),
 }
@@ -123,6 +126,7 @@ fn attempt(
         Ok(answer) => Ok(Attempt::Done(Done::Recorded(answer))),
         Err(CommitError::Moved(_)) => Ok(Attempt::Again),
         Err(CommitError::Replayed(number)) => Ok(Attempt::Done(Done::Looked(replayed(workspace, number)?))),
+        Err(CommitError::Amended(failure)) => Ok(Attempt::Done(Done::Amended(failure))),
         Err(CommitError::Failed(failure)) => Err(failure),
     }
 }

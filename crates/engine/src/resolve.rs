@@ -5,11 +5,12 @@ use path::{Dots, RelPath, Spelling, Trailing};
 
 use crate::{
     failure::{Failure, Kind},
+    limits,
     operation::{Ask, Need, Place, Target},
     plan::{Seen, Top},
     version::{Base, Version},
     view::View,
-    workspace::{Last, Want, Workspace},
+    workspace::{Last, Node, Want, Workspace},
 };
 
 /// Resolves every place of a call.
@@ -23,13 +24,11 @@ fn target(workspace: &dyn Workspace, ask: &Ask, dots: Dots) -> Result<Target, Fa
         Place::Known(path) => Spelling { path: path.clone(), trailing: Trailing::Open },
     };
     refuse_own(workspace, &spelling.path)?;
-    let found = locate(workspace, ask, &spelling)?;
-    refuse_own(workspace, &found)?;
+    let (found, node) = look(workspace, ask, &spelling)?;
     if found.is_root() && ask.need != Need::Read {
         return Err(Failure::new(Kind::InvalidPath, "the workspace root itself cannot be changed")
             .hint("name something inside it"));
     }
-    let node = workspace.stat(&found)?;
     if spelling.trailing == Trailing::Directory {
         match node.map(|node| node.top) {
             Some(Top::Directory) | None => {}
@@ -40,6 +39,23 @@ fn target(workspace: &dyn Workspace, ask: &Ask, dots: Dots) -> Result<Target, Fa
         }
     }
     Ok(Target { path: found, node, seen: None, base: ask.base.clone() })
+}
+
+/// Where a spelling leads and what is there. A link where every link was followed is new, so it is looked again.
+fn look(
+    workspace: &dyn Workspace,
+    ask: &Ask,
+    spelling: &Spelling,
+) -> Result<(RelPath, Option<Node>), Failure> {
+    for _ in 0..limits::LOOKS_MAX {
+        let found = locate(workspace, ask, spelling)?;
+        refuse_own(workspace, &found)?;
+        let node = workspace.stat(&found)?;
+        if ask.last == Last::Keep || node.is_none_or(|node| node.top != Top::Link) {
+            return Ok((found, node));
+        }
+    }
+    Err(Failure::new(Kind::Busy, "the place keeps changing while it is looked at").hint("call again"))
 }
 
 fn locate(workspace: &dyn Workspace, ask: &Ask, spelling: &Spelling) -> Result<RelPath, Failure> {

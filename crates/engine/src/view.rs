@@ -88,9 +88,30 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Walks a tree, parents before children, without following links, and counts it.
+    /// Walks a tree, parents before children, without following links, and counts it. What lies deeper than any path
+    /// can say fails the walk.
     pub(crate) fn walk(
         &self,
+        top: &RelPath,
+        node: Node,
+        visit: &mut dyn FnMut(Met<'_>) -> Result<(), Failure>,
+    ) -> Result<Tree, Failure> {
+        self.walk_as(Depths::Nameable, top, node, visit)
+    }
+
+    /// The same for a tree that goes as a whole: what lies deeper than any path can say is not entered.
+    pub(crate) fn walk_whole(
+        &self,
+        top: &RelPath,
+        node: Node,
+        visit: &mut dyn FnMut(Met<'_>) -> Result<(), Failure>,
+    ) -> Result<Tree, Failure> {
+        self.walk_as(Depths::Any, top, node, visit)
+    }
+
+    fn walk_as(
+        &self,
+        depths: Depths,
         top: &RelPath,
         node: Node,
         visit: &mut dyn FnMut(Met<'_>) -> Result<(), Failure>,
@@ -103,7 +124,11 @@ impl<'a> View<'a> {
                 Top::Directory => {
                     tree.directories += 1;
                     for listed in self.workspace.list(&path)?.into_iter().rev() {
-                        let child = path.join(&listed.name)?;
+                        let child = match (path.join(&listed.name), depths) {
+                            (Ok(child), _) => child,
+                            (Err(_), Depths::Any) => continue,
+                            (Err(error), Depths::Nameable) => return Err(error.into()),
+                        };
                         // Gone since it was listed: somebody else removed it, which is no concern of a walk.
                         let Some(child_node) = self.workspace.stat(&child)? else { continue };
                         waiting.push((child, child_node));
@@ -129,6 +154,15 @@ impl<'a> View<'a> {
         }
         Ok(tree)
     }
+}
+
+/// How deep a tree may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depths {
+    /// As deep as a path can say.
+    Nameable,
+    /// As deep as it is.
+    Any,
 }
 
 /// Entries between two progress reports.

@@ -158,6 +158,8 @@ pub enum CommitError {
     Replayed(u64),
     /// It cannot be done.
     Failed(Failure),
+    /// It was recorded and then could not be made true; the journal says so already.
+    Amended(Failure),
 }
 
 impl From<Failure> for CommitError {

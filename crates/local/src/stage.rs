@@ -401,7 +401,11 @@ impl LocalWorkspace {
         prepared: &Prepared,
     ) -> Result<Option<Stat>, CommitError> {
         if prepared.overlay.covers(path) {
-            return Ok(None);
+            // Whoever expects something where this plan makes or takes away the way there has seen another tree.
+            return match expect {
+                Expect::Absent => Ok(None),
+                Expect::File(_) | Expect::Node(_) => Err(CommitError::Moved(path.clone())),
+            };
         }
         let stat = self.stat_of(path)?;
         match (expect, stat) {

@@ -5,7 +5,10 @@
 
 use journal::ChangeKind;
 use serde_json::{Map, Value};
-use text::lines;
+use text::{
+    lines,
+    visible::{visible, visible_line},
+};
 
 use super::recorded::Shown;
 use crate::{
@@ -62,8 +65,18 @@ impl Facts {
         self.0
     }
 
-    /// The answer with its text twin.
-    pub(crate) fn answer(self, text: impl Into<String>) -> Answer {
+    /// The answer with its text twin. Names may hold anything, so what a terminal would obey is spelled out.
+    pub(crate) fn answer(self, text: impl AsRef<str>) -> Answer {
+        Answer { json: self.0, text: visible(text.as_ref()).into_owned() }
+    }
+
+    /// The same for a text of one line: no name can make it two.
+    pub(crate) fn line(self, text: impl AsRef<str>) -> Answer {
+        Answer { json: self.0, text: visible_line(text.as_ref()).into_owned() }
+    }
+
+    /// The same for a text that holds the content of a file, which is shown as it is.
+    pub(crate) fn verbatim(self, text: impl Into<String>) -> Answer {
         Answer { json: self.0, text: text.into() }
     }
 }

@@ -74,7 +74,7 @@ impl Operation for Append {
                     .with("changed", true)
                     .maybe("encoding", added.unusual)
                     .committed(committed)
-                    .answer(text)
+                    .line(text)
             }),
         })
     }
@@ -90,6 +90,6 @@ fn unchanged(view: &View<'_>, target: &Target, bytes: &[u8]) -> Planned {
         .with("size", bytes.len())
         .with("created", false)
         .with("changed", false)
-        .answer(format!("nothing to append to {path}; nothing was changed"));
+        .line(format!("nothing to append to {path}; nothing was changed"));
     Planned::Read { answer, bytes: 0 }
 }

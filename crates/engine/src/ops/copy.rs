@@ -4,6 +4,7 @@
 use path::RelPath;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use text::visible::visible_line;
 
 use super::{
     answer::Facts,
@@ -93,7 +94,7 @@ impl Copy {
                     .with("created", created)
                     .with("changed", true)
                     .committed(committed)
-                    .answer(text)
+                    .line(text)
             }),
         })
     }
@@ -107,7 +108,7 @@ fn same(view: &View<'_>, from: &RelPath, to: &RelPath, seen: &Seen) -> Planned {
         .with("size", seen.stamp.size)
         .with("created", false)
         .with("changed", false)
-        .answer(format!("{to} already has this content; nothing was changed"));
+        .line(format!("{to} already has this content; nothing was changed"));
     Planned::Read { answer, bytes: 0 }
 }
 
@@ -146,7 +147,8 @@ fn tree(view: &View<'_>, source: &Target, node: Node, place: &Target) -> Result<
                 text.push_str(&format!("; {} not copied:", skipped.len()));
             }
             for left_out in skipped.iter().take(limits::REPORTED_PATHS_MAX) {
-                text.push_str(&format!("\n  {}: {}", left_out.path, left_out.reason));
+                let place = left_out.path.to_wire();
+                text.push_str(&format!("\n  {}: {}", visible_line(&place), left_out.reason));
             }
             let shown: Vec<Value> = skipped
                 .iter()

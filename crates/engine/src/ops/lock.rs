@@ -71,5 +71,5 @@ pub(super) fn answered(lease: &Lease, committed: &Committed, text: String) -> An
         .with("fence", lease.fence)
         .with("ends", iso_utc(lease.ends_ms))
         .committed(committed)
-        .answer(text)
+        .line(text)
 }

@@ -64,7 +64,7 @@ impl Operation for Move {
                     .with("files", tree.files)
                     .with("bytes", tree.bytes)
                     .committed(committed)
-                    .answer(text)
+                    .line(text)
             }),
         })
     }
@@ -119,6 +119,6 @@ fn unmoved(view: &View<'_>, source: &Target, node: Node) -> Result<Planned, Fail
         .maybe("version", seen.map(|seen| seen.version.to_string()))
         .maybe("rev", seen.map(|seen| view.rev(&source.path, &seen.version)))
         .with("changed", false)
-        .answer(format!("{path} is already there; nothing was changed"));
+        .line(format!("{path} is already there; nothing was changed"));
     Ok(Planned::Read { answer, bytes: 0 })
 }

@@ -59,7 +59,7 @@ impl Operation for Remove {
                     .with("files", tree.files)
                     .with("bytes", tree.bytes)
                     .committed(committed)
-                    .answer(text)
+                    .line(text)
             }),
         })
     }

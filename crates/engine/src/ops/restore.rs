@@ -70,7 +70,7 @@ fn finish(
         .with("files", item.tree.files)
         .with("bytes", item.tree.bytes)
         .committed(committed)
-        .answer(text)
+        .line(text)
 }
 
 impl Restore {

@@ -4,6 +4,7 @@
 use journal::{Entry, Link};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use text::visible::visible_line;
 
 use super::{
     answer::{Facts, excerpt},
@@ -192,7 +193,7 @@ impl Report {
             kept: shown_kept(inverse),
             kept_total: inverse.kept.len(),
             merged: inverse.merged.iter().take(max).map(ToString::to_string).collect(),
-            lines,
+            lines: lines.iter().map(|line| visible_line(line).into_owned()).collect(),
         }
     }
 

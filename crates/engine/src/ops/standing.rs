@@ -28,9 +28,9 @@ pub(crate) fn expected(
     }
 }
 
-/// How much is at a place, with everything below it.
+/// How much is at a place, with everything below it that a path can name.
 pub(crate) fn counted(view: &View<'_>, path: &RelPath, node: Node) -> Result<Tree, Failure> {
-    view.walk(path, node, &mut |_| Ok(()))
+    view.walk_whole(path, node, &mut |_| Ok(()))
 }
 
 /// What is there, or the failure that tells where to look.

@@ -89,7 +89,7 @@ impl Operation for Write {
                     .maybe("diff", difference.map(shown))
                     .maybe("encoding", unusual)
                     .committed(committed)
-                    .answer(text)
+                    .line(text)
             }),
         })
     }
@@ -148,7 +148,7 @@ fn unchanged(view: &View<'_>, target: &Target, version: &Version, size: u64) -> 
         .with("size", size)
         .with("created", false)
         .with("changed", false)
-        .answer(text);
+        .line(text);
     Planned::Read { answer, bytes: 0 }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Shown {
     pub(super) top: Top,
     /// Length of a file.
     pub(super) size: Option<u64>,
-    /// Why a directory's names are missing.
+    /// Why a directory's names or a file's size are missing.
     pub(super) unlisted: Option<Kind>,
     /// How it reads.
     pub(super) line: String,
@@ -95,13 +95,15 @@ impl<'v, 'a> Walk<'v, 'a> {
 
     /// Puts an entry on the page; says whether it fitted.
     fn show(&mut self, path: &RelPath, top: Top) -> Result<bool, Failure> {
-        let size = match top {
-            Top::File if self.view.may_read(path) => match self.view.stat(path)? {
-                Some(node) => Some(node.size),
+        let (size, unlisted) = match top {
+            Top::File if self.view.may_read(path) => match self.view.stat(path) {
+                Ok(Some(node)) => (Some(node.size), None),
                 // Gone since it was listed.
-                None => return Ok(true),
+                Ok(None) => return Ok(true),
+                // One place that is closed, such as a file of another mount, does not hide the others.
+                Err(failure) => (None, Some(failure.kind)),
             },
-            Top::File | Top::Directory | Top::Link | Top::Special => None,
+            Top::File | Top::Directory | Top::Link | Top::Special => (None, None),
         };
         let line = line(self.top, path, top, size);
         let chars = line.chars().count() + 1;
@@ -112,7 +114,7 @@ impl<'v, 'a> Walk<'v, 'a> {
             return Ok(false);
         }
         self.chars += chars;
-        self.shown.push(Shown { path: path.clone(), top, size, unlisted: None, line });
+        self.shown.push(Shown { path: path.clone(), top, size, unlisted, line });
         Ok(true)
     }
 

@@ -197,7 +197,7 @@ fn answered(view: &View<'_>, target: &Target, piece: &Piece, carried: Carried, f
         .with("bytes", range)
         .with("truncated", truncated)
         .maybe("next", next.map(|next| next.object(target)));
-    Planned::Read { answer: with_links(answer, &piece.node).answer(text), bytes: length }
+    Planned::Read { answer: with_links(answer, &piece.node).verbatim(text), bytes: length }
 }
 
 /// The call that goes on at byte `end`, as large as this one was.

@@ -68,7 +68,7 @@ pub(super) fn page_of(
         .with("truncated", next.is_some())
         .maybe("next", next.map(|next| next.object(target)));
     let bytes = shown.text.len() as u64;
-    Ok(Planned::Read { answer: with_links(answer, &node).answer(text), bytes })
+    Ok(Planned::Read { answer: with_links(answer, &node).verbatim(text), bytes })
 }
 
 /// How the byte-order mark of UTF-8 reads as a character.
