@@ -1,6 +1,8 @@
 //! Fixtures for tests. Owns a workspace that lives in memory ([`MemoryWorkspace`]): simple and obviously right, so
-//! that engine tests run without a disk and real workspaces have something to be compared with. Never shipped.
+//! that engine tests run without a disk and real workspaces have something to be compared with; and the attack corpus
+//! ([`attack`]) with its runner. Never shipped.
 
+pub mod attack;
 pub mod conformance;
 pub mod crash;
 mod memory;

@@ -1,0 +1,93 @@
+//! What is attacked. Owns the shape that every server takes in the runner's eyes: it is opened on a directory, it is
+//! asked, and at the end it shows its journal if it keeps one.
+
+use std::{io, path::PathBuf};
+
+use serde_json::{Map, Value};
+
+/// How a subject is opened.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// The workspace directory.
+    pub workspace: PathBuf,
+    /// The state directory.
+    pub state: PathBuf,
+    /// Mounts inside that belong to the workspace.
+    pub mounts: Vec<String>,
+    /// How paths are resolved.
+    pub resolver: disk::Resolver,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Who asks: `agent:…` or `user:…`.
+    pub principal: String,
+    /// The operation.
+    pub operation: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// The arguments as raw bytes instead.
+    pub raw: Option<Vec<u8>>,
+}
+
+/// One reply.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// Nothing when it was done, else the kind of refusal.
+    pub refused: Option<String>,
+    /// The object for machines.
+    pub json: Value,
+    /// The text for people.
+    pub text: String,
+}
+
+/// Time and tidying, for subjects whose clock can be moved.
+#[derive(Debug, Clone, Copy)]
+pub enum Chore {
+    /// Both clocks go on by so many milliseconds.
+    Later(i64),
+    /// Only the wall clock is set by so many milliseconds.
+    WallJump(i64),
+    /// Empty what has passed its time.
+    Expire,
+}
+
+/// One entry of a journal, as far as the corpus looks at it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Recorded {
+    /// Who asked.
+    pub principal: String,
+    /// What.
+    pub operation: String,
+    /// `allowed`, `refused` or `failed`.
+    pub decision: String,
+    /// Why not.
+    pub reason: Option<String>,
+}
+
+/// A journal at the end of a case.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    /// Every entry that a caller made, in order.
+    pub entries: Vec<Recorded>,
+    /// What does not fit in the chain, if anything.
+    pub tamper: Option<String>,
+}
+
+/// Something that serves a directory.
+pub trait Subject {
+    /// Asks it.
+    fn ask(&mut self, asked: &Asked) -> io::Result<Reply>;
+
+    /// Moves its clock or makes it tidy up.
+    fn tend(&mut self, chore: Chore) -> io::Result<()> {
+        Err(io::Error::other(format!("this subject cannot do {chore:?}")))
+    }
+
+    /// Ends it and shows its journal; nothing when it keeps none.
+    fn finish(self: Box<Self>) -> io::Result<Option<Ledger>>;
+}
+
+/// Opens a subject.
+pub type Opener<'a> = &'a dyn Fn(&Opening) -> io::Result<Box<dyn Subject>>;

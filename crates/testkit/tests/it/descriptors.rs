@@ -1,0 +1,48 @@
+//! Every descriptor that a server opens is closed when it starts another program.
+
+use std::collections::BTreeSet;
+
+use disk::Resolver;
+use serde_json::json;
+use testkit::attack::{Asked, EngineSubject, Opening};
+
+/// The flag as `/proc` shows it.
+const CLOSE_ON_EXEC: u32 = 0o2_000_000;
+
+fn descriptors() -> BTreeSet<String> {
+    let listed = std::fs::read_dir("/proc/self/fd").unwrap();
+    listed.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn closes_on_exec(descriptor: &str) -> Option<bool> {
+    let shown = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let flags = shown.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    Some(u32::from_str_radix(flags.trim(), 8).ok()? & CLOSE_ON_EXEC != 0)
+}
+
+#[test]
+fn none_is_inherited() {
+    let place = tempfile::tempdir().unwrap();
+    let workspace = place.path().join("ws");
+    std::fs::create_dir(&workspace).unwrap();
+    let before = descriptors();
+    let state = place.path().join("state");
+    let opening = Opening { workspace, state, mounts: Vec::new(), resolver: Resolver::Auto };
+    let mut subject = EngineSubject::open(&opening).unwrap();
+    for (operation, arguments) in [
+        ("write", json!({ "path": "d/f", "content": "x" })),
+        ("read", json!({ "path": "d/f" })),
+        ("lock", json!({ "path": "d/f" })),
+        ("remove", json!({ "path": "d", "recursive": true })),
+    ] {
+        let arguments = arguments.as_object().unwrap().clone();
+        let (principal, operation) = ("agent:a".to_owned(), operation.to_owned());
+        let reply = subject.ask(&Asked { principal, operation, arguments, raw: None }).unwrap();
+        assert_eq!(reply.refused, None, "{}", reply.text);
+    }
+    let opened: Vec<String> = descriptors().difference(&before).cloned().collect();
+    let inherited: Vec<&String> =
+        opened.iter().filter(|descriptor| closes_on_exec(descriptor) == Some(false)).collect();
+    assert!(opened.len() > 2, "the server holds descriptors open");
+    assert!(inherited.is_empty(), "{inherited:?}");
+}
