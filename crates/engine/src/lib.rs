@@ -33,5 +33,5 @@ pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE,
 pub use version::{Base, Version};
 pub use workspace::{
     CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk,
-    NameProfile, Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which, Workspace,
+    Looked, NameProfile, Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which, Workspace,
 };

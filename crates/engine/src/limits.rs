@@ -8,6 +8,8 @@ pub const PAGE_CHARS: usize = 40_000;
 pub const READ_BYTES_MAX: u64 = 64 << 20;
 /// Largest file that `read` accepts as text without a byte range; beyond it a range must be given.
 pub const READ_WHOLE_BYTES_MAX: u64 = 64 << 20;
+/// Largest file whose version `stat` tells: it must stay cheap.
+pub const STAT_VERSION_BYTES_MAX: u64 = 1 << 20;
 /// Largest file that is looked at on the thread that asked.
 pub const BRIEF_BYTES_MAX: u64 = 256 << 10;
 /// Largest content one `write` or `append` takes, and the largest file they leave behind.

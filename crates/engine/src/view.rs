@@ -1,7 +1,7 @@
 //! What a plan may look at. Every look through here is judged against the caller's readable scope, so an operation
 //! that discovers places cannot see around a rule. No method writes.
 
-use path::RelPath;
+use path::{Name, RelPath};
 
 use crate::{
     caller::Caller,
@@ -10,7 +10,7 @@ use crate::{
     limits,
     plan::{Seen, Top, Tree},
     version::Version,
-    workspace::{FileBytes, Listed, Node, Want, Workspace},
+    workspace::{FileBytes, Listed, Looked, Node, Want, Workspace},
 };
 
 /// A caller's sight of a workspace during one call.
@@ -53,10 +53,17 @@ impl<'a> View<'a> {
         Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read"))
     }
 
-    /// What is at a place.
-    pub(crate) fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
-        self.readable(path)?;
-        self.workspace.stat(path)
+    /// What is under these names of one directory.
+    pub(crate) fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
+        let mut looked = self.workspace.stat_names(directory, names)?;
+        if !self.may_read(directory) {
+            for (name, looked) in names.iter().zip(&mut looked) {
+                if let Err(failure) = self.readable(&directory.join(name)?) {
+                    *looked = Err(failure);
+                }
+            }
+        }
+        Ok(looked)
     }
 
     /// Bytes of a file with the version of the whole.
@@ -109,6 +116,23 @@ impl<'a> View<'a> {
         self.walk_as(Depths::Any, top, node, visit)
     }
 
+    /// What is in a directory, last name first.
+    fn children(&self, path: &RelPath, depths: Depths) -> Result<Vec<(RelPath, Node)>, Failure> {
+        let mut names: Vec<Name> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
+        names.reverse();
+        if depths == Depths::Any {
+            names.retain(|name| path.join(name).is_ok());
+        }
+        let mut children = Vec::with_capacity(names.len());
+        for (name, looked) in names.iter().zip(self.workspace.stat_names(path, &names)?) {
+            // Gone since it was listed: somebody else removed it, which is no concern of a walk.
+            if let Some(node) = looked? {
+                children.push((path.join(name)?, node));
+            }
+        }
+        Ok(children)
+    }
+
     fn walk_as(
         &self,
         depths: Depths,
@@ -123,16 +147,7 @@ impl<'a> View<'a> {
             match node.top {
                 Top::Directory => {
                     tree.directories += 1;
-                    for listed in self.workspace.list(&path)?.into_iter().rev() {
-                        let child = match (path.join(&listed.name), depths) {
-                            (Ok(child), _) => child,
-                            (Err(_), Depths::Any) => continue,
-                            (Err(error), Depths::Nameable) => return Err(error.into()),
-                        };
-                        // Gone since it was listed: somebody else removed it, which is no concern of a walk.
-                        let Some(child_node) = self.workspace.stat(&child)? else { continue };
-                        waiting.push((child, child_node));
-                    }
+                    waiting.extend(self.children(&path, depths)?);
                 }
                 Top::File | Top::Link | Top::Special => {
                     tree.files += 1;

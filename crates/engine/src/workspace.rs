@@ -66,6 +66,9 @@ pub struct Listed {
     pub top: Top,
 }
 
+/// What a look at one name found: a thing, nothing, or why it could not be seen.
+pub type Looked = Result<Option<Node>, Failure>;
+
 /// Which bytes of a file are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
@@ -308,6 +311,12 @@ pub trait Workspace: Send + Sync {
 
     /// What is at a place; links are not followed.
     fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure>;
+
+    /// What is under each of these names of one directory; links are not followed. One name that is closed, such as a
+    /// file of another mount, does not hide the others.
+    fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
+        names.iter().map(|name| Ok(self.stat(&directory.join(name)?))).collect()
+    }
 
     /// Bytes of a regular file, with the version of the whole.
     fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure>;

@@ -2,9 +2,9 @@
 
 use disk::{FileType, Stat};
 use engine::{Failure, Kind};
-use engine::{FileBytes, Last, Listed, Node, Stamp, Top, Version, Want};
+use engine::{FileBytes, Last, Listed, Looked, Node, Stamp, Top, Version, Want};
 use journal::Digest;
-use path::RelPath;
+use path::{Name, RelPath};
 
 use crate::{failure, open::LocalWorkspace};
 
@@ -65,6 +65,17 @@ impl LocalWorkspace {
         Ok(stat.map(|stat| node(&stat)))
     }
 
+    pub(crate) fn stat_names_in(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
+        let open = self.root.open_directory(directory).map_err(|error| failure::at(directory, &error))?;
+        Ok(names
+            .iter()
+            .map(|name| match open.stat(name) {
+                Ok(stat) => Ok(stat.map(|stat| node(&stat))),
+                Err(error) => Err(failure::at(&directory.join(name)?, &error)),
+            })
+            .collect())
+    }
+
     pub(crate) fn read_place(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
         let at = |error: disk::DiskError| failure::at(path, &error);
         let file = self.root.open_file(path).map_err(at)?;
@@ -72,6 +83,10 @@ impl LocalWorkspace {
         let (bytes, hash) = match want {
             Want::Whole { limit_bytes } => file.read_and_hash(limit_bytes).map_err(at)?,
             Want::Nothing => (Vec::new(), file.hash().map_err(at)?.0),
+            // The whole file as a range: one pass is enough.
+            Want::Range { offset: 0, length } if length >= node.size => {
+                file.read_and_hash(length).map_err(at)?
+            }
             Want::Range { offset, length } => {
                 let length = usize::try_from(length.min(node.size.saturating_sub(offset)))
                     .map_err(|_| Failure::new(Kind::TooLarge, "the range is too long"))?;

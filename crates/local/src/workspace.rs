@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use engine::{
     CommitError, Committed, EntryFilter, Failure, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed,
-    LockAsk, Node, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
+    LockAsk, Looked, Node, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
 };
-use path::RelPath;
+use path::{Name, RelPath};
 use serde_json::Value;
 
 use crate::{
@@ -32,6 +32,10 @@ impl Workspace for LocalWorkspace {
 
     fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
         self.stat_place(path)
+    }
+
+    fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
+        self.stat_names_in(directory, names)
     }
 
     fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {

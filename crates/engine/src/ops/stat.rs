@@ -83,8 +83,8 @@ fn with_version(
     facts: Facts,
     text: &mut String,
 ) -> Result<Facts, Failure> {
-    let facts = if node.size > limits::READ_WHOLE_BYTES_MAX {
-        text.push_str(", too large to give a version here");
+    let facts = if node.size > limits::STAT_VERSION_BYTES_MAX {
+        text.push_str(", too large to hash in passing: read it for its version");
         facts
     } else {
         let file = view.read(&target.path, Want::Nothing)?;

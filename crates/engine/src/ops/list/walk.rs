@@ -1,7 +1,7 @@
 //! The walk of one page. Goes down in order with a stack of directories, stops when the page is full, and remembers
 //! the last entry it showed. A directory below the top that cannot be listed is shown with the reason.
 
-use path::RelPath;
+use path::{Name, RelPath};
 use text::visible::visible_line;
 
 use super::{
@@ -13,7 +13,7 @@ use crate::{
     limits,
     plan::Top,
     view::View,
-    workspace::Listed,
+    workspace::{Listed, Looked},
 };
 
 /// One entry of a listing.
@@ -30,9 +30,35 @@ pub(super) struct Shown {
 
 /// A directory whose names are still to be gone through, last first.
 struct Open {
-    rest: Vec<(RelPath, Listed)>,
+    path: RelPath,
+    rest: Vec<Listed>,
     after: Option<After>,
+    /// What was seen of the next names, last first: as many as `rest` has at its end.
+    ahead: Vec<Looked>,
 }
+
+impl Open {
+    /// The next name, and what is there.
+    fn next(&mut self, view: &View<'_>) -> Result<Option<(Listed, Looked)>, Failure> {
+        if self.ahead.is_empty() {
+            let start = self.rest.len().saturating_sub(LOOK_AHEAD);
+            let names: Vec<Name> = self.rest[start..].iter().map(|listed| listed.name.clone()).collect();
+            self.ahead = view.stat_names(&self.path, &names)?;
+        }
+        Ok(self.rest.pop().zip(self.ahead.pop()))
+    }
+
+    /// Passes over what was shown on earlier pages without looking at it.
+    fn skip(&mut self) {
+        let Some(after) = &self.after else { return };
+        while self.rest.last().is_some_and(|listed| matches!(after.standing(&listed.name), Standing::Done)) {
+            self.rest.pop();
+        }
+    }
+}
+
+/// How many names of a directory are looked at together.
+const LOOK_AHEAD: usize = 128;
 
 /// One page of a listing.
 pub(super) struct Walk<'v, 'a> {
@@ -72,18 +98,18 @@ impl<'v, 'a> Walk<'v, 'a> {
     /// Fills the page.
     pub(super) fn run(&mut self, after: Option<&After>) -> Result<(), Failure> {
         self.enter(self.top, after.cloned())?;
-        self.total = self.open.last().map_or(0, |open| open.rest.len());
         while let Some(open) = self.open.last_mut() {
             self.view.control.check()?;
-            let Some((path, listed)) = open.rest.pop() else {
+            let Some((listed, looked)) = open.next(self.view)? else {
                 self.open.pop();
                 continue;
             };
+            let path = open.path.join(&listed.name)?;
             match open.after.as_ref().map_or(Standing::Ahead, |after| after.standing(&listed.name)) {
                 Standing::Done => {}
                 Standing::Inside(after) => self.descend(&path, listed.top, after)?,
                 Standing::Ahead => {
-                    if !self.show(&path, listed.top)? {
+                    if !self.show(&path, listed.top, looked) {
                         return Ok(());
                     }
                     self.descend(&path, listed.top, None)?;
@@ -94,12 +120,12 @@ impl<'v, 'a> Walk<'v, 'a> {
     }
 
     /// Puts an entry on the page; says whether it fitted.
-    fn show(&mut self, path: &RelPath, top: Top) -> Result<bool, Failure> {
+    fn show(&mut self, path: &RelPath, top: Top, looked: Looked) -> bool {
         let (size, unlisted) = match top {
-            Top::File if self.view.may_read(path) => match self.view.stat(path) {
+            Top::File if self.view.may_read(path) => match looked {
                 Ok(Some(node)) => (Some(node.size), None),
                 // Gone since it was listed.
-                Ok(None) => return Ok(true),
+                Ok(None) => return true,
                 // One place that is closed, such as a file of another mount, does not hide the others.
                 Err(failure) => (None, Some(failure.kind)),
             },
@@ -111,11 +137,11 @@ impl<'v, 'a> Walk<'v, 'a> {
             && let Some(last) = self.shown.last()
         {
             self.rest_after = Some(last.path.clone());
-            return Ok(false);
+            return false;
         }
         self.chars += chars;
         self.shown.push(Shown { path: path.clone(), top, size, unlisted, line });
-        Ok(true)
+        true
     }
 
     /// Goes into a directory, unless the listing ends at its depth.
@@ -144,12 +170,14 @@ impl<'v, 'a> Walk<'v, 'a> {
         if after.is_none() || self.open.is_empty() {
             self.hidden += all - names.len();
         }
-        let rest: Result<Vec<_>, _> = names
-            .into_iter()
-            .rev()
-            .map(|listed| path.join(&listed.name).map(|child| (child, listed)))
-            .collect();
-        self.open.push(Open { rest: rest?, after });
+        names.reverse();
+        let mut open = Open { path: path.clone(), rest: names, after, ahead: Vec::new() };
+        let total = open.rest.len();
+        open.skip();
+        if self.open.is_empty() {
+            self.total = total;
+        }
+        self.open.push(open);
         Ok(())
     }
 }
