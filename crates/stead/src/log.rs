@@ -11,12 +11,12 @@ use serde_json::json;
 
 use crate::{
     cli::WorkspaceFlags,
-    outside,
     show::{self, Exit, Form, Outcome, Problem},
     time,
     wire::{self, Opened},
 };
 
+mod export;
 mod verify;
 
 /// Entries shown when nothing is said.
@@ -90,27 +90,13 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogArguments) -> Outcome {
             }
             None => Err(Failure::new(Kind::NotFound, "the journal is empty").into()),
         },
-        Some(Action::Export { file }) => export(&opened, file.as_deref()),
+        Some(Action::Export { file }) => export::run(&opened, file.as_deref()),
         Some(Action::RotateKey) => {
             opened.local.rotate_key()?;
             show::text("the next checkpoint is signed with a new key, which the old one vouches for")?;
             Ok(Exit::Fine)
         }
     }
-}
-
-fn export(opened: &Opened, file: Option<&std::path::Path>) -> Outcome {
-    let lines = match file {
-        Some(path) => {
-            let mut out = outside::create(path)?;
-            let lines = opened.local.export_log(&mut out)?;
-            std::io::Write::flush(&mut out).map_err(|error| outside::problem(path, &error))?;
-            lines
-        }
-        None => opened.local.export_log(&mut std::io::stdout().lock())?,
-    };
-    show::remark(&format!("{lines} lines exported"));
-    Ok(Exit::Fine)
 }
 
 fn show_entries(opened: &Opened, filter: &Filter, form: Form) -> Outcome {

@@ -49,11 +49,14 @@ enum Action {
     Purge {
         #[command(flatten)]
         caller: CallerFlags,
-        /// Which
-        #[arg(required_unless_present = "all")]
+        /// Which; only what this principal removed, unless --all is given
+        #[arg(required_unless_present_any = ["mine", "all"])]
         ids: Vec<String>,
-        /// Everything of this principal
-        #[arg(long, conflicts_with = "ids")]
+        /// Everything this principal removed
+        #[arg(long, conflicts_with_all = ["ids", "all"])]
+        mine: bool,
+        /// Also what others removed; without ids, everything there is
+        #[arg(long)]
         all: bool,
     },
 }
@@ -69,10 +72,10 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashArguments) -> Outcome
             let caller = wire::caller(caller, Asker::Person)?;
             restore(&wire::open(flags, Wall::Leave)?, &caller, id, to.as_deref(), Form::from(*json))
         }
-        Action::Purge { caller, ids, all } => {
+        Action::Purge { caller, ids, mine: _, all } => {
             let caller = wire::caller(caller, Asker::Person)?;
-            let which = if *all { Purge::Everything } else { Purge::These(ids) };
-            purge(&wire::open(flags, Wall::Leave)?, &caller, &which)
+            let whose = if *all { Whose::Anyones } else { Whose::Own };
+            purge(&wire::open(flags, Wall::Leave)?, &caller, whose, ids)
         }
     }
 }
@@ -123,30 +126,46 @@ fn restore(opened: &Opened, caller: &Caller, id: &str, to: Option<&str>, form: F
     Ok(Exit::Fine)
 }
 
-/// What is to go.
-enum Purge<'a> {
-    These(&'a [String]),
-    Everything,
+/// Whose removed things may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Those of the person who asks.
+    Own,
+    /// Those of everybody: asked for in so many words.
+    Anyones,
 }
 
-fn purge(opened: &Opened, caller: &Caller, which: &Purge<'_>) -> Outcome {
-    let person = matches!(caller.principal, Principal::User(_));
-    if !person {
-        return Err(Failure::new(Kind::NotOwner, "only a person may empty the trash").into());
-    }
-    let ids: Vec<String> = match which {
-        Purge::Everything => {
-            opened.local.trash(Some(&caller.principal))?.into_iter().map(|item| item.id).collect()
+/// Empties these for good; without ids all there are.
+fn purge(opened: &Opened, caller: &Caller, whose: Whose, ids: &[String]) -> Outcome {
+    match caller.principal {
+        Principal::User(_) => {}
+        Principal::Agent(_) | Principal::System => {
+            return Err(Failure::new(Kind::NotOwner, "only a person may empty the trash").into());
         }
-        Purge::These(ids) => ids.iter().map(|id| known(opened, id)).collect::<Result<_, Problem>>()?,
+    }
+    let owner = match whose {
+        Whose::Own => Some(&caller.principal),
+        Whose::Anyones => None,
+    };
+    let ids: Vec<String> = if ids.is_empty() {
+        opened.local.trash(owner)?.into_iter().map(|item| item.id).collect()
+    } else {
+        // All are looked at before one goes.
+        ids.iter().map(|id| purgeable(opened, owner, id)).collect::<Result<_, Problem>>()?
     };
     let emptied = opened.local.empty(&ids)?;
     show::text(&format!("{emptied} gone for good"))?;
     Ok(Exit::Fine)
 }
 
-fn known(opened: &Opened, id: &str) -> Result<String, Problem> {
+/// The item of this id, if it may go.
+fn purgeable(opened: &Opened, owner: Option<&Principal>, id: &str) -> Result<String, Problem> {
     let item = opened.local.trashed(id)?;
     let item = item.ok_or_else(|| Failure::new(Kind::NotFound, format!("{id} is not in the trash")))?;
+    if owner.is_some_and(|owner| item.owner != owner.to_string()) {
+        return Err(Failure::new(Kind::NotOwner, format!("{id} was removed by {}", item.owner))
+            .hint("add --all to purge what others removed")
+            .into());
+    }
     Ok(item.id)
 }

@@ -3,6 +3,7 @@
 //! Owns the table of commands. Promises a non-zero exit for every failure. Never part of the shipped binary.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
+mod bench;
 mod deny;
 mod generate;
 mod needs;
@@ -23,6 +24,11 @@ struct Command {
 
 /// Every chore. A new one is a module and a row here.
 const COMMANDS: &[Command] = &[
+    Command {
+        name: "bench",
+        purpose: "measure beside the reference server; --rounds N, --only ROW",
+        run: bench::run,
+    },
     Command {
         name: "deny",
         purpose: "check licences, doubled versions and sources of dependencies",

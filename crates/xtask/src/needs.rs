@@ -96,7 +96,7 @@ pub(crate) fn python() -> Result<PathBuf, String> {
 }
 
 /// Where cargo builds, as far as the environment says.
-fn target_directory() -> PathBuf {
+pub(crate) fn target_directory() -> PathBuf {
     let root = crate::root();
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |given| root.join(given))
 }

@@ -88,6 +88,31 @@ fn only_a_person_empties_the_trash() {
 }
 
 #[test]
+fn what_others_removed_goes_only_when_asked_for_in_so_many_words() {
+    let bench = Bench::new();
+    let removed_by = |name: &str, principal: &str| {
+        bench.ok(&["write", name, "--content", "a", "--principal", principal]);
+        let removed = bench.ok(&["remove", name, "--principal", principal, "--json"]).json();
+        removed["trash"].as_str().unwrap().to_owned()
+    };
+    let mine = removed_by("mine", "user:tester");
+    let others: Vec<String> =
+        ["one", "two", "three"].iter().map(|name| removed_by(name, "agent:x")).collect();
+    let refused = bench.run(&["trash", "purge", &mine, &others[0]]);
+    assert_eq!(refused.code, 3, "{}", refused.err);
+    assert!(refused.err.contains("not_owner") && refused.err.contains("--all"), "{}", refused.err);
+    assert_eq!(bench.ok(&["trash", "list", "--all"]).text().lines().count(), 4, "none went");
+    bench.ok(&["trash", "purge", "--mine"]);
+    assert_eq!(bench.ok(&["trash", "list", "--all"]).text().lines().count(), 3);
+    bench.ok(&["trash", "purge", &others[0], "--all"]);
+    assert_eq!(bench.ok(&["trash", "list", "--all"]).text().lines().count(), 2);
+    assert_eq!(bench.run(&["trash", "purge", "--all", "--principal", "agent:x"]).code, 3);
+    assert_eq!(bench.run(&["trash", "purge"]).code, 2);
+    bench.ok(&["trash", "purge", "--all"]);
+    assert_eq!(bench.ok(&["trash", "list", "--all"]).text(), "");
+}
+
+#[test]
 fn help_completions_and_manual_cover_every_operation() {
     let bench = Bench::new();
     let help = bench.ok(&["--help"]).text();

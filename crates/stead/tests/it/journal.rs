@@ -1,6 +1,6 @@
 //! The journal from the command line.
 
-use std::path::Path;
+use std::{io::Read, path::Path, process::Stdio};
 
 use crate::bench::Bench;
 
@@ -86,6 +86,22 @@ fn a_log_that_lost_its_end_is_found_out_by_a_checkpoint_kept_elsewhere() {
     let ran = bench.run(&["log", "verify", "--against", kept.to_str().unwrap()]);
     assert_eq!(ran.code, 5, "{}{}", ran.text(), ran.err);
     assert!(ran.text().contains("TAMPERED"), "{}", ran.text());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let bench = Bench::new();
+    bench.ok(&["write", "a", "--content", "a"]);
+    for arguments in [&["log", "export"][..], &["log", "--json"]] {
+        let mut child =
+            bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // A reader that is gone before the first byte.
+        drop(child.stdout.take());
+        let mut complaint = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{arguments:?}: {complaint}");
+        assert_eq!(complaint, "", "{arguments:?}");
+    }
 }
 
 #[test]

@@ -5,4 +5,5 @@
 mod bench;
 mod commands;
 mod journal;
+mod python;
 mod server;

@@ -32,7 +32,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("rmcp", &["faces"]),
     ("tokio", &["faces", "stead", "testkit"]),
     ("clap", &["stead"]),
-    ("tempfile", &["testkit"]),
+    ("tempfile", &["testkit", "xtask"]),
 ];
 
 /// Crates whose own `clippy.toml` lifts bans.

@@ -1,0 +1,41 @@
+//! The server met by a foreign hand: the official client library of the protocol's makers.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Names the Python that has the client; `cargo xtask test` sets it.
+const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
+
+/// The Python with the client. A missing one is a failure: this test is never skipped in silence.
+fn python() -> PathBuf {
+    if let Some(given) = env::var_os(PYTHON_VARIABLE) {
+        return PathBuf::from(given);
+    }
+    let binary = Path::new(env!("CARGO_BIN_EXE_stead"));
+    let target = binary.ancestors().nth(2).expect("the binary lies in a profile's directory");
+    let made = target.join("tools").join("py").join("bin").join("python");
+    assert!(
+        made.is_file(),
+        "no Python with the official client: run `cargo xtask test`, or once `cargo xtask needs`"
+    );
+    made
+}
+
+#[test]
+fn the_official_client_is_served_in_every_era() {
+    let place = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("python").join("client.py");
+    let output = Command::new(python())
+        .arg(script)
+        .arg(env!("CARGO_BIN_EXE_stead"))
+        .arg(place.path())
+        .output()
+        .unwrap();
+    let (said, complaint) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}\n{complaint}");
+    assert_eq!(said.lines().count(), 3, "one line for each era: {said}");
+}

@@ -1,0 +1,147 @@
+"""The official MCP client against the server over standard streams, in every era the client knows.
+
+usage: client.py SERVER PLACE
+
+Ends with 0 when everything held, and with a traceback otherwise. Makes its workspaces below PLACE.
+"""
+
+import hashlib
+import pathlib
+import sys
+
+import anyio
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+# Nothing here takes longer unless something hangs.
+PATIENCE_SECONDS = 60
+# More than the server lets wait at the same time, so that one that is not given up holds up the next.
+CANCELLED_CALLS = 20
+# The server counts by the few hundred.
+TREE_FILES = 1200
+TOOLS = {
+    "read", "stat", "list", "write", "append", "copy", "move", "remove", "restore",
+    "undo", "redo", "history", "diff", "changes", "lock", "unlock",
+}
+
+
+def sha256(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+async def well(client, tool, **arguments):
+    """A call that must succeed; answers its object."""
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, (tool, result)
+    assert result.content[0].text, "the text twin is there"
+    return result.structured_content
+
+
+async def badly(client, kind, tool, **arguments):
+    """A call that must fail in this way; answers its error object."""
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, (tool, result)
+    error = result.structured_content["error"]
+    assert error["kind"] == kind, error
+    text = result.content[0].text
+    assert text.startswith(kind + ": "), text
+    assert "\nNext step: " in text, text
+    return error
+
+
+async def tools(client):
+    listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(listed) == TOOLS, sorted(listed)
+    assert listed["read"].annotations.read_only_hint is True
+    assert listed["remove"].annotations.destructive_hint is True
+    assert all(tool.annotations.open_world_hint is False for tool in listed.values())
+
+
+async def read_and_write(client, root):
+    (root / "notes.txt").write_text("one\ntwo\n")
+    read = await well(client, "read", path="notes.txt")
+    assert read["content"] == "one\ntwo\n"
+    assert read["version"] == sha256("one\ntwo\n")
+    written = await well(client, "write", path="notes.txt", content="three\n", base=read["version"])
+    assert written["version"] == sha256("three\n")
+    error = await badly(client, "stale", "write", path="notes.txt", content="four\n", base=read["version"])
+    assert error["version"] == written["version"], error
+    await badly(client, "base_required", "write", path="notes.txt", content="four\n")
+    await badly(client, "exists", "write", path="notes.txt", content="four\n", base="")
+    assert (root / "notes.txt").read_text() == "three\n", "what was refused changed nothing"
+    await badly(client, "not_found", "read", path="nowhere.txt")
+    await badly(client, "invalid_path", "read", path="../notes.txt")
+
+
+async def take_back(client, root):
+    path = root / "notes.txt"
+    removed = await well(client, "remove", path="notes.txt")
+    assert not path.exists()
+    restored = await well(client, "restore", trash=removed["trash"])
+    assert restored["path"] == "notes.txt"
+    assert path.read_text() == "three\n"
+    await well(client, "undo")
+    assert not path.exists(), "the restore is taken back"
+    await well(client, "redo")
+    assert path.read_text() == "three\n"
+    await well(client, "append", path="notes.txt", content="four\n")
+    await well(client, "undo")
+    assert path.read_text() == "three\n", "the append is taken back"
+    history = await well(client, "history", path="notes.txt")
+    assert [entry["operation"] for entry in history["entries"]][0] == "undo", history
+
+
+async def give_up(client):
+    head = (await well(client, "changes", since="now"))["cursor"]
+    for _ in range(CANCELLED_CALLS):
+        with anyio.move_on_after(0.05) as waiting:
+            await client.call_tool("changes", {"since": head, "wait_ms": 50_000})
+        assert waiting.cancelled_caught, "the call waits until it is given up"
+    with anyio.fail_after(10):
+        await well(client, "changes", since=head, wait_ms=1)
+
+
+async def progress(client, root):
+    tree = root / "tree"
+    tree.mkdir()
+    for number in range(TREE_FILES):
+        (tree / f"{number}.txt").write_text(f"{number}\n")
+    told = []
+
+    async def tell(done, total, message):
+        told.append(done)
+
+    arguments = {"from": "tree", "to": "again"}
+    result = await client.call_tool("copy", arguments, progress_callback=tell)
+    assert not result.is_error, result
+    assert len(list((root / "again").iterdir())) == TREE_FILES
+    assert told and told == sorted(set(told)), told
+
+
+async def converse(server, place, mode):
+    root = place / f"workspace-{mode}"
+    root.mkdir()
+    arguments = ["mcp", "--workspace", str(root), "--state", str(place / f"state-{mode}")]
+    parameters = StdioServerParameters(command=server, args=arguments)
+    with anyio.fail_after(PATIENCE_SECONDS):
+        async with Client(parameters, mode=mode) as client:
+            print(mode, "speaks", client.protocol_version)
+            if mode == "2026-07-28":
+                # Told what to speak, the client asks nobody who they are.
+                assert client.protocol_version == mode
+            else:
+                assert client.server_info.name == "stead"
+            await tools(client)
+            await read_and_write(client, root)
+            await take_back(client, root)
+            await give_up(client)
+            await progress(client, root)
+
+
+def main():
+    server, place = sys.argv[1], pathlib.Path(sys.argv[2])
+    for mode in ("legacy", "auto", "2026-07-28"):
+        anyio.run(converse, server, place, mode)
+
+
+main()
