@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -55,11 +56,7 @@ impl EngineSubject {
         options.durability = Durability::Fast;
         options.resolver = opening.resolver;
         options.clock = Arc::clone(&clock) as Arc<dyn Clock>;
-        options.mounts = opening
-            .mounts
-            .iter()
-            .map(|mount| RelPath::from_wire(mount).map_err(io::Error::other))
-            .collect::<io::Result<_>>()?;
+        options.mounts = places(&opening.mounts)?;
         let workspace = LocalWorkspace::open(options).map_err(io::Error::other)?;
         let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn Workspace>);
         Ok(Box::new(Self { workspace, engine, clock }))
@@ -97,11 +94,18 @@ impl Subject for EngineSubject {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> io::Result<Option<Ledger>> {
+    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<Ledger>> {
         ledger_of(&self.workspace).map(Some)
     }
 }
 
+/// Places as paths.
+pub(crate) fn places(names: &[String]) -> io::Result<Vec<RelPath>> {
+    names.iter().map(|name| RelPath::from_wire(name).map_err(io::Error::other)).collect()
+}
+
+/// The operation of an entry that takes back a change while it is being made.
+const AMEND: &str = "amend";
 /// Most entries of one case.
 const ENTRIES_MAX: usize = 1_000_000;
 
@@ -114,8 +118,9 @@ pub fn ledger_of(workspace: &LocalWorkspace) -> io::Result<Ledger> {
     let amended: BTreeMap<u64, Entry> = entries
         .iter()
         .filter_map(|stored| match stored.entry.link {
-            Link::Amends(number) => Some((number, stored.entry.clone())),
-            Link::None | Link::Undoes(_) | Link::Redoes(_) | Link::Restores(_) => None,
+            // What a later opening found out was not known when the reply was given.
+            Link::Amends(number) if stored.entry.operation == AMEND => Some((number, stored.entry.clone())),
+            Link::Amends(_) | Link::None | Link::Undoes(_) | Link::Redoes(_) | Link::Restores(_) => None,
         })
         .collect();
     let entries = entries

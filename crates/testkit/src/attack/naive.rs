@@ -169,7 +169,7 @@ impl Subject for Naive {
         })
     }
 
-    fn finish(self: Box<Self>) -> io::Result<Option<Ledger>> {
+    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<Ledger>> {
         Ok(None)
     }
 }

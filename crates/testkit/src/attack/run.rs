@@ -64,6 +64,13 @@ impl Verdict {
         self.faults.is_empty()
     }
 
+    /// The faults in words.
+    pub fn told(&self) -> String {
+        let faults: Vec<String> =
+            self.faults.iter().map(|fault| format!("{:?}: {}", fault.weight, fault.what)).collect();
+        format!("{}: {}", self.id, faults.join("; "))
+    }
+
     /// Whether harm was done.
     pub fn harmed(&self) -> bool {
         self.faults.iter().any(|fault| fault.weight == Weight::Harm)
@@ -114,7 +121,7 @@ pub fn run_together(
     }
     let went = std::mem::take(&mut fight.went);
     let ledger = match fight.subject.take() {
-        Some(subject) => subject.finish()?,
+        Some(subject) => subject.finish(&fight.ground.workspace)?,
         None => None,
     };
     if let (Some(ledger), Some(last)) = (ledger, verdicts.last_mut()) {

@@ -115,7 +115,7 @@ impl Step {
 
     /// Whether only a subject inside this process can do it.
     pub(crate) fn needs_inside(&self) -> bool {
-        matches!(self, Step::Later(_) | Step::WallJump(_) | Step::Expire | Step::AllowMount(_))
+        matches!(self, Step::Later(_) | Step::WallJump(_) | Step::Expire)
     }
 }
 

@@ -1,7 +1,10 @@
 //! What is attacked. Owns the shape that every server takes in the runner's eyes: it is opened on a directory, it is
 //! asked, and at the end it shows its journal if it keeps one.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Map, Value};
 
@@ -85,8 +88,8 @@ pub trait Subject {
         Err(io::Error::other(format!("this subject cannot do {chore:?}")))
     }
 
-    /// Ends it and shows its journal; nothing when it keeps none.
-    fn finish(self: Box<Self>) -> io::Result<Option<Ledger>>;
+    /// Ends it and shows its journal; nothing when it keeps none. The workspace may have another name by now.
+    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<Ledger>>;
 }
 
 /// Opens a subject.

@@ -1,78 +1,43 @@
 //! The attack corpus on the engine, with both resolvers, and the controls that it must catch.
 
-use std::{io, process::Command};
+use std::io;
 
 use disk::Resolver;
 use testkit::attack::{
-    Case, Control, Ending, EngineSubject, Group, Naive, Opening, Subject, Verdict, groups, matrix,
-    may_make_devices, needs, portions, run, run_together,
+    Case, Control, Ending, EngineSubject, Group, Naive, Namespace, Opening, Report, Subject, Suite, Verdict,
+    Where, groups, in_a_namespace, matrix, needs, run,
 };
 
 use crate::walled::behind_a_wall;
 
 /// Both ways of resolving.
-const BOTH: [Resolver; 2] = [Resolver::Kernel, Resolver::Walker];
-/// Says to a test that it runs in a mount namespace of its own.
-const MARK: &str = "STEAD_ATTACK_CHILD";
-/// Runs only cases whose id starts with this, when it is set.
-const FILTER: &str = "STEAD_ATTACK_ONLY";
+const BOTH: &[Resolver] = &[Resolver::Kernel, Resolver::Walker];
 /// How many of the cases that must be refused have to fail on a server that only joins paths.
 const BITE_PERCENT_MIN: usize = 95;
 
-/// Which cases of a group.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Where {
-    /// Those that run in this process as it is.
-    Here,
-    /// Those that need a mount namespace.
-    Mounted,
-}
-
 fn group(name: &str) -> Group {
     groups().unwrap().into_iter().find(|group| group.group == name).unwrap()
-}
-
-/// The cases of a group that the engine is asked, without those this machine cannot build.
-fn asked(group: &Group, place: Where) -> Vec<Case> {
-    let devices = may_make_devices();
-    let filter = std::env::var(FILTER).unwrap_or_default();
-    let mut cases = group.cases.clone();
-    cases.retain(|case| {
-        let needs = needs(group, case).unwrap();
-        let ours = case.only.as_ref().is_none_or(|only| only.subject == "engine");
-        let fits = ours && needs.mounts == (place == Where::Mounted) && case.id.starts_with(&filter);
-        if fits && needs.devices && !devices {
-            eprintln!("NOT RUN: {}: this process may not make devices", case.id);
-            return false;
-        }
-        fits
-    });
-    cases
 }
 
 fn open_engine(opening: &Opening) -> io::Result<Box<dyn Subject>> {
     EngineSubject::open(opening)
 }
 
-/// Runs cases on the engine with both resolvers; every fault is shown before the test fails.
-fn hold(group: &Group, cases: &[Case]) {
-    let mut wrong = Vec::new();
-    for resolver in BOTH {
-        for portion in portions(cases) {
-            match run_together(group, portion, &open_engine, resolver) {
-                Ok(verdicts) => wrong.extend(verdicts.iter().filter_map(|verdict| told(verdict, resolver))),
-                Err(error) => wrong.push(format!("{} {resolver:?}: {error}", portion[0].id)),
-            }
-        }
-    }
-    println!("{}: {} cases, {} resolvers", group.group, cases.len(), BOTH.len());
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+const ENGINE: Suite<'_> = Suite { subject: "engine", opener: &open_engine, resolvers: BOTH };
+
+/// The cases of a group that run here.
+fn asked(group: &Group) -> Vec<Case> {
+    ENGINE.cases(group, Where::Here, &mut Report::default()).unwrap()
 }
 
-fn told(verdict: &Verdict, resolver: Resolver) -> Option<String> {
-    let faults: Vec<String> =
-        verdict.faults.iter().map(|fault| format!("{:?}: {}", fault.weight, fault.what)).collect();
-    (!verdict.passed()).then(|| format!("{} {resolver:?}: {}", verdict.id, faults.join("; ")))
+/// Runs a group on the engine with both resolvers; every fault is shown before the test fails.
+fn hold(group: &Group, place: Where) {
+    let Report { ran, not_run, wrong } = ENGINE.run(group, place).unwrap();
+    for line in not_run {
+        eprintln!("NOT RUN: {line}");
+    }
+    println!("{}: {ran} cases, {} resolvers", group.group, BOTH.len());
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 macro_rules! groups_hold {
@@ -81,9 +46,7 @@ macro_rules! groups_hold {
             if !behind_a_wall(concat!("attacks::", stringify!($test))) {
                 return;
             }
-            let group = group($name);
-            let cases = asked(&group, Where::Here);
-            hold(&group, &cases);
+            hold(&group($name), Where::Here);
         })+
 
         /// Every group of the corpus has its test.
@@ -120,53 +83,31 @@ fn every_operation_by_every_way_out() {
     if !behind_a_wall("attacks::every_operation_by_every_way_out") {
         return;
     }
-    let group = matrix().unwrap();
-    hold(&group, &group.cases);
+    hold(&matrix().unwrap(), Where::Here);
 }
 
 #[test]
 fn mounted() {
-    let wanted: Vec<(Group, Vec<Case>)> = groups()
-        .unwrap()
-        .into_iter()
-        .map(|group| (group.clone(), asked(&group, Where::Mounted)))
-        .filter(|(_, cases)| !cases.is_empty())
-        .collect();
-    if !in_a_namespace("attacks::mounted", &wanted) {
-        return;
-    }
-    for (group, cases) in &wanted {
-        hold(group, cases);
-    }
-}
-
-/// Runs the rest of a test in a mount namespace of its own. True when the caller should go on.
-fn in_a_namespace(test: &str, wanted: &[(Group, Vec<Case>)]) -> bool {
-    if std::env::var_os(MARK).is_some() {
-        return true;
-    }
-    let root = rustix::process::geteuid().is_root();
-    let words: &[&str] =
-        if root { &["unshare", "-m", "--propagation", "private"] } else { &["unshare", "-Urm"] };
-    let probe = Command::new(words[0]).args(&words[1..]).arg("true").output().unwrap();
-    if !probe.status.success() {
-        for case in wanted.iter().flat_map(|(_, cases)| cases) {
-            eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);
+    match in_a_namespace("attacks::mounted").unwrap() {
+        Namespace::Inside => {
+            for group in groups().unwrap() {
+                hold(&group, Where::Mounted);
+            }
         }
-        return false;
+        Namespace::Child(output) => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            let cried = String::from_utf8_lossy(&output.stderr);
+            println!("{said}");
+            assert!(output.status.success() && said.contains("1 passed"), "{said}{cried}");
+        }
+        Namespace::None => {
+            for group in groups().unwrap() {
+                for case in ENGINE.cases(&group, Where::Mounted, &mut Report::default()).unwrap() {
+                    eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);
+                }
+            }
+        }
     }
-    let binary = std::env::current_exe().unwrap();
-    let output = Command::new(words[0])
-        .args(&words[1..])
-        .arg(binary)
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(MARK, "1")
-        .output()
-        .unwrap();
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    false
 }
 
 /// What the data promises about itself.
@@ -216,7 +157,7 @@ fn the_corpus_bites() {
     let (mut denied, mut bitten, mut harmed) = (0, 0, 0);
     let mut toothless = Vec::new();
     for group in &groups {
-        for case in asked(group, Where::Here).iter().filter(|case| case.expect.result == Ending::Deny) {
+        for case in asked(group).iter().filter(|case| case.expect.result == Ending::Deny) {
             let verdict = control(group, case, Control::Join);
             denied += 1;
             bitten += usize::from(!verdict.passed());
@@ -243,7 +184,7 @@ fn the_races_bite() {
         return;
     }
     let group = group("race");
-    let cases = asked(&group, Where::Here);
+    let cases = asked(&group);
     let safe: Vec<&Case> = cases.iter().filter(|case| case.expect.result == Ending::Safe).collect();
     let unasked = ["undo", "redo", "history", "stat", "lock"];
     let askable = |case: &&&Case| !unasked.contains(&case.operation.as_str());
@@ -266,7 +207,7 @@ fn the_corpus_catches_a_second_decoder() {
     let mut toothless = Vec::new();
     let mut count = 0;
     for group in groups().unwrap() {
-        for case in asked(&group, Where::Here).iter().filter(|case| case.control == Control::Decode) {
+        for case in asked(&group).iter().filter(|case| case.control == Control::Decode) {
             let verdict = control(&group, case, Control::Decode);
             count += 1;
             if verdict.passed() != case.cannot_bite.is_some() {

@@ -1,0 +1,200 @@
+//! The real binary behind its protocol: `stead mcp` over pipes, one process for each principal, and at the end the
+//! journal that they left. A client of a few lines, because what is attacked is the server.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::{Duration, Instant},
+};
+
+use disk::Resolver;
+use local::{LocalWorkspace, Options};
+use serde_json::{Value, json};
+
+use super::{
+    engine::ledger_of,
+    subject::{Asked, Ledger, Opening, Reply, Subject},
+};
+
+/// How long a reply may take before the server counts as hung.
+const REPLY_WAIT: Duration = Duration::from_secs(30);
+/// How long a server may take to end after its input has.
+const END_WAIT: Duration = Duration::from_secs(30);
+/// The kind of a message that was refused before it became a call.
+const PROTOCOL: &str = "protocol";
+
+/// Servers of one workspace.
+pub struct McpSubject {
+    binary: PathBuf,
+    opening: Opening,
+    servers: BTreeMap<String, Server>,
+}
+
+/// One process with its conversation.
+struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<Vec<u8>>,
+    next_id: u64,
+}
+
+impl McpSubject {
+    /// The binary at this path, serving what the opening says.
+    pub fn open(binary: &Path, opening: &Opening) -> io::Result<Box<dyn Subject>> {
+        let mut subject =
+            Self { binary: binary.to_owned(), opening: opening.clone(), servers: BTreeMap::new() };
+        // The state directory is there before a case begins, as it is with every other subject.
+        subject.server("agent:tester")?;
+        Ok(Box::new(subject))
+    }
+
+    fn server(&mut self, principal: &str) -> io::Result<&mut Server> {
+        if !self.servers.contains_key(principal) {
+            let server = Server::start(&self.binary, &self.opening, principal)?;
+            self.servers.insert(principal.to_owned(), server);
+        }
+        self.servers.get_mut(principal).ok_or_else(|| io::Error::other("no server"))
+    }
+}
+
+impl Server {
+    fn start(binary: &Path, opening: &Opening, principal: &str) -> io::Result<Self> {
+        let resolver = match opening.resolver {
+            Resolver::Auto => "auto",
+            Resolver::Kernel => "kernel",
+            Resolver::Walker => "walker",
+        };
+        let mut command = Command::new(binary);
+        command.arg("mcp").arg("--workspace").arg(&opening.workspace).arg("--state").arg(&opening.state);
+        command.args(["--principal", principal, "--durability", "fast", "--resolver", resolver]);
+        for mount in &opening.mounts {
+            command.args(["--mount", mount]);
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let output = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).split(b'\n') {
+                let Ok(line) = line else { break };
+                if tell.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let input = child.stdin.take();
+        let mut server = Self { child, input, lines, next_id: 0 };
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "attack", "version": "1" },
+        });
+        let answer = server.request("initialize", hello.to_string().as_bytes())?;
+        if answer.get("result").is_none() {
+            return Err(io::Error::other(format!("initialize: {answer}")));
+        }
+        server.send(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+        Ok(server)
+    }
+
+    fn send(&mut self, line: &[u8]) -> io::Result<()> {
+        let input = self.input.as_mut().ok_or_else(|| io::Error::other("closed"))?;
+        input.write_all(line)?;
+        input.write_all(b"\n")?;
+        input.flush()
+    }
+
+    /// Sends one request with these parameters, as they are, and waits for its answer.
+    fn request(&mut self, method: &str, params: &[u8]) -> io::Result<Value> {
+        self.next_id += 1;
+        let id = self.next_id;
+        let mut line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":"#).into_bytes();
+        line.extend_from_slice(params);
+        line.push(b'}');
+        self.send(&line)?;
+        let deadline = Instant::now() + REPLY_WAIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let line = self.lines.recv_timeout(left).map_err(io::Error::other)?;
+            let answer: Value = serde_json::from_slice(&line)?;
+            // A message that could not be read has no id to answer to.
+            let unread = answer.get("id").is_none_or(Value::is_null) && answer.get("error").is_some();
+            if unread || answer.get("id") == Some(&Value::from(id)) {
+                return Ok(answer);
+            }
+        }
+    }
+
+    /// Closes its input and waits until it has ended by itself.
+    fn end(mut self) -> io::Result<()> {
+        drop(self.input.take());
+        let deadline = Instant::now() + END_WAIT;
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                self.child.kill()?;
+                return Err(io::Error::other("the server does not end"));
+            }
+            // Its output ends when it does.
+            drop(self.lines.recv_timeout(Duration::from_millis(20)));
+        }
+        let status = self.child.wait()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!("the server ended with {status}")))
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only when a case broke off: a server that ended is not there to be ended.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+impl Subject for McpSubject {
+    fn ask(&mut self, asked: &Asked) -> io::Result<Reply> {
+        let arguments = match &asked.raw {
+            Some(raw) => raw.clone(),
+            None => serde_json::to_vec(&asked.arguments)?,
+        };
+        let mut params = b"{\"name\":".to_vec();
+        params.extend(serde_json::to_vec(&asked.operation)?);
+        params.extend_from_slice(b",\"arguments\":");
+        params.extend_from_slice(&arguments);
+        params.push(b'}');
+        let answer = self.server(&asked.principal)?.request("tools/call", &params)?;
+        Ok(reply_of(&answer))
+    }
+
+    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<Ledger>> {
+        let Self { opening, servers, .. } = *self;
+        for (_, server) in servers {
+            server.end()?;
+        }
+        let mut options = Options::new(workspace.to_owned(), opening.state);
+        options.mounts = super::engine::places(&opening.mounts)?;
+        let workspace = LocalWorkspace::open(options).map_err(io::Error::other)?;
+        ledger_of(&workspace).map(Some)
+    }
+}
+
+fn reply_of(answer: &Value) -> Reply {
+    if let Some(error) = answer.get("error") {
+        let kind = error.pointer("/data/error/kind").and_then(Value::as_str).unwrap_or(PROTOCOL);
+        let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
+        return Reply { refused: Some(kind.to_owned()), json: error.clone(), text: text.to_owned() };
+    }
+    let part = |pointer: &str| answer.pointer(pointer).cloned().unwrap_or(Value::Null);
+    let json = part("/result/structuredContent");
+    let text = part("/result/content/0/text").as_str().unwrap_or_default().to_owned();
+    let failed = part("/result/isError") == Value::Bool(true);
+    let kind = json.pointer("/error/kind").and_then(Value::as_str).unwrap_or("unnamed");
+    Reply { refused: failed.then(|| kind.to_owned()), json, text }
+}
