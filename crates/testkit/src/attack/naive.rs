@@ -323,3 +323,46 @@ fn kind_code(error: &io::Error) -> &'static str {
     let known = CODES.iter().find(|(kind, _)| *kind == error.kind()).map(|(_, code)| *code);
     known.unwrap_or(if looped { "link_loop" } else { "io_error" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The control follows links, as it must, and stops where the temporary ground ends.
+    #[test]
+    fn the_control_never_leaves_the_ground() {
+        let (ground, machine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = fs::canonicalize(ground.path()).unwrap().join("ws");
+        fs::create_dir(&root).unwrap();
+        fs::write(machine.path().join("file"), "host").unwrap();
+        for (link, target) in [("there", "file"), ("dangling", "new"), ("directory", ".")] {
+            std::os::unix::fs::symlink(machine.path().join(target), root.join(link)).unwrap();
+        }
+        let opening = Opening {
+            workspace: root.clone(),
+            state: root.with_file_name("state"),
+            mounts: Vec::new(),
+            resolver: disk::Resolver::Auto,
+        };
+        let mut control = Naive::open(&opening, Control::Join).unwrap();
+        let outside = machine.path().join("file").display().to_string();
+        for path in ["there", "dangling", "directory/file", "directory/deep/new", &outside, "../../x"] {
+            for (operation, name) in
+                [("write", "path"), ("append", "path"), ("remove", "path"), ("move", "from")]
+            {
+                let mut arguments = json!({ "content": "x", "to": "stolen" });
+                arguments[name] = path.into();
+                let Value::Object(arguments) = arguments else { unreachable!("an object") };
+                // Taking away a link of the workspace itself is no escape.
+                if operation != "write" && operation != "append" && !path.contains('/') {
+                    continue;
+                }
+                let asked =
+                    Asked { principal: String::new(), operation: operation.to_owned(), arguments, raw: None };
+                assert_eq!(control.ask(&asked).unwrap().json["beyond"], true, "{operation} {path}");
+            }
+        }
+        assert_eq!(fs::read_to_string(machine.path().join("file")).unwrap(), "host");
+        assert_eq!(fs::read_dir(machine.path()).unwrap().count(), 1);
+    }
+}
