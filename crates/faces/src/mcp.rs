@@ -15,6 +15,7 @@ use crate::definition::{Broken, Definition};
 mod call;
 mod line;
 mod message;
+mod outbox;
 mod oversize;
 mod reply;
 mod server;

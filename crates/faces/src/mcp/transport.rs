@@ -13,13 +13,14 @@ use rmcp::{
     transport::Transport,
 };
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
-    sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch},
+    io::{AsyncRead, AsyncWrite},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
 use super::{
     line::{LineReader, Next},
     message::{self, Envelope, Refused},
+    outbox::Outbox,
 };
 use crate::limits::REQUESTS_PENDING_MAX;
 
@@ -33,7 +34,7 @@ struct Pending(#[expect(dead_code, reason = "held, not read")] Arc<OwnedSemaphor
 /// Messages as lines over a pair of byte streams.
 pub(super) struct Lines<R, W> {
     lines: LineReader<R>,
-    output: Arc<Mutex<W>>,
+    output: Arc<Outbox<W>>,
     slots: Arc<Semaphore>,
     /// The slot for the next request.
     slot: Option<OwnedSemaphorePermit>,
@@ -58,7 +59,7 @@ where
         let (closed, watcher) = watch::channel(false);
         let lines = Self {
             lines: LineReader::new(input),
-            output: Arc::new(Mutex::new(output)),
+            output: Arc::new(Outbox::new(output)),
             slots: Arc::new(Semaphore::new(REQUESTS_PENDING_MAX)),
             slot: None,
             opened: Opened::Not,
@@ -122,7 +123,7 @@ where
         let slot = self.slot.take();
         tokio::spawn(async move {
             // A client that is gone needs no answer; the next read finds out.
-            drop(write_line(&output, line).await);
+            drop(output.send(line).await);
             drop(slot);
         });
     }
@@ -147,12 +148,6 @@ fn refusal(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
     line
 }
 
-async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<W>, line: Vec<u8>) -> io::Result<()> {
-    let mut output = output.lock().await;
-    output.write_all(&line).await?;
-    output.flush().await
-}
-
 impl<R, W> Transport<RoleServer> for Lines<R, W>
 where
     R: AsyncRead + Unpin + Send,
@@ -165,10 +160,7 @@ where
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let output = self.output.clone();
-        async move {
-            let line = encode(&item)?;
-            write_line(&output, line).await
-        }
+        async move { output.send(encode(&item)?).await }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -195,7 +187,7 @@ where
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
-        self.output.lock().await.flush().await
+        self.output.flush().await
     }
 }
 
