@@ -79,7 +79,13 @@ impl Hands<'_> {
             }
             Step::RemoveDirectory { path, .. } => {
                 let (parent, name) = self.parent(&path.0)?;
-                Ok(parent.remove_directory(&name)?)
+                match parent.remove_directory(&name) {
+                    Err(error) if error.kind == ErrorKind::NotEmpty => {
+                        drop_litter(&parent.open_directory(&name)?)?;
+                        Ok(parent.remove_directory(&name)?)
+                    }
+                    removed => Ok(removed?),
+                }
             }
             Step::Restore { path, id, trash } => {
                 let (parent, name) = self.parent(&path.0)?;
@@ -235,6 +241,19 @@ impl Hands<'_> {
         back()?;
         Err(trouble)
     }
+}
+
+/// Removes half-made files from a directory that holds nothing else. Whoever makes something in a directory holds a
+/// lock on it, and so does whoever removes it: they are what a dead process left.
+fn drop_litter(directory: &Directory) -> Result<(), DiskError> {
+    let names = directory.list()?;
+    let half_made = |name: &Name| name.as_bytes().starts_with(path::TEMPORARY_PREFIX.as_bytes());
+    if names.iter().all(|listed| half_made(&listed.name) && listed.file_type == disk::FileType::File) {
+        for listed in &names {
+            directory.remove_file(&listed.name)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a name stands for this file.

@@ -7,12 +7,22 @@ use path::RelPath;
 use serde::{Deserialize, Serialize};
 
 /// Which file, as it is stored: its inode and when that was born, because numbers are used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Id {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
     pub(crate) born_ns: Option<i64>,
 }
+
+/// Devices get their numbers anew whenever the machine starts; a birth, where the file system knows it, stays.
+impl PartialEq for Id {
+    fn eq(&self, other: &Self) -> bool {
+        let same_device = self.born_ns.is_some() || self.dev == other.dev;
+        self.ino == other.ino && self.born_ns == other.born_ns && same_device
+    }
+}
+
+impl Eq for Id {}
 
 impl Id {
     pub(crate) fn of(stat: &disk::Stat) -> Self {

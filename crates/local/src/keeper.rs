@@ -145,12 +145,7 @@ impl LocalWorkspace {
         if applied.is_empty() {
             return Ok(());
         }
-        let synced = self.root.sync_file_system().map_err(|error| {
-            // A failed sync is final: a second one may succeed although the bytes are lost.
-            self.store.condemn();
-            failure::own(&error)
-        });
-        let settled = synced.and_then(|()| {
+        let settled = self.sync_tree().and_then(|()| {
             self.store.transact(Sync::Later, self.durability, |transaction| {
                 let mut delete = transaction
                     .prepare_cached("DELETE FROM pending WHERE number = ?1")
@@ -170,6 +165,15 @@ impl LocalWorkspace {
             }
         }
         settled
+    }
+
+    /// Brings everything in the directory to the device.
+    pub(crate) fn sync_tree(&self) -> Result<(), engine::Failure> {
+        self.root.sync_file_system().map_err(|error| {
+            // A failed sync is final: a second one may succeed although the bytes are lost.
+            self.store.condemn();
+            failure::own(&error)
+        })
     }
 
     /// Removes half-made files that a dead process left where somebody has lately looked, once they are this old.

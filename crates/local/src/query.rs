@@ -87,14 +87,14 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether a file at this place or below was written and has not been settled on the device yet.
+    /// Whether something at this place or below was changed and has not been settled on the device yet.
     pub(crate) fn is_unsettled(&self, place: &RelPath) -> Result<bool, Failure> {
         let wire = place.to_string();
         self.store.look(|connection| {
             connection
                 .prepare_cached(
                     "SELECT 1 FROM touched WHERE (path = ?1 OR (path >= ?2 AND path < ?3))
-                     AND version IS NOT NULL AND number IN (SELECT number FROM pending)",
+                     AND number IN (SELECT number FROM pending)",
                 )?
                 .exists(params![wire, format!("{wire}/"), format!("{wire}0")])
         })

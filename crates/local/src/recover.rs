@@ -2,7 +2,7 @@
 //! what was begun is finished; what cannot be finished because somebody else's work is in the way is taken back whole,
 //! while ours is kept aside and the journal says so. Idempotent, and may itself be killed at any point.
 
-use std::time::Instant;
+use std::{collections::HashSet, time::Instant};
 
 use engine::Failure;
 use journal::{Digest, Link};
@@ -93,8 +93,9 @@ impl LocalWorkspace {
         let hands = self.hands(&kept);
         let boot = if pending.boot == self.clock.now().boot { Boot::Same } else { Boot::Other };
         report.entries += 1;
-        if !self.is_built_upon(pending, later, &hands, boot)? {
-            match hands.resume(&pending.steps, boot).map_err(|error| failure::own(&error))? {
+        if let Some(superseded) = self.superseded(pending, later, &hands, boot)? {
+            let resumed = hands.resume(&pending.steps, boot, &superseded);
+            match resumed.map_err(|error| failure::own(&error))? {
                 Ok(replayed) => report.replayed += replayed,
                 Err(blocked) => {
                     report.conflicts += 1;
@@ -108,28 +109,36 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Whether a later change was made on top of this entry, which shows that it was done: nobody gets at a place
-    /// before what is pending there is finished. After a power cut only a later change that survived shows that.
-    fn is_built_upon(
+    /// Steps of this entry on top of which a later change was made, which shows that they were done: nobody gets at a
+    /// place before what is pending there is finished. Nothing when that holds for the whole entry. After a power cut
+    /// only a later step that survived shows it, and only for its own place: the device keeps no order.
+    fn superseded(
         &self,
         pending: &Pending,
         later: &[Pending],
         hands: &Hands<'_>,
         boot: Boot,
-    ) -> Result<bool, Failure> {
-        let places = pending.places();
+    ) -> Result<Option<HashSet<usize>>, Failure> {
         if boot == Boot::Same {
-            return self.changed_after(pending.number, &places);
+            let built_upon = self.changed_after(pending.number, &pending.places())?;
+            return Ok((!built_upon).then(HashSet::new));
         }
-        for other in later.iter().filter(|other| other.is_near(&places)) {
-            for step in other.steps.iter().filter(|step| step.may_be_half_done()) {
-                let found = hands.found(step, boot).map_err(|error| failure::own(&error))?;
-                if found == Found::Done {
-                    return Ok(true);
-                }
+        let mut superseded = HashSet::new();
+        let renames = later.iter().flat_map(|other| &other.steps).filter(|step| step.may_be_half_done());
+        for other in renames {
+            let over = |step: &Step| {
+                let places = other.places();
+                step.places().iter().any(|place| places.iter().any(|above| overlaps(place, above)))
+            };
+            let hit: Vec<usize> =
+                pending.steps.iter().enumerate().filter(|(_, step)| over(step)).map(|(at, _)| at).collect();
+            if !hit.is_empty()
+                && hands.found(other, boot).map_err(|error| failure::own(&error))? == Found::Done
+            {
+                superseded.extend(hit);
             }
         }
-        Ok(false)
+        Ok(Some(superseded))
     }
 
     /// Somebody else's edit is in the way: keep theirs, take back what was done of ours, set our bytes aside, and say

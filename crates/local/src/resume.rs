@@ -5,6 +5,8 @@
 //! temporary name was not put, one that does not was, whatever became of its place afterwards. After a power cut
 //! renames may be lost and small files torn, so there the bytes decide.
 
+use std::collections::HashSet;
+
 use disk::{Attributes, Directory, DiskError, ErrorKind, Over, Source};
 use journal::Digest;
 use path::{Name, RelPath};
@@ -41,14 +43,25 @@ pub(crate) struct Blocked {
 }
 
 impl Hands<'_> {
-    /// Does what is left of these steps. Answers how many had to be done, or which one cannot be.
-    pub(crate) fn resume(&self, steps: &[Step], boot: Boot) -> Result<Result<u64, Blocked>, DiskError> {
+    /// Does what is left of these steps, but for those that are `superseded`. Answers how many had to be done, or which
+    /// one cannot be.
+    pub(crate) fn resume(
+        &self,
+        steps: &[Step],
+        boot: Boot,
+        superseded: &HashSet<usize>,
+    ) -> Result<Result<u64, Blocked>, DiskError> {
         let found = steps.iter().map(|step| self.found(step, boot)).collect::<Result<Vec<_>, _>>()?;
         let mut replayed = 0;
         for (at, step) in steps.iter().enumerate() {
-            // Steps are done in order: whatever comes before one that was done has been done as well.
-            let passed = !step.may_be_half_done() && found[at..].iter().zip(&steps[at..]).any(was_done);
-            if found[at] == Found::NotYet && !passed {
+            // Steps are done in order: whatever comes before one that was done has been done as well. A power cut knows
+            // no order.
+            let passed = boot == Boot::Same
+                && !step.may_be_half_done()
+                && found[at..].iter().zip(&steps[at..]).any(was_done);
+            // What was just done again may have made way for this one.
+            let now = if replayed == 0 { found[at] } else { self.found(step, boot)? };
+            if now == Found::NotYet && !passed && !superseded.contains(&at) {
                 match self.do_again(step) {
                     Ok(()) => replayed += 1,
                     Err(Trouble::Foreign) => return Ok(Err(Blocked { at })),

@@ -308,6 +308,7 @@ impl LocalWorkspace {
         let under = self.expect(to, over, prepared)?;
         self.refuse_between_mounts(from, to)?;
         self.settle_below(from)?;
+        self.settle_below(to)?;
         if let (Expect::File(seen), Some(_)) = (over, under) {
             let file = self.open_current(to)?;
             let (replaced, state) = self.replaced(to, &file, seen, prepared)?;
@@ -329,10 +330,15 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Files that were written lately and go elsewhere are brought to the device first: after a power cut they would
-    /// be looked for, and mended, at the place they were written to.
+    /// What was made lately and goes elsewhere, or is moved over, is brought to the device first: after a power cut it
+    /// would be looked for, and made again as another file, at the place where it was made.
     fn settle_below(&self, path: &RelPath) -> Result<(), Failure> {
-        if self.durable() && self.is_unsettled(path)? { self.settle() } else { Ok(()) }
+        if !self.durable() || !self.is_unsettled(path)? {
+            return Ok(());
+        }
+        self.settle()?;
+        // What is left is another process's to settle, but its bytes must be on the device all the same.
+        if self.is_unsettled(path)? { self.sync_tree() } else { Ok(()) }
     }
 
     fn ready_restore(
