@@ -3,6 +3,7 @@
 //!
 //! Promises a verdict that names the seed and the round. Kills only processes it started.
 
+mod cut;
 mod judge;
 
 use std::{
@@ -15,6 +16,7 @@ use crate::{
     rig::{Chance, Fallible, fast_place, heard},
     workload::{Ack, Line, Model, Step, Work},
 };
+pub use cut::{Cut, Survived, judge_cut};
 pub use judge::{Judge, Verdict, agree, all_entries, difference};
 
 /// Rounds in one workspace before a new one is made, so that the journal does not slow the rig down.
@@ -81,6 +83,7 @@ fn one_workspace(
         state: place.path().join("state"),
         full: chance.happens(50),
         seed: 0,
+        boot: None,
         steps: STEPS_MAX,
         model: Model::default(),
     };

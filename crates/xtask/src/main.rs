@@ -7,6 +7,7 @@ mod bench;
 mod deny;
 mod generate;
 mod needs;
+mod powercut;
 mod test;
 mod tidy;
 
@@ -40,6 +41,11 @@ const COMMANDS: &[Command] = &[
         run: generate::run,
     },
     Command { name: "needs", purpose: "get what the tests need, and say where it is", run: needs::run },
+    Command {
+        name: "powercut",
+        purpose: "cut the power of a disk again and again; needs root; --rounds N, --fs ext4,xfs,btrfs",
+        run: powercut::run,
+    },
     Command {
         name: "test",
         purpose: "run everything that must hold; --long for the rigs' full length",

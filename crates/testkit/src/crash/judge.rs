@@ -114,7 +114,7 @@ impl Judge {
 }
 
 /// Opening once more must find nothing left to do.
-fn judge_again(work: &Work, found: &Found) -> Fallible<()> {
+pub(super) fn judge_again(work: &Work, found: &Found) -> Fallible<()> {
     let recovery = work.open()?.recovery();
     if recovery.replayed + recovery.conflicts > 0 {
         return Err(format!("a second recovery found work: {recovery:?}").into());
@@ -152,9 +152,37 @@ pub fn agree(entries: &[Stored], places: &Places) -> Fallible<()> {
         .collect();
     match difference(&said, places) {
         None => Ok(()),
-        Some(place) => Err(format!("the journal and the disk disagree: {place}").into()),
+        Some(place) => {
+            let story = story_of(entries, place.split(':').next().unwrap_or_default());
+            Err(format!("the journal and the disk disagree: {place}; its last entries: {story}").into())
+        }
     }
 }
+
+/// The last entries about a place, for whoever has to find out.
+fn story_of(entries: &[Stored], place: &str) -> String {
+    let about = |stored: &&Stored| {
+        let near = |path: &str| place.starts_with(path) || path.starts_with(place);
+        let changes = &stored.entry.changes;
+        changes.iter().any(|change| near(&change.path) || change.to.as_deref().is_some_and(near))
+    };
+    let told = entries.iter().rev().filter(about).take(STORY_ENTRIES).map(|stored| {
+        let entry = &stored.entry;
+        let paths: Vec<String> = entry
+            .changes
+            .iter()
+            .map(|change| match &change.to {
+                Some(to) => format!("{} to {to}", change.path),
+                None => change.path.clone(),
+            })
+            .collect();
+        format!("r{} {} {}", entry.number, entry.operation, paths.join(", "))
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+/// Entries told about a place that does not fit.
+const STORY_ENTRIES: usize = 6;
 
 /// The first place at which two trees differ.
 pub fn difference(one: &Places, other: &Places) -> Option<String> {

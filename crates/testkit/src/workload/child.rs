@@ -2,8 +2,9 @@
 
 use std::{io::BufRead, path::PathBuf, sync::Arc};
 
+use disk::SystemClock;
 use engine::{Call, Caller, Engine, Failure, Principal};
-use local::{Durability, LocalWorkspace, Options};
+use local::{Clock, Durability, LocalWorkspace, Moment, Options};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -21,6 +22,8 @@ pub struct Work {
     pub full: bool,
     /// The seed of its choices.
     pub seed: u64,
+    /// Which start of the machine it is told that this is; the real one, if it is told nothing.
+    pub boot: Option<String>,
     /// How many changes it makes; then it waits to be killed.
     pub steps: u64,
     /// What is there.
@@ -32,7 +35,27 @@ impl Work {
     pub fn open(&self) -> Result<Arc<LocalWorkspace>, Failure> {
         let mut options = Options::new(self.workspace.clone(), self.state.clone());
         options.durability = if self.full { Durability::Full } else { Durability::Fast };
+        if let Some(boot) = &self.boot {
+            options.clock = Arc::new(Pretended { clock: SystemClock::new(), boot: boot.clone() });
+        }
         LocalWorkspace::open(options)
+    }
+}
+
+/// The machine's clock, as if it had been started another time.
+struct Pretended {
+    clock: SystemClock,
+    boot: String,
+}
+
+impl Clock for Pretended {
+    fn now(&self) -> Moment {
+        let signed = |milliseconds: u64| i64::try_from(milliseconds).unwrap_or(i64::MAX);
+        Moment {
+            wall_ms: signed(self.clock.now_ms()),
+            uptime_ms: signed(self.clock.monotonic_ms()),
+            boot: self.boot.clone(),
+        }
     }
 }
 
