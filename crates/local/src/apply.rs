@@ -77,8 +77,9 @@ impl Hands<'_> {
                 let back = || self.trash.rename(&item, &parent, &name, Over::Refuse);
                 self.or_back(&path.0, &parent, looked, back)
             }
-            Step::RemoveDirectory { path, .. } => {
+            Step::RemoveDirectory { path, id, .. } => {
                 let (parent, name) = self.parent(&path.0)?;
+                expect(&parent, &name, *id)?;
                 match parent.remove_directory(&name) {
                     Err(error) if error.kind == ErrorKind::NotEmpty => {
                         drop_litter(&parent.open_directory(&name)?)?;

@@ -96,7 +96,7 @@ pub(crate) enum Step {
     MakeLink { path: Place, target: Vec<u8> },
     Move { from: Place, to: Place, id: Id, over: Option<Replaced> },
     Remove { path: Place, id: Id, trash: String },
-    RemoveDirectory { path: Place, mode: u32 },
+    RemoveDirectory { path: Place, id: Id, mode: u32 },
     Restore { path: Place, id: Id, trash: String },
 }
 

@@ -111,7 +111,9 @@ impl Drop for Keeper {
 
 fn run(workspace: &Weak<LocalWorkspace>, bell: &Bell) {
     let start = Instant::now();
-    let (mut signed, mut settled, mut swept) = (start, start, start);
+    let (mut signed, mut swept) = (start, start);
+    // What was found at opening is settled with the first work, so that nobody looks at it again.
+    let mut settled: Option<Instant> = None;
     while bell.wait() {
         let Some(workspace) = workspace.upgrade() else { return };
         let now = Instant::now();
@@ -123,9 +125,9 @@ fn run(workspace: &Weak<LocalWorkspace>, bell: &Bell) {
         } else {
             bell.ring();
         }
-        if now - settled >= SETTLE_EVERY {
+        if settled.is_none_or(|settled| now - settled >= SETTLE_EVERY) {
             failed |= workspace.recover().is_err() | workspace.settle().is_err();
-            settled = now;
+            settled = Some(now);
         }
         if now - swept >= SWEEP_EVERY {
             failed |= workspace.empty_expired().is_err() | workspace.prune().is_err();

@@ -134,7 +134,7 @@ impl LocalWorkspace {
     /// journal signed. The workspace can still be used. What fails here is finished by the next opening.
     pub fn close(&self) {
         drop(hold(&self.keeper).take());
-        for step in [Self::flush, Self::settle_on_close, Self::sign_checkpoint] {
+        for step in [Self::flush, Self::settle, Self::sign_checkpoint] {
             match step(self) {
                 Ok(()) | Err(_) => {}
             }
@@ -204,15 +204,6 @@ impl LocalWorkspace {
 impl Drop for LocalWorkspace {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl LocalWorkspace {
-    fn settle_on_close(&self) -> Result<(), Failure> {
-        match self.durability {
-            Durability::Full => self.settle(),
-            Durability::Fast => Ok(()),
-        }
     }
 }
 

@@ -93,9 +93,10 @@ impl Hands<'_> {
             Step::Restore { path, id, trash } => {
                 found_rename(self.id_in_trash(trash)?, self.id_at(&path.0)?, *id)
             }
-            Step::RemoveDirectory { path, .. } => match self.id_at(&path.0)? {
+            Step::RemoveDirectory { path, id, .. } => match self.id_at(&path.0)? {
                 None => Found::Done,
-                Some(_) => Found::NotYet,
+                Some(there) if there == *id => Found::NotYet,
+                Some(_) => Found::Gone,
             },
         })
     }

@@ -78,7 +78,7 @@ impl Hands<'_> {
                 }
                 Ok(())
             }
-            Step::RemoveDirectory { path, mode } => {
+            Step::RemoveDirectory { path, mode, .. } => {
                 let (parent, name) = self.parent(&path.0)?;
                 parent.make_directory(&name, *mode)?;
                 Ok(parent.set_mode(&name, *mode)?)

@@ -134,8 +134,9 @@ impl LocalWorkspace {
                 Ok(())
             }
             Change::RemoveDirectory { path } => {
-                let mode = self.stat_of(path)?.map_or(engine::NEW_DIRECTORY_MODE, |stat| stat.mode);
-                prepared.steps.push(Step::RemoveDirectory { path: Place(path.clone()), mode });
+                let stat = self.stat_of(path)?.ok_or_else(|| CommitError::Moved(path.clone()))?;
+                let (mode, id) = (stat.mode, Id::of(&stat));
+                prepared.steps.push(Step::RemoveDirectory { path: Place(path.clone()), id, mode });
                 push(prepared, path, ChangeKind::Remove, State::Directory { mode }, State::Absent);
                 prepared.overlay.freed.insert(path.clone());
                 Ok(())

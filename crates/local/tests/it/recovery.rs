@@ -230,3 +230,15 @@ fn an_unfinished_entry_is_finished_before_its_tree_is_touched() {
     assert_eq!(two.text("d/f").as_deref(), Some("3"));
     check_journal(&two, "written below what another process removed");
 }
+
+#[test]
+fn a_new_directory_where_one_was_taken_away_stays() {
+    let fixture = Fixture::on_first_boot();
+    fixture.write("d/f", "1");
+    fixture.ok("undo", json!({}));
+    assert!(fs::symlink_metadata(fixture.path("d")).is_err());
+    fs::create_dir(fixture.path("d")).unwrap();
+    for boot in ["first", "second"] {
+        fixture.undisturbed(boot);
+    }
+}
