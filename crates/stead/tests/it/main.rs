@@ -5,6 +5,7 @@
 mod attacks;
 mod bench;
 mod commands;
+mod examples;
 mod journal;
 mod python;
 mod server;
