@@ -66,8 +66,8 @@ operations! {
     "read" Read BySize read::Read;
     "stat" Read BySize stat::Stat;
     "list" Read Steady list::List;
-    "write" Write Steady write::Write ["content"];
-    "append" Write Steady append::Append ["content"];
+    "write" Write ByContent write::Write ["content"];
+    "append" Write ByContent append::Append ["content"];
     "copy" Write Steady copy::Copy;
     "move" Destroy Steady r#move::Move;
     "remove" Destroy Steady remove::Remove;

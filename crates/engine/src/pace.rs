@@ -15,6 +15,8 @@ use crate::{
 pub enum Pace {
     /// Looks at one small file: over sooner than another thread could begin.
     Brief,
+    /// Changes one small file: over in a moment, and worth a thread of its own only when others wait.
+    Short,
     /// Works until it is done.
     Work,
     /// Mostly waits for something to happen.
@@ -26,6 +28,8 @@ pub enum Pace {
 pub(crate) enum Tempo {
     /// As long as the file at `path` is large.
     BySize,
+    /// As long as `content` is large.
+    ByContent,
     /// Until it is done.
     Steady,
     /// As long as `wait_ms` says.
@@ -37,9 +41,16 @@ pub(crate) fn pace(workspace: &dyn Workspace, tempo: Tempo, arguments: &Map<Stri
         Tempo::Steady => Pace::Work,
         Tempo::BySize if is_small(workspace, arguments) => Pace::Brief,
         Tempo::BySize => Pace::Work,
+        Tempo::ByContent if has_little(arguments) => Pace::Short,
+        Tempo::ByContent => Pace::Work,
         Tempo::ByWait if arguments.get("wait_ms").is_some_and(|wait| wait.as_u64() != Some(0)) => Pace::Wait,
         Tempo::ByWait => Pace::Work,
     }
+}
+
+fn has_little(arguments: &Map<String, Value>) -> bool {
+    let content = arguments.get("content").and_then(Value::as_str);
+    content.is_some_and(|content| content.len() as u64 <= limits::BRIEF_BYTES_MAX)
 }
 
 fn is_small(workspace: &dyn Workspace, arguments: &Map<String, Value>) -> bool {

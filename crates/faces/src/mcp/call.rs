@@ -18,13 +18,13 @@ use rmcp::{
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, watch};
 
-use super::transport::Closed;
+use super::transport::{Closed, is_alone};
 use crate::limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX, PROGRESS_INTERVAL};
 
 /// Time a call of this pace may take.
 fn deadline(pace: Pace) -> Duration {
     match pace {
-        Pace::Brief | Pace::Work => engine::limits::CALL_DEADLINE,
+        Pace::Brief | Pace::Short | Pace::Work => engine::limits::CALL_DEADLINE,
         Pace::Wait => {
             engine::limits::CALL_DEADLINE + Duration::from_millis(engine::limits::CHANGES_WAIT_MS_MAX)
         }
@@ -66,13 +66,14 @@ impl Runner {
         let broke_off =
             || ErrorData::internal_error("the call broke off; what it changed is in history", None);
         let pace = self.engine.pace(&asked.operation, &asked.arguments);
+        // Handing over costs more than such a call itself; but when others wait, threads let them be made true together.
+        let here = pace == Pace::Brief || (pace == Pace::Short && is_alone(&context.extensions));
+        if here {
+            let job = Job { engine: self.engine.clone(), asked, cancel: Cancel::default(), pace, told: None };
+            return std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| broke_off());
+        }
         let slots = match pace {
-            Pace::Brief => {
-                let job =
-                    Job { engine: self.engine.clone(), asked, cancel: Cancel::default(), pace, told: None };
-                return std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| broke_off());
-            }
-            Pace::Work => &self.working,
+            Pace::Brief | Pace::Short | Pace::Work => &self.working,
             Pace::Wait => &self.waiting,
         };
         let broken = |_| ErrorData::internal_error("the server is closing", None);
@@ -103,7 +104,7 @@ impl Runner {
         let mut closed = self.closed.clone();
         let gone = async {
             match pace {
-                Pace::Brief | Pace::Work => std::future::pending().await,
+                Pace::Brief | Pace::Short | Pace::Work => std::future::pending().await,
                 Pace::Wait => drop(closed.wait_for(|closed| *closed).await),
             }
         };

@@ -6,8 +6,8 @@ use std::{io, sync::Arc};
 use rmcp::{
     RoleServer,
     model::{
-        ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId,
-        ServerJsonRpcMessage,
+        ClientRequest, ErrorData, Extensions, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
+        RequestId, ServerJsonRpcMessage,
     },
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::Transport,
@@ -29,7 +29,13 @@ pub(super) type Closed = watch::Receiver<bool>;
 
 /// Held by a request until it is answered; rides along in its extensions.
 #[derive(Clone)]
-struct Pending(#[expect(dead_code, reason = "held, not read")] Arc<OwnedSemaphorePermit>);
+struct Pending(Arc<OwnedSemaphorePermit>);
+
+/// Whether no other request waits beside the one that has these extensions. One slot is always taken for the next.
+pub(super) fn is_alone(extensions: &Extensions) -> bool {
+    let taken = |pending: &Pending| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
+    extensions.get::<Pending>().map(taken).is_some_and(|taken| taken <= 2)
+}
 
 /// Messages as lines over a pair of byte streams.
 pub(super) struct Lines<R, W> {
