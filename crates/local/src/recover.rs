@@ -50,6 +50,13 @@ impl Pending {
     }
 }
 
+/// Whether a later step, if it is done, shows that this one was: it moved the same place, or took it away.
+fn tops(later: &Step, step: &Step) -> bool {
+    let shows = later.may_be_half_done() || matches!(later, Step::RemoveDirectory { .. });
+    let places = later.places();
+    shows && step.places().iter().any(|place| places.iter().any(|other| overlaps(place, other)))
+}
+
 /// Whether one place is the other or lies above it.
 pub(crate) fn overlaps(a: &RelPath, b: &RelPath) -> bool {
     a.is_within(b) || b.is_within(a)
@@ -124,14 +131,9 @@ impl LocalWorkspace {
             return Ok((!built_upon).then(HashSet::new));
         }
         let mut superseded = HashSet::new();
-        let renames = later.iter().flat_map(|other| &other.steps).filter(|step| step.may_be_half_done());
-        for other in renames {
-            let over = |step: &Step| {
-                let places = other.places();
-                step.places().iter().any(|place| places.iter().any(|above| overlaps(place, above)))
-            };
+        for other in later.iter().flat_map(|other| &other.steps) {
             let hit: Vec<usize> =
-                pending.steps.iter().enumerate().filter(|(_, step)| over(step)).map(|(at, _)| at).collect();
+                (0..pending.steps.len()).filter(|at| tops(other, &pending.steps[*at])).collect();
             if !hit.is_empty()
                 && hands.found(other, boot).map_err(|error| failure::own(&error))? == Found::Done
             {
