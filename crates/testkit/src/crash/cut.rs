@@ -49,22 +49,29 @@ pub fn judge_cut(cut: Cut) -> Fallible<Survived> {
     }
     let found = look_at(&work.workspace)?;
     let entries = all_entries(&*workspace)?;
-    for (step, ack) in &certain {
+    let recorded = |ack: &Ack| {
         let stored = entries.iter().find(|stored| stored.entry.number == ack.entry);
-        if stored.is_none_or(|stored| stored.hash.to_string() != ack.hash) {
-            return Err(format!("acknowledged and not in the journal: {step:?} {ack:?}").into());
-        }
+        stored.is_some_and(|stored| stored.hash.to_string() == ack.hash)
+    };
+    if let Some((step, ack)) = certain.iter().find(|(_, ack)| !recorded(ack)) {
+        return Err(format!("acknowledged and not in the journal: {step:?} {ack:?}").into());
     }
     agree(&entries, &found.places)?;
-    let mut first = None;
-    let mut of_possible = 0;
-    while let Some(place) = difference(&work.model.places(), &found.places) {
-        let first = first.get_or_insert(place);
-        let Some((step, ack)) = possible.get(of_possible) else {
-            return Err(format!("an acknowledged change is not there: {first} (expected and found)").into());
+    // Two changes may cancel each other out in the tree, so the journal says which of them came true.
+    let mut of_possible = possible.iter().take_while(|(_, ack)| ack.as_ref().is_some_and(recorded)).count();
+    let happen = |model: &mut Model, (step, ack): &(Step, Option<Ack>)| {
+        model.happened(step, ack.as_ref().and_then(|ack| ack.trash.clone()));
+    };
+    possible[..of_possible].iter().for_each(|change| happen(&mut work.model, change));
+    if let Some(place) = difference(&work.model.places(), &found.places) {
+        let Some(change) = possible.get(of_possible) else {
+            return Err(format!("an acknowledged change is not there: {place} (expected and found)").into());
         };
-        work.model.happened(step, ack.as_ref().and_then(|ack| ack.trash.clone()));
+        happen(&mut work.model, change);
         of_possible += 1;
+        if let Some(still) = difference(&work.model.places(), &found.places) {
+            return Err(format!("half done: without it {place}, with it {still} (expected and found)").into());
+        }
     }
     drop(workspace);
     judge_again(&work, &found)?;
