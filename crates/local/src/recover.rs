@@ -16,7 +16,7 @@ use crate::{
     intent::Step,
     locks,
     open::LocalWorkspace,
-    resume::{Boot, Found},
+    resume::Boot,
     store::{self, Sync, hold, sql},
 };
 
@@ -50,9 +50,14 @@ impl Pending {
     }
 }
 
-/// Whether a later step, if it is done, shows that this one was: it moved the same place, or took it away.
+/// Whether a later step, if it is done, shows that this one was: it worked on the same place, or took away what this
+/// one had made.
 fn tops(later: &Step, step: &Step) -> bool {
-    let shows = later.may_be_half_done() || matches!(later, Step::RemoveDirectory { .. });
+    let shows = match later {
+        Step::Put { .. } | Step::Move { .. } | Step::Remove { .. } | Step::Restore { .. } => true,
+        Step::RemoveDirectory { .. } => matches!(step, Step::MakeDirectory { .. }),
+        Step::MakeDirectory { .. } | Step::MakeLink { .. } => false,
+    };
     let places = later.places();
     shows && step.places().iter().any(|place| places.iter().any(|other| overlaps(place, other)))
 }
@@ -134,9 +139,7 @@ impl LocalWorkspace {
         for other in later.iter().flat_map(|other| &other.steps) {
             let hit: Vec<usize> =
                 (0..pending.steps.len()).filter(|at| tops(other, &pending.steps[*at])).collect();
-            if !hit.is_empty()
-                && hands.found(other, boot).map_err(|error| failure::own(&error))? == Found::Done
-            {
+            if !hit.is_empty() && hands.has_survived(other).map_err(|error| failure::own(&error))? {
                 superseded.extend(hit);
             }
         }

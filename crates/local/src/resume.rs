@@ -61,6 +61,9 @@ impl Hands<'_> {
                 && found[at..].iter().zip(&steps[at..]).any(was_done);
             // What was just done again may have made way for this one.
             let now = if replayed == 0 { found[at] } else { self.found(step, boot)? };
+            if now == Found::Done && boot == Boot::Other && !superseded.contains(&at) {
+                replayed += self.drop_old_name(step)?;
+            }
             if now == Found::NotYet && !passed && !superseded.contains(&at) {
                 match self.do_again(step) {
                     Ok(()) => replayed += 1,
@@ -74,6 +77,35 @@ impl Hands<'_> {
             vanished_is_fine(self.let_go(step))?;
         }
         Ok(Ok(replayed))
+    }
+
+    /// A power cut may leave half of a rename between two directories: the new name is there, and so is the old one.
+    fn drop_old_name(&self, step: &Step) -> Result<u64, DiskError> {
+        let dropped = || -> Result<u64, Trouble> {
+            let (old, new, id) = match step {
+                Step::Move { from, to, id, .. } => (self.parent(&from.0)?, self.parent(&to.0)?, *id),
+                Step::Remove { path, id, trash } => (self.parent(&path.0)?, self.in_trash(trash)?, *id),
+                Step::Restore { path, id, trash } => (self.in_trash(trash)?, self.parent(&path.0)?, *id),
+                Step::Put { .. }
+                | Step::MakeDirectory { .. }
+                | Step::MakeLink { .. }
+                | Step::RemoveDirectory { .. } => return Ok(0),
+            };
+            if is(&old.0, &old.1, id)? && is(&new.0, &new.1, id)? {
+                old.0.remove_file(&old.1)?;
+                return Ok(1);
+            }
+            Ok(0)
+        };
+        match dropped() {
+            Ok(count) => Ok(count),
+            Err(Trouble::Foreign) => Ok(0),
+            Err(Trouble::Disk(error)) => Err(error),
+        }
+    }
+
+    fn in_trash(&self, trash: &str) -> Result<(Directory, Name), Trouble> {
+        Ok((self.trash.try_clone()?, trash_name(trash)?))
     }
 
     /// Looks how far a step came.
@@ -99,6 +131,17 @@ impl Hands<'_> {
                 Some(_) => Found::Gone,
             },
         })
+    }
+
+    /// Whether a step was done and survived a power cut. The bytes of a file are no proof: they may have been there
+    /// before.
+    pub(crate) fn has_survived(&self, step: &Step) -> Result<bool, DiskError> {
+        let Step::Put { path, staged, over, .. } = step else {
+            return Ok(self.found(step, Boot::Other)? == Found::Done);
+        };
+        let under = self.id_at(&temporary_path(staged)?)?;
+        let swapped = under.is_some() && under == over.as_ref().map(|replaced| replaced.id);
+        Ok(swapped || (under != Some(staged.id) && self.id_at(&path.0)? == Some(staged.id)))
     }
 
     fn found_put(
