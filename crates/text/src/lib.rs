@@ -8,6 +8,7 @@
 pub mod diff;
 pub mod encoding;
 pub mod lines;
+pub mod locate;
 pub mod merge;
 pub mod unified;
 pub mod visible;

@@ -1,0 +1,92 @@
+//! All places of one sequence in another, in linear time.
+//!
+//! Owns the two ways to count: places that may overlap, and places that do not. Promises ascending starts and time
+//! linear in both sequences, whatever they hold. Never allocates more than the answer and one table of the needle's
+//! length.
+
+use super::Counting;
+
+/// Where `needle` starts in `text`, in order. An empty needle is nowhere.
+pub(super) fn in_text(text: &[u8], needle: &[u8], counting: Counting, most: usize) -> Vec<usize> {
+    if needle.is_empty() || needle.len() > text.len() {
+        return Vec::new();
+    }
+    let finder = memchr::memmem::Finder::new(needle);
+    let Some(first) = finder.find(text) else { return Vec::new() };
+    let can_overlap = match counting {
+        Counting::Separate => false,
+        Counting::Overlapping => prefixes(needle).last().is_some_and(|&border| border > 0),
+    };
+    if can_overlap {
+        return in_sequence(&text[first..], needle, most).into_iter().map(|at| first + at).collect();
+    }
+    finder.find_iter(&text[first..]).map(|at| first + at).take(most).collect()
+}
+
+/// Where `needle` starts in `items`, overlaps included (Knuth, Morris and Pratt).
+pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) -> Vec<usize> {
+    if needle.is_empty() || needle.len() > items.len() {
+        return Vec::new();
+    }
+    let table = prefixes(needle);
+    let mut starts = Vec::new();
+    let mut matched = 0;
+    for (at, item) in items.iter().enumerate() {
+        while matched > 0 && needle[matched] != *item {
+            matched = table[matched - 1];
+        }
+        if needle[matched] == *item {
+            matched += 1;
+        }
+        if matched == needle.len() {
+            starts.push(at + 1 - matched);
+            if starts.len() == most {
+                break;
+            }
+            matched = table[matched - 1];
+        }
+    }
+    starts
+}
+
+/// For every prefix of `needle`, the length of its longest border: a shorter prefix that also ends it.
+fn prefixes<T: PartialEq>(needle: &[T]) -> Vec<usize> {
+    let mut table = vec![0; needle.len()];
+    let mut border = 0;
+    for at in 1..needle.len() {
+        while border > 0 && needle[at] != needle[border] {
+            border = table[border - 1];
+        }
+        if needle[at] == needle[border] {
+            border += 1;
+        }
+        table[at] = border;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlaps_count_only_when_asked_for() {
+        for (text, needle, overlapping, separate) in [
+            ("aaa", "aa", &[0, 1][..], &[0][..]),
+            ("xabababa", "aba", &[1, 3, 5], &[1, 5]),
+            ("abcabc", "abc", &[0, 3], &[0, 3]),
+            ("abc", "abcd", &[], &[]),
+            ("abc", "", &[], &[]),
+        ] {
+            let find = |counting| in_text(text.as_bytes(), needle.as_bytes(), counting, usize::MAX);
+            assert_eq!(find(Counting::Overlapping), overlapping, "{text} {needle}");
+            assert_eq!(find(Counting::Separate), separate, "{text} {needle}");
+        }
+        assert_eq!(in_text(b"aaaa", b"a", Counting::Overlapping, 2), [0, 1]);
+    }
+
+    #[test]
+    fn any_sequence_can_be_searched() {
+        assert_eq!(in_sequence(&[1, 2, 1, 2, 1], &[1, 2, 1], usize::MAX), [0, 2]);
+    }
+}
