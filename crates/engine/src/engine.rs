@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use path::Dots;
+use path::RelPath;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -12,6 +12,7 @@ use crate::{
     ops,
     pace::{self, Pace, Tempo},
     pipeline,
+    terms::Terms,
     workspace::Workspace,
 };
 
@@ -25,8 +26,8 @@ pub struct Call<'a> {
     pub arguments: Map<String, Value>,
     /// The caller's idempotency key: the same key never changes anything twice.
     pub key: Option<&'a str>,
-    /// Whether the caller's dialect folds inner `..`.
-    pub dots: Dots,
+    /// What the caller's dialect settles.
+    pub terms: Terms,
     /// Deadline, cancellation, progress.
     pub control: Control<'a>,
 }
@@ -34,7 +35,7 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// A call with default bounds.
     pub fn new(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Self {
-        Self { caller, operation, arguments, key: None, dots: Dots::Refuse, control: Control::default() }
+        Self { caller, operation, arguments, key: None, terms: Terms::default(), control: Control::default() }
     }
 }
 
@@ -45,6 +46,28 @@ pub struct Answer {
     pub json: Map<String, Value>,
     /// The text.
     pub text: String,
+    /// The bytes behind it, when the terms ask for them.
+    pub evidence: Vec<Held>,
+}
+
+impl Answer {
+    /// The same answer with the bytes behind it.
+    #[must_use]
+    pub(crate) fn with_evidence(mut self, evidence: impl IntoIterator<Item = Held>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+}
+
+/// What one file held before a call and holds after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// The place.
+    pub path: RelPath,
+    /// Before, or what was read.
+    pub before: Option<Vec<u8>>,
+    /// After, when the call changed it.
+    pub after: Option<Vec<u8>>,
 }
 
 /// One engine over one workspace.
@@ -65,9 +88,9 @@ impl Engine {
     }
 
     /// How long a call is likely to take, for whoever chooses a thread for it.
-    pub fn pace(&self, operation: &str, arguments: &Map<String, Value>) -> Pace {
+    pub fn pace(&self, operation: &str, arguments: &Map<String, Value>, terms: &Terms) -> Pace {
         let tempo = ops::row(operation).map_or(Tempo::Steady, |row| row.tempo);
-        pace::pace(&*self.workspace, tempo, arguments)
+        pace::pace(&*self.workspace, tempo, arguments, &terms.reading)
     }
 
     /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.

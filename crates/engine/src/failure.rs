@@ -188,6 +188,7 @@ impl From<PathError> for Failure {
             | PathError::Nul
             | PathError::DotDot
             | PathError::Foreign
+            | PathError::Absolute
             | PathError::Backslash => Kind::InvalidPath,
             PathError::NameTooLong => Kind::NameTooLong,
             PathError::PathTooLong => Kind::PathTooLong,

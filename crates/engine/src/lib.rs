@@ -18,18 +18,20 @@ mod pipeline;
 mod plan;
 mod protected;
 mod resolve;
+mod terms;
 mod version;
 mod view;
 mod workspace;
 
 pub use caller::{Access, Caller, Grants, Principal};
 pub use control::{Cancel, Control, Progress};
-pub use engine::{Answer, Call, Engine};
+pub use engine::{Answer, Call, Engine, Held};
 pub use failure::{Failure, Fault, Kind};
 pub use operation::Effect;
 pub use ops::{OPERATIONS, OperationRow, row};
 pub use pace::Pace;
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
+pub use terms::{Evidence, Form, Listing, Parents, Removable, Retention, Terms, Unseen};
 pub use version::{Base, Version};
 pub use workspace::{
     CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk,

@@ -1,7 +1,7 @@
 //! How long a call is likely to take, so that a host can choose a thread for it. A hint and nothing more: whether the
 //! call may be, and what it answers, is judged by the pipeline as always.
 
-use path::Dots;
+use path::Reading;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -36,10 +36,15 @@ pub(crate) enum Tempo {
     ByWait,
 }
 
-pub(crate) fn pace(workspace: &dyn Workspace, tempo: Tempo, arguments: &Map<String, Value>) -> Pace {
+pub(crate) fn pace(
+    workspace: &dyn Workspace,
+    tempo: Tempo,
+    arguments: &Map<String, Value>,
+    reading: &Reading,
+) -> Pace {
     match tempo {
         Tempo::Steady => Pace::Work,
-        Tempo::BySize if is_small(workspace, arguments) => Pace::Brief,
+        Tempo::BySize if is_small(workspace, arguments, reading) => Pace::Brief,
         Tempo::BySize => Pace::Work,
         Tempo::ByContent if has_little(arguments) => Pace::Short,
         Tempo::ByContent => Pace::Work,
@@ -53,10 +58,9 @@ fn has_little(arguments: &Map<String, Value>) -> bool {
     content.is_some_and(|content| content.len() as u64 <= limits::BRIEF_BYTES_MAX)
 }
 
-fn is_small(workspace: &dyn Workspace, arguments: &Map<String, Value>) -> bool {
+fn is_small(workspace: &dyn Workspace, arguments: &Map<String, Value>, reading: &Reading) -> bool {
     let spelled = arguments.get("path").and_then(Value::as_str);
-    let Some(spelling) =
-        spelled.and_then(|text| path::parse(text, &workspace.profile().roots, Dots::Refuse).ok())
+    let Some(spelling) = spelled.and_then(|text| path::parse(text, &workspace.profile().roots, reading).ok())
     else {
         return false;
     };

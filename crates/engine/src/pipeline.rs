@@ -25,6 +25,7 @@ pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, 
     let mut record = Record {
         caller: call.caller,
         operation: row.map_or("unknown", |row| row.name),
+        tool: call.terms.tool.as_deref(),
         arguments: recorded_arguments(call, row),
         paths: Vec::new(),
         key: call.key,
@@ -32,9 +33,10 @@ pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, 
         bytes: 0,
         started: Instant::now(),
     };
-    let outcome = match row {
-        Some(row) => steps(workspace, call, row, &mut record),
-        None => Err(unknown_operation(call.operation)),
+    let outcome = match (&call.terms.objection, row) {
+        (Some(objection), _) => Err(objection.clone()),
+        (None, Some(row)) => steps(workspace, call, row, &mut record),
+        (None, None) => Err(unknown_operation(call.operation)),
     };
     match outcome {
         Ok(Done::Recorded(answer)) => Ok(answer),
@@ -73,7 +75,7 @@ fn steps(
     if let Some(done) = replay(workspace, call)? {
         return Ok(done);
     }
-    let view = View::new(workspace, call.caller, &call.control);
+    let view = View::new(workspace, call);
     for _ in 0..limits::REPLAN_MAX {
         call.control.check()?;
         match attempt(&view, call, row, &*operation, record)? {
@@ -101,7 +103,7 @@ fn attempt(
 ) -> Result<Attempt, Failure> {
     let workspace = view.workspace();
     let asks = operation.asks(view)?;
-    let mut targets = resolve::targets(workspace, &asks, call.dots)?;
+    let mut targets = resolve::targets(workspace, &asks, &call.terms.reading)?;
     record.paths = targets.iter().map(|target| target.path.clone()).collect();
     authorise::judge(view, row.effect, &asks, &targets)?;
     let _guard = lock(workspace, row.effect, &asks, &targets, call)?;

@@ -1,7 +1,7 @@
 //! From spellings to targets, and from expected versions to checked ones. Rules are judged on what is found here,
 //! never on a spelling.
 
-use path::{Dots, RelPath, Spelling, Trailing};
+use path::{Reading, RelPath, Spelling, Trailing};
 
 use crate::{
     failure::{Failure, Kind},
@@ -14,13 +14,17 @@ use crate::{
 };
 
 /// Resolves every place of a call.
-pub(crate) fn targets(workspace: &dyn Workspace, asks: &[Ask], dots: Dots) -> Result<Vec<Target>, Failure> {
-    asks.iter().map(|ask| target(workspace, ask, dots)).collect()
+pub(crate) fn targets(
+    workspace: &dyn Workspace,
+    asks: &[Ask],
+    reading: &Reading,
+) -> Result<Vec<Target>, Failure> {
+    asks.iter().map(|ask| target(workspace, ask, reading)).collect()
 }
 
-fn target(workspace: &dyn Workspace, ask: &Ask, dots: Dots) -> Result<Target, Failure> {
+fn target(workspace: &dyn Workspace, ask: &Ask, reading: &Reading) -> Result<Target, Failure> {
     let spelling = match &ask.place {
-        Place::Spelled(text) => path::parse(text, &workspace.profile().roots, dots)?,
+        Place::Spelled(text) => path::parse(text, &workspace.profile().roots, reading)?,
         Place::Known(path) => Spelling { path: path.clone(), trailing: Trailing::Open },
     };
     refuse_own(workspace, &spelling.path)?;

@@ -6,9 +6,11 @@ use path::{Name, RelPath};
 use crate::{
     caller::Caller,
     control::Control,
+    engine::{Call, Held},
     failure::{Failure, Kind},
     limits,
     plan::{Seen, Top, Tree},
+    terms::{Evidence, Terms},
     version::Version,
     workspace::{FileBytes, Listed, Looked, Node, Want, Workspace},
 };
@@ -18,6 +20,7 @@ pub(crate) struct View<'a> {
     workspace: &'a dyn Workspace,
     pub(crate) caller: &'a Caller,
     pub(crate) control: &'a Control<'a>,
+    pub(crate) terms: &'a Terms,
 }
 
 /// One thing met on a walk.
@@ -27,13 +30,30 @@ pub(crate) struct Met<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(workspace: &'a dyn Workspace, caller: &'a Caller, control: &'a Control<'a>) -> Self {
-        Self { workspace, caller, control }
+    pub(crate) fn new(workspace: &'a dyn Workspace, call: &'a Call<'a>) -> Self {
+        Self { workspace, caller: call.caller, control: &call.control, terms: &call.terms }
     }
 
     /// The workspace itself, for journal look-ups that no scope guards.
     pub(crate) fn workspace(&self) -> &'a dyn Workspace {
         self.workspace
+    }
+
+    /// What one file held, if the terms ask for it.
+    pub(crate) fn evidence(
+        &self,
+        path: &RelPath,
+        before: Option<&[u8]>,
+        after: Option<&[u8]>,
+    ) -> Option<Held> {
+        match self.terms.evidence {
+            Evidence::None => None,
+            Evidence::Bytes => Some(Held {
+                path: path.clone(),
+                before: before.map(<[u8]>::to_vec),
+                after: after.map(<[u8]>::to_vec),
+            }),
+        }
     }
 
     /// Whether this caller may see a place.

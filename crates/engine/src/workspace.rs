@@ -116,6 +116,8 @@ pub struct Record<'a> {
     pub caller: &'a Caller,
     /// What was asked.
     pub operation: &'static str,
+    /// The dialect's name for it.
+    pub tool: Option<&'a str>,
     /// The arguments without contents, as compact JSON.
     pub arguments: String,
     /// The places the call was about.

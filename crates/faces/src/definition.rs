@@ -2,7 +2,7 @@
 
 use engine::Effect;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The native dialect, compact.
 const STEAD: &str = include_str!("generated/stead.json");
@@ -19,8 +19,39 @@ pub struct Definition {
     pub dialect: String,
     /// What a client's model is told about the server.
     pub instructions: String,
+    /// What becomes of arguments that no tool declares.
+    #[serde(default)]
+    pub unknown_arguments: UnknownArguments,
+    /// What can be set with `--dialect-option`.
+    #[serde(default)]
+    pub options: Vec<DialectOption>,
     /// What can be asked, in documentation order.
     pub operations: Vec<Operation>,
+}
+
+/// What becomes of arguments that are not declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnknownArguments {
+    /// The call is refused.
+    #[default]
+    Refused,
+    /// They are passed over, as the published original does.
+    Ignored,
+}
+
+/// One documented setting of a dialect.
+#[derive(Debug, Deserialize)]
+pub struct DialectOption {
+    /// Its name.
+    pub name: String,
+    /// The words it may be; anything when there are none.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// What is meant when it is absent.
+    pub default: String,
+    /// What it does.
+    pub description: String,
 }
 
 /// One operation.
@@ -37,6 +68,9 @@ pub struct Operation {
     pub when: String,
     /// What it does to the world.
     pub effect: DeclaredEffect,
+    /// The engine's operation that a dialect's tool becomes; nothing where it is the operation itself.
+    #[serde(default)]
+    pub becomes: Option<String>,
     /// What clients are told about its danger.
     pub hints: Hints,
     /// Its arguments.
@@ -94,6 +128,9 @@ pub struct Input {
     /// The words an enum may be.
     #[serde(default)]
     pub values: Vec<String>,
+    /// The JSON Schema of an argument that is no plain value.
+    #[serde(default)]
+    pub schema: Option<Map<String, Value>>,
     /// Whether it must be given.
     #[serde(default)]
     pub required: bool,
@@ -122,6 +159,8 @@ pub enum InputType {
     Boolean,
     /// One of the words in `values`.
     Enum,
+    /// Whatever `schema` says.
+    Json,
 }
 
 /// One field of an answer.
@@ -148,7 +187,12 @@ pub struct Recovery {
 impl Definition {
     /// The native dialect.
     pub fn stead() -> Result<Self, Broken> {
-        Ok(serde_json::from_str(STEAD)?)
+        Self::read(STEAD)
+    }
+
+    /// A dialect from what was generated for it.
+    pub(crate) fn read(generated: &str) -> Result<Self, Broken> {
+        Ok(serde_json::from_str(generated)?)
     }
 
     /// The operation of this name.
@@ -158,8 +202,8 @@ impl Definition {
 }
 
 impl Operation {
-    /// The JSON Schema of the arguments: no null unions, nothing unknown accepted.
-    pub fn input_schema(&self) -> Map<String, Value> {
+    /// The JSON Schema of the arguments: no null unions.
+    pub fn input_schema(&self, unknown: UnknownArguments) -> Map<String, Value> {
         let properties: Map<String, Value> =
             self.inputs.iter().map(|input| (input.name.clone(), Value::Object(input.schema()))).collect();
         let required: Vec<Value> = self
@@ -174,20 +218,35 @@ impl Operation {
         if !required.is_empty() {
             schema.insert("required".into(), required.into());
         }
-        schema.insert("additionalProperties".into(), false.into());
+        if unknown == UnknownArguments::Refused {
+            schema.insert("additionalProperties".into(), false.into());
+        }
+        schema
+    }
+
+    /// The JSON Schema of the answer: every field that may be there, with its type.
+    pub fn output_schema(&self) -> Map<String, Value> {
+        let property = |output: &Output| (output.name.clone(), json!({ "type": output.kind }));
+        let properties: Map<String, Value> = self.outputs.iter().map(property).collect();
+        let mut schema = Map::new();
+        schema.insert("type".into(), "object".into());
+        schema.insert("properties".into(), properties.into());
         schema
     }
 }
 
 impl Input {
     fn schema(&self) -> Map<String, Value> {
+        let mut schema = self.schema.clone().unwrap_or_default();
         let word = match self.kind {
-            InputType::String | InputType::Enum => "string",
-            InputType::Integer => "integer",
-            InputType::Boolean => "boolean",
+            InputType::String | InputType::Enum => Some("string"),
+            InputType::Integer => Some("integer"),
+            InputType::Boolean => Some("boolean"),
+            InputType::Json => None,
         };
-        let mut schema = Map::new();
-        schema.insert("type".into(), word.into());
+        if let Some(word) = word {
+            schema.insert("type".into(), word.into());
+        }
         if !self.values.is_empty() {
             schema.insert("enum".into(), self.values.clone().into());
         }
@@ -216,7 +275,7 @@ mod tests {
     #[test]
     fn schemas_refuse_the_unknown_and_have_no_null() {
         for operation in &Definition::stead().unwrap().operations {
-            let schema = Value::Object(operation.input_schema());
+            let schema = Value::Object(operation.input_schema(UnknownArguments::Refused));
             assert_eq!(schema["additionalProperties"], false);
             assert!(!schema.to_string().contains("null"), "{}", operation.name);
         }

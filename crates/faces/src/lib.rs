@@ -2,5 +2,6 @@
 //! nothing, touches no file, and adds no rule of its own.
 
 pub mod definition;
+pub mod dialect;
 pub mod limits;
 pub mod mcp;

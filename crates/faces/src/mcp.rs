@@ -10,7 +10,7 @@ use engine::{Caller, Engine};
 use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::definition::{Broken, Definition};
+use crate::{definition::Broken, dialect::Dialects};
 
 mod call;
 mod line;
@@ -36,14 +36,19 @@ pub enum McpError {
 /// the name the client gives itself.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
-pub async fn serve<R, W>(engine: Engine, caller: Caller, input: R, output: W) -> Result<(), McpError>
+pub async fn serve<R, W>(
+    engine: Engine,
+    caller: Caller,
+    dialects: Dialects,
+    input: R,
+    output: W,
+) -> Result<(), McpError>
 where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
-    let definition = Definition::stead()?;
     let (transport, closed) = transport::Lines::new(input, output);
-    let server = server::Server::new(engine, caller, &definition, closed);
+    let server = server::Server::new(engine, caller, dialects, closed);
     let running = match server.serve(transport).await {
         Ok(running) => running,
         // A client that closes before it says anything is no failure.

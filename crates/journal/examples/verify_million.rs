@@ -28,6 +28,7 @@ fn entry(number: u64) -> Entry {
         },
         request: Some(format!("request-{number:08}")),
         operation: "write".into(),
+        tool: None,
         arguments: format!(
             r#"{{"path":"src/some/module_{number}/file.rs","base":"{version}","content":{{"size":4096,"sha256":"{version}"}}}}"#
         ),

@@ -1,6 +1,7 @@
 //! The bytes that are hashed: one entry, one spelling.
 //!
-//! Layout: the format byte, then every field of [`Entry`] in the order of its declaration. Numbers are LEB128, times
+//! Layout: the format byte, then every field of [`Entry`] in the order of its declaration (the tool only in the format
+//! that has one). Numbers are LEB128, times
 //! are eight bytes big-endian, text is length and UTF-8, an optional text is a byte 0 or 1 and the text, an enum is a
 //! tag byte and its fields, the list of changes is its length and the changes.
 //! Promises: [`decode`] accepts exactly what [`encode`] makes and nothing else, and never allocates more than a small
@@ -13,8 +14,10 @@ use wire::{Reader, Writer};
 
 use crate::entry::{Caller, Change, ChangeKind, Decision, Entry, Link, State};
 
-/// The format this version writes, the first byte of every record.
+/// The format of an entry that was asked for by the operation's own name; the first byte of every record.
 pub const FORMAT: u8 = 1;
+/// The format of an entry that names a dialect's tool, behind the operation.
+pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
 
 /// The fewest bytes a change can take: empty path, kind, no `to`, two states without fields.
 const MIN_CHANGE_BYTES: usize = 5;
@@ -30,6 +33,7 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
         caller,
         request,
         operation,
+        tool,
         arguments,
         decision,
         reason,
@@ -41,7 +45,7 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
     } = entry;
     let Caller { principal, on_behalf_of, session, face } = caller;
     let mut out = Writer(Vec::with_capacity(USUAL_ENTRY_BYTES));
-    out.byte(FORMAT);
+    out.byte(if tool.is_some() { FORMAT_WITH_TOOL } else { FORMAT });
     out.number(*number);
     out.signed(*time_ms);
     out.text(principal);
@@ -50,6 +54,9 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
     out.text(face);
     out.optional_text(request.as_deref());
     out.text(operation);
+    if let Some(tool) = tool {
+        out.text(tool);
+    }
     out.text(arguments);
     out.byte(decision_tag(*decision));
     out.optional_text(reason.as_deref());
@@ -68,7 +75,7 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
 pub fn decode(bytes: &[u8]) -> Result<Entry, Malformed> {
     let mut from = Reader(bytes);
     let format = from.byte("format")?;
-    if format != FORMAT {
+    if ![FORMAT, FORMAT_WITH_TOOL].contains(&format) {
         return Err(Malformed::Format { format });
     }
     // Fields are read in the order they are written here.
@@ -83,6 +90,7 @@ pub fn decode(bytes: &[u8]) -> Result<Entry, Malformed> {
         },
         request: from.optional_text("request")?,
         operation: from.text("operation")?,
+        tool: if format == FORMAT_WITH_TOOL { Some(from.text("tool")?) } else { None },
         arguments: from.text("arguments")?,
         decision: read_decision(&mut from)?,
         reason: from.optional_text("reason")?,
@@ -264,6 +272,7 @@ mod tests {
             },
             request: Some("r".into()),
             operation: "stat".into(),
+            tool: None,
             arguments: "{}".into(),
             decision: Decision::Refused,
             reason: None,
@@ -291,6 +300,17 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_format_2_are_those_of_format_1_with_the_tool() {
+        let entry = Entry { tool: Some("d/t".into()), ..smallest() };
+        let mut expected = encode(&smallest());
+        expected[0] = 2;
+        let behind = expected.windows(4).position(|bytes| bytes == b"stat").unwrap() + 4;
+        expected.splice(behind..behind, *b"\x03d/t");
+        assert_eq!(encode(&entry), expected);
+        assert_eq!(decode(&expected), Ok(entry));
+    }
+
+    #[test]
     fn every_prefix_and_every_extension_is_refused() {
         let bytes = encode(&smallest());
         for end in 0..bytes.len() {
@@ -303,8 +323,8 @@ mod tests {
     #[test]
     fn an_unknown_format_is_named() {
         let mut bytes = encode(&smallest());
-        bytes[0] = 2;
-        assert_eq!(decode(&bytes), Err(Malformed::Format { format: 2 }));
+        bytes[0] = 3;
+        assert_eq!(decode(&bytes), Err(Malformed::Format { format: 3 }));
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub struct Entry {
     pub request: Option<String>,
     /// Name of the operation.
     pub operation: String,
+    /// The dialect's name for it, such as `comma/edit_file`; nothing when it was asked for by its own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// Redacted arguments as compact JSON: content is replaced by its size and sha256.
     pub arguments: String,
     /// What became of the call.

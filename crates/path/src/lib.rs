@@ -15,7 +15,7 @@ pub const TEMPORARY_PREFIX: &str = ".stead~";
 pub use fold::{FoldedKey, fold};
 pub use portable::{NameProblem, check_portable};
 pub use rel_path::{DEPTH_MAX, NAME_BYTES_MAX, Name, PATH_BYTES_MAX, RelPath};
-pub use spelling::{Dots, Spelling, Trailing, parse};
+pub use spelling::{Absolute, Backslash, Dots, Empty, Ending, Reading, Spelling, Trailing, parse};
 
 /// Why a spelling is not a path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,9 @@ pub enum PathError {
     /// The spelling is absolute and does not lie beneath the root, or names a drive, share or URI.
     #[error("the path is not beneath the workspace root")]
     Foreign,
+    /// The spelling is absolute and the dialect takes only relative ones.
+    #[error("the path is absolute; it must be relative to the workspace root")]
+    Absolute,
     /// A backslash that is not one of our escapes.
     #[error("the path holds a backslash that is not an escape (\\\\ or \\xHH)")]
     Backslash,

@@ -73,17 +73,22 @@ pub(crate) enum Resolver {
     Walker,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Dialect {
-    Stead,
+/// Which vocabularies are spoken.
+#[derive(Debug, Args)]
+pub(crate) struct DialectFlags {
+    /// The vocabulary of tools (repeatable where names do not clash)
+    #[arg(long, value_name = "NAME", default_value = "stead")]
+    pub(crate) dialect: Vec<String>,
+    /// A documented setting of the dialect (repeatable)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) dialect_option: Vec<String>,
 }
 
 /// The flags of `stead mcp`.
 #[derive(Debug, Args)]
 pub(crate) struct McpFlags {
-    /// The vocabulary of tools
-    #[arg(long, value_enum, default_value = "stead")]
-    pub(crate) dialect: Dialect,
+    #[command(flatten)]
+    pub(crate) dialects: DialectFlags,
     #[command(flatten)]
     pub(crate) caller: CallerFlags,
 }

@@ -4,7 +4,7 @@ use faces::limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT};
 use local::Wall;
 
 use crate::{
-    cli::{Dialect, Durability, McpFlags, WorkspaceFlags},
+    cli::{Durability, McpFlags, WorkspaceFlags},
     outside,
     show::{self, Exit, Outcome, Problem},
     stdio,
@@ -13,9 +13,6 @@ use crate::{
 
 /// Serves until the client closes its side.
 pub(crate) fn run(flags: &WorkspaceFlags, mcp: &McpFlags) -> Outcome {
-    match mcp.dialect {
-        Dialect::Stead => {}
-    }
     let caller = wire::caller(&mcp.caller, Asker::Agent)?;
     if outside::user() == Some(ROOT) {
         show::remark(
@@ -38,8 +35,9 @@ pub(crate) fn run(flags: &WorkspaceFlags, mcp: &McpFlags) -> Outcome {
         let _inside = runtime.enter();
         (stdio::input(), stdio::output())
     };
+    let dialects = wire::dialects(flags, &mcp.dialects)?;
     let opened = wire::open(flags, Wall::Raise)?;
-    let served = runtime.block_on(faces::mcp::serve(opened.engine.clone(), caller, input, output));
+    let served = runtime.block_on(faces::mcp::serve(opened.engine.clone(), caller, dialects, input, output));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     served.map_err(|error| Problem::Outside(error.to_string()))?;
     Ok(Exit::Fine)

@@ -53,13 +53,14 @@ fn argument(input: &Input) -> Arg {
     let arg = Arg::new(input.name.clone()).help(input.description.trim_end_matches('.').to_owned());
     let arg = match (input.kind, input.positional) {
         (InputType::Boolean, _) => return arg.long(flag(input)).action(ArgAction::SetTrue),
-        (InputType::String | InputType::Integer | InputType::Enum, Some(place)) => {
+        (InputType::String | InputType::Integer | InputType::Enum | InputType::Json, Some(place)) => {
             arg.index(place).required(input.required)
         }
-        (InputType::String | InputType::Integer | InputType::Enum, None) if input.stdin => arg
-            .long(flag(input))
-            .help(format!("{} [default: standard input]", input.description.trim_end_matches('.'))),
-        (InputType::String | InputType::Integer | InputType::Enum, None) => {
+        (InputType::String | InputType::Integer | InputType::Enum | InputType::Json, None) if input.stdin => {
+            arg.long(flag(input))
+                .help(format!("{} [default: standard input]", input.description.trim_end_matches('.')))
+        }
+        (InputType::String | InputType::Integer | InputType::Enum | InputType::Json, None) => {
             arg.long(flag(input)).required(input.required)
         }
     };
@@ -67,7 +68,7 @@ fn argument(input: &Input) -> Arg {
     match input.kind {
         InputType::Integer => arg.value_parser(value_parser!(u64)),
         InputType::Enum => arg.value_parser(PossibleValuesParser::new(input.values.clone())),
-        InputType::String | InputType::Boolean => arg.allow_hyphen_values(input.stdin),
+        InputType::String | InputType::Boolean | InputType::Json => arg.allow_hyphen_values(input.stdin),
     }
 }
 
@@ -105,6 +106,7 @@ fn arguments(operation: &Operation, matches: &ArgMatches) -> Result<Map<String, 
             InputType::String | InputType::Enum => {
                 matches.get_one::<String>(name).map(|text| text.clone().into())
             }
+            InputType::Json => matches.get_one::<String>(name).map(|text| parsed(name, text)).transpose()?,
         };
         let left_to_input = input.stdin && value.as_ref().is_some_and(|value| value == STANDARD_INPUT);
         if let Some(value) = value.filter(|_| !left_to_input) {
@@ -117,6 +119,11 @@ fn arguments(operation: &Operation, matches: &ArgMatches) -> Result<Map<String, 
         }
     }
     Ok(arguments)
+}
+
+/// An argument that is written as JSON.
+fn parsed(name: &str, text: &str) -> Result<Value, Problem> {
+    serde_json::from_str(text).map_err(|error| show::usage(format!("--{name} is not JSON: {error}")))
 }
 
 /// Text as it is; bytes that are no text in base64, where the operation can take that.

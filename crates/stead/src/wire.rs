@@ -7,11 +7,12 @@ use std::{
 
 use disk::{Root, RootOptions};
 use engine::{Access, Caller, Engine, Failure, Grants, Kind, NameProfile, Principal, Version};
+use faces::dialect::{Dialects, Place};
 use local::{LocalWorkspace, Options, Wall};
 use path::RelPath;
 
 use crate::{
-    cli::{CallerFlags, Durability, Names, Resolver, WorkspaceFlags},
+    cli::{CallerFlags, DialectFlags, Durability, Names, Resolver, WorkspaceFlags},
     outside,
     show::{self, Problem},
 };
@@ -55,6 +56,13 @@ pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem
     let local = LocalWorkspace::open(options)?;
     let engine = Engine::new(local.clone());
     Ok(Opened { local, engine })
+}
+
+/// The dialects that the flags mean.
+pub(crate) fn dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> Result<Dialects, Problem> {
+    let workspace = absolute(&flags.workspace)?.to_string_lossy().into_owned();
+    Dialects::choose(&chosen.dialect, &chosen.dialect_option, &Place { workspace })
+        .map_err(|error| Problem::Usage(error.to_string()))
 }
 
 /// The directory's own spelling, without links, so that one directory has one state directory.

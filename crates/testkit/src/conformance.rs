@@ -99,6 +99,7 @@ impl Bench {
 
     fn record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> Record<'a> {
         Record {
+            tool: None,
             caller: &self.caller,
             operation,
             arguments: "{}".to_owned(),

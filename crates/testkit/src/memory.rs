@@ -54,11 +54,14 @@ impl Default for MemoryWorkspace {
 }
 
 impl MemoryWorkspace {
+    /// The absolute spelling of its root.
+    pub const ROOT: &str = "/ws";
+
     /// An empty workspace with portable names, whose root callers may spell `/ws`.
     pub fn new() -> Self {
         Self::with_profile(Profile {
             id: ID.to_owned(),
-            roots: vec!["/ws".to_owned()],
+            roots: vec![Self::ROOT.to_owned()],
             names: NameProfile::Portable,
             own: Vec::new(),
             policy: 1,

@@ -10,7 +10,7 @@ mod definition;
 mod reference;
 mod runtime;
 
-use definition::Definition;
+use definition::{Definition, NATIVE};
 
 /// The dialects that are declared in `definitions/`.
 const DIALECTS: &[&str] = &["stead"];
@@ -39,8 +39,12 @@ fn products(root: &Path) -> Result<Vec<Product>, String> {
         let mut product = |path: String, text: String| products.push(Product { path: path.into(), text });
         product(format!("crates/faces/src/generated/{dialect}.json"), runtime::definitions(&definition)?);
         product(format!("crates/faces/tests/generated/{dialect}.json"), runtime::examples(&definition)?);
-        product("docs/reference/operations.md".to_owned(), reference::operations(&definition));
-        product("docs/reference/errors.md".to_owned(), reference::errors(&definition));
+        if *dialect == NATIVE {
+            product("docs/reference/operations.md".to_owned(), reference::operations(&definition));
+            product("docs/reference/errors.md".to_owned(), reference::errors(&definition));
+        } else {
+            product(format!("docs/reference/dialects/{dialect}.md"), reference::dialect(&definition));
+        }
     }
     Ok(products)
 }

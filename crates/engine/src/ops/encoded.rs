@@ -1,8 +1,13 @@
 //! From the content of a call to the bytes of a file. Owns the rule that a file keeps its encoding unless the caller
 //! names another one. Strict both ways: nothing is replaced by a substitute character.
 
+use std::borrow::Cow;
+
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use text::encoding::{self, Detected, Encoding};
+use text::{
+    encoding::{self, Detected, Encoding},
+    lines,
+};
 
 use super::answer::excerpt;
 use crate::{
@@ -43,6 +48,18 @@ pub(crate) fn tail(content: &str, current: &[u8]) -> Result<Encoded, Failure> {
     }
     fits(current.len() as u64 + encoded.bytes.len() as u64)?;
     Ok(encoded)
+}
+
+/// A content in the form of the text it replaces: CRLF where that has nothing else, LF otherwise. The byte order mark
+/// is part of the encoding, which the file keeps anyway.
+pub(crate) fn formed_as(content: &str, current: &[u8]) -> String {
+    let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
+    let before = match encoding::detect(current) {
+        Detected::Text { encoding } => encoding::decode(current, encoding).unwrap_or_default(),
+        Detected::Binary => Cow::Borrowed(""),
+    };
+    let endings = lines::endings(before.as_bytes());
+    if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
 }
 
 /// The encoding that a file has and keeps. What is not text has none; text put there is UTF-8.
@@ -119,6 +136,20 @@ mod tests {
         assert_eq!(bytes("\u{feff}é", None, Some(b"\xff\xfea\0")), Ok(b"\xff\xfe\xe9\0".to_vec()));
         assert_eq!(bytes("x", None, Some(b"\xef\xbb\xbfa")), Ok(b"\xef\xbb\xbfx".to_vec()));
         assert_eq!(bytes("x", None, Some(b"\0\x01\x02")), Ok(b"x".to_vec()));
+    }
+
+    #[test]
+    fn text_takes_the_form_of_what_it_replaces() {
+        for (content, current, expected) in [
+            ("a\nb\n", "x\r\ny\r\n", "a\r\nb\r\n"),
+            ("a\r\nb\n", "x\r\ny\r\n", "a\r\nb\r\n"),
+            ("a\r\nb\r\n", "x\ny\n", "a\nb\n"),
+            ("a\r\nb\r\n", "x\ny\r\n", "a\nb\n"),
+            ("a\r\n", "", "a\n"),
+            ("\u{feff}a\rb", "x", "a\rb"),
+        ] {
+            assert_eq!(formed_as(content, current.as_bytes()), expected, "{content:?} {current:?}");
+        }
     }
 
     #[test]

@@ -13,13 +13,14 @@ use serde_json::{Map, Value};
 use text::visible::visible_line;
 use walk::{Shown, Walk};
 
-use super::answer::Facts;
+use super::answer::{Facts, iso_utc};
 use crate::{
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Operation, Planned, Target},
     plan::Top,
     view::View,
+    workspace::Node,
 };
 
 /// The arguments of `list`.
@@ -121,7 +122,15 @@ fn object(shown: &Shown) -> Map<String, Value> {
         .with("type", super::stat::type_name(shown.top))
         .maybe("size", shown.size)
         .maybe("error", shown.unlisted.map(Kind::code))
+        .maybe("modified", shown.more.as_ref().map(|more| iso_utc(more.modified_ms)))
+        .maybe("leads_to", shown.more.as_ref().and_then(|more| more.leads_to).map(led))
         .object()
+}
+
+/// What a link leads to.
+fn led(node: Node) -> Value {
+    let fields = Facts::new().with("type", super::stat::type_name(node.top)).with("size", node.size);
+    Value::Object(fields.object())
 }
 
 /// One line for each entry, then one line of facts.

@@ -6,12 +6,21 @@ use path::RelPath;
 use crate::{
     failure::{Failure, Kind},
     plan::{Change, NEW_DIRECTORY_MODE, Top},
+    terms::Parents,
     view::View,
 };
 
 /// The changes that make the missing directories above a path, outermost first.
 pub(crate) fn missing(view: &View<'_>, path: &RelPath) -> Result<Vec<Change>, Failure> {
-    missing_from(path, |above| Ok(view.workspace().stat(above)?.map(|node| node.top)))
+    let changes = missing_from(path, |above| Ok(view.workspace().stat(above)?.map(|node| node.top)))?;
+    match (view.terms.parents, path.parent()) {
+        (Parents::Required, Some(parent)) if !changes.is_empty() => {
+            Err(Failure::new(Kind::NotFound, format!("the directory {parent} does not exist"))
+                .hint("make it first, or say that missing directories shall be made")
+                .fact("parent", parent.to_string()))
+        }
+        (Parents::Required | Parents::Made, _) => Ok(changes),
+    }
 }
 
 /// The same, for a tree that is looked at through `top_at`.

@@ -4,6 +4,7 @@
 mod bytes;
 mod lines;
 mod range;
+mod raw;
 
 use range::{Range, Unit};
 use serde::Deserialize;
@@ -19,6 +20,7 @@ use crate::{
     limits,
     operation::{Ask, Operation, Planned, Target},
     plan::Top,
+    terms::Evidence,
     version::Version,
     view::View,
     workspace::{FileBytes, Node, Want},
@@ -107,6 +109,9 @@ impl Operation for Read {
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
         let target = &targets[0];
         file_at(target)?;
+        if view.terms.evidence == Evidence::Bytes {
+            return raw::bytes(view, target, self.wish()?.0);
+        }
         match self.wish()? {
             (Part::Bytes(range), form) => bytes::exact(view, target, range, form),
             (Part::Start, Form::Base64) => bytes::first_page(view, target),

@@ -1,6 +1,8 @@
 //! `write`: a file gets new content, whole. A file that exists is replaced only by somebody who says which version was
 //! seen; it keeps its encoding unless the call names another.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 use text::{
@@ -15,6 +17,7 @@ use crate::{
     operation::{Ask, Operation, Planned, Target},
     plan::{Change, Content, Expect, Mode, Plan, Seen, Top},
     resolve,
+    terms::{Form, Unseen},
     version::Version,
     view::View,
     workspace::{Node, Want},
@@ -49,18 +52,23 @@ impl Operation for Write {
             None => None,
         };
         let before = current.as_ref().and_then(|current| current.bytes.as_deref());
-        let encoded = encoded::whole(&self.content, self.encoding.as_deref(), before)?;
+        let content = match (view.terms.form, before) {
+            (Form::AsGiven, _) | (Form::OfReplaced, None) => Cow::Borrowed(self.content.as_str()),
+            (Form::OfReplaced, Some(before)) => Cow::Owned(encoded::formed_as(&self.content, before)),
+        };
+        let encoded = encoded::whole(&content, self.encoding.as_deref(), before)?;
         let version = Version::of(&encoded.bytes);
         let size = encoded.bytes.len() as u64;
         if let Some(current) = &current
             && current.seen.version == version
         {
-            return Ok(unchanged(view, target, &version, size));
+            return Ok(unchanged(view, target, &version, before, size));
         }
         let difference = match &current {
             None => lines_changed(Some(b""), &encoded.bytes),
             Some(_) => lines_changed(before, &encoded.bytes),
         };
+        let evidence = view.evidence(&target.path, before, Some(&encoded.bytes));
         let mut changes = parents::missing(view, &target.path)?;
         let Encoded { bytes, unusual } = encoded;
         changes.push(Change::Put {
@@ -90,6 +98,7 @@ impl Operation for Write {
                     .maybe("encoding", unusual)
                     .committed(committed)
                     .line(text)
+                    .with_evidence(evidence)
             }),
         })
     }
@@ -106,7 +115,7 @@ impl Write {
         } else {
             read(Want::Nothing)?
         };
-        if target.base.is_none() {
+        if target.base.is_none() && view.terms.unseen == Unseen::Stays {
             return Err(base_required(view, target, &file.version));
         }
         let bytes = (readable && node.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
@@ -138,7 +147,13 @@ fn base_required(view: &View<'_>, target: &Target, version: &Version) -> Failure
     if view.may_read(path) { resolve::with_current(view, failure, path, *version) } else { failure }
 }
 
-fn unchanged(view: &View<'_>, target: &Target, version: &Version, size: u64) -> Planned {
+fn unchanged(
+    view: &View<'_>,
+    target: &Target,
+    version: &Version,
+    before: Option<&[u8]>,
+    size: u64,
+) -> Planned {
     let path = target.path.to_string();
     let rev = view.rev(&target.path, version);
     let text = format!("{path} already has this content ({rev}); nothing was changed");
@@ -148,7 +163,8 @@ fn unchanged(view: &View<'_>, target: &Target, version: &Version, size: u64) -> 
         .with("size", size)
         .with("created", false)
         .with("changed", false)
-        .line(text);
+        .line(text)
+        .with_evidence(view.evidence(&target.path, before, before));
     Planned::Read { answer, bytes: 0 }
 }
 

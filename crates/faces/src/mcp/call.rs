@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress};
-use path::Dots;
+use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress, Terms};
+
 use rmcp::{
     ErrorData, RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -36,6 +36,7 @@ pub(super) struct Asked {
     pub(super) caller: Caller,
     pub(super) operation: String,
     pub(super) arguments: Map<String, Value>,
+    pub(super) terms: Terms,
     pub(super) key: Option<String>,
 }
 
@@ -65,7 +66,7 @@ impl Runner {
     ) -> Result<Result<Answer, Failure>, ErrorData> {
         let broke_off =
             || ErrorData::internal_error("the call broke off; what it changed is in history", None);
-        let pace = self.engine.pace(&asked.operation, &asked.arguments);
+        let pace = self.engine.pace(&asked.operation, &asked.arguments, &asked.terms);
         // Handing over costs more than such a call itself; but when others wait, threads let them be made true together.
         let here = pace == Pace::Brief || (pace == Pace::Short && is_alone(&context.extensions));
         if here {
@@ -138,7 +139,7 @@ impl Job {
             operation: &asked.operation,
             arguments: asked.arguments,
             key: asked.key.as_deref(),
-            dots: Dots::Refuse,
+            terms: asked.terms,
             control: Control::new(Instant::now() + deadline(self.pace), self.cancel, listen),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{Caller, Engine, Kind};
+use engine::{Caller, Engine, Failure, Kind, Terms};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -11,6 +11,7 @@ use rmcp::{
     },
     service::RequestContext,
 };
+use serde_json::Map;
 
 use super::{
     call::{Asked, Runner},
@@ -19,9 +20,12 @@ use super::{
 };
 use crate::{
     definition::{Definition, Operation},
+    dialect::{Dialects, Request, failure_text},
     limits::SESSION_CHARS_MAX,
 };
 
+/// How much of a wrong tool's name is shown back.
+const SHOWN_CHARS_MAX: usize = 64;
 /// Where a request carries its idempotency key.
 const KEY_MEMBER: &str = "stead/key";
 /// How long a client may keep the list of tools; it changes only with the program.
@@ -30,18 +34,34 @@ const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
 /// One client's server.
 pub(super) struct Server {
     caller: Caller,
+    dialects: Dialects,
     tools: Vec<Tool>,
     config: ServerConfig,
     runner: Runner,
 }
 
 impl Server {
-    pub(super) fn new(engine: Engine, caller: Caller, definition: &Definition, closed: Closed) -> Self {
+    pub(super) fn new(engine: Engine, mut caller: Caller, dialects: Dialects, closed: Closed) -> Self {
+        let instructions: Vec<&str> =
+            dialects.iter().map(|dialect| dialect.definition().instructions.as_str()).collect();
         let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("stead", env!("CARGO_PKG_VERSION")))
-            .with_instructions(definition.instructions.clone());
-        let tools = definition.operations.iter().map(tool).collect();
-        Self { caller, tools, config, runner: Runner::new(engine, closed) }
+            .with_instructions(instructions.join("\n\n"));
+        let tools = dialects.iter().flat_map(|dialect| tools(dialect.definition())).collect();
+        for dialect in dialects.iter() {
+            dialect.narrow(&mut caller);
+        }
+        Self { caller, dialects, tools, config, runner: Runner::new(engine, closed) }
+    }
+
+    /// A call of a tool that is not there: refused, and recorded like any other.
+    fn unknown(&self, tool: &str) -> Request {
+        let shown: String = tool.chars().take(SHOWN_CHARS_MAX).collect();
+        let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_ref()).collect();
+        let objection = Failure::new(Kind::UnknownOperation, format!("there is no tool '{shown}'"))
+            .hint(format!("tools: {}", known.join(", ")));
+        let terms = Terms { objection: Some(objection), ..Terms::default() };
+        Request { operation: tool.to_owned(), arguments: Map::new(), terms }
     }
 
     /// Who asks: the principal is given, the session is what the client calls itself.
@@ -55,8 +75,20 @@ impl Server {
     }
 }
 
+/// The tools of one dialect. The native one keeps its list short and leaves the shape of answers to the reference.
+fn tools(definition: &Definition) -> Vec<Tool> {
+    let one = |operation: &Operation| {
+        let tool = tool(definition, operation);
+        match operation.becomes {
+            Some(_) => tool.with_raw_output_schema(Arc::new(operation.output_schema())),
+            None => tool,
+        }
+    };
+    definition.operations.iter().map(one).collect()
+}
+
 /// One operation as a tool.
-fn tool(operation: &Operation) -> Tool {
+fn tool(definition: &Definition, operation: &Operation) -> Tool {
     let hints = operation.hints;
     let annotations = ToolAnnotations::with_title(&operation.title)
         .read_only(hints.read_only)
@@ -64,8 +96,12 @@ fn tool(operation: &Operation) -> Tool {
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
     let description = format!("{} {}", operation.summary, operation.when);
-    Tool::new(operation.name.clone(), description, Arc::new(operation.input_schema()))
-        .with_annotations(annotations)
+    Tool::new(
+        operation.name.clone(),
+        description,
+        Arc::new(operation.input_schema(definition.unknown_arguments)),
+    )
+    .with_annotations(annotations)
 }
 
 /// The idempotency key. One that is no text is passed on as an empty one, which the engine refuses: ignoring it could
@@ -96,19 +132,21 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let asked = Asked {
-            caller: self.caller(&context),
-            operation: request.name.into_owned(),
-            arguments: request.arguments.unwrap_or_default(),
-            key: key(&context),
+        let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let dialect = self.dialects.with_tool(&tool);
+        let Request { operation, arguments: native, terms } = match dialect {
+            Some(dialect) => dialect.request(&tool, &arguments),
+            None => self.unknown(&tool),
         };
-        match self.runner.run(asked, &context).await? {
-            Ok(answer) => Ok(reply::answer(answer).into()),
+        let asked =
+            Asked { caller: self.caller(&context), operation, arguments: native, terms, key: key(&context) };
+        match (self.runner.run(asked, &context).await?, dialect) {
+            (outcome, Some(dialect)) => Ok(reply::result(dialect.reply(&tool, &arguments, outcome)).into()),
             // The protocol has its own answer for a tool that is not there; the engine has recorded the attempt.
-            Err(failure) if failure.kind == Kind::UnknownOperation => {
-                Err(ErrorData::invalid_params(reply::failure_text(&failure), Some(failure.to_json())))
+            (Err(failure), None) => {
+                Err(ErrorData::invalid_params(failure_text(&failure), Some(failure.to_json())))
             }
-            Err(failure) => Ok(reply::failure(&failure).into()),
+            (Ok(_), None) => Err(ErrorData::internal_error("a tool that is not there answered", None)),
         }
     }
 

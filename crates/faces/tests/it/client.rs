@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use engine::{Caller, Engine, Principal};
+use faces::dialect::{Dialects, Place};
 use serde_json::{Value, json};
 use testkit::MemoryWorkspace;
 use tokio::{
@@ -25,12 +26,20 @@ pub(crate) struct Client {
 impl Client {
     /// A server over an empty workspace, and a client that has not said anything.
     pub(crate) fn silent() -> Self {
+        Self::silent_in("stead", &[])
+    }
+
+    /// The same in another dialect.
+    pub(crate) fn silent_in(dialect: &str, options: &[&str]) -> Self {
+        let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let dialects = Dialects::choose(&[dialect.to_owned()], &options, &place).unwrap();
         let workspace = Arc::new(MemoryWorkspace::new());
         let engine = Engine::new(workspace.clone());
         let caller = Caller::new(Principal::Agent("tester".to_owned()), "unnamed", "mcp");
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
         let (far_input, far_output) = tokio::io::split(far);
-        let server = tokio::spawn(faces::mcp::serve(engine, caller, far_input, far_output));
+        let server = tokio::spawn(faces::mcp::serve(engine, caller, dialects, far_input, far_output));
         let (input, output) = tokio::io::split(near);
         Self { output: Some(output), input: BufReader::new(input), server, workspace, next_id: 1 }
     }
@@ -40,6 +49,13 @@ impl Client {
         let mut client = Self::silent();
         let answer = client.initialize(version).await;
         assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
+        client
+    }
+
+    /// The same in another dialect.
+    pub(crate) async fn open_in(dialect: &str) -> Self {
+        let mut client = Self::silent_in(dialect, &[]);
+        client.initialize("2025-11-25").await;
         client
     }
 

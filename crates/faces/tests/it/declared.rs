@@ -19,6 +19,7 @@ fn fitting(input: &Input) -> Value {
         InputType::Integer => 1.into(),
         InputType::Boolean => false.into(),
         InputType::Enum => input.values[0].clone().into(),
+        InputType::Json => input.default.clone().unwrap_or_else(|| json!([])),
     }
 }
 

@@ -33,8 +33,15 @@ struct Step {
     arguments: Map<String, Value>,
 }
 
+/// The published vocabularies, with what was generated for them.
+const DIALECTS: &[(&str, &str)] = &[];
+
 fn examples() -> Vec<Example> {
-    let examples: Examples = serde_json::from_str(include_str!("../generated/stead.json")).unwrap();
+    examples_in(include_str!("../generated/stead.json"))
+}
+
+fn examples_in(generated: &str) -> Vec<Example> {
+    let examples: Examples = serde_json::from_str(generated).unwrap();
     examples.examples
 }
 
@@ -117,5 +124,43 @@ async fn every_example_holds_over_mcp() {
         assert_eq!(result["content"][0]["type"], "text");
         example.judge(&result["structuredContent"]);
         client.close().await;
+    }
+}
+
+#[test]
+fn every_dialect_is_among_those_that_are_tried() {
+    let tried: Vec<&str> = DIALECTS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(faces::dialect::names()[1..], tried);
+}
+
+#[tokio::test]
+async fn every_example_of_every_dialect_holds_over_mcp() {
+    for (dialect, generated) in DIALECTS {
+        let examples = examples_in(generated);
+        let mut tools: Vec<&str> = examples.iter().map(|example| example.operation.as_str()).collect();
+        tools.dedup();
+        let mut client = Client::open_in(dialect).await;
+        let listed = client.request("tools/list", serde_json::json!({})).await;
+        let listed: Vec<&str> = listed["result"]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(listed, tools, "every tool of {dialect} has an example, in order");
+        client.close().await;
+        for example in examples {
+            let mut client = Client::open_in(dialect).await;
+            plant(&client.workspace, &example);
+            for step in &example.before {
+                client.call(&step.operation, step.arguments.clone().into()).await;
+            }
+            let answer = client.call(&example.operation, example.arguments.clone().into()).await;
+            let found = &answer["result"]["structuredContent"];
+            for (field, expected) in example.answer.iter().flatten() {
+                assert_eq!(&found[field], expected, "{dialect} {}: {field} of {answer}", example.name());
+            }
+            client.close().await;
+        }
     }
 }

@@ -63,10 +63,10 @@ fn entry() -> impl Strategy<Value = Entry> {
         (text(), option::of(text()), text(), text()).prop_map(|(principal, on_behalf_of, session, face)| {
             Caller { principal, on_behalf_of, session, face }
         });
-    let asked = (any::<u64>(), any::<i64>(), caller, option::of(text()), text(), text());
+    let asked = (any::<u64>(), any::<i64>(), caller, option::of(text()), (text(), option::of(text())), text());
     let done = (decision, option::of(text()), any::<u64>(), vec(change(), 0..6), link());
     (asked, done, any::<u64>(), any::<u64>()).prop_map(|(asked, done, bytes, duration_us)| {
-        let (number, time_ms, caller, request, operation, arguments) = asked;
+        let (number, time_ms, caller, request, (operation, tool), arguments) = asked;
         let (decision, reason, policy, changes, link) = done;
         Entry {
             number,
@@ -74,6 +74,7 @@ fn entry() -> impl Strategy<Value = Entry> {
             caller,
             request,
             operation,
+            tool,
             arguments,
             decision,
             reason,

@@ -33,6 +33,7 @@ pub(crate) fn entry(number: u64) -> Entry {
         },
         request: Some(format!("request-{number:08}")),
         operation: "write".into(),
+        tool: None,
         arguments: format!(
             r#"{{"path":"src/module_{number}/file.rs","content":{{"size":{number},"sha256":"{}"}}}}"#,
             Digest::of(&number.to_be_bytes())

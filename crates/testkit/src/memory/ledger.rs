@@ -72,6 +72,7 @@ impl Ledger {
             },
             request: record.key.map(str::to_owned),
             operation: record.operation.to_owned(),
+            tool: record.tool.map(str::to_owned),
             arguments: record.arguments.clone(),
             decision: decision(record.reason),
             reason: record.reason.map(|kind| kind.code().to_owned()),

@@ -6,6 +6,9 @@ use std::{collections::BTreeSet, fs, path::Path};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The dialect whose tools are the operations themselves.
+pub(crate) const NATIVE: &str = "stead";
+
 /// Longest summary: it must fit one line of help.
 const SUMMARY_CHARS_MAX: usize = 79;
 
@@ -15,8 +18,33 @@ const SUMMARY_CHARS_MAX: usize = 79;
 pub(crate) struct Definition {
     pub(crate) dialect: String,
     pub(crate) instructions: String,
+    #[serde(default)]
+    pub(crate) unknown_arguments: UnknownArguments,
+    #[serde(default)]
+    pub(crate) options: Vec<DialectOption>,
+    #[serde(default)]
     pub(crate) kinds: Vec<Kind>,
     pub(crate) operations: Vec<Operation>,
+}
+
+/// What becomes of arguments that are not declared.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UnknownArguments {
+    #[default]
+    Refused,
+    Ignored,
+}
+
+/// One documented setting of a dialect.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DialectOption {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) values: Vec<String>,
+    pub(crate) default: String,
+    pub(crate) description: String,
 }
 
 /// One kind of failure.
@@ -47,6 +75,8 @@ pub(crate) struct Operation {
     #[serde(rename = "use")]
     pub(crate) when: String,
     pub(crate) effect: Effect,
+    #[serde(default)]
+    pub(crate) becomes: Option<String>,
     pub(crate) hints: Hints,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Output>,
@@ -92,6 +122,8 @@ pub(crate) struct Input {
     pub(crate) kind: InputType,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) values: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) required: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +145,7 @@ pub(crate) enum InputType {
     Integer,
     Boolean,
     Enum,
+    Json,
 }
 
 impl InputType {
@@ -122,6 +155,7 @@ impl InputType {
             InputType::Integer => "integer",
             InputType::Boolean => "boolean",
             InputType::Enum => "one of",
+            InputType::Json => "JSON",
         }
     }
 }
@@ -186,6 +220,9 @@ impl Definition {
     fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         for operation in &self.operations {
+            if (self.dialect == NATIVE) == operation.becomes.is_some() {
+                return Err(format!("{}: a dialect's tool says what it becomes", operation.name));
+            }
             if !names.insert(&operation.name) {
                 return Err(format!("{} is declared twice", operation.name));
             }
@@ -232,6 +269,9 @@ impl Input {
     fn check(&self) -> Result<(), String> {
         if (self.kind == InputType::Enum) == self.values.is_empty() {
             return Err("values belong to an enum, and only there".to_owned());
+        }
+        if (self.kind == InputType::Json) == self.schema.is_none() {
+            return Err("a schema belongs to JSON, and only there".to_owned());
         }
         if self.required && self.default.is_some() {
             return Err("what is required has no default".to_owned());

@@ -18,6 +18,39 @@ pub(crate) fn operations(definition: &Definition) -> String {
     page
 }
 
+/// `docs/reference/dialects/<dialect>.md`.
+pub(crate) fn dialect(definition: &Definition) -> String {
+    let name = &definition.dialect;
+    let mut page = format!("{NOTICE}\n\n# The `{name}` dialect\n\n{}\n\n", definition.instructions);
+    line(&mut page, &format!("Serve it with `stead mcp --dialect {name}`.\n"));
+    page.push_str("| tool | becomes | what it does |\n| --- | --- | --- |\n");
+    for tool in &definition.operations {
+        let (name, summary) = (&tool.name, &tool.summary);
+        let becomes = tool.becomes.as_deref().unwrap_or_default();
+        line(
+            &mut page,
+            &format!("| [`{name}`](#{name}) | [`{becomes}`](../operations.md#{becomes}) | {summary} |"),
+        );
+    }
+    if !definition.options.is_empty() {
+        page.push_str("\n| option (`--dialect-option`) | default | what it does |\n| --- | --- | --- |\n");
+        for option in &definition.options {
+            let (name, default, words) = (&option.name, &option.default, cell(&option.description));
+            line(&mut page, &format!("| `{name}` | `{default}` | {words} |"));
+        }
+    }
+    if !definition.kinds.is_empty() {
+        page.push_str("\n| error | meaning |\n| --- | --- |\n");
+    }
+    for kind in &definition.kinds {
+        line(&mut page, &format!("| `{}` | {} |", kind.kind, cell(&kind.meaning)));
+    }
+    for tool in &definition.operations {
+        section(&mut page, tool);
+    }
+    page
+}
+
 fn section(page: &mut String, operation: &Operation) {
     line(page, &format!("\n## {}\n\n{} {}\n", operation.name, operation.summary, operation.when));
     let hints = &operation.hints;

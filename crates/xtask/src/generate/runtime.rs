@@ -11,6 +11,8 @@ pub(crate) fn definitions(definition: &Definition) -> Result<String, String> {
     let whole = json!({
         "dialect": definition.dialect,
         "instructions": definition.instructions,
+        "unknown_arguments": definition.unknown_arguments,
+        "options": definition.options,
         "operations": operations,
     });
     line(&whole)
@@ -23,6 +25,7 @@ fn operation(operation: &Operation) -> Value {
         "summary": operation.summary,
         "use": operation.when,
         "effect": operation.effect,
+        "becomes": operation.becomes,
         "hints": operation.hints,
         "inputs": operation.inputs,
         "outputs": operation.outputs,

@@ -12,8 +12,9 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     plan::Top,
+    terms::Listing,
     view::View,
-    workspace::{Listed, Looked},
+    workspace::{Last, Listed, Looked, Node},
 };
 
 /// One entry of a listing.
@@ -26,6 +27,15 @@ pub(super) struct Shown {
     pub(super) unlisted: Option<Kind>,
     /// How it reads.
     pub(super) line: String,
+    /// What only a full listing tells.
+    pub(super) more: Option<More>,
+}
+
+/// What only a full listing tells of an entry.
+pub(super) struct More {
+    pub(super) modified_ms: i64,
+    /// What a link leads to, when that is inside and may be seen.
+    pub(super) leads_to: Option<Node>,
 }
 
 /// A directory whose names are still to be gone through, last first.
@@ -121,6 +131,7 @@ impl<'v, 'a> Walk<'v, 'a> {
 
     /// Puts an entry on the page; says whether it fitted.
     fn show(&mut self, path: &RelPath, top: Top, looked: Looked) -> bool {
+        let more = self.more(path, &looked);
         let (size, unlisted) = match top {
             Top::File if self.view.may_read(path) => match looked {
                 Ok(Some(node)) => (Some(node.size), None),
@@ -133,15 +144,33 @@ impl<'v, 'a> Walk<'v, 'a> {
         };
         let line = line(self.top, path, top, size);
         let chars = line.chars().count() + 1;
-        if self.chars + chars > limits::PAGE_CHARS
-            && let Some(last) = self.shown.last()
-        {
+        let full = match self.view.terms.listing {
+            Listing::Page => self.chars + chars > limits::PAGE_CHARS,
+            Listing::Entries(most) => self.shown.len() >= most,
+        };
+        if full && let Some(last) = self.shown.last() {
             self.rest_after = Some(last.path.clone());
             return false;
         }
         self.chars += chars;
-        self.shown.push(Shown { path: path.clone(), top, size, unlisted, line });
+        self.shown.push(Shown { path: path.clone(), top, size, unlisted, line, more });
         true
+    }
+
+    fn more(&self, path: &RelPath, looked: &Looked) -> Option<More> {
+        match (self.view.terms.listing, looked) {
+            (Listing::Page, _) | (Listing::Entries(_), Ok(None) | Err(_)) => None,
+            (Listing::Entries(_), Ok(Some(node))) => {
+                let leads_to = (node.top == Top::Link).then(|| self.leads_to(path)).flatten();
+                Some(More { modified_ms: node.modified_ms, leads_to })
+            }
+        }
+    }
+
+    fn leads_to(&self, link: &RelPath) -> Option<Node> {
+        let workspace = self.view.workspace();
+        let place = workspace.locate(link, Last::Follow).ok().filter(|place| self.view.may_read(place))?;
+        workspace.stat(&place).ok()?
     }
 
     /// Goes into a directory, unless the listing ends at its depth.

@@ -41,7 +41,7 @@ struct Piece {
 
 /// Answers the range of bytes a caller asked for.
 pub(super) fn exact(view: &View<'_>, target: &Target, range: Range, form: Form) -> Result<Planned, Failure> {
-    let asked = range.last.map_or(u64::MAX, |last| (last - range.first).saturating_add(1));
+    let asked = range.length();
     let length = asked.min(limits::READ_BYTES_MAX);
     let file = view.read(&target.path, Want::Range { offset: range.first, length })?;
     let total = file.node.size;

@@ -45,6 +45,13 @@ pub(super) struct Range {
     pub(super) last: Option<u64>,
 }
 
+impl Range {
+    /// How many are asked for.
+    pub(super) fn length(self) -> u64 {
+        self.last.map_or(u64::MAX, |last| last.saturating_sub(self.first).saturating_add(1))
+    }
+}
+
 /// Reads a range.
 pub(super) fn parse(written: &str, unit: Unit) -> Result<Range, Failure> {
     let malformed = || {

@@ -1,0 +1,103 @@
+//! What a dialect settles about a call besides its arguments: how places are spelled, how strict the call is, and what
+//! it wants to see of the result. Strictness is chosen here and nowhere else, so that no operation knows a dialect.
+//!
+//! Terms never widen what a caller may reach: confinement, scope and protected places know nothing of them.
+
+use path::Reading;
+
+use crate::failure::Failure;
+
+/// The terms of one call. The default is the native dialect.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    /// The dialect's name for what is asked, as the journal shows it: `comma/edit_file`.
+    pub tool: Option<String>,
+    /// How places are spelled.
+    pub reading: Reading,
+    /// What the dialect found wrong with the arguments: the call is refused with it, and recorded like any other.
+    pub objection: Option<Failure>,
+    /// What happens to an existing file when the call does not say which version was seen.
+    pub unseen: Unseen,
+    /// What happens when the directory of a new thing is missing.
+    pub parents: Parents,
+    /// Whether new text takes on the form of the text it replaces.
+    pub form: Form,
+    /// What can be removed.
+    pub removable: Removable,
+    /// How long removed things can come back.
+    pub retention: Retention,
+    /// How much of a directory one answer lists.
+    pub listing: Listing,
+    /// Whether the answer brings the bytes themselves.
+    pub evidence: Evidence,
+}
+
+/// What happens to an existing file when the call does not say which version was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unseen {
+    /// It stays; the call must say what it saw.
+    #[default]
+    Stays,
+    /// It is replaced. What is replaced is kept as ever.
+    Yields,
+}
+
+/// What happens when the directory of a new thing is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Parents {
+    /// It is made.
+    #[default]
+    Made,
+    /// The call is refused.
+    Required,
+}
+
+/// Whether new text takes on the form of the text it replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// It is written as given.
+    #[default]
+    AsGiven,
+    /// It gets the line endings and the byte order mark of what it replaces.
+    OfReplaced,
+}
+
+/// What can be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Removable {
+    /// Whatever the arguments say.
+    #[default]
+    Everything,
+    /// Everything but directories.
+    NoDirectories,
+}
+
+/// How long removed things can come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Retention {
+    /// As long as the principal's trash keeps them.
+    #[default]
+    OfPrincipal,
+    /// Not at all.
+    None,
+}
+
+/// How much of a directory one answer lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Listing {
+    /// A page of native size.
+    #[default]
+    Page,
+    /// At most this many entries, each with its time and, for a link, what it leads to.
+    Entries(usize),
+}
+
+/// Whether the answer brings the bytes themselves, for a dialect that shows them in its own form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Evidence {
+    /// No: what the native answer shows.
+    #[default]
+    None,
+    /// What a file held, and what it holds now.
+    Bytes,
+}

@@ -1,0 +1,199 @@
+//! Dialects: published vocabularies of tools, each a definition and a translation. A dialect turns a tool call into one
+//! engine call under its own terms, and the outcome into the answer its document shows.
+//!
+//! Promises: one tool call is one engine call, so it leaves one entry; a dialect decides nothing about files, it only
+//! chooses words. What is wrong with the arguments is an objection, which the engine refuses and records.
+
+use engine::{Answer, Caller, Failure, Terms};
+use serde_json::{Map, Value};
+
+use crate::definition::{Broken, Definition};
+
+mod native;
+mod settings;
+
+pub(crate) use native::failure_text;
+pub use settings::{SettingError, Settings};
+
+/// A tool call in the engine's words.
+pub struct Request {
+    /// The operation.
+    pub operation: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// What the dialect settles about it.
+    pub terms: Terms,
+}
+
+/// What a tool call answers, in the dialect's words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The dialect's own result object.
+    pub json: Map<String, Value>,
+    /// What the original shows its model.
+    pub text: String,
+    /// Whether the dialect calls it an error.
+    pub verdict: Verdict,
+}
+
+/// Whether a dialect calls an answer an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is what was asked for.
+    Fine,
+    /// It is an error.
+    Error,
+}
+
+/// How much of the machine a dialect is set to reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// The workspace.
+    Workspace,
+    /// Everything that the process may; the workspace is only where relative paths start.
+    Machine,
+}
+
+/// One vocabulary of tools.
+pub trait Dialect: Send + Sync {
+    /// What it declares.
+    fn definition(&self) -> &Definition;
+
+    /// A call of one of its tools, as the engine takes it.
+    fn request(&self, tool: &str, arguments: &Map<String, Value>) -> Request;
+
+    /// What came of it, as the tool answers it.
+    fn reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: Result<Answer, Failure>) -> Reply;
+
+    /// How much it is set to reach.
+    fn reach(&self) -> Reach {
+        Reach::Workspace
+    }
+
+    /// Narrows what a caller of this dialect may do, as its settings say. Never widens it.
+    fn narrow(&self, _caller: &mut Caller) {}
+}
+
+/// What a dialect knows about where it is used.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The absolute spelling of the workspace directory, for the dialects whose documents show it.
+    pub workspace: String,
+}
+
+/// Makes a dialect from its settings.
+type Make = fn(&Settings, &Place) -> Result<Box<dyn Dialect>, DialectError>;
+
+/// Every dialect, in documentation order.
+const DIALECTS: &[(&str, Make)] = &[("stead", native::make)];
+
+/// Why a choice of dialects cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum DialectError {
+    /// The build is broken.
+    #[error(transparent)]
+    Broken(#[from] Broken),
+    /// There is no such dialect.
+    #[error("there is no dialect '{0}'; there are {list}", list = names().join(", "))]
+    Unknown(String),
+    /// Two of them have a tool of the same name.
+    #[error("{first} and {second} both have a tool '{tool}'; serve them apart")]
+    Clash {
+        /// The tool.
+        tool: String,
+        /// One dialect.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A setting does not fit.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+}
+
+/// The names of all dialects.
+pub fn names() -> Vec<&'static str> {
+    DIALECTS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Dialects that are served together.
+pub struct Dialects(Vec<Box<dyn Dialect>>);
+
+impl Dialects {
+    /// The dialects of these names, set as said. Every setting must belong to one of them.
+    pub fn choose(names: &[String], settings: &[String], place: &Place) -> Result<Self, DialectError> {
+        let settings = Settings::parse(settings)?;
+        let mut chosen: Vec<Box<dyn Dialect>> = Vec::new();
+        for name in names {
+            let make = DIALECTS.iter().find(|(known, _)| known == name).map(|(_, make)| make);
+            let dialect = make.ok_or_else(|| DialectError::Unknown(name.clone()))?(&settings, place)?;
+            chosen.push(dialect);
+        }
+        settings.check(chosen.iter().map(|dialect| dialect.definition()))?;
+        refuse_clashes(&chosen)?;
+        Ok(Self(chosen))
+    }
+
+    /// The native dialect alone.
+    pub fn native() -> Result<Self, Broken> {
+        Ok(Self(vec![Box::new(native::Native::new()?)]))
+    }
+
+    /// Every one of them.
+    pub fn iter(&self) -> impl Iterator<Item = &dyn Dialect> {
+        self.0.iter().map(AsRef::as_ref)
+    }
+
+    /// The one that has this tool.
+    pub fn with_tool(&self, tool: &str) -> Option<&dyn Dialect> {
+        self.iter().find(|dialect| dialect.definition().operation(tool).is_some())
+    }
+
+    /// How much the widest of them is set to reach.
+    pub fn reach(&self) -> Reach {
+        let machine = self.iter().any(|dialect| dialect.reach() == Reach::Machine);
+        if machine { Reach::Machine } else { Reach::Workspace }
+    }
+}
+
+fn refuse_clashes(chosen: &[Box<dyn Dialect>]) -> Result<(), DialectError> {
+    for (at, dialect) in chosen.iter().enumerate() {
+        for other in &chosen[..at] {
+            let (first, second) = (other.definition(), dialect.definition());
+            let twice = second.operations.iter().find(|tool| first.operation(&tool.name).is_some());
+            if let Some(tool) = twice {
+                return Err(DialectError::Clash {
+                    tool: tool.name.clone(),
+                    first: first.dialect.clone(),
+                    second: second.dialect.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(names: &[&str], settings: &[&str]) -> Result<Dialects, String> {
+        let owned = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let place = Place { workspace: "/srv/ws".to_owned() };
+        Dialects::choose(&owned(names), &owned(settings), &place).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_choice_that_cannot_be_served_is_refused() {
+        assert!(choose(&["stead"], &[]).is_ok());
+        for (names, settings, word) in [
+            (&["klingon"][..], &[][..], "no dialect"),
+            (&["stead", "stead"], &[], "both have a tool"),
+            (&["stead"], &["restrict"], "KEY=VALUE"),
+            (&["stead"], &["no_such=1"], "no_such"),
+        ] {
+            let error = choose(names, settings).map(|_| ()).expect_err("it cannot be served");
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}
