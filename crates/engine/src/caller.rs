@@ -4,7 +4,10 @@ use std::fmt;
 
 use path::RelPath;
 
-use crate::failure::{Failure, Kind};
+use crate::{
+    failure::{Failure, Kind},
+    glob::Globs,
+};
 
 /// Longest principal name.
 const PRINCIPAL_BYTES_MAX: usize = 128;
@@ -73,11 +76,18 @@ pub struct Grants {
     pub readable: Vec<RelPath>,
     /// Subtrees that may be changed.
     pub writable: Vec<RelPath>,
+    /// Places that are not there for this caller, whatever else is granted.
+    pub hidden: Globs,
 }
 
 impl Default for Grants {
     fn default() -> Self {
-        Self { access: Access::ReadWrite, readable: vec![RelPath::root()], writable: vec![RelPath::root()] }
+        Self {
+            access: Access::ReadWrite,
+            readable: vec![RelPath::root()],
+            writable: vec![RelPath::root()],
+            hidden: Globs::default(),
+        }
     }
 }
 

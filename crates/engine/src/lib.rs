@@ -10,6 +10,7 @@ mod carried;
 mod control;
 mod engine;
 mod failure;
+mod glob;
 pub mod limits;
 mod operation;
 mod ops;
@@ -27,11 +28,12 @@ pub use caller::{Access, Caller, Grants, Principal};
 pub use control::{Cancel, Control, Progress};
 pub use engine::{Answer, Call, Engine, Held};
 pub use failure::{Failure, Fault, Kind};
+pub use glob::Globs;
 pub use operation::Effect;
 pub use ops::{OPERATIONS, OperationRow, row};
 pub use pace::Pace;
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
-pub use terms::{Evidence, Form, Listing, Parents, Removable, Retention, Terms, Unseen};
+pub use terms::{Evidence, Filter, Form, Listing, Parents, Removable, Retention, Terms, Unseen};
 pub use version::{Base, Version};
 pub use workspace::{
     CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk,

@@ -22,6 +22,22 @@ pub const DIFF_LINES_MAX: usize = 400;
 pub const DIFF_CONTEXT_LINES: usize = 3;
 /// Deepest `list`.
 pub const LIST_DEPTH_MAX: usize = 32;
+/// Most matches one `find` answers.
+pub const FIND_MATCHES_MAX: usize = 1_000;
+/// Matches one `find` answers when nothing is said.
+pub const FIND_MATCHES_DEFAULT: usize = 200;
+/// Most hits one `search` answers.
+pub const SEARCH_HITS_MAX: usize = 1_000;
+/// Hits one `search` answers when nothing is said.
+pub const SEARCH_HITS_DEFAULT: usize = 100;
+/// Most lines of context around a hit.
+pub const SEARCH_CONTEXT_MAX: usize = 20;
+/// Largest file that `search` looks into.
+pub const SEARCH_FILE_BYTES_MAX: u64 = 4 << 20;
+/// Characters of one line that `search` shows; a longer one is cut around its hit.
+pub const SEARCH_LINE_CHARS_MAX: usize = 300;
+/// Largest compiled pattern.
+pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
 /// Most entries a recursive operation touches in one call.
 pub const TREE_ENTRIES_MAX: u64 = 1_000_000;
 /// Most bytes a recursive copy makes in one call.

@@ -5,7 +5,7 @@
 
 use path::Reading;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, glob::Globs};
 
 /// The terms of one call. The default is the native dialect.
 #[derive(Debug, Clone, Default)]
@@ -28,8 +28,19 @@ pub struct Terms {
     pub retention: Retention,
     /// How much of a directory one answer lists.
     pub listing: Listing,
+    /// Which files a walk takes in, beyond what the arguments say.
+    pub filter: Filter,
     /// Whether the answer brings the bytes themselves.
     pub evidence: Evidence,
+}
+
+/// Which files a walk takes in. Patterns are compared with the path below the directory where the walk starts.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only these, if there are any.
+    pub include: Globs,
+    /// Not these.
+    pub exclude: Globs,
 }
 
 /// What happens to an existing file when the call does not say which version was seen.

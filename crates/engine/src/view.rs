@@ -58,12 +58,15 @@ impl<'a> View<'a> {
 
     /// Whether this caller may see a place.
     pub(crate) fn may_read(&self, path: &RelPath) -> bool {
-        self.caller.grants.readable.iter().any(|granted| path.is_within(granted))
+        let grants = &self.caller.grants;
+        grants.readable.iter().any(|granted| path.is_within(granted)) && !grants.hidden.hide(path)
     }
 
     /// Whether this caller may see a place or something below it, so that a directory above a grant can be listed.
     pub(crate) fn may_pass(&self, path: &RelPath) -> bool {
-        self.may_read(path) || self.caller.grants.readable.iter().any(|granted| granted.is_within(path))
+        let grants = &self.caller.grants;
+        let passed = || grants.readable.iter().any(|granted| granted.is_within(path));
+        self.may_read(path) || (passed() && !grants.hidden.hide(path))
     }
 
     fn readable(&self, path: &RelPath) -> Result<(), Failure> {
@@ -76,7 +79,7 @@ impl<'a> View<'a> {
     /// What is under these names of one directory.
     pub(crate) fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
         let mut looked = self.workspace.stat_names(directory, names)?;
-        if !self.may_read(directory) {
+        if !self.may_read(directory) || !self.caller.grants.hidden.is_empty() {
             for (name, looked) in names.iter().zip(&mut looked) {
                 if let Err(failure) = self.readable(&directory.join(name)?) {
                     *looked = Err(failure);
@@ -101,7 +104,7 @@ impl<'a> View<'a> {
     /// The names in a directory that this caller may see.
     pub(crate) fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
         let mut names = self.workspace.list(path)?;
-        if !self.may_read(path) {
+        if !self.may_read(path) || !self.caller.grants.hidden.is_empty() {
             names.retain(|listed| path.join(&listed.name).is_ok_and(|child| self.may_pass(&child)));
         }
         Ok(names)

@@ -323,6 +323,11 @@ pub trait Workspace: Send + Sync {
     /// Bytes of a regular file, with the version of the whole.
     fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure>;
 
+    /// Bytes of a regular file without their version, for looking through many of them. Too large a file is refused.
+    fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
+        Ok(self.read(path, Want::Whole { limit_bytes })?.bytes)
+    }
+
     /// What a link says.
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure>;
 

@@ -96,6 +96,17 @@ impl LocalWorkspace {
         Ok(FileBytes { bytes, version: Version(Digest(hash)), node })
     }
 
+    pub(crate) fn scan_place(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
+        let at = |error: disk::DiskError| failure::at(path, &error);
+        let file = self.root.open_file(path).map_err(at)?;
+        let size = file.stat().size;
+        let too_large = || Failure::new(Kind::TooLarge, format!("{path} is larger than {limit_bytes} bytes"));
+        if size > limit_bytes {
+            return Err(too_large());
+        }
+        file.read_range(0, usize::try_from(size).map_err(|_| too_large())?).map_err(at)
+    }
+
     pub(crate) fn list_place(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
         let at = |error: disk::DiskError| failure::at(path, &error);
         let directory = self.root.open_directory(path).map_err(at)?;

@@ -42,6 +42,10 @@ impl Workspace for LocalWorkspace {
         self.read_place(path, want)
     }
 
+    fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
+        self.scan_place(path, limit_bytes)
+    }
+
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure> {
         self.root.read_link(path).map_err(|error| failure::at(path, &error))
     }

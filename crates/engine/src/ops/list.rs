@@ -100,7 +100,7 @@ impl List {
     }
 }
 
-fn directory_at(target: &Target) -> Result<(), Failure> {
+pub(super) fn directory_at(target: &Target) -> Result<(), Failure> {
     let path = &target.path;
     match target.node.map(|node| node.top) {
         Some(Top::Directory) => Ok(()),

@@ -210,7 +210,7 @@ fn rules_hold_for_undo_as_well() {
     desk.put("in/f", "one");
     desk.put("out/f", "one");
     let scope = vec![RelPath::from_wire("in").unwrap()];
-    let narrow = Grants { access: Access::ReadWrite, readable: vec![RelPath::root()], writable: scope };
+    let narrow = Grants { writable: scope, ..Grants::default() };
     assert_eq!(desk.granted(narrow).fails("undo", json!({})).0, "out_of_scope");
     let looking = Grants { access: Access::ReadOnly, ..Grants::default() };
     assert_eq!(desk.granted(looking).fails("undo", json!({})).0, "read_only");

@@ -75,12 +75,14 @@ impl Server {
     }
 }
 
-/// The tools of one dialect. The native one keeps its list short and leaves the shape of answers to the reference.
+/// The tools of one dialect. The native one keeps its list short and leaves titles and the shape of answers to the reference.
 fn tools(definition: &Definition) -> Vec<Tool> {
     let one = |operation: &Operation| {
         let tool = tool(definition, operation);
         match operation.becomes {
-            Some(_) => tool.with_raw_output_schema(Arc::new(operation.output_schema())),
+            Some(_) => tool
+                .with_title(&operation.title)
+                .with_raw_output_schema(Arc::new(operation.output_schema())),
             None => tool,
         }
     };
@@ -90,7 +92,7 @@ fn tools(definition: &Definition) -> Vec<Tool> {
 /// One operation as a tool.
 fn tool(definition: &Definition, operation: &Operation) -> Tool {
     let hints = operation.hints;
-    let annotations = ToolAnnotations::with_title(&operation.title)
+    let annotations = ToolAnnotations::new()
         .read_only(hints.read_only)
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)

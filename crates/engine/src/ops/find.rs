@@ -1,0 +1,131 @@
+//! `find`: the places below a directory whose path matches a pattern, in byte order, with size and time. A pattern
+//! without a slash means a name at any depth.
+
+use path::RelPath;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use text::visible::visible_line;
+
+use super::{
+    answer::{Facts, iso_utc},
+    list, seek,
+    seek::Step,
+};
+use crate::{
+    failure::{Failure, Kind},
+    glob::Globs,
+    limits,
+    operation::{Ask, Operation, Planned, Target},
+    plan::Top,
+    terms::Listing,
+    view::View,
+};
+
+/// The arguments of `find`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Find {
+    pattern: String,
+    path: Option<String>,
+    all: Option<bool>,
+    max: Option<u64>,
+}
+
+/// One place that matches.
+struct Match {
+    path: RelPath,
+    top: Top,
+    size: u64,
+    modified_ms: i64,
+}
+
+impl Operation for Find {
+    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+        Ok(vec![Ask::read(self.path.as_deref().unwrap_or("."))])
+    }
+
+    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+        let top = &targets[0].path;
+        list::directory_at(&targets[0])?;
+        let pattern = match view.terms.listing {
+            Listing::Page => Globs::by_name([self.pattern.as_str()])?,
+            Listing::Entries(_) => Globs::new([self.pattern.as_str()])?,
+        };
+        let max = bounded(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
+        let (mut found, mut total) = (Vec::new(), 0u64);
+        let unseen = seek::walk(view, top, self.all.into(), &mut |met| {
+            if pattern.matches(&met.below) {
+                total += 1;
+                if found.len() < max {
+                    found.extend(looked(view, met));
+                }
+            }
+            Ok(Step::On)
+        })?;
+        let left_out = total - found.len() as u64;
+        let truncated = unseen.cut || left_out > 0;
+        let text = twin(&found, left_out, &self.pattern);
+        let matches: Vec<Value> = found.iter().map(|found| Value::Object(found.object())).collect();
+        let answer = Facts::new()
+            .with("path", top.to_string())
+            .with("matches", matches)
+            .with("total", total)
+            .with("truncated", truncated)
+            .maybe("closed", (unseen.closed > 0).then_some(unseen.closed))
+            .answer(text);
+        Ok(Planned::Read { answer, bytes: 0 })
+    }
+}
+
+impl Match {
+    fn object(&self) -> Map<String, Value> {
+        Facts::new()
+            .with("path", self.path.to_string())
+            .with("type", super::stat::type_name(self.top))
+            .with("size", self.size)
+            .with("modified", iso_utc(self.modified_ms))
+            .object()
+    }
+}
+
+/// A match with its facts; nothing when it is gone already.
+fn looked(view: &View<'_>, met: &seek::Met) -> Option<Match> {
+    let node = seek::node(view, &met.path)?;
+    let size = if node.top == Top::Directory { 0 } else { node.size };
+    Some(Match { path: met.path.clone(), top: node.top, size, modified_ms: node.modified_ms })
+}
+
+/// A number of results that a caller asked for, within what one answer carries.
+pub(super) fn bounded(asked: Option<u64>, usual: usize, most: usize) -> Result<usize, Failure> {
+    match asked.map(usize::try_from) {
+        None => Ok(usual),
+        Some(Ok(number)) if (1..=most).contains(&number) => Ok(number),
+        Some(_) => Err(Failure::new(Kind::BadRequest, format!("max is 1 to {most}"))
+            .hint("ask for a smaller directory or a narrower pattern to see everything")),
+    }
+}
+
+fn twin(found: &[Match], left_out: u64, pattern: &str) -> String {
+    let mut text = String::new();
+    for found in found {
+        let wire = found.path.to_wire();
+        text.push_str(&visible_line(&wire));
+        match found.top {
+            Top::Directory => text.push('/'),
+            Top::Link => text.push('@'),
+            Top::File | Top::Special => text.push_str(&format!("  {}", found.size)),
+        }
+        text.push('\n');
+    }
+    let shown = visible_line(pattern);
+    let count = found.len();
+    match (count, left_out) {
+        (0, _) => text.push_str(&format!("[nothing matches {shown}]")),
+        (_, 0) => text.push_str(&format!("[{count} match {shown}]")),
+        (_, left_out) => text.push_str(&format!(
+            "[{count} match {shown}; truncated, {left_out} more: name a smaller path, or raise max up to {}]",
+            limits::FIND_MATCHES_MAX
+        )),
+    }
+    text
+}

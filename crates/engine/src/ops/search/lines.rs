@@ -1,0 +1,262 @@
+//! The lines of one text that match a pattern. Built on a searcher made for it, which never backtracks: time grows with
+//! the text, whatever the pattern.
+
+use std::io;
+
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use serde_json::{Map, Value};
+use text::visible::visible_line;
+
+use crate::{
+    failure::{Failure, Kind},
+    limits,
+    ops::answer::Facts,
+};
+
+/// What is looked for.
+pub(super) struct Pattern(RegexMatcher);
+
+/// One line that matches.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    /// Its number, from 1.
+    line: u64,
+    /// Where the first match begins in it, in characters from 1.
+    column: usize,
+    /// The line without its terminator, cut around the match when it is long.
+    text: String,
+    before: Vec<String>,
+    after: Vec<String>,
+}
+
+impl Pattern {
+    /// The text itself.
+    pub(super) fn literal(query: &str) -> Result<Self, Failure> {
+        Self::build(RegexMatcherBuilder::new().fixed_strings(true), query)
+    }
+
+    /// A regular expression, judged line by line.
+    pub(super) fn regex(query: &str) -> Result<Self, Failure> {
+        Self::build(&mut RegexMatcherBuilder::new(), query)
+    }
+
+    fn build(builder: &mut RegexMatcherBuilder, query: &str) -> Result<Self, Failure> {
+        builder
+            .multi_line(true)
+            .line_terminator(Some(b'\n'))
+            .size_limit(limits::SEARCH_PATTERN_BYTES_MAX)
+            .build(query)
+            .map(Self)
+            .map_err(|error| {
+                Failure::new(Kind::BadRequest, format!("the pattern cannot be read: {error}")).hint(
+                    "a pattern is one line; regular expressions have no look-around and no back-references",
+                )
+            })
+    }
+
+    /// The first `room` lines that match, and how many there are.
+    pub(super) fn hits(
+        &self,
+        text: &str,
+        context: usize,
+        room: usize,
+        chars_max: usize,
+    ) -> Result<(Vec<Hit>, usize), Failure> {
+        let mut collect = Collect {
+            pattern: &self.0,
+            room,
+            chars_max,
+            context,
+            hits: Vec::new(),
+            total: 0,
+            before: Vec::new(),
+        };
+        SearcherBuilder::new()
+            .line_number(true)
+            .bom_sniffing(false)
+            .before_context(context)
+            .after_context(context)
+            .build()
+            .search_slice(&self.0, text.as_bytes(), &mut collect)
+            .map_err(|error| Failure::new(Kind::Io, format!("the search broke off: {error}")))?;
+        Ok((collect.hits, collect.total))
+    }
+}
+
+/// Gathers what the searcher meets.
+struct Collect<'a> {
+    pattern: &'a RegexMatcher,
+    room: usize,
+    chars_max: usize,
+    context: usize,
+    hits: Vec<Hit>,
+    total: usize,
+    /// Lines before the next hit, those of earlier hits included.
+    before: Vec<(u64, String)>,
+}
+
+impl Collect<'_> {
+    /// Lines that stand right before a line.
+    fn leading(&self, line: u64) -> Vec<String> {
+        let first = line.saturating_sub(self.context as u64);
+        let near = |(number, text): &(u64, String)| (*number >= first).then(|| text.clone());
+        self.before.iter().filter_map(near).collect()
+    }
+
+    /// A line that stands after earlier hits, near enough to be shown with them.
+    fn trail(&mut self, line: u64, text: &str) {
+        let near = |hit: &&mut Hit| line.saturating_sub(hit.line) <= self.context as u64;
+        for hit in self.hits.iter_mut().rev().take_while(near) {
+            hit.after.push(text.to_owned());
+        }
+    }
+
+    fn remember(&mut self, line: u64, text: String) {
+        self.before.push((line, text));
+        if self.before.len() > self.context {
+            self.before.remove(0);
+        }
+    }
+}
+
+impl Sink for Collect<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.total += 1;
+        let line = found.line_number().unwrap_or(0);
+        let whole = plain(found.bytes());
+        self.trail(line, whole);
+        if self.hits.len() < self.room {
+            let at = self.pattern.find(whole.as_bytes())?.map_or(0, |found| found.start());
+            let column = whole.get(..at).map_or(0, |start| start.chars().count()) + 1;
+            let text = cut(whole, column, self.chars_max);
+            let before = self.leading(line);
+            self.hits.push(Hit { line, column, text, before, after: Vec::new() });
+        }
+        self.remember(line, whole.to_owned());
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        let line = context.line_number().unwrap_or(0);
+        let text = plain(context.bytes());
+        if *context.kind() != SinkContextKind::Before {
+            self.trail(line, text);
+        }
+        self.remember(line, text.to_owned());
+        Ok(true)
+    }
+}
+
+/// A line without its terminator. It is a slice of valid text between two line feeds.
+fn plain(bytes: &[u8]) -> &str {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    text.strip_suffix('\n').unwrap_or(text)
+}
+
+/// A long line, cut around the column that matters.
+fn cut(line: &str, column: usize, chars_max: usize) -> String {
+    if line.len() <= chars_max || line.chars().count() <= chars_max {
+        return line.to_owned();
+    }
+    let first = column.saturating_sub(chars_max / 4);
+    let middle: String = line.chars().skip(first).take(chars_max).collect();
+    let lead = if first > 0 { "…" } else { "" };
+    let rest = if line.chars().nth(first + chars_max).is_some() { "…" } else { "" };
+    format!("{lead}{middle}{rest}")
+}
+
+impl Hit {
+    pub(super) fn object(&self) -> Map<String, Value> {
+        let lines = |lines: &[String]| (!lines.is_empty()).then(|| lines.to_vec());
+        Facts::new()
+            .with("line", self.line)
+            .with("column", self.column)
+            .with("text", self.text.clone())
+            .maybe("before", lines(&self.before))
+            .maybe("after", lines(&self.after))
+            .object()
+    }
+
+    /// How a hit reads: its number and its line, the lines around it marked otherwise.
+    pub(super) fn write(&self, out: &mut String) {
+        let shown = |line: &str| visible_line(line.trim_end_matches('\r')).into_owned();
+        for (at, line) in self.before.iter().enumerate() {
+            let number = self.line - (self.before.len() - at) as u64;
+            out.push_str(&format!("{number}- {}\n", shown(line)));
+        }
+        out.push_str(&format!("{}: {}\n", self.line, shown(&self.text)));
+        for (number, line) in (self.line + 1..).zip(&self.after) {
+            out.push_str(&format!("{number}- {}\n", shown(line)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(pattern: &Pattern, text: &str, context: usize) -> Vec<(u64, usize, String, usize, usize)> {
+        let (hits, _) = pattern.hits(text, context, 100, 1000).unwrap();
+        hits.into_iter()
+            .map(|hit| (hit.line, hit.column, hit.text, hit.before.len(), hit.after.len()))
+            .collect()
+    }
+
+    #[test]
+    fn one_hit_a_line_with_its_column() {
+        let text = "x\nfoo foo\n éfoo\r\nbar";
+        let hit = |line, column, text: &str| (line, column, text.to_owned(), 0, 0);
+        assert_eq!(
+            found(&Pattern::literal("foo").unwrap(), text, 0),
+            [hit(2, 1, "foo foo"), hit(3, 3, " éfoo\r")]
+        );
+        assert_eq!(
+            found(&Pattern::regex("o\\r?$").unwrap(), text, 0),
+            [hit(2, 7, "foo foo"), hit(3, 5, " éfoo\r")]
+        );
+        assert_eq!(found(&Pattern::literal("f.o").unwrap(), text, 0), []);
+    }
+
+    #[test]
+    fn context_is_given_to_every_hit() {
+        let text = "a\nhit\nhit\nb\nc\n";
+        let pattern = Pattern::literal("hit").unwrap();
+        let (hits, total) = pattern.hits(text, 1, 100, 1000).unwrap();
+        assert_eq!(total, 2);
+        assert_eq!(
+            (&hits[0].before[..], &hits[0].after[..]),
+            (&["a".to_owned()][..], &["hit".to_owned()][..])
+        );
+        assert_eq!(
+            (&hits[1].before[..], &hits[1].after[..]),
+            (&["hit".to_owned()][..], &["b".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn what_is_not_shown_is_counted() {
+        let (hits, total) = Pattern::literal("a").unwrap().hits("a\na\na\n", 0, 2, 10).unwrap();
+        assert_eq!((hits.len(), total), (2, 3));
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_hit() {
+        let line = format!("{}needle{}", "x".repeat(500), "y".repeat(500));
+        let (hits, _) = Pattern::literal("needle").unwrap().hits(&line, 0, 9, 100).unwrap();
+        assert_eq!(hits[0].column, 501);
+        assert!(hits[0].text.contains("needle") && hits[0].text.starts_with('…'), "{}", hits[0].text);
+        assert_eq!(hits[0].text.chars().count(), 102);
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_is_refused() {
+        assert!(Pattern::regex("(").is_err());
+        assert!(Pattern::regex("a\\nb").is_err());
+        assert!(Pattern::regex("(?=x)").is_err());
+        assert!(Pattern::regex("(a{1000}){1000}").is_err());
+    }
+}
