@@ -267,7 +267,7 @@ fn expect(parent: &Directory, name: &Name, id: Id) -> Result<(), Trouble> {
 }
 
 /// Whether a name stands for the file to be replaced, unchanged.
-fn is_replaced(source: &Directory, name: &Name, replaced: &Replaced) -> Result<(), Trouble> {
+pub(crate) fn is_replaced(source: &Directory, name: &Name, replaced: &Replaced) -> Result<(), Trouble> {
     match source.stat(name)? {
         Some(stat)
             if Id::of(&stat) == replaced.id

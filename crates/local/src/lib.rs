@@ -25,6 +25,7 @@ mod recover;
 mod resume;
 mod revert;
 mod schema;
+mod since;
 mod stage;
 mod store;
 mod trash;

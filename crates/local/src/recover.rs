@@ -2,7 +2,7 @@
 //! what was begun is finished; what cannot be finished because somebody else's work is in the way is taken back whole,
 //! while ours is kept aside and the journal says so. Idempotent, and may itself be killed at any point.
 
-use std::{collections::HashSet, time::Instant};
+use std::time::Instant;
 
 use engine::Failure;
 use journal::{Digest, Link};
@@ -17,6 +17,7 @@ use crate::{
     locks,
     open::LocalWorkspace,
     resume::Boot,
+    since::Since,
     store::{self, Sync, hold, sql},
 };
 
@@ -48,18 +49,6 @@ impl Pending {
         let near = |place: &RelPath| paths.iter().any(|path| overlaps(place, path));
         self.steps.iter().flat_map(Step::places).any(near)
     }
-}
-
-/// Whether a later step, if it is done, shows that this one was: it worked on the same place, or took away what this
-/// one had made.
-fn tops(later: &Step, step: &Step) -> bool {
-    let shows = match later {
-        Step::Put { .. } | Step::Move { .. } | Step::Remove { .. } | Step::Restore { .. } => true,
-        Step::RemoveDirectory { .. } => matches!(step, Step::MakeDirectory { .. }),
-        Step::MakeDirectory { .. } | Step::MakeLink { .. } => false,
-    };
-    let places = later.places();
-    shows && step.places().iter().any(|place| places.iter().any(|other| overlaps(place, other)))
 }
 
 /// Whether one place is the other or lies above it.
@@ -105,8 +94,8 @@ impl LocalWorkspace {
         let hands = self.hands(&kept);
         let boot = if pending.boot == self.clock.now().boot { Boot::Same } else { Boot::Other };
         report.entries += 1;
-        if let Some(superseded) = self.superseded(pending, later, &hands, boot)? {
-            let resumed = hands.resume(&pending.steps, boot, &superseded);
+        if let Some(since) = self.since(pending, later, &hands, boot)? {
+            let resumed = hands.resume(&pending.steps, boot, &since);
             match resumed.map_err(|error| failure::own(&error))? {
                 Ok(replayed) => report.replayed += replayed,
                 Err(blocked) => {
@@ -121,29 +110,22 @@ impl LocalWorkspace {
         Ok(())
     }
 
-    /// Steps of this entry on top of which a later change was made, which shows that they were done: nobody gets at a
-    /// place before what is pending there is finished. Nothing when that holds for the whole entry. After a power cut
-    /// only a later step that survived shows it, and only for its own place: the device keeps no order.
-    fn superseded(
+    /// What later changes show of each step of this entry. While the machine has not been started again they show all
+    /// or nothing: nobody gets at a place before what is pending there is finished, so whatever was built upon is done.
+    fn since<'a>(
         &self,
         pending: &Pending,
-        later: &[Pending],
+        later: &'a [Pending],
         hands: &Hands<'_>,
         boot: Boot,
-    ) -> Result<Option<HashSet<usize>>, Failure> {
+    ) -> Result<Option<Vec<Since<'a>>>, Failure> {
         if boot == Boot::Same {
             let built_upon = self.changed_after(pending.number, &pending.places())?;
-            return Ok((!built_upon).then(HashSet::new));
+            return Ok((!built_upon).then(|| vec![Since::Unknown; pending.steps.len()]));
         }
-        let mut superseded = HashSet::new();
-        for other in later.iter().flat_map(|other| &other.steps) {
-            let hit: Vec<usize> =
-                (0..pending.steps.len()).filter(|at| tops(other, &pending.steps[*at])).collect();
-            if !hit.is_empty() && hands.has_survived(other).map_err(|error| failure::own(&error))? {
-                superseded.extend(hit);
-            }
-        }
-        Ok(Some(superseded))
+        let later: Vec<&Step> = later.iter().flat_map(|other| &other.steps).collect();
+        let survived = |step: &Step| hands.has_survived(step).map_err(|error| failure::own(&error));
+        pending.steps.iter().map(|step| Since::of(step, &later, survived)).collect::<Result<_, _>>().map(Some)
     }
 
     /// Somebody else's edit is in the way: keep theirs, take back what was done of ours, set our bytes aside, and say

@@ -5,15 +5,14 @@
 //! temporary name was not put, one that does not was, whatever became of its place afterwards. After a power cut
 //! renames may be lost and small files torn, so there the bytes decide.
 
-use std::collections::HashSet;
-
 use disk::{Attributes, Directory, DiskError, ErrorKind, Over, Source};
 use journal::Digest;
 use path::{Name, RelPath};
 
 use crate::{
-    apply::{Hands, Trouble, is, trash_name},
+    apply::{Hands, Trouble, is, is_replaced, trash_name},
     intent::{Id, Kept, Replaced, Step, Temporary, nanoseconds},
+    since::Since,
 };
 
 /// Since when the machine has been running.
@@ -43,17 +42,17 @@ pub(crate) struct Blocked {
 }
 
 impl Hands<'_> {
-    /// Does what is left of these steps, but for those that are `superseded`. Answers how many had to be done, or which
-    /// one cannot be.
+    /// Does what is left of these steps, by what is known of each `since`. Answers how many had to be done, or which one
+    /// cannot be.
     pub(crate) fn resume(
         &self,
         steps: &[Step],
         boot: Boot,
-        superseded: &HashSet<usize>,
+        since: &[Since<'_>],
     ) -> Result<Result<u64, Blocked>, DiskError> {
         let found = steps.iter().map(|step| self.found(step, boot)).collect::<Result<Vec<_>, _>>()?;
         let mut replayed = 0;
-        for (at, step) in steps.iter().enumerate() {
+        for (at, (step, since)) in steps.iter().zip(since).enumerate() {
             // Steps are done in order: whatever comes before one that was done has been done as well. A power cut knows
             // no order.
             let passed = boot == Boot::Same
@@ -61,47 +60,52 @@ impl Hands<'_> {
                 && found[at..].iter().zip(&steps[at..]).any(was_done);
             // What was just done again may have made way for this one.
             let now = if replayed == 0 { found[at] } else { self.found(step, boot)? };
-            if now == Found::Done && boot == Boot::Other && !superseded.contains(&at) {
-                replayed += self.drop_old_name(step)?;
+            if boot == Boot::Other {
+                replayed += none_if_vanished(self.drop_old_name(step, since))?;
             }
-            if now == Found::NotYet && !passed && !superseded.contains(&at) {
-                match self.do_again(step) {
-                    Ok(()) => replayed += 1,
-                    Err(Trouble::Foreign) => return Ok(Err(Blocked { at })),
-                    Err(Trouble::Disk(error)) => return Err(error),
-                }
+            if now != Found::NotYet || passed || !may_be_undone(step, since) {
+                continue;
+            }
+            match (self.do_again(step, boot), since) {
+                (Ok(()), _) => replayed += 1,
+                (Err(Trouble::Foreign), Since::Superseded) => {}
+                (Err(Trouble::Foreign), _) => return Ok(Err(Blocked { at })),
+                (Err(Trouble::Disk(error)), _) => return Err(error),
             }
         }
         for step in steps {
-            replayed += self.mend(step)?;
+            replayed += none_if_vanished(self.mend(step))?;
             vanished_is_fine(self.let_go(step))?;
         }
         Ok(Ok(replayed))
     }
 
-    /// A power cut may leave half of a rename between two directories: the new name is there, and so is the old one.
-    fn drop_old_name(&self, step: &Step) -> Result<u64, DiskError> {
-        let dropped = || -> Result<u64, Trouble> {
-            let (old, new, id) = match step {
-                Step::Move { from, to, id, .. } => (self.parent(&from.0)?, self.parent(&to.0)?, *id),
-                Step::Remove { path, id, trash } => (self.parent(&path.0)?, self.in_trash(trash)?, *id),
-                Step::Restore { path, id, trash } => (self.in_trash(trash)?, self.parent(&path.0)?, *id),
-                Step::Put { .. }
-                | Step::MakeDirectory { .. }
-                | Step::MakeLink { .. }
-                | Step::RemoveDirectory { .. } => return Ok(0),
-            };
-            if is(&old.0, &old.1, id)? && is(&new.0, &new.1, id)? {
-                old.0.remove_file(&old.1)?;
-                return Ok(1);
-            }
-            Ok(0)
+    /// A power cut may bring the old name of a file back: beside the new one, which is the same file, or when the new
+    /// one has come to stand for another. In the second case it may hold the only copy of bytes that are to be kept,
+    /// and whoever has written to it since keeps it.
+    fn drop_old_name(&self, step: &Step, since: &Since<'_>) -> Result<u64, Trouble> {
+        let (old, new, id) = match step {
+            Step::Move { from, to, id, .. } => (self.parent(&from.0)?, self.parent(&to.0)?, *id),
+            Step::Remove { path, id, trash } => (self.parent(&path.0)?, self.in_trash(trash)?, *id),
+            Step::Restore { path, id, trash } => (self.in_trash(trash)?, self.parent(&path.0)?, *id),
+            Step::Put { .. }
+            | Step::MakeDirectory { .. }
+            | Step::MakeLink { .. }
+            | Step::RemoveDirectory { .. } => return Ok(0),
         };
-        match dropped() {
-            Ok(count) => Ok(count),
-            Err(Trouble::Foreign) => Ok(0),
-            Err(Trouble::Disk(error)) => Err(error),
+        let ((old, old_name), (new, new_name)) = (old, new);
+        if matches!(since, Since::OldPlaceUsed) || !is(&old, &old_name, id)? {
+            return Ok(0);
         }
+        if is(&new, &new_name, id)? {
+            old.remove_file(&old_name)?;
+        } else if let Since::Replaced(replaced) = since {
+            is_replaced(&old, &old_name, replaced)?;
+            self.let_go_of(&old, &old_name, replaced)?;
+        } else {
+            return Ok(0);
+        }
+        Ok(1)
     }
 
     fn in_trash(&self, trash: &str) -> Result<(Directory, Name), Trouble> {
@@ -170,16 +174,17 @@ impl Hands<'_> {
         Ok(match current {
             Content::Version(found) if found == *version => Found::Done,
             Content::Version(found) if Some(found) == before => Found::NotYet,
-            Content::Absent if before.is_none() => Found::NotYet,
-            Content::Version(_) | Content::Absent | Content::Other => Found::Gone,
+            // The cut may have taken the old file along with its name; the new one was acknowledged.
+            Content::Absent => Found::NotYet,
+            Content::Version(_) | Content::Other => Found::Gone,
         })
     }
 
-    fn do_again(&self, step: &Step) -> Result<(), Trouble> {
+    fn do_again(&self, step: &Step, boot: Boot) -> Result<(), Trouble> {
         match step {
             Step::Put { path, staged, over, version, mode, .. } => {
                 let put = Putting { path: &path.0, staged, over: over.as_ref(), version, mode: *mode };
-                self.put_again(&put)
+                self.put_again(&put, boot)
             }
             Step::MakeDirectory { .. }
             | Step::MakeLink { .. }
@@ -191,10 +196,11 @@ impl Hands<'_> {
     }
 
     /// Puts the bytes in place from wherever they survived, over the bytes that were to be replaced.
-    fn put_again(&self, put: &Putting<'_>) -> Result<(), Trouble> {
+    fn put_again(&self, put: &Putting<'_>, boot: Boot) -> Result<(), Trouble> {
         let (parent, name) = self.parent(put.path)?;
         let over = match (self.version_at(put.path)?, put.over) {
             (Content::Absent, None) => None,
+            (Content::Absent, Some(_)) if boot == Boot::Other => None,
             // What was replaced may have been taken back in a new file: it is the bytes that count.
             (Content::Version(found), Some(replaced)) if found == replaced.version => {
                 let stat = parent.stat(&name)?.ok_or(Trouble::Foreign)?;
@@ -250,28 +256,21 @@ impl Hands<'_> {
 
     /// A file that was renamed but not synced may be torn after a power cut, or when the device failed: it is ours, so
     /// it is ours to write again, unless somebody else has written to it since.
-    fn mend(&self, step: &Step) -> Result<u64, DiskError> {
+    fn mend(&self, step: &Step) -> Result<u64, Trouble> {
         let Step::Put { path, staged, version, .. } = step else { return Ok(0) };
-        let mended = || -> Result<u64, Trouble> {
-            let (parent, name) = self.parent(&path.0)?;
-            if !is(&parent, &name, staged.id)? {
-                return Ok(0);
-            }
-            let torn = parent.open_file(&name)?;
-            let edited = nanoseconds(torn.stat().modified_ns) > staged.modified_ns;
-            if edited || torn.hash()?.0 == *version.as_bytes() {
-                return Ok(0);
-            }
-            let bytes = (self.kept)(version).ok_or(Trouble::Foreign)?;
-            let whole = parent.stage(Source::Bytes(&bytes), Attributes::Like(&torn))?;
-            parent.rename(whole.name(), &parent, &name, Over::Replace)?;
-            Ok(1)
-        };
-        match mended() {
-            Ok(count) => Ok(count),
-            Err(Trouble::Foreign) => Ok(0),
-            Err(Trouble::Disk(error)) => Err(error),
+        let (parent, name) = self.parent(&path.0)?;
+        if !is(&parent, &name, staged.id)? {
+            return Ok(0);
         }
+        let torn = parent.open_file(&name)?;
+        let edited = nanoseconds(torn.stat().modified_ns) > staged.modified_ns;
+        if edited || torn.hash()?.0 == *version.as_bytes() {
+            return Ok(0);
+        }
+        let bytes = (self.kept)(version).ok_or(Trouble::Foreign)?;
+        let whole = parent.stage(Source::Bytes(&bytes), Attributes::Like(&torn))?;
+        parent.rename(whole.name(), &parent, &name, Over::Replace)?;
+        Ok(1)
     }
 
     /// Keeps our bytes by version when they may not go to their place.
@@ -313,6 +312,19 @@ fn was_done((found, step): (&Found, &Step)) -> bool {
     step.may_be_half_done() && *found != Found::NotYet
 }
 
+/// Whether a step that is still to be done may be one that a power cut has taken back. Something that left a directory
+/// afterwards, and survived, does not show that the directory's own rename did; for all others a later change at the
+/// place does.
+fn may_be_undone(step: &Step, since: &Since<'_>) -> bool {
+    match since {
+        Since::Unknown => true,
+        Since::Superseded => {
+            matches!(step, Step::Move { .. } | Step::Remove { .. } | Step::Restore { .. })
+        }
+        Since::OldPlaceUsed | Since::Replaced(_) => false,
+    }
+}
+
 fn found_rename(old: Option<Id>, new: Option<Id>, id: Id) -> Found {
     if new == Some(id) {
         Found::Done
@@ -326,6 +338,14 @@ fn found_rename(old: Option<Id>, new: Option<Id>, id: Id) -> Found {
 fn vanished_is_fine(done: Result<(), Trouble>) -> Result<(), DiskError> {
     match done {
         Ok(()) | Err(Trouble::Foreign) => Ok(()),
+        Err(Trouble::Disk(error)) => Err(error),
+    }
+}
+
+fn none_if_vanished(count: Result<u64, Trouble>) -> Result<u64, DiskError> {
+    match count {
+        Ok(count) => Ok(count),
+        Err(Trouble::Foreign) => Ok(0),
         Err(Trouble::Disk(error)) => Err(error),
     }
 }

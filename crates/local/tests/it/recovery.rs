@@ -4,6 +4,8 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test does to the directory what others do")]
 
+mod cut;
+
 use std::{
     fs::{self, File},
     sync::Arc,
