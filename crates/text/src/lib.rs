@@ -10,5 +10,6 @@ pub mod encoding;
 pub mod lines;
 pub mod locate;
 pub mod merge;
+pub mod patch;
 pub mod unified;
 pub mod visible;

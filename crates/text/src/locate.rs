@@ -11,6 +11,7 @@ mod occurrences;
 use std::cell::OnceCell;
 use std::ops::{Range, RangeInclusive};
 
+pub(crate) use fold::plain_body;
 pub use indent::Delta;
 
 use crate::lines;

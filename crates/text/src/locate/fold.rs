@@ -141,7 +141,7 @@ pub(super) fn plain(character: char) -> Option<char> {
 }
 
 /// `body` with every look-alike made plain and white space dropped from its end.
-pub(super) fn plain_body(body: &str) -> String {
+pub(crate) fn plain_body(body: &str) -> String {
     let kept = trimmed(body, Fold::LookAlike);
     if kept.is_ascii() {
         return kept.to_owned();

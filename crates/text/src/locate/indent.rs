@@ -33,6 +33,13 @@ pub enum Delta {
 }
 
 impl Delta {
+    /// The one difference between all pairs of (quote's, text's) indentation.
+    pub(crate) fn uniform<'a, I: Iterator<Item = (&'a str, &'a str)>>(
+        pairs: &impl Fn() -> I,
+    ) -> Option<Self> {
+        uniform(pairs)
+    }
+
     /// `line`, written like the quote, as the text would have it. Blank lines stay as they are. `None` when the line
     /// stands further left than the difference reaches.
     #[must_use]
