@@ -11,6 +11,7 @@ mod list;
 mod lock;
 mod moves;
 mod read;
+mod search;
 mod stat;
 mod undo;
 mod world;

@@ -1,0 +1,122 @@
+//! `find` and `search`, and places that are hidden from a caller.
+
+use engine::{Caller, Globs, Grants, Kind};
+use serde_json::{Value, json};
+
+use crate::world::{World, agent, confined};
+
+const TREE: &[(&str, &str)] = &[
+    (".env", "TOKEN=needle\n"),
+    ("README.md", "a needle\r\nnothing\r\n"),
+    ("node_modules/p/i.js", "needle();\n"),
+    ("src/.hid.rs", "needle\n"),
+    ("src/a.rs", "fn a() {\n    needle();\n}\n"),
+    ("src/deep/b.rs", "Needle\nneedle needle\n"),
+];
+
+fn paths(answer: &Value, list: &str) -> Vec<String> {
+    let path = |item: &Value| item["path"].as_str().unwrap().to_owned();
+    answer[list].as_array().unwrap().iter().map(path).collect()
+}
+
+fn asked(world: &World, caller: &Caller, operation: &str, arguments: Value) -> Value {
+    Value::Object(world.call_as(caller, operation, arguments).unwrap().json)
+}
+
+#[test]
+fn a_name_is_found_at_any_depth_and_a_path_where_it_is() {
+    let world = World::with(TREE);
+    for (pattern, expected) in [
+        ("*.rs", &["src/a.rs", "src/deep/b.rs"][..]),
+        ("src/*.rs", &["src/a.rs"]),
+        ("src/**", &["src/a.rs", "src/deep", "src/deep/b.rs"]),
+        ("deep", &["src/deep"]),
+        ("{README,LICENSE}*", &["README.md"]),
+        ("*.zig", &[]),
+    ] {
+        let answer = asked(&world, &world.caller, "find", json!({ "pattern": pattern }));
+        assert_eq!(paths(&answer, "matches"), expected, "{pattern}");
+        assert_eq!(answer["total"], expected.len());
+    }
+    let hidden = asked(&world, &world.caller, "find", json!({ "pattern": ".*", "all": true }));
+    assert_eq!(paths(&hidden, "matches"), [".env", "src/.hid.rs"]);
+    world.fails("find", json!({ "pattern": "*", "path": "README.md" }), Kind::NotDirectory);
+    world.fails("find", json!({ "pattern": "*", "max": 0 }), Kind::BadRequest);
+}
+
+#[test]
+fn what_does_not_fit_is_counted_and_said() {
+    let world = World::with(TREE);
+    let answer = world.ok("find", json!({ "pattern": "*.rs", "max": 1 }));
+    assert_eq!((&answer.json["total"], &answer.json["truncated"]), (&json!(2), &json!(true)));
+    assert!(answer.text.contains("truncated, 1 more"), "{}", answer.text);
+    let answer = world.ok("search", json!({ "query": "needle", "max": 2 }));
+    assert_eq!((&answer.json["total"], &answer.json["truncated"]), (&json!(4), &json!(true)));
+    assert!(answer.text.contains("truncated, 2 more"), "{}", answer.text);
+}
+
+#[test]
+fn lines_are_found_by_text_and_by_expression() {
+    let world = World::with(TREE);
+    let answer = world.ok("search", json!({ "query": "needle", "glob": "*.rs" }));
+    assert_eq!(paths(&Value::Object(answer.json.clone()), "files"), ["src/a.rs", "src/deep/b.rs"]);
+    let hit = &answer.json["files"][0]["hits"][0];
+    assert_eq!((&hit["line"], &hit["column"], &hit["text"]), (&json!(2), &json!(5), &json!("    needle();")));
+    assert_eq!(
+        answer.text,
+        "src/a.rs\n2:     needle();\nsrc/deep/b.rs\n2: needle needle\n[2 hits in 2 files]"
+    );
+    let answer = world.ok("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" }));
+    assert_eq!(paths(&Value::Object(answer.json), "files"), ["src/deep/b.rs"]);
+    let around = world.ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 1 }));
+    let hit = &around.json["files"][0]["hits"][0];
+    assert_eq!((&hit["before"], &hit["after"]), (&json!(["fn a() {"]), &json!(["}"])));
+    world.fails("search", json!({ "query": "" }), Kind::BadRequest);
+    world.fails("search", json!({ "query": "(", "regex": true }), Kind::BadRequest);
+    world.fails("search", json!({ "query": "x", "path": "missing" }), Kind::NotFound);
+}
+
+#[test]
+fn other_encodings_are_searched_and_what_is_no_text_is_counted() {
+    let world = World::new();
+    world.workspace.put_file("utf16.txt", b"\xff\xfen\0e\0e\0d\0l\0e\0\n\0");
+    world.workspace.put_file("image.bin", b"needle\0\x01\x02");
+    let answer = world.ok("search", json!({ "query": "needle" }));
+    assert_eq!(paths(&Value::Object(answer.json.clone()), "files"), ["utf16.txt"]);
+    assert_eq!(answer.json["binary"], 1);
+    assert!(answer.text.contains("1 not text"), "{}", answer.text);
+}
+
+#[test]
+fn nothing_outside_the_scope_is_found_or_counted() {
+    let world = World::with(TREE);
+    let narrow = confined("narrow", &["src/deep"]);
+    let found = asked(&world, &narrow, "find", json!({ "pattern": "*.rs" }));
+    assert_eq!(paths(&found, "matches"), ["src/deep/b.rs"]);
+    let searched = asked(&world, &narrow, "search", json!({ "query": "needle", "all": true }));
+    assert_eq!((&searched["total"], &searched["scanned"]), (&json!(1), &json!(1)));
+    assert!(searched.get("unreadable").is_none(), "{searched}");
+}
+
+#[test]
+fn hidden_places_are_not_there() {
+    let world = World::with(TREE);
+    let hidden = Globs::new(["**/.env*", "node_modules/**"]).unwrap();
+    let caller = Caller { grants: Grants { hidden, ..Grants::default() }, ..agent("two") };
+    let listed = asked(&world, &caller, "list", json!({ "all": true }));
+    assert_eq!(paths(&listed, "entries"), ["README.md", "src"]);
+    let found = asked(&world, &caller, "find", json!({ "pattern": "**", "all": true }));
+    assert!(!found.to_string().contains("node_modules") && !found.to_string().contains(".env"), "{found}");
+    let searched = asked(&world, &caller, "search", json!({ "query": "needle", "all": true }));
+    assert_eq!((&searched["total"], &searched["scanned"]), (&json!(4), &json!(4)));
+    let refused = |operation: &str, arguments: Value| {
+        world.call_as(&caller, operation, arguments).map(|_| ()).unwrap_err().kind
+    };
+    for path in [".env", ".env.local", "node_modules", "node_modules/p/i.js", "node_modules/new"] {
+        assert_eq!(refused("read", json!({ "path": path })), Kind::OutOfScope, "{path}");
+        assert_eq!(refused("write", json!({ "path": path, "content": "x" })), Kind::OutOfScope, "{path}");
+        assert_eq!(refused("move", json!({ "from": path, "to": "x" })), Kind::OutOfScope, "{path}");
+        assert_eq!(refused("copy", json!({ "from": "README.md", "to": path })), Kind::OutOfScope, "{path}");
+    }
+    assert_eq!(refused("read", json!({ "path": "node_modules/../.env" })), Kind::InvalidPath);
+}
