@@ -31,7 +31,8 @@ fn target(workspace: &dyn Workspace, ask: &Ask, reading: &Reading) -> Result<Tar
     let (found, node) = look(workspace, ask, &spelling)?;
     if found.is_root() && ask.need != Need::Read {
         return Err(Failure::new(Kind::InvalidPath, "the workspace root itself cannot be changed")
-            .hint("name something inside it"));
+            .hint("name something inside it")
+            .fact("path", found.to_string()));
     }
     if spelling.trailing == Trailing::Directory {
         match node.map(|node| node.top) {
@@ -63,7 +64,9 @@ fn look(
 }
 
 fn locate(workspace: &dyn Workspace, ask: &Ask, spelling: &Spelling) -> Result<RelPath, Failure> {
-    let found = workspace.locate(&spelling.path, ask.last)?;
+    let found = workspace
+        .locate(&spelling.path, ask.last)
+        .map_err(|failure| in_the_way(workspace, spelling, failure))?;
     match (spelling.trailing, ask.need, ask.last) {
         (Trailing::Open, _, _) | (Trailing::Directory, Need::Read, _) => Ok(found),
         (Trailing::Directory, Need::Write, Last::Follow) => {
@@ -81,6 +84,22 @@ fn locate(workspace: &dyn Workspace, ask: &Ask, spelling: &Spelling) -> Result<R
             )
             .hint("name the link without the slash, or the directory it points at"))
         }
+    }
+}
+
+/// Names the file that a path wants to go through as if it were a directory.
+fn in_the_way(workspace: &dyn Workspace, spelling: &Spelling, failure: Failure) -> Failure {
+    if failure.kind != Kind::NotDirectory {
+        return failure;
+    }
+    let is_file = |above: &RelPath| {
+        let place = workspace.locate(above, Last::Follow).ok()?;
+        let node = workspace.stat(&place).ok()??;
+        (node.top != Top::Directory).then(|| above.to_string())
+    };
+    match spelling.path.ancestors().filter(|above| !above.is_root()).find_map(|above| is_file(&above)) {
+        Some(file) => failure.fact("file", file),
+        None => failure,
     }
 }
 

@@ -9,8 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::definition::{Broken, Definition};
 
+mod jettson;
 mod native;
 mod settings;
+mod weaver;
 
 pub(crate) use native::failure_text;
 pub use settings::{SettingError, Settings};
@@ -85,7 +87,8 @@ pub struct Place {
 type Make = fn(&Settings, &Place) -> Result<Box<dyn Dialect>, DialectError>;
 
 /// Every dialect, in documentation order.
-const DIALECTS: &[(&str, Make)] = &[("stead", native::make)];
+const DIALECTS: &[(&str, Make)] =
+    &[("stead", native::make), ("jettson", jettson::make), ("weaver", weaver::make)];
 
 /// Why a choice of dialects cannot be served.
 #[derive(Debug, thiserror::Error)]

@@ -34,7 +34,10 @@ struct Step {
 }
 
 /// The published vocabularies, with what was generated for them.
-const DIALECTS: &[(&str, &str)] = &[];
+const DIALECTS: &[(&str, &str)] = &[
+    ("jettson", include_str!("../generated/jettson.json")),
+    ("weaver", include_str!("../generated/weaver.json")),
+];
 
 fn examples() -> Vec<Example> {
     examples_in(include_str!("../generated/stead.json"))
