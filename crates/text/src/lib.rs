@@ -6,6 +6,7 @@
 //! clock, and knows nothing of files, paths or protocols.
 
 pub mod diff;
+pub mod edit;
 pub mod encoding;
 pub mod lines;
 pub mod locate;

@@ -4,15 +4,20 @@
 //! none finds it. Promises every place of the first pass that finds any, as byte ranges of the text as it is, with the
 //! name of the pass, in bounded time. Never accepts similarity for sameness, and never changes anything: a pass finds.
 
+mod align;
 mod fold;
 mod indent;
+mod nearest;
 mod occurrences;
+mod surround;
 
 use std::cell::OnceCell;
 use std::ops::{Range, RangeInclusive};
 
 pub(crate) use fold::plain_body;
 pub use indent::Delta;
+pub use nearest::{Difference, Nearest};
+pub use surround::{Definition, Extra, Side};
 
 use crate::lines;
 use fold::{Fold, Folded};
@@ -345,6 +350,17 @@ impl<'t> Finder<'t> {
         let bytes = self.text.as_bytes();
         offset > 0 && bytes[offset - 1] == b'\r' && bytes.get(offset) == Some(&b'\n')
     }
+}
+
+/// Where the lines `quote` stand among the lines `text`, overlaps included; lines are compared as they are.
+pub(crate) fn blocks(text: &[&str], quote: &[&str]) -> Vec<usize> {
+    occurrences::in_sequence(text, quote, PLACES_MAX)
+}
+
+/// Whether `character` is one that [`Pass::LookAlike`] takes for an ASCII one.
+#[must_use]
+pub fn is_look_alike(character: char) -> bool {
+    fold::plain(character).is_some()
 }
 
 /// A range and its difference of indentation.

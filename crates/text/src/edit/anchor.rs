@@ -1,0 +1,198 @@
+//! Edits that were written against an older text.
+//!
+//! Owns when an old base does no harm: every quoted place stands, untouched and unmistakable, in the current text. A
+//! change beside a place does not touch it; a change within its lines does, even if it only moved white space. Promises
+//! that what is applied is what the author saw. Never merges: that is [`crate::merge`].
+
+use std::ops::RangeInclusive;
+
+use super::select::{Outcome, Selected};
+use super::{Edit, Edited, How, Reason, Refusal, Rules, Wanted, finish, select};
+use crate::diff::{self, Hunk};
+use crate::locate::{Finder, Pass};
+
+/// A quoted place that changed since the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touched {
+    /// Its lines in the base, 1-based; none when the base does not hold the quote clearly.
+    pub base_lines: Option<RangeInclusive<usize>>,
+    /// The lines that stand there now; none when they went away.
+    pub lines: Option<RangeInclusive<usize>>,
+}
+
+/// Applies edits that were written against `base` to `current`, if every place they quote is untouched.
+///
+/// # Errors
+///
+/// What is wrong with each edit that cannot be applied, in the order given.
+pub fn anchored(base: &str, current: &str, edits: &[Edit<'_>], rules: Rules) -> Result<Edited, Vec<Refusal>> {
+    let hunks = diff::hunks(base, current);
+    let (base, current) = (Finder::new(base), Finder::new(current));
+    let mut outcomes = Vec::new();
+    let mut refusals = Vec::new();
+    for index in 0..edits.len() {
+        match judge(&base, &current, &hunks, edits, index, rules) {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(reason) => refusals.push(Refusal { edit: index, reason }),
+        }
+    }
+    if refusals.is_empty() { finish(&current, &outcomes) } else { Err(refusals) }
+}
+
+fn judge(
+    base: &Finder<'_>,
+    current: &Finder<'_>,
+    hunks: &[Hunk],
+    edits: &[Edit<'_>],
+    index: usize,
+    rules: Rules,
+) -> Result<Outcome, Reason> {
+    let then = select::select(base, edits, index, rules);
+    let mut moved = edits.to_vec();
+    if let Wanted::Near(line) = edits[index].wanted {
+        // The line was counted in the base.
+        moved[index].wanted = Wanted::Near(nearest_line(hunks, line));
+    }
+    let now = select::select(current, &moved, index, rules);
+    let was = match then {
+        Ok(Outcome::Replace(selected)) => selected,
+        Ok(outcome @ (Outcome::Unchanged | Outcome::Already(_))) => return now.or(Ok(outcome)),
+        // The base does not hold the quote: then its author has seen the current text, if that does.
+        Err(_) => return seen_since(now, hunks),
+    };
+    let mapped: Option<Vec<_>> = was.places.iter().map(|place| map(hunks, &place.lines)).collect();
+    let first = was.places.first().map(|place| place.lines.clone());
+    let touched = |lines: Option<RangeInclusive<usize>>| Touched { base_lines: first.clone(), lines };
+    let whereabouts = || first.as_ref().and_then(|lines| around(hunks, lines));
+    match (now, mapped) {
+        (Ok(Outcome::Replace(is)), Some(mapped)) => {
+            let stands = is.places.iter().map(|place| place.lines.clone()).eq(mapped);
+            if stands { Ok(Outcome::Replace(is)) } else { Err(Reason::Touched(touched(whereabouts()))) }
+        }
+        (Ok(Outcome::Already(lines)), _) => Ok(Outcome::Already(lines)),
+        (Ok(Outcome::Replace(_) | Outcome::Unchanged), _) => Err(Reason::Touched(touched(whereabouts()))),
+        (Err(Reason::NotFound(_)), _) => Err(Reason::Touched(touched(whereabouts()))),
+        (Err(reason), _) => Err(reason),
+    }
+}
+
+/// Judges a quote that only the current text holds: it must be there as it was given.
+fn seen_since(now: Result<Outcome, Reason>, hunks: &[Hunk]) -> Result<Outcome, Reason> {
+    let outcome = now?;
+    let is_plain = |selected: &Selected| matches!(selected.how, How::Pass(Pass::Exact | Pass::Endings));
+    match &outcome {
+        Outcome::Replace(selected) if !is_plain(selected) && !hunks.is_empty() => {
+            let lines = selected.places.first().map(|place| place.lines.clone());
+            Err(Reason::Touched(Touched { base_lines: None, lines }))
+        }
+        Outcome::Replace(_) | Outcome::Unchanged | Outcome::Already(_) => Ok(outcome),
+    }
+}
+
+/// Where untouched base lines stand now; nothing if a change lies within them.
+fn map(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
+    let (first, last) = (lines.start() - 1, *lines.end());
+    let mut shift = 0_isize;
+    for hunk in hunks {
+        if hunk.old.start >= last {
+            break;
+        }
+        let is_above = hunk.old.end <= first;
+        if !is_above {
+            return None;
+        }
+        shift += hunk.new.len().cast_signed() - hunk.old.len().cast_signed();
+    }
+    Some(first.checked_add_signed(shift)? + 1..=last.checked_add_signed(shift)?)
+}
+
+/// The current lines at the place of base lines that changed; nothing if they went away.
+fn around(hunks: &[Hunk], lines: &RangeInclusive<usize>) -> Option<RangeInclusive<usize>> {
+    let first = position(hunks, lines.start() - 1, Edge::First);
+    let last = position(hunks, *lines.end(), Edge::Last);
+    (first < last).then(|| first + 1..=last)
+}
+
+fn nearest_line(hunks: &[Hunk], line: usize) -> usize {
+    position(hunks, line.saturating_sub(1), Edge::First) + 1
+}
+
+/// Which end of a range is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    First,
+    Last,
+}
+
+/// Where the border before the 0-based base line stands now. Within a change: its start, or its end.
+fn position(hunks: &[Hunk], border: usize, edge: Edge) -> usize {
+    let mut shift = 0_isize;
+    for hunk in hunks {
+        let is_past = match edge {
+            Edge::First => hunk.old.start >= border && !(hunk.old.start == border && hunk.old.is_empty()),
+            Edge::Last => hunk.old.start >= border,
+        };
+        if is_past {
+            break;
+        }
+        if hunk.old.end > border || (edge == Edge::Last && hunk.old.end == border) {
+            return match edge {
+                Edge::First => hunk.new.start,
+                Edge::Last => hunk.new.end,
+            };
+        }
+        shift += hunk.new.len().cast_signed() - hunk.old.len().cast_signed();
+    }
+    border.saturating_add_signed(shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "a\nb\nc\nd\ne\n";
+
+    fn rebased(current: &str, old: &str, new: &str) -> Result<String, Reason> {
+        anchored(BASE, current, &[Edit::new(old, new)], Rules::NATIVE)
+            .map(|edited| edited.text)
+            .map_err(|mut refusals| refusals.remove(0).reason)
+    }
+
+    fn touched(base: RangeInclusive<usize>, lines: Option<RangeInclusive<usize>>) -> Result<String, Reason> {
+        Err(Reason::Touched(Touched { base_lines: Some(base), lines }))
+    }
+
+    #[test]
+    fn other_lines_may_change() {
+        assert_eq!(rebased("A\nx\nb\nc\nd\ne\n", "c\n", "C\n"), Ok("A\nx\nb\nC\nd\ne\n".to_owned()));
+        assert_eq!(rebased("a\nb\nc\nd\n", "c\n", "C\n"), Ok("a\nb\nC\nd\n".to_owned()));
+    }
+
+    #[test]
+    fn a_change_beside_a_place_does_not_touch_it() {
+        assert_eq!(rebased("a\nB\nc\nD\ne\n", "c\n", "C\n"), Ok("a\nB\nC\nD\ne\n".to_owned()));
+        assert_eq!(rebased("a\nb\nnew\nc\nd\ne\n", "c\n", "C\n"), Ok("a\nb\nnew\nC\nd\ne\n".to_owned()));
+    }
+
+    #[test]
+    fn a_change_within_a_place_does() {
+        assert_eq!(rebased("a\nb\nX\nd\ne\n", "c\n", "C\n"), touched(3..=3, Some(3..=3)));
+        assert_eq!(rebased("a\nb\n  c\nd\ne\n", "c\n", "C\n"), touched(3..=3, Some(3..=3)));
+        assert_eq!(rebased("a\nb\nd\ne\n", "c\n", "C\n"), touched(3..=3, None));
+        assert_eq!(rebased("a\nb\nnew\nc\nd\ne\n", "b\nc\n", "C\n"), touched(2..=3, Some(2..=4)));
+    }
+
+    #[test]
+    fn a_copy_made_since_makes_a_place_mistakable() {
+        assert!(matches!(
+            rebased("a\nb\nc\nd\ne\nc\n", "c\n", "C\n"),
+            Err(Reason::Ambiguous { total: 2, .. })
+        ));
+    }
+
+    #[test]
+    fn text_that_came_since_may_be_quoted_as_it_is() {
+        assert_eq!(rebased("a\nb\nc\nd\nnew\n", "new\n", "N\n"), Ok("a\nb\nc\nd\nN\n".to_owned()));
+        assert!(rebased("a\nb\nc\nd\nnew \nx\n", "new\nx\n", "N\n").is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! Lines that stand for code instead of being code: "... rest of the function unchanged".
+//!
+//! Owns how such a line is recognised. Promises to look at whole lines only, and to leave alone what the quoted text
+//! already says. Never refuses three dots by themselves: some languages have them.
+
+use crate::lines;
+
+/// Words that say that something was left out.
+const TELLING: &[&str] = &[
+    "rest",
+    "existing",
+    "unchanged",
+    "remaining",
+    "remainder",
+    "omitted",
+    "elided",
+    "brevity",
+    "previous",
+    "truncated",
+    "same",
+    "snip",
+    "untouched",
+    "unmodified",
+];
+
+/// Words that stand around them.
+const FILLING: &[&str] = &[
+    "of",
+    "the",
+    "code",
+    "file",
+    "function",
+    "functions",
+    "method",
+    "methods",
+    "class",
+    "body",
+    "content",
+    "contents",
+    "lines",
+    "line",
+    "implementation",
+    "imports",
+    "is",
+    "are",
+    "as",
+    "before",
+    "above",
+    "below",
+    "here",
+    "stays",
+    "stay",
+    "remains",
+    "remain",
+    "and",
+    "for",
+    "other",
+    "others",
+    "keep",
+    "logic",
+    "tests",
+    "this",
+    "block",
+    "section",
+    "your",
+    "all",
+    "it",
+    "in",
+    "with",
+    "no",
+    "changes",
+    "change",
+    "everything",
+    "else",
+    "fields",
+    "module",
+    "left",
+    "definitions",
+    "cases",
+    "items",
+    "original",
+    "continues",
+    "continue",
+];
+
+/// The first line of `new` that leaves code out and is not in `old`: its 1-based number and what it says.
+pub(super) fn find(new: &str, old: &str) -> Option<(usize, String)> {
+    lines::iter(new)
+        .enumerate()
+        .map(|(index, line)| (index + 1, line.trim()))
+        .find(|(_, line)| is_elision(line) && !old.contains(line))
+        .map(|(number, line)| (number, line.to_owned()))
+}
+
+/// Whether a trimmed line says nothing but that something was left out.
+fn is_elision(line: &str) -> bool {
+    let dots = line.contains("...") || line.contains('…');
+    let bracketed = line.starts_with(['(', '[', '<', '{']) || line.starts_with("//") || line.starts_with('#');
+    if !dots || line.len() > 120 {
+        return false;
+    }
+    let mut telling = false;
+    let mut count = 0;
+    for word in line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let word = word.to_lowercase();
+        count += 1;
+        if TELLING.contains(&word.as_str()) {
+            telling = true;
+        } else if !FILLING.contains(&word.as_str()) {
+            return false;
+        }
+    }
+    // `...rest` is code in more than one language.
+    let spreads = line.split("...").skip(1).any(|after| after.starts_with(char::is_alphanumeric));
+    if spreads && count <= 2 {
+        return false;
+    }
+    // Code that merely holds these words has more than words, dots and comment marks in it.
+    let is_prose =
+        line.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "./#*-<>!()[]{}…;%,'’".contains(c));
+    telling
+        && is_prose
+        && (bracketed
+            || line.starts_with(['.', '…', '/', '*', '-', ';', '%'])
+            || line.ends_with("...")
+            || line.ends_with('…'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_leave_code_out_are_known() {
+        for line in [
+            "// ... existing code ...",
+            "# ... rest of the function unchanged",
+            "... rest of code",
+            "… rest of code",
+            "/* ... remaining methods ... */",
+            "<!-- ... rest of file ... -->",
+            "(rest of the code...)",
+            "// rest of the implementation...",
+            "-- ... same as before",
+            "[... unchanged ...]",
+        ] {
+            assert!(is_elision(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn code_and_prose_are_not() {
+        for line in [
+            "...",
+            "def f(): ...",
+            "let rest = [...];",
+            "let [first, ...rest] = list;",
+            "// the rest of the code",
+            "f(...rest)",
+            "println!(\"... existing code\")",
+            "return { ...existing, x };",
+            "const { a, ...rest } = b;",
+            "loading...",
+            "int f(const char *format, ...);",
+            "{ ...rest }",
+            "[...existing, x]",
+        ] {
+            assert!(!is_elision(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_was_quoted_may_stay() {
+        assert_eq!(
+            find("a\n  // ... existing code ...\n", ""),
+            Some((2, "// ... existing code ...".to_owned()))
+        );
+        assert_eq!(find("// ... existing code ...\n", "x\n// ... existing code ...\n"), None);
+    }
+}
