@@ -7,6 +7,8 @@
 //! Lines here end at `\n` only, as the format has it, so in a text with lone `\r` the numbers differ from those of
 //! [`crate::lines`].
 
+pub mod jsdiff;
+
 use std::fmt::Write as _;
 use std::ops::Range;
 
