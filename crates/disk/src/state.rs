@@ -128,7 +128,7 @@ pub(crate) fn bad_name() -> DiskError {
     DiskError::from_errno("state name", Errno::INVAL)
 }
 
-fn from_std(call: &'static str, error: &std::io::Error) -> DiskError {
+pub(crate) fn from_std(call: &'static str, error: &std::io::Error) -> DiskError {
     match error.raw_os_error() {
         Some(number) => DiskError::from_errno(call, Errno::from_raw_os_error(number)),
         None => DiskError::new(ErrorKind::Io, call),

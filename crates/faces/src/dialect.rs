@@ -109,6 +109,9 @@ pub enum DialectError {
         /// The other.
         second: String,
     },
+    /// One of them reaches the whole machine, and others beside it would too.
+    #[error("{0} is set to reach beyond the workspace; serve it alone")]
+    Reach(String),
     /// A setting does not fit.
     #[error(transparent)]
     Setting(#[from] SettingError),
@@ -134,7 +137,11 @@ impl Dialects {
         }
         settings.check(chosen.iter().map(|dialect| dialect.definition()))?;
         refuse_clashes(&chosen)?;
-        Ok(Self(chosen))
+        // They share one root, so whoever widens it must be alone.
+        match chosen.iter().find(|dialect| dialect.reach() == Reach::Machine) {
+            Some(wide) if chosen.len() > 1 => Err(DialectError::Reach(wide.definition().dialect.clone())),
+            Some(_) | None => Ok(Self(chosen)),
+        }
     }
 
     /// The native dialect alone.
@@ -189,11 +196,15 @@ mod tests {
     #[test]
     fn a_choice_that_cannot_be_served_is_refused() {
         assert!(choose(&["stead"], &[]).is_ok());
+        assert!(choose(&["stead", "jettson", "weaver"], &[]).is_ok());
         for (names, settings, word) in [
             (&["klingon"][..], &[][..], "no dialect"),
             (&["stead", "stead"], &[], "both have a tool"),
             (&["stead"], &["restrict"], "KEY=VALUE"),
             (&["stead"], &["no_such=1"], "no_such"),
+            (&["weaver"], &["restrict=maybe"], "true or false"),
+            (&["weaver"], &["read_bytes_max=0"], "positive"),
+            (&["stead", "weaver"], &["restrict=false"], "alone"),
         ] {
             let error = choose(names, settings).map(|_| ()).expect_err("it cannot be served");
             assert!(error.contains(word), "{error}");

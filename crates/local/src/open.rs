@@ -11,7 +11,7 @@ use std::{
 
 use disk::{Directory, Root, RootOptions, StateDirectory, wall::WallReport};
 use engine::{Failure, Kind, Profile};
-use path::RelPath;
+use path::{Name, RelPath};
 
 use crate::{
     checkpoint,
@@ -219,12 +219,12 @@ fn open_root(options: &Options, state: &StateDirectory) -> Result<(Root, Directo
     };
     let own = |error: disk::DiskError| failure::own(&error);
     let root = open(vec![state.id()])?;
-    let top = root.open_directory(&RelPath::root()).map_err(own)?;
+    let top = root.open_directory(&options.home).map_err(own)?;
     let beside = state.directory("trash").map_err(own)?;
     if top.shares_mount(&beside) {
         return Ok((root, beside));
     }
-    let place = RelPath::from_wire(TRASH_INSIDE).map_err(Failure::from)?;
+    let place = options.home.join(&Name::new(TRASH_INSIDE.as_bytes())?)?;
     let trash = match root.make_directories(&place, 0o700) {
         Ok((trash, _)) => trash,
         // Nothing is removed from where nobody can write, so no trash is needed there.
@@ -242,7 +242,7 @@ const TRASH_INSIDE: &str = ".stead~trash";
 fn own_places(options: &Options) -> Vec<RelPath> {
     let inside = options.state.strip_prefix(&options.workspace).ok();
     let place = inside.and_then(|rest| rest.to_str()).and_then(|rest| RelPath::from_wire(rest).ok());
-    place.into_iter().filter(|place| !place.is_root()).collect()
+    place.into_iter().filter(|place| !place.is_root()).chain(options.own.iter().cloned()).collect()
 }
 
 fn random_name(prefix: &str) -> Result<String, disk::DiskError> {

@@ -43,6 +43,11 @@ pub struct Options {
     pub resolver: disk::Resolver,
     /// Mount points inside the workspace that belong to it.
     pub mounts: Vec<RelPath>,
+    /// Where relative paths start. Removed things are kept on its file system; only with the widest reach it is not
+    /// the workspace directory itself.
+    pub home: RelPath,
+    /// Places inside that are the server's own, besides the state directory.
+    pub own: Vec<RelPath>,
     /// Whether to raise the second wall.
     pub wall: Wall,
     /// Bytes of kept history before the oldest is dropped.
@@ -61,6 +66,8 @@ impl Options {
             names: NameProfile::Portable,
             resolver: disk::Resolver::Auto,
             mounts: Vec::new(),
+            home: RelPath::root(),
+            own: Vec::new(),
             wall: Wall::Leave,
             kept_bytes_max: KEPT_BYTES_DEFAULT,
             clock: Arc::new(crate::clock::System::default()),

@@ -6,7 +6,9 @@ use clap::{ArgMatches, Args, Command, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use faces::definition::Definition;
 
-use crate::{log::LogArguments, operation, status::StatusArguments, trash::TrashArguments};
+use crate::{
+    log::LogArguments, operation, replay::ReplayArguments, status::StatusArguments, trash::TrashArguments,
+};
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
 const AFTER_HELP: &str = "\
@@ -104,6 +106,8 @@ pub(crate) enum Fixed {
     Trash(TrashArguments),
     /// Show how the workspace is opened and where its journal stands
     Status(StatusArguments),
+    /// Make recordings of a published original again and show what differs
+    Replay(ReplayArguments),
     /// Print a completion script
     Completions {
         /// For which shell

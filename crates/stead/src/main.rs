@@ -12,6 +12,7 @@ mod mcp;
 mod operation;
 mod outside;
 mod pages;
+mod replay;
 mod show;
 mod status;
 mod stdio;
@@ -56,6 +57,7 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
         Fixed::Log(below) => log::run(&flags, &below),
         Fixed::Trash(below) => trash::run(&flags, &below),
         Fixed::Status(below) => status::run(&flags, &below),
+        Fixed::Replay(below) => replay::run(&below),
         Fixed::Completions { shell } => pages::completions(definition, shell),
         Fixed::Man { directory } => pages::man(definition, directory.as_deref()),
     }

@@ -1,6 +1,9 @@
 //! `stead mcp`: one client over standard input and output, nothing else on standard output.
 
-use faces::limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT};
+use faces::{
+    dialect::Reach,
+    limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
+};
 use local::Wall;
 
 use crate::{
@@ -13,7 +16,6 @@ use crate::{
 
 /// Serves until the client closes its side.
 pub(crate) fn run(flags: &WorkspaceFlags, mcp: &McpFlags) -> Outcome {
-    let caller = wire::caller(&mcp.caller, Asker::Agent)?;
     if outside::user() == Some(ROOT) {
         show::remark(
             "running as root: files belong to root, and only stead's own checks stand between callers and the machine; \
@@ -36,7 +38,14 @@ pub(crate) fn run(flags: &WorkspaceFlags, mcp: &McpFlags) -> Outcome {
         (stdio::input(), stdio::output())
     };
     let dialects = wire::dialects(flags, &mcp.dialects)?;
-    let opened = wire::open(flags, Wall::Raise)?;
+    let reach = dialects.reach();
+    if reach == Reach::Machine {
+        show::remark(
+            "restrict=false: callers reach every place that this user may, and no second wall stands around them",
+        );
+    }
+    let opened = wire::open_reaching(flags, Wall::Raise, &reach)?;
+    let caller = wire::caller_at(&mcp.caller, Asker::Agent, &opened.home)?;
     let served = runtime.block_on(faces::mcp::serve(opened.engine.clone(), caller, dialects, input, output));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     served.map_err(|error| Problem::Outside(error.to_string()))?;

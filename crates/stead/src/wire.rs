@@ -7,7 +7,7 @@ use std::{
 
 use disk::{Root, RootOptions};
 use engine::{Access, Caller, Engine, Failure, Grants, Kind, NameProfile, Principal, Version};
-use faces::dialect::{Dialects, Place};
+use faces::dialect::{Dialects, Place, Reach};
 use local::{LocalWorkspace, Options, Wall};
 use path::RelPath;
 
@@ -17,6 +17,8 @@ use crate::{
     show::{self, Problem},
 };
 
+/// Where state directories are, below the place for state.
+const STATES: &str = "stead";
 /// Longest part of a directory's name in the name of its state directory.
 const SLUG_CHARS_MAX: usize = 40;
 /// Hex digits that tell directories of the same name apart.
@@ -24,6 +26,8 @@ const PLACE_DIGITS: usize = 16;
 
 /// An open workspace with its engine.
 pub(crate) struct Opened {
+    /// Where relative paths start beneath the root.
+    pub(crate) home: RelPath,
     /// What only a local workspace can do: log, trash.
     pub(crate) local: Arc<LocalWorkspace>,
     /// The one way to call it.
@@ -32,12 +36,20 @@ pub(crate) struct Opened {
 
 /// Opens the workspace that the flags mean.
 pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem> {
+    open_reaching(flags, wall, &Reach::Workspace)
+}
+
+/// The same with another reach.
+pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Result<Opened, Problem> {
     let workspace = absolute(&flags.workspace)?;
     let state = match &flags.state {
         Some(state) => std::path::absolute(state).map_err(|error| Problem::Outside(error.to_string()))?,
-        None => state_home()?.join("stead").join(place_name(&workspace)),
+        None => state_home()?.join(STATES).join(place_name(&workspace, reach)),
     };
-    let mut options = Options::new(workspace, state);
+    let mut options = match reach {
+        Reach::Workspace => Options::new(workspace, state),
+        Reach::Machine => whole_machine(&workspace, state)?,
+    };
     options.durability = match flags.durability {
         Durability::Full => local::Durability::Full,
         Durability::Fast => local::Durability::Fast,
@@ -51,11 +63,34 @@ pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem
         Resolver::Kernel => disk::Resolver::Kernel,
         Resolver::Walker => disk::Resolver::Walker,
     };
-    options.mounts = paths(&flags.mount)?;
-    options.wall = wall;
+    options.mounts.extend(beneath(&options.home, &flags.mount)?);
+    options.wall = match reach {
+        Reach::Workspace => wall,
+        Reach::Machine => Wall::Leave,
+    };
+    opened(options)
+}
+
+/// Opens what the options say.
+pub(crate) fn opened(options: Options) -> Result<Opened, Problem> {
+    let home = options.home.clone();
     let local = LocalWorkspace::open(options)?;
     let engine = Engine::new(local.clone());
-    Ok(Opened { local, engine })
+    Ok(Opened { home, local, engine })
+}
+
+/// How the whole machine is opened from a workspace: its root is the root, and the way to the workspace may be gone.
+/// Every state directory in the usual place is hidden, not only its own.
+pub(crate) fn whole_machine(workspace: &Path, state: PathBuf) -> Result<Options, Problem> {
+    let way = |place: &Path| {
+        disk::way_to(place).map_err(|error| Problem::Outside(format!("{}: {error}", place.display())))
+    };
+    let mut options = Options::new(PathBuf::from("/"), state);
+    (options.home, options.mounts) = way(workspace)?;
+    if let Ok(states) = state_home() {
+        options.own.push(way(&states.join(STATES))?.0);
+    }
+    Ok(options)
 }
 
 /// The dialects that the flags mean.
@@ -82,12 +117,16 @@ fn state_home() -> Result<PathBuf, Problem> {
 }
 
 /// A name that a person recognises and no other directory has.
-fn place_name(workspace: &Path) -> String {
+fn place_name(workspace: &Path, reach: &Reach) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let slug: String = name.chars().take(SLUG_CHARS_MAX).map(plain).collect();
     let place = Version::of(workspace.as_os_str().as_encoded_bytes()).to_string();
-    format!("{slug}-{}", &place[..PLACE_DIGITS])
+    let wide = match reach {
+        Reach::Workspace => "",
+        Reach::Machine => "-machine",
+    };
+    format!("{slug}-{}{wide}", &place[..PLACE_DIGITS])
 }
 
 /// Who asks when nothing is said.
@@ -101,6 +140,11 @@ pub(crate) enum Asker {
 
 /// The caller that the flags mean.
 pub(crate) fn caller(flags: &CallerFlags, asker: Asker) -> Result<Caller, Problem> {
+    caller_at(flags, asker, &RelPath::root())
+}
+
+/// The same where the workspace is not the root.
+pub(crate) fn caller_at(flags: &CallerFlags, asker: Asker, home: &RelPath) -> Result<Caller, Problem> {
     let principal = match &flags.principal {
         Some(text) => Principal::parse(text)?,
         None => default_principal(asker),
@@ -110,7 +154,7 @@ pub(crate) fn caller(flags: &CallerFlags, asker: Asker) -> Result<Caller, Proble
         Asker::Agent => (format!("mcp-{}", std::process::id()), "mcp"),
     };
     let mut caller = Caller::new(principal, session, face);
-    caller.grants = grants(flags)?;
+    caller.grants = grants(flags, home)?;
     Ok(caller)
 }
 
@@ -126,23 +170,25 @@ fn default_principal(asker: Asker) -> Principal {
     }
 }
 
-fn grants(flags: &CallerFlags) -> Result<Grants, Problem> {
+fn grants(flags: &CallerFlags, home: &RelPath) -> Result<Grants, Problem> {
     let mut grants = Grants::default();
     if flags.read_only {
         grants.access = Access::ReadOnly;
     }
     if !flags.readable.is_empty() {
-        grants.readable = paths(&flags.readable)?;
+        grants.readable = beneath(home, &flags.readable)?;
     }
     if !flags.writable.is_empty() {
-        grants.writable = paths(&flags.writable)?;
+        grants.writable = beneath(home, &flags.writable)?;
     }
     Ok(grants)
 }
 
-fn paths(wires: &[String]) -> Result<Vec<RelPath>, Problem> {
+/// Paths that are given relative to the workspace.
+fn beneath(home: &RelPath, wires: &[String]) -> Result<Vec<RelPath>, Problem> {
     let path = |wire: &String| {
         RelPath::from_wire(wire)
+            .and_then(|path| RelPath::from_components(home.components().chain(path.components())))
             .map_err(|error| Problem::Usage(format!("{wire}: {error}; paths are relative to the workspace")))
     };
     wires.iter().map(path).collect()
@@ -154,8 +200,10 @@ mod tests {
 
     #[test]
     fn state_directories_are_told_apart_and_recognised() {
-        let (one, two) = (place_name(Path::new("/a/my project")), place_name(Path::new("/b/my project")));
+        let name = |path: &str, reach| place_name(Path::new(path), &reach);
+        let (one, two) = (name("/a/my project", Reach::Workspace), name("/b/my project", Reach::Workspace));
         assert!(one.starts_with("my-project-") && two.starts_with("my-project-"), "{one} {two}");
         assert_ne!(one, two);
+        assert_ne!(one, name("/a/my project", Reach::Machine));
     }
 }
