@@ -5,6 +5,7 @@
 
 mod bench;
 mod deny;
+mod fuzz;
 mod generate;
 mod needs;
 mod powercut;
@@ -34,6 +35,11 @@ const COMMANDS: &[Command] = &[
         name: "deny",
         purpose: "check licences, doubled versions and sources of dependencies",
         run: deny::run,
+    },
+    Command {
+        name: "fuzz",
+        purpose: "feed made-up input to what reads foreign input; --seconds N each, --only TARGET",
+        run: fuzz::run,
     },
     Command {
         name: "generate",

