@@ -33,7 +33,7 @@ impl<'a> Since<'a> {
             if !has_survived(other)? {
                 continue;
             }
-            if taken(step).is_some_and(|old| other.places().iter().any(|place| place.is_within(old))) {
+            if uses_old_place(other, step) {
                 return Ok(Self::OldPlaceUsed);
             }
             since = Self::Superseded;
@@ -59,7 +59,7 @@ fn tops(later: &Step, step: &Step) -> bool {
     }
     match step {
         // What left a directory, or came into one, does not show that the directory's own name survived.
-        Step::MakeDirectory { path, .. } => taken(later).is_some_and(|gone| path.0.is_within(gone)),
+        Step::MakeDirectory { path, .. } => taken(later).is_some_and(|(gone, _)| path.0.is_within(gone)),
         Step::Put { path, .. } | Step::MakeLink { path, .. } => {
             later.places().iter().any(|place| path.0.is_within(place))
         }
@@ -70,10 +70,24 @@ fn tops(later: &Step, step: &Step) -> bool {
     }
 }
 
-/// The place a step takes something away from, as it is.
-fn taken(step: &Step) -> Option<&RelPath> {
+/// Whether a later step that survived shows that what this one moved away is at its old place again by right. A thing
+/// found in a directory that never moved shows nothing: it may have been there all along.
+fn uses_old_place(later: &Step, step: &Step) -> bool {
+    let Some((old, id)) = taken(step) else { return false };
+    match later {
+        Step::Put { path, .. } => path.0.is_within(old),
+        Step::Move { .. } | Step::Restore { .. } => brought(later) == Some((old, id)),
+        Step::MakeDirectory { .. }
+        | Step::MakeLink { .. }
+        | Step::Remove { .. }
+        | Step::RemoveDirectory { .. } => false,
+    }
+}
+
+/// What a step takes away from which place, as it is.
+fn taken(step: &Step) -> Option<(&RelPath, Id)> {
     match step {
-        Step::Move { from: place, .. } | Step::Remove { path: place, .. } => Some(&place.0),
+        Step::Move { from: place, id, .. } | Step::Remove { path: place, id, .. } => Some((&place.0, *id)),
         Step::Put { .. }
         | Step::MakeDirectory { .. }
         | Step::MakeLink { .. }

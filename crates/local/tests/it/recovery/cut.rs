@@ -154,6 +154,22 @@ fn a_directory_that_did_not_move_moves_although_what_left_it_survived() {
 }
 
 #[test]
+fn a_directory_that_did_not_move_moves_although_what_came_back_from_it_was_never_away() {
+    let other = cut(2, |life| {
+        life.write("d/s/f", "1");
+        life.write("d/g", "2");
+        life.shift("d", "n");
+        life.shift("n/s", "d/s");
+        fs::rename(life.path("d/s"), life.path("n/s")).unwrap();
+        fs::remove_dir(life.path("d")).unwrap();
+        fs::rename(life.path("n"), life.path("d")).unwrap();
+    });
+    assert_eq!((other.text("d/s/f").as_deref(), other.text("n/g").as_deref()), (Some("1"), Some("2")));
+    assert!(!other.is_there("d/g") && !other.is_there("n/s"));
+    check_journal(&other, "neither rename survived");
+}
+
+#[test]
 fn a_directory_is_made_although_one_in_it_was_taken_away() {
     let other = cut(3, |life| {
         fs::create_dir(life.path("empty")).unwrap();
