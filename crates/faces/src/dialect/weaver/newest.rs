@@ -77,6 +77,11 @@ fn written(asked: &Asked<'_>, spot: &Spot<'_>, kind: Kind, failure: &Failure) ->
             let file = file_in_the_way(failure).unwrap_or_default();
             format!("failed to create parent directories: mkdirat {file}: not a directory")
         }
+        (Kind::PathEscape, _) if spot.relative().contains('/') => {
+            let relative = spot.relative();
+            let parent = relative.rsplit_once('/').map_or(".", |(parent, _)| parent);
+            format!("failed to create parent directories: mkdirat {parent}: {ESCAPES}")
+        }
         (kind, _) => format!("failed to write temp file: {}", at(spot, kind, failure)),
     }
 }

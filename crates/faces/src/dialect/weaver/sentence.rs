@@ -38,7 +38,10 @@ pub(super) fn of(asked: &Asked<'_>, spot: &Spot<'_>, reach: &Reach, failure: &Fa
     match (failure.kind, reach) {
         (Kind::PathEscape, _) => LINK_OUTSIDE.to_owned(),
         (Kind::InvalidPath, _) if is_root(failure) => step(asked, spot, Kind::IsDirectory, failure),
-        (Kind::InvalidPath, Reach::Workspace) if !asked.path().contains('\0') => OUTSIDE.to_owned(),
+        (Kind::InvalidPath, _) if asked.path().contains('\0') => {
+            "failed to resolve path: invalid argument".to_owned()
+        }
+        (Kind::InvalidPath, Reach::Workspace) => OUTSIDE.to_owned(),
         (Kind::LinkLoop, Reach::Workspace) => {
             "failed to resolve path: EvalSymlinks: too many links".to_owned()
         }

@@ -1,0 +1,208 @@
+//! The published vocabularies as a client meets them: `stead mcp --dialect` over pipes.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+struct Client {
+    child: Child,
+    output: ChildStdin,
+    input: BufReader<ChildStdout>,
+    next_id: u64,
+}
+
+impl Client {
+    fn start(bench: &Bench, arguments: &[&str]) -> Self {
+        let mut command = bench.command(&["mcp", "--durability", "fast", "--dialect"]);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let output = child.stdin.take().unwrap();
+        let input = BufReader::new(child.stdout.take().unwrap());
+        let mut client = Self { child, output, input, next_id: 0 };
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
+        client.request("initialize", &hello);
+        client
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Value {
+        self.next_id += 1;
+        let request = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
+        writeln!(self.output, "{request}").unwrap();
+        let mut line = String::new();
+        self.input.read_line(&mut line).unwrap();
+        serde_json::from_str::<Value>(&line).expect("one answer a line")["result"].clone()
+    }
+
+    /// The result of a call: its object, after a look at what must be so for every one.
+    fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        let object = result["structuredContent"].clone();
+        match object.get("for_llm") {
+            Some(text) => {
+                assert_eq!(&result["content"][0]["text"], text);
+                assert_eq!(result["isError"], object["is_error"]);
+            }
+            None => {
+                let text = result["content"][0]["text"].as_str().unwrap();
+                assert_eq!(serde_json::from_str::<Value>(text).unwrap(), object);
+                assert_eq!(result["isError"], object.get("error").is_some());
+            }
+        }
+        object
+    }
+
+    fn said(&mut self, tool: &str, arguments: &Value) -> String {
+        self.call(tool, arguments)["for_llm"].as_str().unwrap().to_owned()
+    }
+
+    fn end(mut self) {
+        drop(self.output);
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn weaver_reaches_the_machine_when_it_is_set_to() {
+    let bench = Bench::new();
+    let secret = bench.place.path().join("secret.txt");
+    std::fs::write(&secret, "top").unwrap();
+    symlink(&secret, bench.workspace().join("leak")).unwrap();
+    let mut client = Client::start(&bench, &["weaver", "--dialect-option", "restrict=false"]);
+    assert_eq!(client.said("read_file", &json!({ "path": "leak" })), "top");
+    assert_eq!(client.said("read_file", &json!({ "path": secret })), "top");
+    assert_eq!(
+        client.said("write_file", &json!({ "path": "../up.txt", "content": "NEW" })),
+        "File written: ../up.txt"
+    );
+    assert_eq!(client.said("write_file", &json!({ "path": "leak", "content": "NEW" })), "File written: leak");
+    assert_eq!(std::fs::read(&secret).unwrap(), b"NEW");
+    // What the server keeps is not among what can be reached.
+    let hidden = client.call("list_dir", &json!({ "path": bench.state().join("stead") }));
+    assert_eq!(hidden["is_error"], true, "{hidden}");
+    client.end();
+    let states: Vec<_> =
+        std::fs::read_dir(bench.state().join("stead")).unwrap().map(Result::unwrap).collect();
+    let [state] = states.as_slice() else { panic!("one state directory") };
+    assert!(state.file_name().to_str().unwrap().ends_with("-machine"), "a journal of its own");
+    // The journal is read, and a change taken back, with the root of the machine as the workspace.
+    let mounts = disk::way_to(&bench.workspace()).unwrap().1;
+    let mounts: Vec<String> = mounts.iter().flat_map(|mount| ["--mount".into(), mount.to_string()]).collect();
+    let state = state.path();
+    let mut whole = vec!["--workspace", "/", "--state", state.to_str().unwrap(), "--principal", "agent:mcp"];
+    whole.extend(mounts.iter().map(String::as_str));
+    bench.ok(&[&["undo"][..], &whole].concat());
+    assert_eq!(std::fs::read(&secret).unwrap(), b"top");
+    bench.ok(&[&["undo"][..], &whole].concat());
+    assert!(!bench.place.path().join("up.txt").exists());
+}
+
+#[test]
+fn weaver_keeps_to_the_workspace_otherwise() {
+    let bench = Bench::new();
+    let outside = bench.place.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("secret"), "top").unwrap();
+    for (link, target) in [("leak", "secret"), ("dangout", "new.txt"), ("outdir", ".")] {
+        symlink(outside.join(target), bench.workspace().join(link)).unwrap();
+    }
+    symlink("nowhere", bench.workspace().join("dangling")).unwrap();
+    let mut client = Client::start(&bench, &["weaver"]);
+    let by_link = "access denied: symlink resolves outside workspace";
+    for path in ["leak", "dangout", "outdir/new", "outdir/deep/new"] {
+        assert_eq!(client.said("write_file", &json!({ "path": path, "content": "x" })), by_link, "{path}");
+        assert_eq!(client.said("append_file", &json!({ "path": path, "content": "x" })), by_link, "{path}");
+        assert_eq!(client.said("read_file", &json!({ "path": path })), by_link, "{path}");
+    }
+    let by_name = "access denied: path is outside the workspace";
+    for path in ["..", "../outside/secret", "a/../../outside/secret", "/etc/passwd", "/", "../ws2/x"] {
+        assert_eq!(client.said("list_dir", &json!({ "path": path })), by_name, "{path}");
+    }
+    // A link inside that leads to nothing yet is followed, and stays a link.
+    client.call("write_file", &json!({ "path": "dangling", "content": "x" }));
+    assert!(bench.workspace().join("dangling").is_symlink());
+    client.call("write_file", &json!({ "path": "new/deep/f", "content": "x" }));
+    let mode = |path: &str| std::fs::metadata(bench.workspace().join(path)).unwrap().mode() & 0o777;
+    assert_eq!((mode("nowhere"), mode("new/deep"), mode("new/deep/f")), (0o644, 0o755, 0o644));
+    std::fs::set_permissions(bench.workspace().join("nowhere"), std::fs::Permissions::from_mode(0o755))
+        .unwrap();
+    client.call("append_file", &json!({ "path": "nowhere", "content": "y" }));
+    assert_eq!(mode("nowhere"), 0o755, "an existing file keeps its mode");
+    client.end();
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
+    let log = bench.ok(&["log", "--json"]).text();
+    assert!(log.contains("weaver/write_file") && log.contains("path_escape"), "refusals are recorded");
+}
+
+#[test]
+fn jettson_answers_as_its_document_says() {
+    const MIB: usize = 1 << 20;
+    let bench = Bench::new();
+    let ws = bench.workspace();
+    std::fs::write(ws.join("data.csv"), "id\n").unwrap();
+    std::fs::write(ws.join("bad.bin"), b"a\xffb").unwrap();
+    std::fs::write(ws.join("exact.txt"), "x".repeat(MIB)).unwrap();
+    // The last character of the first megabyte is cut in two.
+    std::fs::write(ws.join("long.txt"), format!("{}ä and more", "x".repeat(MIB - 1))).unwrap();
+    std::fs::create_dir(ws.join("scratch")).unwrap();
+    symlink("scratch", ws.join("to_dir")).unwrap();
+    symlink("data.csv", ws.join("to_file")).unwrap();
+    symlink("/etc", ws.join("to_outside")).unwrap();
+    let mut client = Client::start(&bench, &["jettson"]);
+    let listed = client.call("jettson_files_list", &json!({}));
+    let entry =
+        |name: &str, size: usize, is_dir: bool| json!({ "name": name, "size_bytes": size, "is_dir": is_dir });
+    let entries = json!([
+        entry("bad.bin", 3, false),
+        entry("data.csv", 3, false),
+        entry("exact.txt", MIB, false),
+        entry("long.txt", MIB + 10, false),
+        entry("scratch", 0, true),
+        entry("to_dir", 0, true),
+        entry("to_file", 3, false),
+        entry("to_outside", 0, false),
+    ]);
+    assert_eq!(listed, json!({ "path": ".", "entries": entries }));
+    let read = client.call("jettson_files_read", &json!({ "path": "./scratch/../bad.bin" }));
+    assert_eq!(
+        read,
+        json!({ "path": "./scratch/../bad.bin", "content": "a\u{fffd}b", "size_bytes": 3, "truncated": false })
+    );
+    assert_eq!(client.call("jettson_files_read", &json!({ "path": "exact.txt" }))["truncated"], false);
+    let long = client.call("jettson_files_read", &json!({ "path": "long.txt" }));
+    assert_eq!((long["content"].as_str().unwrap().len(), &long["truncated"]), (MIB - 1, &json!(true)));
+    assert_eq!(long["size_bytes"], MIB + 10);
+    let rejected =
+        |reason: &str| json!({ "error": format!("Jettson Files rejected the operation: {reason}") });
+    let escapes = rejected("path escapes /workspace or is empty.");
+    for path in ["../etc/passwd", "/", "/tmp/foo", "/workspace/a", "", "a/../..", "to_outside/passwd"] {
+        assert_eq!(client.call("jettson_files_read", &json!({ "path": path })), escapes, "{path}");
+        assert_eq!(
+            client.call("jettson_files_write", &json!({ "path": path, "content": "x" })),
+            escapes,
+            "{path}"
+        );
+        assert_eq!(client.call("jettson_files_delete", &json!({ "path": path })), escapes, "{path}");
+    }
+    let large = "x".repeat(5 * MIB + 1);
+    let written = client.call("jettson_files_write", &json!({ "path": "big", "content": large }));
+    assert_eq!(written, rejected("content exceeds 5 MB."));
+    let written = client.call("jettson_files_write", &json!({ "path": "big", "content": &large[1..] }));
+    assert_eq!(written, json!({ "path": "big", "bytes_written": 5 * MIB }));
+    for (path, reason) in [
+        ("scratch", "scratch is a directory — use Jettson Shell with rmdir for that."),
+        (".", ". is a directory — use Jettson Shell with rmdir for that."),
+        ("gone", "no such file: gone"),
+    ] {
+        assert_eq!(client.call("jettson_files_delete", &json!({ "path": path })), rejected(reason));
+    }
+    let deleted = client.call("jettson_files_delete", &json!({ "path": "to_dir" }));
+    assert_eq!(deleted, json!({ "path": "to_dir", "deleted": true }));
+    assert!(ws.join("scratch").is_dir() && !ws.join("to_dir").is_symlink(), "the link went, not its target");
+    client.end();
+}
