@@ -130,6 +130,12 @@ impl Rules {
     };
 }
 
+impl Default for Rules {
+    fn default() -> Self {
+        Self::NATIVE
+    }
+}
+
 /// How the quote of an edit was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {

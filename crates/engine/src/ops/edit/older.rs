@@ -1,0 +1,175 @@
+//! What the journal knows about a quote or a file that is not there: the revision that held it, who changed it since,
+//! the place it went to. Only looks at what this caller may read, and at a bounded number of revisions.
+
+use journal::ChangeKind;
+use path::RelPath;
+use serde_json::{Value, json};
+use text::{
+    locate::{Borders, Counting, Finder, Matching, Pass},
+    unified::{Labels, unified},
+};
+
+use super::{Current, text_of};
+use crate::{
+    failure::{Failure, Kind},
+    limits,
+    operation::Target,
+    version::Version,
+    view::View,
+    workspace::{EntryFilter, Order, Stored, Which},
+};
+
+/// An older revision that holds a quote.
+pub(super) struct Older {
+    rev: String,
+    /// Who made the first change after it, and as which entry.
+    by: Option<(String, u64)>,
+    diff: String,
+}
+
+impl Older {
+    /// The revision's short name.
+    pub(super) fn rev(&self) -> &str {
+        &self.rev
+    }
+
+    /// In one sentence.
+    pub(super) fn sentence(&self) -> String {
+        match &self.by {
+            Some((principal, number)) => {
+                format!("your text is that of {}, which {principal} changed in r{number}", self.rev)
+            }
+            None => format!("your text is that of {}", self.rev),
+        }
+    }
+
+    /// For machines.
+    pub(super) fn fact(&self) -> Value {
+        let mut fact = json!({ "rev": self.rev, "diff": self.diff });
+        if let Some((principal, number)) = &self.by {
+            fact["changed_by"] = json!(principal);
+            fact["changed_in"] = json!(format!("r{number}"));
+        }
+        fact
+    }
+
+    /// What changed since.
+    pub(super) fn diff(&self) -> &str {
+        &self.diff
+    }
+}
+
+/// The newest kept revision of a file that holds `quote`.
+pub(super) fn holding(view: &View<'_>, target: &Target, current: &Current, quote: &str) -> Option<Older> {
+    let entries = entries(view, &target.path)?;
+    let passes = &[Pass::Exact, Pass::Endings];
+    let how = Matching { passes, counting: Counting::Separate, borders: Borders::Anywhere };
+    let mut tried = vec![current.version];
+    let mut newer: Option<(String, u64)> = None;
+    for stored in &entries {
+        for (version, left_by) in versions(stored, &target.path) {
+            if tried.contains(&version) {
+                continue;
+            }
+            if tried.len() > limits::OLDER_REVISIONS_MAX {
+                return None;
+            }
+            tried.push(version);
+            let text = kept(view, &version);
+            if let Some(text) = text.filter(|text| !Finder::new(text).find(quote, how).places.is_empty()) {
+                let rev = view.rev(&target.path, &version);
+                // The bytes before an entry were changed by that entry; those it left, by the next one.
+                let by = if left_by { newer } else { Some(author(stored)) };
+                let labels = Labels { old: &rev, new: "now" };
+                let lines = limits::FAILURE_LINES_MAX;
+                let diff = unified(&text, &current.text, labels, limits::DIFF_CONTEXT_LINES, lines);
+                return Some(Older { rev: rev.clone(), by, diff: shown(&diff) });
+            }
+        }
+        newer = Some(author(stored));
+    }
+    None
+}
+
+/// A bounded diff with a word about what was left out.
+pub(super) fn shown(diff: &text::unified::Unified) -> String {
+    match diff.omitted_lines {
+        0 => diff.text.clone(),
+        lines => format!("{}… and {lines} more lines\n", diff.text),
+    }
+}
+
+fn author(stored: &Stored) -> (String, u64) {
+    (stored.entry.caller.principal.clone(), stored.entry.number)
+}
+
+fn kept(view: &View<'_>, version: &Version) -> Option<String> {
+    // What cannot be read back is as good as not kept: this is a courtesy.
+    let bytes = view.workspace().kept(version).ok().flatten()?;
+    (bytes.len() as u64 <= limits::OLDER_BYTES_MAX).then(|| text_of(&bytes)).flatten()
+}
+
+fn entries(view: &View<'_>, path: &RelPath) -> Option<Vec<Stored>> {
+    let filter = EntryFilter {
+        path: Some(path.clone()),
+        what: Which::Changes,
+        order: Order::NewestFirst,
+        limit: limits::OLDER_REVISIONS_MAX,
+        ..EntryFilter::default()
+    };
+    view.workspace().entries(&filter).ok()
+}
+
+/// The versions of a file that an entry names, the one it left first; and whether it left it.
+fn versions(stored: &Stored, path: &RelPath) -> Vec<(Version, bool)> {
+    let wire = path.to_wire();
+    let mut found = Vec::new();
+    for change in &stored.entry.changes {
+        if change.to.as_deref().unwrap_or(&change.path) == wire
+            && let journal::State::File { version, .. } = &change.after
+        {
+            found.push((Version(*version), true));
+        }
+        if change.path == wire
+            && let journal::State::File { version, .. } = &change.before
+        {
+            found.push((Version(*version), false));
+        }
+    }
+    found
+}
+
+/// The failure when no file is there, with the place it went to if the journal knows it.
+pub(super) fn gone(view: &View<'_>, target: &Target, base: Option<&str>) -> Failure {
+    let path = &target.path;
+    let (kind, detail) = match base {
+        Some(_) => (Kind::Stale, format!("{path} does not exist any more; nothing was written")),
+        None => (Kind::NotFound, format!("there is no file {path}; nothing was written")),
+    };
+    let failure = Failure::new(kind, detail).fact("path", path.to_string());
+    let last = entries(view, path).unwrap_or_default().into_iter().find_map(|stored| {
+        let wire = path.to_wire();
+        let change = stored.entry.changes.iter().find(|change| change.path == wire)?.clone();
+        Some((stored, change))
+    });
+    let moved =
+        last.as_ref().filter(|(_, change)| change.kind == ChangeKind::Rename).and_then(|(stored, change)| {
+            let to = RelPath::from_wire(change.to.as_deref()?).ok()?;
+            view.may_read(&to).then_some((author(stored), to))
+        });
+    if let Some(((principal, number), to)) = moved {
+        return failure
+            .hint(format!("{principal} moved it to {to} in r{number}: edit {to}"))
+            .fact("moved_to", to.to_string())
+            .fact("changed_by", principal);
+    }
+    match last.filter(|(_, change)| change.kind == ChangeKind::Remove) {
+        Some((stored, _)) => {
+            let (principal, number) = author(&stored);
+            failure
+                .hint(format!("{principal} removed it in r{number}: undo that, or create it with write"))
+                .fact("changed_by", principal)
+        }
+        None => failure.hint("list the directory to see what is there, or create it with write"),
+    }
+}
