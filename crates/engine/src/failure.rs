@@ -5,7 +5,7 @@ use std::fmt;
 
 use path::PathError;
 use serde_json::{Map, Value, json};
-use text::visible::visible_line;
+use text::visible::{visible, visible_line};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $fault:ident;)+) => {
@@ -88,6 +88,16 @@ kinds! {
     LinkLoop = "link_loop", World;
     /// The file is not text in the encoding asked for.
     NotText = "not_text", World;
+    /// The quoted text is not in the file.
+    TextNotFound = "text_not_found", World;
+    /// The quoted text is in several places, and nothing says which is meant.
+    Ambiguous = "ambiguous", World;
+    /// Two changes of one call want the same text.
+    Overlap = "overlap", Refusal;
+    /// The file already is as the call would make it.
+    AlreadyApplied = "already_applied", World;
+    /// The patch cannot be read.
+    MalformedPatch = "malformed_patch", Refusal;
     /// The base is not the current version.
     Stale = "stale", World;
     /// The file exists, and the call did not say which version it saw.
@@ -135,13 +145,15 @@ pub struct Failure {
     pub hint: Option<String>,
     /// Facts that go with the kind: current versions, the holder of a lease, a diff.
     pub facts: Map<String, Value>,
+    /// Lines that the text twin shows below the detail; machines find the same in the facts.
+    pub shown: Option<Box<str>>,
 }
 
 impl Failure {
     /// A failure of one kind with its detail. Details quote what callers wrote, so what a terminal would obey is
     /// spelled out.
     pub fn new(kind: Kind, detail: impl AsRef<str>) -> Self {
-        Self { kind, detail: visible_line(detail.as_ref()).into_owned(), hint: None, facts: Map::new() }
+        Self { kind, detail: visible_line(detail.as_ref()).into_owned(), hint: None, facts: Map::new(), shown: None }
     }
 
     /// Adds what to do next.
@@ -153,6 +165,13 @@ impl Failure {
     /// Adds one fact.
     pub fn fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Adds lines for the text twin. They quote files, so what a terminal would obey is spelled out.
+    pub fn shows(mut self, lines: impl AsRef<str>) -> Self {
+        let shown = visible(lines.as_ref());
+        self.shown = (!shown.is_empty()).then(|| shown.into());
         self
     }
 

@@ -8,6 +8,7 @@ mod authorise;
 mod caller;
 mod carried;
 mod control;
+pub mod editing;
 mod engine;
 mod failure;
 mod glob;
@@ -15,6 +16,7 @@ pub mod limits;
 mod operation;
 mod ops;
 mod pace;
+mod patching;
 mod pipeline;
 mod plan;
 mod protected;
@@ -32,8 +34,9 @@ pub use glob::Globs;
 pub use operation::Effect;
 pub use ops::{OPERATIONS, OperationRow, row};
 pub use pace::Pace;
+pub use patching::{Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
-pub use terms::{Evidence, Filter, Form, Listing, Parents, Removable, Retention, Terms, Unseen};
+pub use terms::{Evidence, Filter, Form, Listing, Parents, Removable, Replaced, Retention, Terms, Unseen};
 pub use version::{Base, Version};
 pub use workspace::{
     CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk,

@@ -20,6 +20,20 @@ pub const DIFF_BYTES_MAX: u64 = 8 << 20;
 pub const DIFF_LINES_MAX: usize = 400;
 /// Lines of context around a difference.
 pub const DIFF_CONTEXT_LINES: usize = 3;
+/// Most edits in one call.
+pub const EDITS_MAX: usize = 1_000;
+/// Most older revisions that are searched for a quote that is not there.
+pub const OLDER_REVISIONS_MAX: usize = 20;
+/// Largest older revision that is searched for a quote.
+pub const OLDER_BYTES_MAX: u64 = 2 << 20;
+/// Most files one patch names.
+pub const PATCH_SECTIONS_MAX: usize = 1_000;
+/// Most lines of diff, or of a file, that a failure shows.
+pub const FAILURE_LINES_MAX: usize = 60;
+/// Most places that a failure lists.
+pub const FAILURE_PLACES_MAX: usize = 20;
+/// Entries looked at to find the path that was meant.
+pub const CLOSEST_ENTRIES_MAX: usize = 2_000;
 /// Deepest `list`.
 pub const LIST_DEPTH_MAX: usize = 32;
 /// Most matches one `find` answers.

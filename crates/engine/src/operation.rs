@@ -177,7 +177,7 @@ fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Opt
 }
 
 /// How many bytes must be added, taken away or changed to make one name of the other.
-fn edits(from: &[u8], to: &[u8]) -> usize {
+pub(crate) fn edits(from: &[u8], to: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);

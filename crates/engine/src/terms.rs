@@ -5,7 +5,7 @@
 
 use path::Reading;
 
-use crate::{failure::Failure, glob::Globs};
+use crate::{failure::Failure, glob::Globs, patching::Patching};
 
 /// The terms of one call. The default is the native dialect.
 #[derive(Debug, Clone, Default)]
@@ -26,10 +26,16 @@ pub struct Terms {
     pub removable: Removable,
     /// How long removed things can come back.
     pub retention: Retention,
+    /// What becomes of a file that another one is moved over.
+    pub replaced: Replaced,
     /// How much of a directory one answer lists.
     pub listing: Listing,
     /// Which files a walk takes in, beyond what the arguments say.
     pub filter: Filter,
+    /// How quoted edits are judged.
+    pub editing: text::edit::Rules,
+    /// How patches are read, placed and checked.
+    pub patching: Patching,
     /// Whether the answer brings the bytes themselves.
     pub evidence: Evidence,
 }
@@ -91,6 +97,16 @@ pub enum Retention {
     OfPrincipal,
     /// Not at all.
     None,
+}
+
+/// What becomes of a file that another one is moved over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Replaced {
+    /// Its bytes are kept, as those of any file that is replaced.
+    #[default]
+    Kept,
+    /// It goes to the trash, from where it can be restored by itself.
+    Trashed,
 }
 
 /// How much of a directory one answer lists.

@@ -6,6 +6,7 @@ pub mod attack;
 pub mod conformance;
 pub mod crash;
 mod memory;
+pub mod patches;
 pub mod race;
 pub mod replay;
 pub mod rig;

@@ -33,12 +33,12 @@ pub(crate) struct Diff {
 }
 
 /// One side of a comparison.
-struct Side {
+pub(crate) struct Side {
     /// How it is called in the diff.
-    label: String,
+    pub(crate) label: String,
     /// The version; nothing when no file was there.
-    version: Option<Version>,
-    bytes: Vec<u8>,
+    pub(crate) version: Option<Version>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Operation for Diff {
@@ -82,7 +82,7 @@ fn absent(label: &str) -> Side {
 }
 
 /// The file as a caller names it.
-fn named(view: &View<'_>, path: &RelPath, written: &str, current: &Side) -> Result<Side, Failure> {
+pub(crate) fn named(view: &View<'_>, path: &RelPath, written: &str, current: &Side) -> Result<Side, Failure> {
     let version = match Base::parse(written)? {
         Base::Absent => return Ok(absent("nothing")),
         Base::Rev(number) => match resolve::version_at(view, number, path) {
@@ -107,6 +107,21 @@ fn named(view: &View<'_>, path: &RelPath, written: &str, current: &Side) -> Resu
         return Err(too_large(path));
     }
     Ok(Side { label, version: Some(version), bytes })
+}
+
+/// What changed in a file since the version that a caller names, at most `limit_lines` of it; nothing when that cannot
+/// be told.
+pub(crate) fn since(view: &View<'_>, target: &Target, written: &str, limit_lines: usize) -> Option<String> {
+    let new = current(view, target).ok()?;
+    let old = named(view, &target.path, written, &new).ok()?;
+    let labels = Labels { old: &old.label, new: &new.label };
+    let (before, after) = (text_of(&old.bytes)?, text_of(&new.bytes)?);
+    let found = unified(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limit_lines);
+    let omitted = match found.omitted_lines {
+        0 => String::new(),
+        lines => format!("… and {lines} more lines\n"),
+    };
+    Some(page(&found.text, limits::PAGE_CHARS).text.to_owned() + &omitted)
 }
 
 /// Whether an entry left nothing at this path: it removed or moved it, or a directory above it.

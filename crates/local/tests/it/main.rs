@@ -1,7 +1,8 @@
 //! The local workspace as a caller sees it, through the engine.
 //!
 //! `basics`: one call of each kind and what is on disk afterwards. `faults`: every system call fails, and the process dies
-//! at every one. `race`: somebody swaps everything meanwhile. `kill`: the process is killed at random moments. `several`:
+//! at every one. `patch`: the shared table on real files. `race`: somebody swaps everything meanwhile. `kill`: the process
+//! is killed at random moments. `several`:
 //! four processes on one tree. `support`: a workspace in a temporary directory.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
@@ -11,6 +12,7 @@ mod conformance;
 mod faults;
 mod kill;
 mod model;
+mod patch;
 mod race;
 mod recovery;
 mod several;

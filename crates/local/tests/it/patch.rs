@@ -1,0 +1,98 @@
+//! `patch` on real files: the shared table, and what only a real tree can show.
+
+#![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
+
+use std::{collections::BTreeMap, os::unix::fs::symlink, path::Path};
+
+use engine::{Answer, Failure};
+use serde_json::{Value, json};
+use testkit::patches;
+
+use crate::support::Fixture;
+
+impl patches::Ground for Fixture {
+    fn put(&self, path: &str, bytes: &[u8]) {
+        let place = self.path(path);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(place, bytes).unwrap();
+    }
+
+    fn link(&self, path: &str, target: &str) {
+        symlink(target, self.path(path)).unwrap();
+    }
+
+    fn call(&self, operation: &str, arguments: Value) -> Result<Answer, Failure> {
+        Fixture::call(self, operation, arguments)
+    }
+
+    fn tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
+        let mut tree = BTreeMap::new();
+        gather(&self.path(""), "", &mut tree);
+        tree
+    }
+}
+
+fn gather(directory: &Path, prefix: &str, tree: &mut BTreeMap<String, Option<Vec<u8>>>) {
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type().unwrap();
+        let held = if kind.is_symlink() {
+            let target = std::fs::read_link(entry.path()).unwrap();
+            Some(format!("-> {}", target.display()).into_bytes())
+        } else if kind.is_dir() {
+            gather(&entry.path(), &format!("{name}/"), tree);
+            None
+        } else {
+            Some(std::fs::read(entry.path()).unwrap())
+        };
+        tree.insert(name, held);
+    }
+}
+
+#[test]
+fn every_case_of_the_table_holds() {
+    for case in &patches::cases() {
+        let fixture = Fixture::new();
+        // What links out of the workspace lead to.
+        let outside = fixture.place.path().join("outside");
+        std::fs::write(&outside, "a\n").unwrap();
+        if let Err(wrong) = case.check(&fixture) {
+            panic!("{}: {wrong}", case.id);
+        }
+        assert_eq!(std::fs::read(&outside).unwrap(), b"a\n", "{}", case.id);
+        assert!(
+            !fixture.place.path().join("x").exists() && !fixture.place.path().join("f").exists(),
+            "{}",
+            case.id
+        );
+    }
+}
+
+#[test]
+fn the_other_name_of_a_file_keeps_its_bytes() {
+    let fixture = Fixture::new();
+    let outside = fixture.place.path().join("outside");
+    std::fs::write(&outside, "a\n").unwrap();
+    std::fs::hard_link(&outside, fixture.path("f")).unwrap();
+    let patch = "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n*** End Patch";
+    let answer = fixture.ok("patch", json!({ "patch": patch }));
+    assert_eq!(
+        (fixture.text("f").as_deref(), std::fs::read(&outside).unwrap().as_slice()),
+        (Some("b\n"), &b"a\n"[..])
+    );
+    assert!(answer["notices"][0].as_str().unwrap().contains("2 names"), "{answer:?}");
+}
+
+#[test]
+fn a_place_that_became_a_link_out_is_not_written_through() {
+    let fixture = Fixture::new();
+    let outside = fixture.place.path().join("outside");
+    std::fs::write(&outside, "a\n").unwrap();
+    fixture.put("f", "a\n");
+    let patch = "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n*** End Patch";
+    fixture.ok("patch", json!({ "patch": patch, "dry_run": true }));
+    std::fs::remove_file(fixture.path("f")).unwrap();
+    symlink(&outside, fixture.path("f")).unwrap();
+    assert_eq!(fixture.kind("patch", json!({ "patch": patch })), "path_escape");
+    assert_eq!(std::fs::read(&outside).unwrap(), b"a\n");
+}
