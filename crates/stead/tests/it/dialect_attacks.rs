@@ -55,15 +55,12 @@ impl Spoken {
         let mut call = Call::new(caller, &request.operation, request.arguments);
         call.terms = request.terms;
         let reply = dialect.reply(tool, arguments, self.engine.call(&call));
-        // These vocabularies tell the workspace's own path and what was given; nothing beyond it may be told.
-        let given = arguments.values().filter_map(Value::as_str).filter(|given| given.len() > 1);
+        // These vocabularies tell the workspace's own path, and what holds it to whoever named that already.
+        let holder = Path::new(&self.workspace).parent().and_then(Path::to_str).unwrap_or_default();
+        let named = arguments.values().filter_map(Value::as_str).any(|given| given.contains(holder));
         let hide = |text: String| {
             let plain = text.replace(&self.workspace, "$W");
-            // As it was given, and with its slashes cleaned.
-            given.clone().fold(plain, |text, given| {
-                let names: Vec<&str> = given.split('/').filter(|name| !name.is_empty()).collect();
-                text.replace(given, "$GIVEN").replace(&names.join("/"), "$GIVEN")
-            })
+            if named { plain.replace(holder, "$H") } else { plain }
         };
         let json = serde_json::from_str(&hide(Value::Object(reply.json).to_string())).unwrap_or_default();
         let refused = (reply.verdict == dialect::Verdict::Error).then(|| "refused".to_owned());
@@ -124,6 +121,8 @@ fn hold(name: &'static str, options: &[&str]) {
             for case in &mut portion {
                 case.expect.result = Ending::Safe;
                 case.check = Default::default();
+                // Nobody asks for a version here.
+                case.arguments.remove("base");
             }
             let verdicts = match run_together(&group, &portion, &open, disk::Resolver::Auto) {
                 // What is set up with a call that this vocabulary refuses cannot be asked in it.
