@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::definition::{Broken, Definition};
 
+mod comma;
 mod jettson;
 mod native;
 mod settings;
@@ -88,7 +89,7 @@ type Make = fn(&Settings, &Place) -> Result<Box<dyn Dialect>, DialectError>;
 
 /// Every dialect, in documentation order.
 const DIALECTS: &[(&str, Make)] =
-    &[("stead", native::make), ("jettson", jettson::make), ("weaver", weaver::make)];
+    &[("stead", native::make), ("jettson", jettson::make), ("weaver", weaver::make), ("comma", comma::make)];
 
 /// Why a choice of dialects cannot be served.
 #[derive(Debug, thiserror::Error)]

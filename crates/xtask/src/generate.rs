@@ -13,7 +13,7 @@ mod runtime;
 use definition::{Definition, NATIVE};
 
 /// The dialects that are declared in `definitions/`.
-const DIALECTS: &[&str] = &["stead", "jettson", "weaver"];
+const DIALECTS: &[&str] = &["stead", "jettson", "weaver", "comma"];
 
 /// One file to be.
 struct Product {

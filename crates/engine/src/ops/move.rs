@@ -8,7 +8,8 @@ use super::{answer::Facts, parents, standing};
 use crate::{
     failure::{Failure, Kind},
     operation::{Ask, Need, Operation, Planned, Target},
-    plan::{Change, Expect, Plan, Seen, Top},
+    plan::{Change, Expect, Plan, Seen, Top, Tree},
+    terms::Replaced,
     view::View,
     workspace::{Last, Node},
 };
@@ -48,6 +49,13 @@ impl Operation for Move {
         let moved = standing::expected_file(&expect);
         let replaced = over != Expect::Absent;
         let mut changes = parents::missing(view, &to)?;
+        let over = match (view.terms.replaced, over, place.node) {
+            (Replaced::Trashed, Expect::File(seen), Some(there)) => {
+                changes.push(put_away(view, &to, seen, there));
+                Expect::Absent
+            }
+            (Replaced::Kept | Replaced::Trashed, over, _) => over,
+        };
         changes.push(Change::Move { from: from.clone(), to: to.clone(), expect, over, tree });
         Ok(Planned::Change {
             plan: Plan::of(changes),
@@ -63,11 +71,19 @@ impl Operation for Move {
                     .with("replaced", replaced)
                     .with("files", tree.files)
                     .with("bytes", tree.bytes)
+                    .maybe("trash", committed.trash.first().cloned())
                     .committed(committed)
                     .line(text)
             }),
         })
     }
+}
+
+/// What is at the new place goes to the trash first.
+fn put_away(view: &View<'_>, path: &RelPath, seen: Seen, there: Node) -> Change {
+    let keep_until_ms = view.workspace().now_ms().saturating_add(view.caller.principal.trash_ms());
+    let tree = Tree { top: Top::File, files: 1, directories: 0, bytes: there.size };
+    Change::Remove { path: path.clone(), expect: Expect::File(seen), keep_until_ms, tree }
 }
 
 impl Move {
@@ -96,7 +112,10 @@ impl From<bool> for Overwrite {
 
 /// Refuses unless a file goes where a file is and the caller said so.
 pub(crate) fn replaceable(path: &RelPath, new: Top, old: Top, overwrite: Overwrite) -> Result<(), Failure> {
-    let exists = |hint: &str| Err(Failure::new(Kind::Exists, format!("{path} already exists")).hint(hint));
+    let exists = |hint: &str| {
+        let failure = Failure::new(Kind::Exists, format!("{path} already exists")).hint(hint);
+        Err(failure.fact("path", path.to_string()).fact("type", super::stat::type_name(old)))
+    };
     match (new, old, overwrite) {
         (Top::File, Top::File, Overwrite::Yes) => Ok(()),
         (Top::File, Top::File, Overwrite::No) => {

@@ -42,7 +42,8 @@ impl Operation for Restore {
         let path = target.path.clone();
         if target.node.is_some() {
             return Err(Failure::new(Kind::Exists, format!("{path} is taken"))
-                .hint("pass to with a free path; restore never overwrites"));
+                .hint("pass to with a free path; restore never overwrites")
+                .fact("path", path.to_string()));
         }
         let mut changes = parents::missing(view, &path)?;
         changes.push(Change::Restore { trash: item.id.clone(), path: path.clone(), tree: item.tree });

@@ -37,6 +37,7 @@ struct Step {
 const DIALECTS: &[(&str, &str)] = &[
     ("jettson", include_str!("../generated/jettson.json")),
     ("weaver", include_str!("../generated/weaver.json")),
+    ("comma", include_str!("../generated/comma.json")),
 ];
 
 fn examples() -> Vec<Example> {

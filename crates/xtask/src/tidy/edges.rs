@@ -12,7 +12,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("engine", &["path", "text", "journal"]),
     ("disk", &["path"]),
     ("local", &["path", "engine", "journal", "disk"]),
-    ("faces", &["path", "engine"]),
+    ("faces", &["path", "text", "engine"]),
     ("stead", &["path", "text", "journal", "engine", "disk", "local", "faces"]),
     ("testkit", &["path", "text", "journal", "engine", "disk", "local", "faces", "stead"]),
     ("xtask", &["path", "text", "journal", "engine", "disk", "local", "faces", "stead", "testkit"]),
