@@ -38,6 +38,9 @@ impl Patching {
         repeated: Repeated::Refused,
         binary: Binary::AsText,
     };
+
+    /// The same with one way to write each thing.
+    pub const EXACT: Self = Self { grammar: Grammar::EXACT, ..Self::STRICT };
 }
 
 /// How chunks are placed.

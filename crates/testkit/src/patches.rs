@@ -117,6 +117,86 @@ impl Case {
     }
 }
 
+/// A patch made by chance: sections that may or may not fit each other.
+///
+/// Whatever it is, a refused one leaves everything as it was, and one that is applied can be undone and done again.
+pub fn by_chance(seed: u64, ground: &dyn Ground) -> Result<Outcome, String> {
+    let mut dice = Dice(seed.wrapping_mul(2).wrapping_add(1));
+    for path in ["a", "b", "d/c"] {
+        if dice.roll(4) > 0 {
+            ground.put(path, format!("{path}1\nx\n{path}3\nx\n").as_bytes());
+        }
+    }
+    let mut patch = String::from("*** Begin Patch\n");
+    for _ in 0..=dice.roll(5) {
+        patch.push_str(&section(&mut dice));
+    }
+    patch.push_str("*** End Patch\n");
+    let before = ground.tree();
+    let asked = json!({ "patch": patch, "overwrite": dice.roll(2) == 0 });
+    let wrong = |what: String| format!("seed {seed}: {what}\n{patch}");
+    match ground.call("patch", asked) {
+        Err(failure) => {
+            same("a refused patch left", &before, &ground.tree()).map_err(wrong)?;
+            let is_known = failure.detail.contains("nothing was written");
+            if is_known { Ok(Outcome::Refused) } else { Err(wrong(failure.to_string())) }
+        }
+        Ok(answer) if answer.json.get("changed") == Some(&json!(false)) => {
+            same("an idle patch left", &before, &ground.tree()).map_err(wrong)?;
+            Ok(Outcome::Idle)
+        }
+        Ok(_) => {
+            let now = ground.tree();
+            ground.call("undo", json!({})).map_err(|failure| wrong(format!("undo: {failure}")))?;
+            same("undo left", &before, &ground.tree()).map_err(wrong)?;
+            ground.call("redo", json!({})).map_err(|failure| wrong(format!("redo: {failure}")))?;
+            same("redo left", &now, &ground.tree()).map_err(wrong)?;
+            Ok(Outcome::Applied)
+        }
+    }
+}
+
+/// What became of a patch made by chance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was applied, undone and done again.
+    Applied,
+    /// It changed nothing.
+    Idle,
+    /// It was refused, whole.
+    Refused,
+}
+
+fn section(dice: &mut Dice) -> String {
+    let place = |dice: &mut Dice| ["a", "b", "d/c", "n", "e/f"][dice.roll(5)];
+    let (path, to) = (place(dice), place(dice));
+    let chunk = match dice.roll(4) {
+        0 => format!("@@\n {path}1\n-x\n+y\n"),
+        1 => format!("@@\n-{path}3\n+z\n"),
+        2 => "@@\n+tail\n".to_owned(),
+        _ => format!("@@ {path}3\n-x\n"),
+    };
+    match dice.roll(6) {
+        0 | 1 => format!("*** Update File: {path}\n{chunk}"),
+        2 => format!("*** Add File: {path}\n+{path}1\n+x\n+{path}3\n"),
+        3 => format!("*** Delete File: {path}\n"),
+        4 => format!("*** Move File: {path} -> {to}\n"),
+        _ => format!("*** Move File: {path} -> {to}\n{chunk}"),
+    }
+}
+
+/// A small generator, so that a seed says everything.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from((self.0 >> 11) % sides).unwrap_or_default()
+    }
+}
+
 type Tree = BTreeMap<String, Option<Vec<u8>>>;
 
 /// What one row of the answer says.

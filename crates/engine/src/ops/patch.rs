@@ -19,7 +19,7 @@ use self::{
     report::{Kind as Done, Report, Row},
     versions::Versions,
 };
-use super::r#move::Overwrite;
+use super::{r#move::Overwrite, parents};
 use crate::{
     authorise,
     failure::{Failure, Kind},
@@ -27,6 +27,7 @@ use crate::{
     operation::{Ask, Need, Operation, Planned, Target},
     patching::{Placing, Repeated},
     plan::{Plan, Top},
+    terms::Parents,
     view::View,
     workspace::Last,
 };
@@ -46,7 +47,15 @@ pub(crate) struct Patch {
 
 impl Operation for Patch {
     fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Ok(self.sections(view)?.iter().flat_map(asked).collect())
+        let sections = self.sections(view)?;
+        for (number, section) in sections.iter().enumerate() {
+            for written in versions::paths(section) {
+                // Said here, the failure can name the section; the pipeline reads the path once more.
+                versions::place(view, written)
+                    .map_err(|failure| At::of(number, section).named(failure.fact("path", written)))?;
+            }
+        }
+        Ok(sections.iter().flat_map(asked).collect())
     }
 
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
@@ -65,7 +74,7 @@ impl Operation for Patch {
             let (own, rest) = left.split_at(asked(section).len());
             left = rest;
             view.control.check()?;
-            let at = At { section: number, line: section.line };
+            let at = At::of(number, section);
             rows.push(work.section(&section.action, own, at).map_err(|failure| at.named(failure))?);
         }
         let changes = work.places.changes().map_err(refusal::unwritten)?;
@@ -163,6 +172,7 @@ impl Work<'_, '_> {
             refusal::replaceable(&target.path, top, self.overwrite)?;
         } else {
             self.versions.absent(written, target)?;
+            self.room(target)?;
         }
         let before = self.places.shown(&target.path)?;
         let row = Row::new(Done::Add, &target.path).lines(text::lines::count(content.as_bytes()), 0);
@@ -221,7 +231,10 @@ impl Work<'_, '_> {
         }
         match self.places.top(&place.path) {
             Some(over) => refusal::replaceable(&place.path, over, self.overwrite)?,
-            None => self.versions.absent(to, place)?,
+            None => {
+                self.versions.absent(to, place)?;
+                self.room(place)?;
+            }
         }
         let mut row = Row::new(Done::Move, &source.path).to(&place.path);
         let mut before = if top == Top::File { self.places.shown(&source.path)? } else { None };
@@ -243,6 +256,16 @@ impl Work<'_, '_> {
             row = row.version(self.places.version(&place.path)?);
         }
         Ok(row.evidence(self.view, before, after.as_deref()))
+    }
+
+    /// Refuses a new place whose directory is missing, where the terms ask for it.
+    fn room(&self, target: &Target) -> Result<(), Failure> {
+        match self.view.terms.parents {
+            Parents::Made => Ok(()),
+            Parents::Required => parents::missing(self.view, &target.path)
+                .map(drop)
+                .map_err(|failure| failure.fact("path", target.path.to_string())),
+        }
     }
 
     /// What is there, or what may have been meant.

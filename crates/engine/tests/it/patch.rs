@@ -45,6 +45,15 @@ fn every_case_of_the_table_holds() {
     assert!(cases.len() > 60, "the table was read");
 }
 
+#[test]
+fn patches_made_by_chance_are_whole_and_can_be_taken_back() {
+    let outcomes: Vec<_> = (0..3_000)
+        .map(|seed| patches::by_chance(seed, &World::new()).unwrap_or_else(|wrong| panic!("{wrong}")))
+        .collect();
+    let count = |wanted| outcomes.iter().filter(|outcome| **outcome == wanted).count();
+    assert!(count(patches::Outcome::Applied) > 300 && count(patches::Outcome::Refused) > 300);
+}
+
 fn patched(lines: &[&str]) -> Value {
     json!({ "patch": format!("*** Begin Patch\n{}\n*** End Patch", lines.join("\n")) })
 }

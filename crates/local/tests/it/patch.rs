@@ -69,6 +69,15 @@ fn every_case_of_the_table_holds() {
 }
 
 #[test]
+fn patches_made_by_chance_are_whole_and_can_be_taken_back() {
+    for seed in 10_000..10_060 {
+        if let Err(wrong) = patches::by_chance(seed, &Fixture::new()) {
+            panic!("{wrong}");
+        }
+    }
+}
+
+#[test]
 fn the_other_name_of_a_file_keeps_its_bytes() {
     let fixture = Fixture::new();
     let outside = fixture.place.path().join("outside");

@@ -5,7 +5,7 @@ use path::RelPath;
 use serde_json::{Value, json};
 use text::{
     locate::Finder,
-    patch::{ApplyError, ParseError, Reason},
+    patch::{Action, ApplyError, ParseError, Reason, Section},
 };
 
 use crate::{
@@ -25,13 +25,25 @@ pub(super) struct At {
     pub(super) section: usize,
     /// The line of the patch that starts it.
     pub(super) line: usize,
+    /// What it does.
+    pub(super) operation: &'static str,
 }
 
 impl At {
+    pub(super) fn of(number: usize, section: &Section) -> Self {
+        let operation = match section.action {
+            Action::Add { .. } => "add",
+            Action::Update { .. } => "update",
+            Action::Delete { .. } => "delete",
+            Action::Move { .. } => "move",
+        };
+        Self { section: number, line: section.line, operation }
+    }
+
     /// A failure with the section that it is about.
     pub(super) fn named(self, failure: Failure) -> Failure {
         let line = if failure.facts.contains_key("line") { Value::Null } else { self.line.into() };
-        let mut failure = unwritten(failure).fact("section", self.section);
+        let mut failure = unwritten(failure).fact("section", self.section).fact("operation", self.operation);
         if !line.is_null() {
             failure = failure.fact("line", line);
         }
@@ -131,6 +143,7 @@ pub(super) fn unplaced(path: &RelPath, text: &str, error: &ApplyError, at: At) -
                 lines.iter().take(limits::FAILURE_PLACES_MAX).map(|line| named(&finder, *line)).collect();
             Failure::new(Kind::Ambiguous, place(format!("it fits at lines {}", listed(lines))))
                 .hint("write more lines around the change, or the line of its definition behind @@")
+                .shows(shown(&places))
                 .fact("places", places)
                 .fact("places_total", lines.len())
         }
@@ -169,7 +182,8 @@ fn with_nearest(finder: &Finder<'_>, failure: Failure, quoted: &str) -> Failure 
         .take(limits::FAILURE_LINES_MAX)
         .map(|number| format!("{number}\t{}\n", finder.line(number)))
         .collect();
-    let mut failure = failure.fact("nearest", shown).fact("nearest_from", first).fact("nearest_to", last);
+    let mut failure =
+        failure.shows(&shown).fact("nearest", shown).fact("nearest_from", first).fact("nearest_to", last);
     if let Some(difference) = nearest.differences.first() {
         let at = difference.text_line;
         failure = failure.fact(
@@ -187,6 +201,15 @@ fn named(finder: &Finder<'_>, line: usize) -> Value {
         Some(definition) => json!({ "line": line, "in": definition.text }),
         None => json!({ "line": line }),
     }
+}
+
+/// The places as lines, each with the definition it is in.
+fn shown(places: &[Value]) -> String {
+    let line = |place: &Value| match place["in"].as_str() {
+        Some(definition) => format!("line {} in {definition}\n", place["line"]),
+        None => format!("line {}\n", place["line"]),
+    };
+    places.iter().map(line).collect()
 }
 
 fn listed(lines: &[usize]) -> String {

@@ -91,14 +91,14 @@ impl Versions {
 }
 
 /// The paths that a section writes.
-fn paths(section: &Section) -> Vec<&str> {
+pub(super) fn paths(section: &Section) -> Vec<&str> {
     match &section.action {
         Action::Add { path, .. } | Action::Update { path, .. } | Action::Delete { path, .. } => vec![path],
         Action::Move { from, to, .. } => vec![from, to],
     }
 }
 
-fn place(view: &View<'_>, written: &str) -> Result<RelPath, Failure> {
+pub(super) fn place(view: &View<'_>, written: &str) -> Result<RelPath, Failure> {
     Ok(path::parse(written, &view.workspace().profile().roots, &view.terms.reading)?.path)
 }
 
@@ -117,6 +117,7 @@ fn stale(view: &View<'_>, target: &Target, base: &str, current: Version) -> Fail
     let failure = resolve::with_current(view, failure, path, current).fact("expected", base);
     match changed {
         Some(changed) => failure
+            .shows(&changed)
             .fact("diff", changed)
             .hint("the diff says what changed; repeat with the current version as base"),
         None => failure.hint(format!("read {path} again, then repeat with the current version as base")),
