@@ -9,7 +9,7 @@ mod refusal;
 mod report;
 
 use text::{
-    edit::{Edit as Quoted, Edited, How, anchored, edit},
+    edit::{Edit as Quoted, Edited, EmptyOld, How, anchored, edit},
     encoding::{self, Detected},
     locate::Pass,
     merge::{self, Merged},
@@ -95,7 +95,9 @@ impl Edit {
     /// What is there now. Nothing counts as an empty text for a single edit that quotes nothing.
     fn current(&self, view: &View<'_>, target: &Target) -> Result<Current, Failure> {
         let Some(node) = target.node else {
-            let creates = matches!(self.edits.as_slice(), [only] if only.old.is_empty());
+            // Where an empty quote has a meaning of its own, it makes no file.
+            let creates = view.terms.editing.empty_old == EmptyOld::Refused
+                && matches!(self.edits.as_slice(), [only] if only.old.is_empty());
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
                 return Err(older::gone(view, target, self.base.as_deref()));
             }

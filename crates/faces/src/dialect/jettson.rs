@@ -90,7 +90,7 @@ impl<'a> Asked<'a> {
         let whole = match self.tool {
             // One byte more than is shown tells nothing new: the size is in the answer.
             Tool::Read => json!({ "path": self.path, "bytes": format!("0-{}", READ_BYTES_MAX - 1) }),
-            Tool::Write => json!({ "path": self.path, "content": self.content }),
+            Tool::Write => json!({ "path": self.path, "content": self.content, "encoding": "utf-8" }),
             Tool::List => json!({ "path": self.path, "all": true }),
             Tool::Delete => json!({ "path": self.path }),
         };

@@ -4,7 +4,7 @@
 //! Promises the published sentences to the letter, and one stricter answer: a link that leads out of the workspace is
 //! refused for writing too, even when nothing is there yet.
 
-use engine::{Answer, Evidence, Failure, Kind, Listing, Parents, Terms, Unseen};
+use engine::{Answer, Evidence, Failure, Kind, Listing, Parents, Terms, Unseen, editing::Rules};
 use path::{Absolute, Backslash, Dots, Empty, Ending, Reading, RelPath};
 use serde_json::{Map, Value};
 
@@ -91,6 +91,7 @@ impl Weaver {
             reading: self.reading(),
             unseen: Unseen::Yields,
             listing: Listing::Entries(LIST_ENTRIES_MAX),
+            editing: Rules::LITERAL,
             evidence: Evidence::Bytes,
             ..Terms::default()
         }

@@ -117,7 +117,7 @@ impl Set {
         let forbidden = call.forbidden_globs.as_deref().unwrap_or("none");
         let settings: Vec<String> = [base, &self.settings].concat();
         let chosen = choose(dialect, &settings, &self.workspace)?;
-        let own = known(&chosen, [("forbidden", forbidden.to_owned())].into_iter());
+        let own = known(&chosen, [("forbidden_globs", forbidden.to_owned())].into_iter());
         let variant: Vec<String> = variant.into_iter().map(|setting| self.words.filled(&setting)).collect();
         let dialects = match choose(dialect, &[settings, own, variant].concat(), &self.workspace) {
             // How the original was set for this call is not offered here: that is a difference, not a mistake.

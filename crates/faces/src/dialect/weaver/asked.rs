@@ -162,6 +162,7 @@ impl<'a> Asked<'a> {
             }
             What::Write(content, standing) => {
                 with("content", content.into());
+                with("encoding", "utf-8".into());
                 if standing == Standing::Stays {
                     with("base", "".into());
                 }

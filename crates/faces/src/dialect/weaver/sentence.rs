@@ -53,8 +53,17 @@ pub(super) fn of(asked: &Asked<'_>, spot: &Spot<'_>, reach: &Reach, failure: &Fa
             format!("failed to create directory: mkdir {blocked}: not a directory")
         }
         (Kind::NotFound, _) if asked.tool() == Tool::EditFile => format!("file not found: {}", asked.path()),
-        (kind, _) => step(asked, spot, kind, failure),
+        (kind, _) => of_edit(failure).unwrap_or_else(|| step(asked, spot, kind, failure)),
     }
+}
+
+/// What only an edit can meet.
+pub(super) fn of_edit(failure: &Failure) -> Option<String> {
+    if failure.kind == Kind::TextNotFound {
+        return Some("old_text not found in file. Make sure it matches exactly".to_owned());
+    }
+    let count = failure.facts.get("places_total").filter(|_| failure.kind == Kind::Ambiguous)?;
+    Some(format!("old_text appears {count} times. Please provide more context to make it unique"))
 }
 
 /// Whether the root of the workspace itself was refused.
