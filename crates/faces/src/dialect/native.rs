@@ -52,13 +52,19 @@ fn native_reply(outcome: Result<Answer, Failure>) -> Reply {
 fn object(failure: &Failure) -> Map<String, Value> {
     match failure.to_json() {
         Value::Object(fields) => fields,
-        other => Map::from_iter([("error".to_owned(), other)]),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            Map::from_iter([("error".to_owned(), other)])
+        }
     }
 }
 
 /// What happened, and below it what to do next.
 pub(crate) fn failure_text(failure: &Failure) -> String {
-    let happened = format!("{}: {}", failure.kind.code(), failure.detail);
+    let mut happened = format!("{}: {}", failure.kind.code(), failure.detail);
+    if let Some(shown) = &failure.shown {
+        happened.push('\n');
+        happened.push_str(shown.trim_end_matches('\n'));
+    }
     match &failure.hint {
         Some(hint) => format!("{happened}\nNext step: {hint}"),
         None => happened,
