@@ -59,7 +59,8 @@ fn judge_read(view: &View<'_>, target: &Target) -> Result<(), Failure> {
 /// Whether this caller may change this place.
 fn judge_change(view: &View<'_>, path: &RelPath) -> Result<(), Failure> {
     let grants = &view.caller.grants;
-    if !grants.writable.iter().any(|granted| path.is_within(granted)) || grants.hidden.hide(path) {
+    let kept = grants.hidden.hide(path) || grants.fixed.hide(path);
+    if kept || !grants.writable.iter().any(|granted| path.is_within(granted)) {
         return Err(Failure::new(Kind::OutOfScope, "that place is outside what you may change"));
     }
     match (&view.caller.principal, protected::rule(path)) {

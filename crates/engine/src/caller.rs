@@ -78,6 +78,8 @@ pub struct Grants {
     pub writable: Vec<RelPath>,
     /// Places that are not there for this caller, whatever else is granted.
     pub hidden: Globs,
+    /// Places that this caller may see but not change, whatever else is granted.
+    pub fixed: Globs,
 }
 
 impl Default for Grants {
@@ -87,6 +89,7 @@ impl Default for Grants {
             readable: vec![RelPath::root()],
             writable: vec![RelPath::root()],
             hidden: Globs::default(),
+            fixed: Globs::default(),
         }
     }
 }

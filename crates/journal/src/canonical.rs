@@ -195,11 +195,15 @@ fn write_state(out: &mut Writer, state: &State) {
             out.byte(3);
             out.text(target);
         }
-        State::Tree { trash, files, bytes } => {
-            out.byte(4);
+        // Journals from before the version was kept have tag 4 alone, and still read as they were written.
+        State::Tree { trash, files, bytes, version } => {
+            out.byte(if version.is_some() { 5 } else { 4 });
             out.optional_text(trash.as_deref());
             out.number(*files);
             out.number(*bytes);
+            if let Some(version) = version {
+                out.digest(version);
+            }
         }
     }
 }
@@ -218,6 +222,13 @@ fn read_state(from: &mut Reader<'_>, field: &'static str) -> Result<State, Malfo
             trash: from.optional_text(field)?,
             files: from.number(field)?,
             bytes: from.number(field)?,
+            version: None,
+        }),
+        5 => Ok(State::Tree {
+            trash: from.optional_text(field)?,
+            files: from.number(field)?,
+            bytes: from.number(field)?,
+            version: Some(from.digest(field)?),
         }),
         tag => Err(Malformed::Tag { field, tag }),
     }

@@ -136,7 +136,7 @@ pub enum State {
         /// Its target as stored.
         target: String,
     },
-    /// A directory with everything in it.
+    /// A directory with everything in it, or whatever lies in the trash.
     Tree {
         /// Where it lies in the trash, if it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,6 +145,9 @@ pub enum State {
         files: u64,
         /// Their bytes.
         bytes: u64,
+        /// For one file alone, the sha256 of its bytes, where it was known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Digest>,
     },
 }
 

@@ -122,7 +122,12 @@ impl LocalWorkspace {
                     id: Id::of(&stat),
                     trash: id.clone(),
                 });
-                let before = State::Tree { trash: Some(id.clone()), files: tree.files, bytes: tree.bytes };
+                let version = match expect {
+                    Expect::File(seen) => Some(seen.version.0),
+                    Expect::Absent | Expect::Node(_) => None,
+                };
+                let (files, bytes) = (tree.files, tree.bytes);
+                let before = State::Tree { trash: Some(id.clone()), files, bytes, version };
                 push(prepared, path, ChangeKind::Remove, before, State::Absent);
                 prepared.trashed.push(Trashing {
                     id,
@@ -365,7 +370,7 @@ impl LocalWorkspace {
                 State::Link { target: String::from_utf8_lossy(&target).into_owned() }
             }
             Top::Directory | Top::Special => {
-                State::Tree { trash: Some(id.to_owned()), files: tree.files, bytes: tree.bytes }
+                State::Tree { trash: Some(id.to_owned()), files: tree.files, bytes: tree.bytes, version: None }
             }
         };
         prepared.steps.push(Step::Restore {
@@ -395,7 +400,7 @@ impl LocalWorkspace {
                 State::Link { target: String::from_utf8_lossy(&target).into_owned() }
             }
             (Top::File | Top::Directory | Top::Special, _) => {
-                State::Tree { trash: None, files: tree.files, bytes: tree.bytes }
+                State::Tree { trash: None, files: tree.files, bytes: tree.bytes, version: None }
             }
         })
     }

@@ -7,9 +7,10 @@ use engine::{EntryFilter, Failure, Kind, Order, Stored, Which, Workspace};
 use journal::Decision;
 use local::Wall;
 use path::RelPath;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
+    audit,
     cli::WorkspaceFlags,
     show::{self, Exit, Form, Outcome, Problem},
     time,
@@ -111,12 +112,18 @@ fn show_entries(opened: &Opened, filter: &Filter, form: Form) -> Outcome {
         left -= entries.len();
         for stored in &entries {
             match form {
-                Form::Json => show::json(&json!({ "entry": stored.entry, "hash": stored.hash.to_string() }))?,
+                Form::Json => show::json(&object(stored))?,
                 Form::Text => show::text(&line(stored))?,
             }
         }
     }
     Ok(Exit::Fine)
+}
+
+/// An entry as it is kept, with its chain hash and the rows of its audit.
+fn object(stored: &Stored) -> Value {
+    let audit: Vec<Value> = audit::rows(stored).into_iter().map(|row| Value::Object(row.facts)).collect();
+    json!({ "entry": stored.entry, "hash": stored.hash.to_string(), "audit": audit })
 }
 
 fn entry_filter(filter: &Filter, now_ms: i64) -> Result<EntryFilter, Problem> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use faces::definition::Definition;
 
+mod audit;
 mod cli;
 mod log;
 mod mcp;

@@ -111,7 +111,8 @@ fn recorded_version(view: &View<'_>, item: &Trashed) -> Result<Option<Version>, 
     Ok(stored.entry.changes.iter().filter(|change| change.path == wire).find_map(|change| {
         match &change.before {
             State::File { version, .. } => Some(Version(*version)),
-            State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { .. } => None,
+            State::Tree { version, .. } => version.map(Version),
+            State::Absent | State::Directory { .. } | State::Link { .. } => None,
         }
     }))
 }

@@ -150,7 +150,11 @@ impl Found {
             Evidence::None => limits::SEARCH_LINE_CHARS_MAX,
             Evidence::Bytes => usize::MAX,
         };
-        let (hits, total) = pattern.hits(&text, context, room, shown_max)?;
+        let (mut hits, total) = pattern.hits(&text, context, room, shown_max)?;
+        if view.terms.evidence == Evidence::Bytes && text.ends_with('\n') {
+            let last = text.matches('\n').count() as u64 + 1;
+            hits.iter_mut().for_each(|hit| hit.ends_at(last, context));
+        }
         self.total += total;
         self.hits += hits.len();
         if !hits.is_empty() {

@@ -19,11 +19,9 @@ fn state() -> impl Strategy<Value = State> {
         }),
         any::<u32>().prop_map(|mode| State::Directory { mode }),
         text().prop_map(|target| State::Link { target }),
-        (option::of(text()), any::<u64>(), any::<u64>()).prop_map(|(trash, files, bytes)| State::Tree {
-            trash,
-            files,
-            bytes
-        }),
+        (option::of(text()), any::<u64>(), any::<u64>(), option::of(any::<[u8; 32]>())).prop_map(
+            |(trash, files, bytes, version)| State::Tree { trash, files, bytes, version: version.map(Digest) }
+        ),
     ]
 }
 

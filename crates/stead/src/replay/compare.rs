@@ -139,7 +139,7 @@ pub(super) fn disk(facts: &Map<String, Value>, found: Option<&Found>) -> Judged 
                     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
                 }
                 ("mode", Some(found)) => format!("{:o}", found.mode).into(),
-                ("symlink", Some(found)) => found.is_link.into(),
+                ("symlink", found) => found.is_some_and(|found| found.is_link).into(),
                 (_, _) => Value::Null,
             };
             (name.clone(), value)

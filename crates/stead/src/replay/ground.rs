@@ -128,7 +128,7 @@ impl Ground {
             | FileType::BlockDevice
             | FileType::Unknown => None,
         };
-        Ok(Some(Found { bytes, mode: stat.mode & 0o777, is_link: own.file_type == FileType::Link }))
+        Ok(Some(Found { bytes, mode: own.mode & 0o777, is_link: own.file_type == FileType::Link }))
     }
 }
 

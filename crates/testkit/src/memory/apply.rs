@@ -166,9 +166,13 @@ impl Applying<'_> {
             keep_until_ms,
             entry: 0,
         };
+        let version = match self.done.tree.get(path).map(|placed| &placed.item) {
+            Some(Item::File(bytes)) => Some(Version::of(bytes).0),
+            Some(Item::Link(_) | Item::Directory | Item::Special) | None => None,
+        };
         let branch = self.done.tree.take(path);
         self.done.trashed.push(InTrash { facts, branch });
-        let before = Recorded::Tree { trash: Some(id), files: tree.files, bytes: tree.bytes };
+        let before = Recorded::Tree { trash: Some(id), files: tree.files, bytes: tree.bytes, version };
         self.record(path, ChangeKind::Remove, before, Recorded::Absent);
     }
 
@@ -232,7 +236,12 @@ impl Applying<'_> {
             Item::File(bytes) => file_state(bytes, placed.mode),
             Item::Link(target) => Recorded::Link { target: String::from_utf8_lossy(target).into_owned() },
             Item::Directory | Item::Special => {
-                Recorded::Tree { trash: trash.map(str::to_owned), files: tree.files, bytes: tree.bytes }
+                Recorded::Tree {
+                    trash: trash.map(str::to_owned),
+                    files: tree.files,
+                    bytes: tree.bytes,
+                    version: None,
+                }
             }
         })
     }

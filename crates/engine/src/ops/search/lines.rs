@@ -170,6 +170,14 @@ fn cut(line: &str, column: usize, chars_max: usize) -> String {
 }
 
 impl Hit {
+    /// Adds the empty line behind the last line feed, for vocabularies that count it, if it is near enough.
+    pub(super) fn ends_at(&mut self, last: u64, context: usize) {
+        let follows = self.line + self.after.len() as u64 + 1 == last;
+        if follows && self.after.len() < context {
+            self.after.push(String::new());
+        }
+    }
+
     pub(super) fn object(&self) -> Map<String, Value> {
         let lines = |lines: &[String]| (!lines.is_empty()).then(|| lines.to_vec());
         Facts::new()

@@ -1,7 +1,7 @@
 //! `apply_patch`: several files change together or none does. The engine reads and applies the patch; here its headers
 //! are read once more, only to speak of files as the patch spells them.
 
-use engine::{Answer, Failure, Kind, Parents, Patching, Terms};
+use engine::{Answer, Failure, Grammar, Kind, Parents, Patching, Terms};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -17,9 +17,9 @@ pub(super) fn patching(scene: &Scene<'_>, terms: Terms) -> (Map<String, Value>, 
     let base = scene.asked.object("expectedSha256ByPath").cloned().unwrap_or_default();
     let arguments = super::object(json!({ "patch": scene.asked.text("patch"), "base": base }));
     let patching = match scene.origin {
-        Origin::Exact => Patching::STRICT,
-        // Both published grammars are read; chunks are placed as strictly as ever.
-        Origin::Stricter => Patching { grammar: Patching::default().grammar, ..Patching::STRICT },
+        Origin::Exact => Patching { grammar: Grammar::EXACT, ..Patching::STRICT },
+        // A move and an end of file may be written either way.
+        Origin::Stricter => Patching::STRICT,
     };
     (arguments, Terms { parents: Parents::Required, patching, ..terms })
 }

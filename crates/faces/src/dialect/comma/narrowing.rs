@@ -31,6 +31,7 @@ enum Allowed {
 /// The narrowing that the settings ask for.
 pub(super) struct Narrowing {
     hidden: Globs,
+    fixed: Globs,
     read: Allowed,
     write: Allowed,
 }
@@ -45,13 +46,19 @@ impl Narrowing {
         let denied = settings.get("read_deny").into_iter().flat_map(split);
         let hidden = Globs::new(forbidden.into_iter().chain(denied))
             .map_err(|failure| misfit("forbidden_globs", settings, &failure.detail))?;
-        Ok(Self { hidden, read: allowed(settings, "read_allow")?, write: allowed(settings, "write_allow")? })
+        let fixed = Globs::new(settings.get("write_deny").into_iter().flat_map(split))
+            .map_err(|failure| misfit("write_deny", settings, &failure.detail))?;
+        let (read, write) = (allowed(settings, "read_allow")?, allowed(settings, "write_allow")?);
+        Ok(Self { hidden, fixed, read, write })
     }
 
     pub(super) fn narrow(&self, caller: &mut Caller) {
         let grants = &mut caller.grants;
         if grants.hidden.is_empty() {
             grants.hidden = self.hidden.clone();
+        }
+        if grants.fixed.is_empty() {
+            grants.fixed = self.fixed.clone();
         }
         if let Allowed::Below(places) = &self.read {
             grants.readable = within(&grants.readable, places);

@@ -90,8 +90,8 @@ pub(super) fn unreadable(scene: &Scene<'_>, failure: &Failure) -> Option<Envelop
     }
     match (scene.tool, mode(scene)) {
         (Tool::SearchFiles, Mode::Regex) => {
-            let reason =
-                failure.detail.strip_prefix("the pattern cannot be read: ").unwrap_or(&failure.detail);
+            // The last part says what is wrong; the ones before show where, over several lines.
+            let reason = failure.detail.rsplit("error: ").next().unwrap_or(&failure.detail);
             let sorry = Sorry::new("command_failed", format!("Invalid regex: {reason}"));
             Some(sorry.next("Fix the regex syntax and call search_files again.").into())
         }

@@ -252,8 +252,15 @@ fn moved(scene: &Scene<'_>, lack: Lack) -> Sorry {
     )
 }
 
+/// A file is already where another shall be moved.
+pub(super) fn taken(to: &str) -> Sorry {
+    Sorry::new("already_exists", format!("Destination already exists: {to}")).at(to).next(
+        "Re-call move_file with `overwrite: true` to replace the existing file (it will be trashed for recovery).",
+    )
+}
+
 /// Something is already there.
-pub(super) fn exists(scene: &Scene<'_>, failure: &Failure) -> Sorry {
+fn exists(scene: &Scene<'_>, failure: &Failure) -> Sorry {
     let taken = |message: String, path: &str| Sorry::new("already_exists", message).at(path);
     match scene.tool {
         Tool::CreateFile => {
@@ -272,10 +279,7 @@ pub(super) fn exists(scene: &Scene<'_>, failure: &Failure) -> Sorry {
             let to = scene.asked.text("toPath");
             match failure.facts.get("type").and_then(Value::as_str) {
                 Some("directory") => taken(format!("Destination is a directory: {to}"), to),
-                Some(_) | None => taken(format!("Destination already exists: {to}"), to).next(
-                    "Re-call move_file with `overwrite: true` to replace the existing file (it will be trashed for \
-                     recovery).",
-                ),
+                Some(_) | None => self::taken(to),
             }
         }
         Tool::ReadFile
