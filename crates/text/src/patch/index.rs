@@ -69,7 +69,7 @@ impl<'t> Index<'t> {
         Self { lines, layers: Default::default(), work: Cell::new(0) }
     }
 
-    /// Every place within `within` where the lines stand, in order.
+    /// Every place where the lines stand and start within `within`, in order.
     pub(super) fn find(
         &self,
         sought: &[Sought<'_>],
@@ -77,7 +77,7 @@ impl<'t> Index<'t> {
         within: &Range<usize>,
     ) -> Result<Vec<Hit>, Exhausted> {
         let is_blank = sought.iter().all(|line| line.text.trim().is_empty());
-        if sought.is_empty() || (is_blank && pass > Pass::Endings) || within.len() < sought.len() {
+        if sought.is_empty() || (is_blank && pass > Pass::Endings) {
             return Ok(Vec::new());
         }
         let layer = self.layer(pass);
@@ -93,7 +93,7 @@ impl<'t> Index<'t> {
         let mut hits = Vec::new();
         let first = starts.partition_point(|&at| at < within.start + rarest);
         for start in starts[first..].iter().map(|at| at - rarest) {
-            if start + sought.len() > within.end {
+            if start >= within.end || start + sought.len() > self.lines.len() {
                 break;
             }
             if self.matches(layer, &wanted, start)?
