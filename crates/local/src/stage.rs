@@ -369,9 +369,12 @@ impl LocalWorkspace {
                 let target = self.trash_place.read_link(&name).map_err(|error| failure::own(&error))?;
                 State::Link { target: String::from_utf8_lossy(&target).into_owned() }
             }
-            Top::Directory | Top::Special => {
-                State::Tree { trash: Some(id.to_owned()), files: tree.files, bytes: tree.bytes, version: None }
-            }
+            Top::Directory | Top::Special => State::Tree {
+                trash: Some(id.to_owned()),
+                files: tree.files,
+                bytes: tree.bytes,
+                version: None,
+            },
         };
         prepared.steps.push(Step::Restore {
             path: Place(path.clone()),

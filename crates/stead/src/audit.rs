@@ -1,7 +1,7 @@
-//! The journal as an audit log: one row for each thing that a call changed, and one for each call that was refused or
-//! failed. Owns the names of the fields, which stay as they are: other programs read them.
+//! The journal as an audit log: one row for each thing that a call changed, and one for each call that was refused,
+//! failed or found nothing to change. Owns the names of the fields, which stay as they are: other programs read them.
 
-use engine::Stored;
+use engine::{Effect, Stored};
 use journal::{Change, ChangeKind, Decision, Entry, State};
 use serde_json::{Map, Value, json};
 
@@ -23,12 +23,13 @@ pub(crate) struct Row {
 pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
     let entry = &stored.entry;
     let arguments: Value = serde_json::from_str(&entry.arguments).unwrap_or_default();
-    let named = |names: &[&str]| names.iter().find_map(|name| arguments.get(name)?.as_str()).map(str::to_owned);
+    let named =
+        |names: &[&str]| names.iter().find_map(|name| arguments.get(name)?.as_str()).map(str::to_owned);
     let given = named(PATHS);
-    let changed: Vec<Row> =
-        entry.changes.iter().map(|change| Row { facts: changed(entry, change), given: given.clone() }).collect();
-    if !changed.is_empty() || entry.decision == Decision::Allowed {
-        return changed;
+    let row = |change: &Change| Row { facts: changed(entry, change), given: given.clone() };
+    let looked = engine::row(&entry.operation).is_some_and(|row| row.effect == Effect::Read);
+    if !entry.changes.is_empty() || (looked && entry.decision == Decision::Allowed) {
+        return joined(&entry.changes).iter().map(row).collect();
     }
     let mut facts = common(entry, &entry.operation);
     let mut add = |name: &str, value: Option<String>| {
@@ -40,6 +41,21 @@ pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
     add("toPath", named(OTHER_PATHS));
     finish(entry, &mut facts);
     vec![Row { facts, given }]
+}
+
+/// The changes of an entry, where a thing that was moved and then rewritten is one.
+fn joined(changes: &[Change]) -> Vec<Change> {
+    let mut joined: Vec<Change> = Vec::with_capacity(changes.len());
+    for change in changes {
+        let moved = joined.iter_mut().find(|earlier| {
+            change.kind == ChangeKind::Modify && earlier.to.as_deref() == Some(change.path.as_str())
+        });
+        match moved {
+            Some(earlier) => earlier.after = change.after.clone(),
+            None => joined.push(change.clone()),
+        }
+    }
+    joined
 }
 
 fn changed(entry: &Entry, change: &Change) -> Map<String, Value> {
@@ -96,6 +112,8 @@ fn word(kind: ChangeKind) -> &'static str {
 fn version(state: &State) -> Option<String> {
     match state {
         State::File { version, .. } | State::Tree { version: Some(version), .. } => Some(version.to_string()),
-        State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { version: None, .. } => None,
+        State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { version: None, .. } => {
+            None
+        }
     }
 }

@@ -92,7 +92,11 @@ pub(super) fn make(settings: &Settings, place: &Place) -> Result<Box<dyn Dialect
         reading,
         origin: if exact { Origin::Exact } else { Origin::Stricter },
         edit_hash,
-        fuzzy: if settings.is("fuzzy", "true", if exact { "true" } else { "false" }) { Fuzzy::On } else { Fuzzy::Off },
+        fuzzy: if settings.is("fuzzy", "true", if exact { "true" } else { "false" }) {
+            Fuzzy::On
+        } else {
+            Fuzzy::Off
+        },
         order: if exact { Order::Collated } else { Order::Bytes },
         narrowing: Narrowing::read(settings)?,
     }))

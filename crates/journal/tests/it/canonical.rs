@@ -20,7 +20,12 @@ fn state() -> impl Strategy<Value = State> {
         any::<u32>().prop_map(|mode| State::Directory { mode }),
         text().prop_map(|target| State::Link { target }),
         (option::of(text()), any::<u64>(), any::<u64>(), option::of(any::<[u8; 32]>())).prop_map(
-            |(trash, files, bytes, version)| State::Tree { trash, files, bytes, version: version.map(Digest) }
+            |(trash, files, bytes, version)| State::Tree {
+                trash,
+                files,
+                bytes,
+                version: version.map(Digest)
+            }
         ),
     ]
 }
@@ -61,7 +66,8 @@ fn entry() -> impl Strategy<Value = Entry> {
         (text(), option::of(text()), text(), text()).prop_map(|(principal, on_behalf_of, session, face)| {
             Caller { principal, on_behalf_of, session, face }
         });
-    let asked = (any::<u64>(), any::<i64>(), caller, option::of(text()), (text(), option::of(text())), text());
+    let asked =
+        (any::<u64>(), any::<i64>(), caller, option::of(text()), (text(), option::of(text())), text());
     let done = (decision, option::of(text()), any::<u64>(), vec(change(), 0..6), link());
     (asked, done, any::<u64>(), any::<u64>()).prop_map(|(asked, done, bytes, duration_us)| {
         let (number, time_ms, caller, request, (operation, tool), arguments) = asked;

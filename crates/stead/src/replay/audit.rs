@@ -1,7 +1,7 @@
 //! The journal as the recorded log sees it: one row for each thing that a tool changed. The journal holds more, such
 //! as refusals and directories that were made; a recorded row must be there, in order, with the same facts.
 
-use engine::{EntryFilter, Order, Which, Workspace};
+use engine::{EntryFilter, Order, Stored, Which, Workspace};
 use serde_json::{Map, Value};
 
 use super::compare::{Judged, Mismatch};
@@ -25,11 +25,11 @@ const COMPARED: &[&str] = &[
 /// Entries of one recording that are looked at.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Judges one recorded row; `from` is the first row that was not recorded yet.
+/// Judges one recorded row; `found` are the rows that were recorded before it.
 pub(super) fn entry(
     workspace: &dyn Workspace,
     expected: &Map<String, Value>,
-    from: &mut usize,
+    found: &mut Vec<usize>,
 ) -> Result<Judged, Problem> {
     let filter = EntryFilter {
         what: Which::Changes,
@@ -37,18 +37,22 @@ pub(super) fn entry(
         limit: ENTRIES_MAX,
         ..EntryFilter::default()
     };
-    let rows: Vec<Row> = workspace.entries(&filter)?.iter().flat_map(rows).collect();
+    let entries = workspace.entries(&filter)?;
+    let numbered = |(at, stored): (usize, &Stored)| rows(stored).into_iter().map(move |row| (at, row));
+    let rows: Vec<(usize, Row)> = entries.iter().enumerate().flat_map(numbered).collect();
     let wanted: Map<String, Value> =
         COMPARED.iter().filter_map(|name| Some(((*name).to_owned(), expected.get(*name)?.clone()))).collect();
-    match rows.iter().skip(*from).position(|row| fits(row, &wanted)) {
-        Some(after) => {
-            *from += after + 1;
+    // The rows of one call have no order among themselves.
+    let reached = found.iter().filter_map(|at| rows.get(*at)).map(|(entry, _)| *entry).max().unwrap_or(0);
+    let ahead = |(at, (entry, _)): &(usize, &(usize, Row))| *entry >= reached && !found.contains(at);
+    let mut open = rows.iter().enumerate().filter(ahead).peekable();
+    let next = open.peek().map_or(Value::Null, |(_, (_, row))| Value::Object(row.facts.clone()));
+    match open.find(|(_, (_, row))| fits(row, &wanted)).map(|(at, _)| at) {
+        Some(at) => {
+            found.push(at);
             Ok(Ok(()))
         }
-        None => {
-            let next = rows.get(*from).map_or(Value::Null, |row| Value::Object(row.facts.clone()));
-            Ok(Err(Mismatch::new(format!("{:#}", Value::Object(wanted)), format!("{next:#}"))))
-        }
+        None => Ok(Err(Mismatch::new(format!("{:#}", Value::Object(wanted)), format!("{next:#}")))),
     }
 }
 

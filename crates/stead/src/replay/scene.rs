@@ -45,7 +45,7 @@ struct Set {
     /// What the workspace's own line sets.
     settings: Vec<String>,
     /// Rows of the log that were recorded already.
-    audited: usize,
+    audited: Vec<usize>,
 }
 
 impl Scene {
@@ -102,7 +102,7 @@ impl Scene {
         let chosen = choose(&self.dialect, &self.settings, Path::new(&workspace))?;
         let restrict = new.restrict.map(|restrict| ("restrict", restrict.to_string()));
         let settings = known(&chosen, restrict.into_iter());
-        Ok(Set { opened: None, ground, workspace: workspace.into(), words, settings, audited: 0 })
+        Ok(Set { opened: None, ground, workspace: workspace.into(), words, settings, audited: Vec::new() })
     }
 }
 

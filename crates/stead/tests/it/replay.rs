@@ -33,6 +33,11 @@ fn the_newest_weaver_answers_as_recorded() {
 }
 
 #[test]
+fn comma_answers_as_recorded() {
+    holds("comma", &["--dialect", "comma"]);
+}
+
+#[test]
 fn what_differs_is_shown_and_counted() {
     let bench = Bench::new();
     let file = bench.place.path().join("r.jsonl");

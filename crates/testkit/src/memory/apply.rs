@@ -235,14 +235,12 @@ impl Applying<'_> {
         Ok(match &placed.item {
             Item::File(bytes) => file_state(bytes, placed.mode),
             Item::Link(target) => Recorded::Link { target: String::from_utf8_lossy(target).into_owned() },
-            Item::Directory | Item::Special => {
-                Recorded::Tree {
-                    trash: trash.map(str::to_owned),
-                    files: tree.files,
-                    bytes: tree.bytes,
-                    version: None,
-                }
-            }
+            Item::Directory | Item::Special => Recorded::Tree {
+                trash: trash.map(str::to_owned),
+                files: tree.files,
+                bytes: tree.bytes,
+                version: None,
+            },
         })
     }
 

@@ -56,7 +56,8 @@ fn headers(patch: &str) -> Vec<Header<'_>> {
         {
             (last.verb, last.to) = (Verb::Move, Some(to.trim()));
         }
-        let header = PREFIXES.iter().find_map(|(prefix, verb)| Some((verb, line.strip_prefix(prefix)?.trim())));
+        let header =
+            PREFIXES.iter().find_map(|(prefix, verb)| Some((verb, line.strip_prefix(prefix)?.trim())));
         if let Some((verb, named)) = header {
             let (path, to) = match (verb, named.split_once(" -> ")) {
                 (Verb::Move, Some((from, to))) => (from.trim(), Some(to.trim())),
@@ -117,7 +118,8 @@ pub(super) fn applied(scene: &Scene<'_>, answer: &Answer) -> Envelope {
 /// What is said of a patch that failed; nothing where the general words do.
 pub(super) fn refused(scene: &Scene<'_>, failure: &Failure) -> Option<Sorry> {
     let headers = headers(scene.asked.text("patch"));
-    let section = failure.facts.get("section").and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
+    let section =
+        failure.facts.get("section").and_then(Value::as_u64).and_then(|at| usize::try_from(at).ok());
     let header = section.and_then(|at| headers.get(at)).copied();
     let fact = |name: &str| failure.facts.get(name).and_then(Value::as_str);
     let path = header.map(|header| header.path).or(fact("path")).unwrap_or_default();
@@ -125,7 +127,9 @@ pub(super) fn refused(scene: &Scene<'_>, failure: &Failure) -> Option<Sorry> {
         Kind::MalformedPatch => Some(unread(failure)),
         Kind::NotFound if failure.facts.contains_key("parent") => Some(homeless(&headers, fact("parent"))),
         Kind::NotFound => Some(Sorry::new("not_found", format!("File does not exist: {path}")).at(path)),
-        Kind::NotDirectory => Some(Sorry::new("not_found", format!("Parent of {path} is not a directory")).at(path)),
+        Kind::NotDirectory => {
+            Some(Sorry::new("not_found", format!("Parent of {path} is not a directory")).at(path))
+        }
         Kind::IsDirectory => {
             Some(Sorry::new("not_found", format!("Path is a directory, not a file: {path}")).at(path))
         }
@@ -140,7 +144,8 @@ pub(super) fn refused(scene: &Scene<'_>, failure: &Failure) -> Option<Sorry> {
         }
         Kind::Stale if fact("reason") == Some("absent") => {
             let message = format!("expectedSha256ByPath for Add File {path} must be \"\" (sentinel)");
-            let next = "Use the empty string \"\" to assert the file does not exist, or omit the entry entirely.";
+            let next =
+                "Use the empty string \"\" to assert the file does not exist, or omit the entry entirely.";
             Some(Sorry::new("stale_file", message).at(path).instead(next))
         }
         Kind::Stale => {
@@ -151,9 +156,10 @@ pub(super) fn refused(scene: &Scene<'_>, failure: &Failure) -> Option<Sorry> {
         Kind::Ambiguous | Kind::TextNotFound | Kind::Overlap | Kind::AlreadyApplied => {
             Some(unplaced(failure, path))
         }
-        Kind::BadRequest if fact("reason") == Some("same_place") => {
-            Some(Sorry::new("command_failed", format!("Move File requires distinct from/to (got {path})")).at(path))
-        }
+        Kind::BadRequest if fact("reason") == Some("same_place") => Some(
+            Sorry::new("command_failed", format!("Move File requires distinct from/to (got {path})"))
+                .at(path),
+        ),
         Kind::BadRequest if fact("reason") == Some("duplicate_path") => Some(
             Sorry::new("patch_apply_error", format!("Path appears multiple times in patch: {path}"))
                 .at(path)
@@ -175,9 +181,9 @@ fn homeless(headers: &[Header<'_>], parent: Option<&str>) -> Sorry {
             Sorry::new("not_found", format!("Move destination parent does not exist: {path}")).at(path)
         }
         Some(Verb::Add | Verb::Update | Verb::Delete) | None => {
-            Sorry::new("not_found", format!("Parent directory of {path} does not exist")).at(path).next(
-                "Use `create_file` to create the parent directory chain before re-running apply_patch.",
-            )
+            Sorry::new("not_found", format!("Parent directory of {path} does not exist"))
+                .at(path)
+                .next("Use `create_file` to create the parent directory chain before re-running apply_patch.")
         }
     }
 }
@@ -191,9 +197,12 @@ fn unplaced(failure: &Failure, path: &str) -> Sorry {
             .details(details("multiple_matches"))
             .next("Add more surrounding context lines to the hunk so it matches a unique location.");
     }
-    Sorry::new("patch_apply_error", format!("Hunk {hunk} for {path} could not be applied (context not found)"))
-        .at(path)
-        .details(details("context_not_found"))
+    Sorry::new(
+        "patch_apply_error",
+        format!("Hunk {hunk} for {path} could not be applied (context not found)"),
+    )
+    .at(path)
+    .details(details("context_not_found"))
 }
 
 /// A patch that cannot be read.
@@ -224,7 +233,8 @@ fn unread(failure: &Failure) -> Sorry {
         _ => (failure.detail.clone(), fact("expected")),
     };
     let line = failure.facts.get("line").cloned().unwrap_or(Value::Null);
-    Sorry::new("patch_parse_error", message).details(Fields::new().with("line", line).with("expected", expected))
+    Sorry::new("patch_parse_error", message)
+        .details(Fields::new().with("line", line).with("expected", expected))
 }
 
 #[cfg(test)]

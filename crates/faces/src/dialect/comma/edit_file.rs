@@ -21,7 +21,8 @@ pub(super) enum Fuzzy {
 }
 
 pub(super) fn editing(scene: &Scene<'_>, fuzzy: Fuzzy, terms: Terms) -> (Map<String, Value>, Terms) {
-    let edits: Vec<Value> = scene.asked.objects("edits").into_iter().map(|edit| one(scene.origin, edit)).collect();
+    let edits: Vec<Value> =
+        scene.asked.objects("edits").into_iter().map(|edit| one(scene.origin, edit)).collect();
     let mut arguments = super::object(json!({ "path": scene.spot(), "edits": edits, "mode": "strict" }));
     if let Some(hash) = scene.asked.text_maybe("expectedSha256") {
         arguments.insert("base".to_owned(), hash.into());
@@ -53,13 +54,11 @@ fn expected(edit: &Map<String, Value>) -> Option<u64> {
 pub(super) fn edited(scene: &Scene<'_>, answer: &Answer) -> Envelope {
     let path = scene.spot();
     let held = difference::held(answer);
-    let (before, after) =
-        held.map_or((None, None), |held| (held.before.as_deref(), held.after.as_deref()));
+    let (before, after) = held.map_or((None, None), |held| (held.before.as_deref(), held.after.as_deref()));
     let (sha256, size) = writing::version_and_size(answer);
     let asked = scene.asked.objects("edits");
     let told = answer.json.get("edits").and_then(Value::as_array);
-    let applied: Vec<Applied> =
-        told.into_iter().flatten().map(|edit| Applied::of(edit, &asked)).collect();
+    let applied: Vec<Applied> = told.into_iter().flatten().map(|edit| Applied::of(edit, &asked)).collect();
     let replacements: u64 = applied.iter().map(|edit| edit.occurrences).sum();
     let data = Fields::new()
         .with("path", path)
@@ -90,7 +89,8 @@ impl Applied {
         let index = told["edit"].as_u64().unwrap_or_default();
         let places = told["lines"].as_array().map_or(0, Vec::len) as u64;
         // An edit that changes nothing is not looked for; it stands as often as it says.
-        let stands = usize::try_from(index).ok().and_then(|index| asked.get(index)).and_then(|edit| expected(edit));
+        let stands =
+            usize::try_from(index).ok().and_then(|index| asked.get(index)).and_then(|edit| expected(edit));
         let occurrences = if places == 0 { stands.unwrap_or(1) } else { places };
         let fallback = match told["how"].as_str() {
             Some("trimmed_lines") => Some("lineTrimmedReplacer"),
