@@ -206,7 +206,7 @@ impl<'i, 't> Search<'i, 't> {
         let old: Vec<&Piece> = reading.pieces.iter().filter(|piece| piece.is_old()).collect();
         let sought: Vec<Sought<'_>> =
             old.iter().map(|piece| Sought { text: &piece.text, other: piece.other.as_deref() }).collect();
-        let mut groups: Vec<Vec<Hit>> = Vec::new();
+        let mut groups: Vec<(usize, Vec<Hit>)> = Vec::new();
         let mut taken = None;
         for region in regions {
             let mut hits = self.index.find(&sought, pass, region)?;
@@ -218,10 +218,10 @@ impl<'i, 't> Search<'i, 't> {
                     false
                 }
             });
-            groups.push(hits);
+            groups.push((region.start, hits));
         }
         if self.rules.repeats == Repeats::OfText && is_repeated(self.text, &sought) {
-            let lines = groups.iter().flatten().map(|hit| hit.start + 1).collect();
+            let lines = groups.iter().flat_map(|(_, hits)| hits).map(|hit| hit.start + 1).collect();
             return Ok(Looked::Several(lines));
         }
         let chosen = self.choose(chunk, &reading.pieces, sought.len(), groups);
@@ -232,15 +232,24 @@ impl<'i, 't> Search<'i, 't> {
     }
 
     /// One of the places found, if something tells it from the others.
-    fn choose(&self, chunk: &Chunk, pieces: &[Piece], count: usize, groups: Vec<Vec<Hit>>) -> Looked {
+    fn choose(
+        &self,
+        chunk: &Chunk,
+        pieces: &[Piece],
+        count: usize,
+        groups: Vec<(usize, Vec<Hit>)>,
+    ) -> Looked {
         let is_anchored = !chunk.anchors.is_empty();
         let changes = pieces.iter().any(|piece| piece.part != Part::Keep);
-        let mut hits: Vec<Hit> = if is_anchored {
-            // Behind an anchor, the nearest place is meant.
-            groups.into_iter().filter_map(|group| group.into_iter().next()).collect()
-        } else {
-            groups.into_iter().flatten().collect()
-        };
+        let mut hits: Vec<Hit> = Vec::new();
+        for (start, mut group) in groups {
+            if is_anchored && group.len() > 1 {
+                // Of the places below what the anchor starts, all count; of those further on, the nearest.
+                let end = self.scope_end(start, &group);
+                group.truncate(group.iter().take_while(|hit| hit.start < end).count().max(1));
+            }
+            hits.append(&mut group);
+        }
         let last = self.index.lines.len();
         let says_end =
             chunk.end == End::OfFile || chunk.lines.iter().any(|line| line.newline == Newline::Missing);
@@ -254,6 +263,20 @@ impl<'i, 't> Search<'i, 't> {
             (None, 1) => Looked::Here(hits.swap_remove(0)),
             (None, _) => Looked::Several(hits.iter().map(|hit| hit.start + 1).collect()),
         }
+    }
+
+    /// The line behind what the anchor before `start` starts: the first that stands no deeper and opens something.
+    fn scope_end(&self, start: usize, hits: &[Hit]) -> usize {
+        const CLOSERS: [char; 4] = ['}', ')', ']', '{'];
+        let depth = |body: &str| body.len() - body.trim_start().len();
+        let lines = &self.index.lines;
+        let anchor = depth(lines[start.saturating_sub(1)].body);
+        let last = hits.last().map_or(start, |hit| hit.start + 1);
+        let opens = |at: &usize| {
+            let body = lines[*at].body;
+            !body.trim().is_empty() && depth(body) <= anchor && !body.trim_start().starts_with(CLOSERS)
+        };
+        (start..last).find(opens).unwrap_or(last)
     }
 
     /// Why a chunk is nowhere.
