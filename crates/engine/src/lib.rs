@@ -36,7 +36,9 @@ pub use ops::{OPERATIONS, OperationRow, row};
 pub use pace::Pace;
 pub use patching::{Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
-pub use terms::{Evidence, Filter, Form, Listing, Parents, Removable, Replaced, Retention, Terms, Unseen};
+pub use terms::{
+    Evidence, Filter, Form, Listing, Parents, Privacy, Removable, Replaced, Retention, Terms, Unseen,
+};
 pub use version::{Base, Version};
 pub use workspace::{
     CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk,

@@ -5,7 +5,7 @@
 
 use path::Reading;
 
-use crate::{failure::Failure, glob::Globs, patching::Patching};
+use crate::{failure::Failure, glob::Globs, patching::Patching, plan::Mode};
 
 /// The terms of one call. The default is the native dialect.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +36,8 @@ pub struct Terms {
     pub editing: text::edit::Rules,
     /// How patches are read, placed and checked.
     pub patching: Patching,
+    /// Who may read what is written.
+    pub privacy: Privacy,
     /// Whether the answer brings the bytes themselves.
     pub evidence: Evidence,
 }
@@ -78,6 +80,29 @@ pub enum Form {
     /// It gets the line endings and the byte order mark of what it replaces.
     OfReplaced,
 }
+
+/// Who may read what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Privacy {
+    /// A new file is like any other, and one that is replaced keeps its permission bits.
+    #[default]
+    AsUsual,
+    /// Only the owner, whoever could read it before.
+    OwnerOnly,
+}
+
+impl Privacy {
+    /// The permission bits of what is written.
+    pub(crate) fn mode(self) -> Mode {
+        match self {
+            Privacy::AsUsual => Mode::Keep,
+            Privacy::OwnerOnly => Mode::Set(OWNER_ONLY_MODE),
+        }
+    }
+}
+
+/// Permission bits of a file that only its owner may read.
+const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// What can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -8,7 +8,7 @@ use crate::{
     failure::Failure,
     limits,
     operation::{Ask, Operation, Planned, Target},
-    plan::{Change, Content, Expect, Mode, Plan, Seen},
+    plan::{Change, Content, Expect, Plan, Seen},
     version::Version,
     view::View,
     workspace::Want,
@@ -58,7 +58,7 @@ impl Operation for Append {
             content: Content::Bytes(bytes),
             version,
             size,
-            mode: Mode::Keep,
+            mode: view.terms.privacy.mode(),
         });
         let path = target.path.to_string();
         Ok(Planned::Change {

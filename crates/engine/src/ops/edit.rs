@@ -27,7 +27,7 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Operation, Planned, Target},
-    plan::{Change, Content, Expect, Mode as Permissions, Plan, Seen},
+    plan::{Change, Content, Expect, Plan, Seen},
     version::{Base, Version},
     view::View,
     workspace::Want,
@@ -79,7 +79,7 @@ impl Operation for Edit {
             version,
             size: encoded.bytes.len() as u64,
             content: Content::Bytes(encoded.bytes),
-            mode: Permissions::Keep,
+            mode: view.terms.privacy.mode(),
         });
         let plan = Plan::of(changes);
         if self.dry_run {

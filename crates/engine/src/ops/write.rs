@@ -15,7 +15,7 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Operation, Planned, Target},
-    plan::{Change, Content, Expect, Mode, Plan, Seen, Top},
+    plan::{Change, Content, Expect, Plan, Seen, Top},
     resolve,
     terms::{Form, Unseen},
     version::Version,
@@ -77,7 +77,7 @@ impl Operation for Write {
             content: Content::Bytes(bytes),
             version,
             size,
-            mode: Mode::Keep,
+            mode: view.terms.privacy.mode(),
         });
         let path = target.path.to_string();
         let created = current.is_none();

@@ -4,7 +4,7 @@
 //! Promises the published sentences to the letter, and one stricter answer: a link that leads out of the workspace is
 //! refused for writing too, even when nothing is there yet.
 
-use engine::{Answer, Evidence, Failure, Kind, Listing, Parents, Terms, Unseen, editing::Rules};
+use engine::{Answer, Evidence, Failure, Kind, Listing, Parents, Privacy, Terms, Unseen, editing::Rules};
 use path::{Absolute, Backslash, Dots, Empty, Ending, Reading, RelPath};
 use serde_json::{Map, Value};
 
@@ -92,6 +92,10 @@ impl Weaver {
             unseen: Unseen::Yields,
             listing: Listing::Entries(LIST_ENTRIES_MAX),
             editing: Rules::LITERAL,
+            privacy: match self.generation {
+                Generation::First => Privacy::AsUsual,
+                Generation::Newest => Privacy::OwnerOnly,
+            },
             evidence: Evidence::Bytes,
             ..Terms::default()
         }

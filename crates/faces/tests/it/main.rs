@@ -6,3 +6,4 @@ mod conversation;
 mod declared;
 mod examples;
 mod hostile;
+mod weaver;

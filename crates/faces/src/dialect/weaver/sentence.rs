@@ -29,6 +29,7 @@ const REASONS: &[(Kind, &str)] = &[
     (Kind::NoSpace, "no space left on device"),
     (Kind::Quota, "disk quota exceeded"),
     (Kind::TooLarge, "file too large"),
+    (Kind::NotText, "invalid or incomplete multibyte or wide character"),
     (Kind::Io, "input/output error"),
 ];
 
