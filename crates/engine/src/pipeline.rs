@@ -187,9 +187,11 @@ fn unknown_operation(name: &str) -> Failure {
 /// The arguments as the journal keeps them: contents by their size, long texts cut, secrets of no use to anyone.
 fn recorded_arguments(call: &Call<'_>, row: Option<&OperationRow>) -> String {
     let contents = row.map_or(&[][..], |row| row.contents);
+    // Arguments that a dialect objects to are still in its own words, and any of them may be content.
+    let is_foreign = |name: &str| call.terms.objection.is_some() && !name.to_lowercase().contains("path");
     let kept = call.arguments.iter().map(|(name, value)| {
         let shown = match value {
-            Value::String(text) if contents.contains(&name.as_str()) => {
+            Value::String(text) if contents.contains(&name.as_str()) || is_foreign(name) => {
                 Value::String(format!("<{} bytes>", text.len()))
             }
             Value::String(text) if text.len() > limits::RECORDED_ARGUMENT_CHARS => {

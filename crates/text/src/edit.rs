@@ -80,6 +80,8 @@ pub enum EmptyOld {
 /// How lines of the new text end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Terminators {
+    /// Like the line they stand beside; where whole lines are replaced, the last one ends too, whatever was forgotten.
+    OfLines,
     /// Like the line they stand beside.
     OfNeighbours,
     /// As they are given.
@@ -108,7 +110,7 @@ impl Rules {
         counting: Counting::Overlapping,
         rescue: Rescue::Typing,
         empty_old: EmptyOld::Refused,
-        terminators: Terminators::OfNeighbours,
+        terminators: Terminators::OfLines,
     };
 
     /// Byte for byte, counted left to right, written as given.

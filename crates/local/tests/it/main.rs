@@ -1,6 +1,6 @@
 //! The local workspace as a caller sees it, through the engine.
 //!
-//! `basics`: one call of each kind and what is on disk afterwards. `faults`: every system call fails, and the process dies
+//! `basics`: one call of each kind and what is on disk afterwards. `corruption`: damage known from the field. `faults`: every system call fails, and the process dies
 //! at every one. `patch`: the shared table on real files. `race`: somebody swaps everything meanwhile. `kill`: the process
 //! is killed at random moments. `several`:
 //! four processes on one tree. `support`: a workspace in a temporary directory.
@@ -9,6 +9,7 @@
 
 mod basics;
 mod conformance;
+mod corruption;
 mod faults;
 mod kill;
 mod model;

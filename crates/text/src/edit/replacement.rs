@@ -34,6 +34,8 @@ struct Shape<'a> {
     /// Whether the quote ends its last line.
     old_ends: bool,
     verbatim: bool,
+    /// Whether what replaces whole lines is whole lines.
+    whole_lines: bool,
 }
 
 impl<'a> Shape<'a> {
@@ -58,14 +60,18 @@ impl<'a> Shape<'a> {
             old_count: old.len(),
             old_ends: selected.old.ends_with(['\n', '\r']),
             new_lines,
+            whole_lines: selected.terminators == Terminators::OfLines,
             verbatim: sees || selected.terminators == Terminators::AsGiven,
         }
     }
 
     fn splice(&self, finder: &Finder<'_>, place: &Place, splices: &mut Vec<Made>) -> Result<(), usize> {
         if self.verbatim {
-            let splice = Splice { bytes: place.bytes.clone(), text: self.new.to_owned() };
-            splices.push((place.bytes.clone(), splice));
+            let mut text = self.new.to_owned();
+            if !text.is_empty() && !text.ends_with(['\n', '\r']) && self.must_end(finder, place) {
+                text.push_str(terminator(finder, *place.lines.end()).unwrap_or("\n"));
+            }
+            splices.push((place.bytes.clone(), Splice { bytes: place.bytes.clone(), text }));
             return Ok(());
         }
         let mut starts = vec![place.bytes.start];
@@ -118,9 +124,16 @@ impl<'a> Shape<'a> {
         let terminator = match given {
             "\n" | "\r\n" if is_last && self.ends_open(finder, place) => "",
             "\n" | "\r\n" => terminator(finder, beside).unwrap_or(given),
+            "" if is_last && self.must_end(finder, place) => terminator(finder, beside).unwrap_or("\n"),
             _ => given,
         };
         Ok(format!("{body}{terminator}"))
+    }
+
+    /// Whether the new text must end its last line: the quote ended its own, and the line that follows is not meant to
+    /// move up.
+    fn must_end(&self, finder: &Finder<'_>, place: &Place) -> bool {
+        self.whole_lines && self.old_ends && place.bytes.end < finder.text().len()
     }
 
     /// Whether a quote that ends its last line was found at the end of a text that does not.
