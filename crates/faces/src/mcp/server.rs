@@ -80,9 +80,9 @@ fn tools(definition: &Definition) -> Vec<Tool> {
     let one = |operation: &Operation| {
         let tool = tool(definition, operation);
         match operation.becomes {
-            Some(_) => tool
-                .with_title(&operation.title)
-                .with_raw_output_schema(Arc::new(operation.output_schema())),
+            Some(_) => {
+                tool.with_title(&operation.title).with_raw_output_schema(Arc::new(operation.output_schema()))
+            }
             None => tool,
         }
     };

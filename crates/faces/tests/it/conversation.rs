@@ -21,7 +21,11 @@ async fn every_version_with_a_handshake_is_served() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut client = Client::open(version).await;
         let tools = client.request("tools/list", json!({})).await;
-        assert_eq!(tools["result"]["tools"].as_array().map(Vec::len), Some(engine::OPERATIONS.len()), "{version}");
+        assert_eq!(
+            tools["result"]["tools"].as_array().map(Vec::len),
+            Some(engine::OPERATIONS.len()),
+            "{version}"
+        );
         client.close().await;
     }
 }
