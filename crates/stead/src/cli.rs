@@ -33,6 +33,9 @@ pub(crate) struct WorkspaceFlags {
     /// A mount point inside the workspace that belongs to it
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) mount: Vec<String>,
+    /// Whose journal: the workspace's, or that of callers who were let out of it (weaver with restrict=false)
+    #[arg(long, global = true, value_enum, default_value = "workspace")]
+    pub(crate) reach: Reach,
     /// How paths are resolved
     #[arg(long, global = true, value_enum, default_value = "auto", hide = true)]
     pub(crate) resolver: Resolver,
@@ -66,6 +69,12 @@ pub(crate) enum Durability {
 pub(crate) enum Names {
     Portable,
     Posix,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Reach {
+    Workspace,
+    Machine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

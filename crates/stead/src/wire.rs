@@ -12,7 +12,7 @@ use local::{LocalWorkspace, Options, Wall};
 use path::RelPath;
 
 use crate::{
-    cli::{CallerFlags, DialectFlags, Durability, Names, Resolver, WorkspaceFlags},
+    cli::{self, CallerFlags, DialectFlags, Durability, Names, Resolver, WorkspaceFlags},
     outside,
     show::{self, Problem},
 };
@@ -36,10 +36,14 @@ pub(crate) struct Opened {
 
 /// Opens the workspace that the flags mean.
 pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem> {
-    open_reaching(flags, wall, &Reach::Workspace)
+    let reach = match flags.reach {
+        cli::Reach::Workspace => Reach::Workspace,
+        cli::Reach::Machine => Reach::Machine,
+    };
+    open_reaching(flags, wall, &reach)
 }
 
-/// The same with another reach.
+/// The same with the reach that dialects are set to, whatever the flags say.
 pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Result<Opened, Problem> {
     let workspace = absolute(&flags.workspace)?;
     let state = match &flags.state {

@@ -90,15 +90,12 @@ fn weaver_reaches_the_machine_when_it_is_set_to() {
         std::fs::read_dir(bench.state().join("stead")).unwrap().map(Result::unwrap).collect();
     let [state] = states.as_slice() else { panic!("one state directory") };
     assert!(state.file_name().to_str().unwrap().ends_with("-machine"), "a journal of its own");
-    // The journal is read, and a change taken back, with the root of the machine as the workspace.
-    let mounts = disk::way_to(&bench.workspace()).unwrap().1;
-    let mounts: Vec<String> = mounts.iter().flat_map(|mount| ["--mount".into(), mount.to_string()]).collect();
-    let state = state.path();
-    let mut whole = vec!["--workspace", "/", "--state", state.to_str().unwrap(), "--principal", "agent:mcp"];
-    whole.extend(mounts.iter().map(String::as_str));
-    bench.ok(&[&["undo"][..], &whole].concat());
+    // The journal is read, and a change taken back, by whoever names that reach.
+    let undo = ["undo", "--reach", "machine", "--principal", "agent:mcp"];
+    assert!(bench.ok(&["log", "--reach", "machine"]).text().contains("up.txt"));
+    bench.ok(&undo);
     assert_eq!(std::fs::read(&secret).unwrap(), b"top");
-    bench.ok(&[&["undo"][..], &whole].concat());
+    bench.ok(&undo);
     assert!(!bench.place.path().join("up.txt").exists());
 }
 
