@@ -14,6 +14,7 @@ use crate::definition::Definition;
 
 mod apply_patch;
 mod asked;
+mod class;
 mod collation;
 mod difference;
 mod edit_file;
@@ -131,10 +132,10 @@ impl<'a> Scene<'a> {
 
     /// The places that the call spells, in the order in which they are judged.
     fn given(&self) -> Vec<&'a str> {
-        match self.tool {
-            Tool::ApplyPatch => apply_patch::named(self.asked.text("patch")),
-            tool => tool.places().iter().filter_map(|name| self.asked.text_maybe(name)).collect(),
+        if self.tool == Tool::ApplyPatch {
+            return apply_patch::named(self.asked.text("patch"));
         }
+        self.tool.places().iter().filter_map(|name| self.asked.text_maybe(name)).collect()
     }
 
     /// The first place that is spelled outside the workspace.
@@ -148,9 +149,9 @@ impl<'a> Scene<'a> {
 }
 
 impl Comma {
-    fn scene<'a>(&'a self, tool: Tool, arguments: &'a Map<String, Value>) -> Result<Scene<'a>, Sorry> {
+    fn scene<'a>(&'a self, tool: Tool, arguments: &'a Map<String, Value>) -> Result<Scene<'a>, Box<Sorry>> {
         let asked = Asked::read(tool, arguments, self.edit_hash)
-            .map_err(|message| Sorry::new("unknown", message).recoverable())?;
+            .map_err(|message| Box::new(Sorry::new("unknown", message).recoverable()))?;
         let scene = Scene {
             tool,
             asked,
@@ -160,7 +161,7 @@ impl Comma {
             order: self.order,
         };
         match tool {
-            Tool::MoveFile => move_file::objection(&scene).map_or(Ok(scene), Err),
+            Tool::MoveFile => move_file::objection(&scene).map_or(Ok(scene), |sorry| Err(Box::new(sorry))),
             Tool::ReadFile
             | Tool::ListDirectory
             | Tool::SearchFiles
@@ -237,7 +238,7 @@ impl Dialect for Comma {
             return Envelope::from(Sorry::new("unknown", format!("there is no tool {tool}"))).reply();
         };
         let envelope = match (self.scene(tool, arguments), outcome) {
-            (Err(sorry), _) => sorry.into(),
+            (Err(sorry), _) => Envelope::Sorry(sorry),
             (Ok(scene), Err(failure)) => failed(&scene, &failure),
             (Ok(scene), Ok(answer)) => done(&scene, &answer),
         };

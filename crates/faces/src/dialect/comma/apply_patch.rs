@@ -1,11 +1,13 @@
 //! `apply_patch`: several files change together or none does. The engine reads and applies the patch; here its headers
 //! are read once more, only to speak of files as the patch spells them.
 
-use engine::{Answer, Failure, Grammar, Kind, Parents, Patching, Terms};
+use engine::{Answer, Failure, Grammar, Parents, Patching, Terms};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Origin, Scene, difference,
+    Origin, Scene,
+    class::Class,
+    difference,
     envelope::{Envelope, Fields, Sorry},
     place, sorry, writing,
 };
@@ -123,49 +125,46 @@ pub(super) fn refused(scene: &Scene<'_>, failure: &Failure) -> Option<Sorry> {
     let header = section.and_then(|at| headers.get(at)).copied();
     let fact = |name: &str| failure.facts.get(name).and_then(Value::as_str);
     let path = header.map(|header| header.path).or(fact("path")).unwrap_or_default();
-    match failure.kind {
-        Kind::MalformedPatch => Some(unread(failure)),
-        Kind::NotFound if failure.facts.contains_key("parent") => Some(homeless(&headers, fact("parent"))),
-        Kind::NotFound => Some(Sorry::new("not_found", format!("File does not exist: {path}")).at(path)),
-        Kind::NotDirectory => {
-            Some(Sorry::new("not_found", format!("Parent of {path} is not a directory")).at(path))
-        }
-        Kind::IsDirectory => {
-            Some(Sorry::new("not_found", format!("Path is a directory, not a file: {path}")).at(path))
-        }
-        Kind::Exists => {
-            let taken = |message: String, path: &str| Sorry::new("already_exists", message).at(path);
-            Some(match header {
-                Some(Header { verb: Verb::Move, to: Some(to), .. }) => {
-                    taken(format!("Move destination already exists: {to}"), to)
-                }
-                Some(_) | None => taken(format!("Cannot Add File — already exists: {path}"), path),
-            })
-        }
-        Kind::Stale if fact("reason") == Some("absent") => {
+    let not_found = |message: String| Some(Sorry::new("not_found", message).at(path));
+    match Class::from(failure.kind) {
+        Class::Unreadable => Some(unread(failure)),
+        Class::Missing if fact("parent").is_some() => Some(homeless(&headers, fact("parent"))),
+        Class::Missing => not_found(format!("File does not exist: {path}")),
+        Class::NoDirectory => not_found(format!("Parent of {path} is not a directory")),
+        Class::Directory => not_found(format!("Path is a directory, not a file: {path}")),
+        Class::Taken => Some(match header {
+            Some(Header { verb: Verb::Move, to: Some(to), .. }) => {
+                Sorry::new("already_exists", format!("Move destination already exists: {to}")).at(to)
+            }
+            Some(_) | None => {
+                Sorry::new("already_exists", format!("Cannot Add File — already exists: {path}")).at(path)
+            }
+        }),
+        Class::Stale if fact("reason") == Some("absent") => {
             let message = format!("expectedSha256ByPath for Add File {path} must be \"\" (sentinel)");
             let next =
                 "Use the empty string \"\" to assert the file does not exist, or omit the entry entirely.";
             Some(Sorry::new("stale_file", message).at(path).instead(next))
         }
-        Kind::Stale => {
+        Class::Stale => {
             let by_path = scene.asked.object("expectedSha256ByPath");
             let expected = by_path.and_then(|by_path| by_path.get(path)).and_then(Value::as_str);
             Some(sorry::stale(path, expected.unwrap_or_default(), fact("version").unwrap_or_default()))
         }
-        Kind::Ambiguous | Kind::TextNotFound | Kind::Overlap | Kind::AlreadyApplied => {
-            Some(unplaced(failure, path))
-        }
-        Kind::BadRequest if fact("reason") == Some("same_place") => Some(
-            Sorry::new("command_failed", format!("Move File requires distinct from/to (got {path})"))
-                .at(path),
-        ),
-        Kind::BadRequest if fact("reason") == Some("duplicate_path") => Some(
-            Sorry::new("patch_apply_error", format!("Path appears multiple times in patch: {path}"))
-                .at(path)
-                .details(Fields::new().with("reason", "duplicate_path")),
-        ),
-        _ => None,
+        Class::Ambiguous | Class::Unplaced | Class::Overlap => Some(unplaced(failure, path)),
+        Class::Arguments => match fact("reason") {
+            Some("same_place") => {
+                let message = format!("Move File requires distinct from/to (got {path})");
+                Some(Sorry::new("command_failed", message).at(path))
+            }
+            Some("duplicate_path") => {
+                let message = format!("Path appears multiple times in patch: {path}");
+                let details = Fields::new().with("reason", "duplicate_path");
+                Some(Sorry::new("patch_apply_error", message).at(path).details(details))
+            }
+            Some(_) | None => None,
+        },
+        Class::NotText | Class::Other => None,
     }
 }
 
@@ -191,7 +190,7 @@ fn homeless(headers: &[Header<'_>], parent: Option<&str>) -> Sorry {
 fn unplaced(failure: &Failure, path: &str) -> Sorry {
     let hunk = failure.facts.get("chunk").and_then(Value::as_u64).unwrap_or_default();
     let details = |reason: &str| Fields::new().with("hunkIndex", hunk).with("reason", reason);
-    if failure.kind == Kind::Ambiguous {
+    if Class::from(failure.kind) == Class::Ambiguous {
         return Sorry::new("multiple_matches", format!("Hunk {hunk} for {path} matches multiple locations"))
             .at(path)
             .details(details("multiple_matches"))

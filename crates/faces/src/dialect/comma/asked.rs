@@ -52,34 +52,7 @@ pub(super) enum EditHash {
 
 fn fields(tool: Tool, edit_hash: EditHash) -> Vec<Field> {
     match tool {
-        Tool::ReadFile => vec![
-            ("path", Shape::Text, Required),
-            ("startLine", Shape::Positive, Optional),
-            ("endLine", Shape::Positive, Optional),
-            ("maxBytes", Shape::Positive, Optional),
-            ("allowBinary", Shape::Flag, Optional),
-        ],
-        Tool::ListDirectory => vec![
-            ("path", Shape::Text, Required),
-            ("recursive", Shape::Flag, Optional),
-            ("maxDepth", Shape::Positive, Optional),
-            ("includeHidden", Shape::Flag, Optional),
-        ],
-        Tool::SearchFiles => vec![
-            ("query", Shape::Text, Required),
-            ("mode", Shape::Word(&["path", "text", "regex"]), Required),
-            ("root", Shape::Text, Optional),
-            ("includeGlobs", Shape::Texts, Optional),
-            ("excludeGlobs", Shape::Texts, Optional),
-            ("maxResults", Shape::Positive, Optional),
-            ("contextLines", Shape::Count, Optional),
-        ],
-        Tool::Glob => vec![
-            ("pattern", Shape::Text, Required),
-            ("root", Shape::Text, Optional),
-            ("excludeGlobs", Shape::Texts, Optional),
-            ("maxResults", Shape::Positive, Optional),
-        ],
+        Tool::ReadFile | Tool::ListDirectory | Tool::SearchFiles | Tool::Glob => looking(tool),
         Tool::CreateFile => vec![
             ("path", Shape::Text, Required),
             ("content", Shape::Content, Required),
@@ -121,6 +94,47 @@ fn fields(tool: Tool, edit_hash: EditHash) -> Vec<Field> {
             ("expectedSha256ByPath", Shape::HashByPath, Optional),
             ("atomic", Shape::Flag, Optional),
         ],
+    }
+}
+
+/// The fields of the tools that only look.
+fn looking(tool: Tool) -> Vec<Field> {
+    match tool {
+        Tool::ReadFile => vec![
+            ("path", Shape::Text, Required),
+            ("startLine", Shape::Positive, Optional),
+            ("endLine", Shape::Positive, Optional),
+            ("maxBytes", Shape::Positive, Optional),
+            ("allowBinary", Shape::Flag, Optional),
+        ],
+        Tool::ListDirectory => vec![
+            ("path", Shape::Text, Required),
+            ("recursive", Shape::Flag, Optional),
+            ("maxDepth", Shape::Positive, Optional),
+            ("includeHidden", Shape::Flag, Optional),
+        ],
+        Tool::SearchFiles => vec![
+            ("query", Shape::Text, Required),
+            ("mode", Shape::Word(&["path", "text", "regex"]), Required),
+            ("root", Shape::Text, Optional),
+            ("includeGlobs", Shape::Texts, Optional),
+            ("excludeGlobs", Shape::Texts, Optional),
+            ("maxResults", Shape::Positive, Optional),
+            ("contextLines", Shape::Count, Optional),
+        ],
+        Tool::Glob => vec![
+            ("pattern", Shape::Text, Required),
+            ("root", Shape::Text, Optional),
+            ("excludeGlobs", Shape::Texts, Optional),
+            ("maxResults", Shape::Positive, Optional),
+        ],
+        Tool::CreateFile
+        | Tool::WriteFile
+        | Tool::EditFile
+        | Tool::DeleteFile
+        | Tool::RestoreFile
+        | Tool::MoveFile
+        | Tool::ApplyPatch => Vec::new(),
     }
 }
 
@@ -282,11 +296,9 @@ fn misfits(path: &str, shape: Shape, value: &Value) -> Vec<Issue> {
         }
         (Shape::Texts | Shape::Edits, other) => expected(path, "array", other),
         (Shape::HashByPath, Value::Object(hashes)) => {
-            // The empty text asserts that nothing is there.
-            let each = |(name, hash): (&String, &Value)| match hash {
-                Value::String(text) if text.is_empty() => Vec::new(),
-                other => misfits(&format!("{path}.{name}"), Shape::Content, other),
-            };
+            // Any text: the empty one asserts that nothing is there, and one that is no sha256 fits no file.
+            let each =
+                |(name, hash): (&String, &Value)| misfits(&format!("{path}.{name}"), Shape::Content, hash);
             hashes.iter().flat_map(each).collect()
         }
         (Shape::HashByPath, other) => expected(path, "object", other),

@@ -1,11 +1,12 @@
 //! `edit_file`: quoted texts of one file are replaced, all against the same snapshot, all or none.
 
-use engine::{Answer, Failure, Kind, Terms, editing};
+use engine::{Answer, Failure, Terms, editing};
 use serde_json::{Map, Value, json};
 
 use super::{
     Origin, Scene,
     asked::whole,
+    class::Class,
     difference,
     envelope::{Envelope, Fields, Sorry},
     writing,
@@ -120,60 +121,71 @@ pub(super) fn refused(scene: &Scene<'_>, failure: &Failure) -> Option<Sorry> {
     let edits = scene.asked.objects("edits");
     let says = usize::try_from(index).ok().and_then(|index| edits.get(index)).and_then(|edit| expected(edit));
     let expected = says.unwrap_or(1);
-    match failure.kind {
-        Kind::TextNotFound | Kind::AlreadyApplied => {
-            let more = match expected {
-                1 => {
-                    " Re-read the file and copy the exact text you want to replace, or pass `oldText` that uniquely \
-                     identifies the block (multi-line is fine)."
-                }
-                _ => "",
-            };
-            let message = format!("Edit #{index}: `oldText` not found in {path}.{more}");
-            Some(
-                Sorry::new("old_text_not_found", message)
-                    .at(path)
-                    .details(Fields::new().with("editIndex", index))
-                    .next("Re-read the file to confirm current content and adjust `oldText`."),
-            )
-        }
-        Kind::Ambiguous => {
-            let count = failure.facts.get("places_total").and_then(Value::as_u64).unwrap_or_default();
-            let places = failure.facts.get("places").and_then(Value::as_array);
-            let ranges: Vec<Value> = places.into_iter().flatten().map(range).collect();
-            let message = format!(
-                "Edit #{index}: expected {expected} match(es) for `oldText` in {path}, found {count}. Tighten `oldText` \
-                 with more surrounding context, or set `expectedOccurrences: {count}` to replace every match."
-            );
-            let details = Fields::new()
-                .with("editIndex", index)
-                .with("matchCount", count)
-                .with("expectedOccurrences", expected)
-                .with("matchRanges", ranges);
-            Some(Sorry::new("multiple_matches", message).at(path).details(details).next(
-                "Either widen `oldText` to make it unique, or set `expectedOccurrences` to the actual count.",
-            ))
-        }
-        Kind::Overlap => {
-            let listed = failure.facts.get("edits").and_then(Value::as_array);
-            let mut indices: Vec<u64> = listed.into_iter().flatten().filter_map(Value::as_u64).collect();
-            indices.sort_unstable();
-            let shown: Vec<String> = indices.iter().map(ToString::to_string).collect();
-            let message = format!("Edits {} target overlapping ranges in {path}.", shown.join(", "));
-            Some(
-                Sorry::new("overlapping_edits", message)
-                    .at(path)
-                    .details(Fields::new().with("conflictingEditIndices", indices))
-                    .next("Split or rewrite the edits so their oldText regions don't intersect."),
-            )
-        }
-        Kind::NotText => Some(
+    match Class::from(failure.kind) {
+        Class::Unplaced => Some(not_found(path, index, expected)),
+        Class::Ambiguous => Some(several(path, index, expected, failure)),
+        Class::Overlap => Some(overlapping(path, failure)),
+        Class::NotText => Some(
             Sorry::new("binary_file", format!("Cannot edit binary file: {path}"))
                 .at(path)
                 .instead("Use apply_patch or write_file with binary-aware tooling instead of edit_file."),
         ),
-        _ => None,
+        Class::Unreadable
+        | Class::Missing
+        | Class::NoDirectory
+        | Class::Directory
+        | Class::Taken
+        | Class::Stale
+        | Class::Arguments
+        | Class::Other => None,
     }
+}
+
+fn not_found(path: &str, index: u64, expected: u64) -> Sorry {
+    let more = match expected {
+        1 => {
+            " Re-read the file and copy the exact text you want to replace, or pass `oldText` that uniquely identifies \
+             the block (multi-line is fine)."
+        }
+        _ => "",
+    };
+    Sorry::new("old_text_not_found", format!("Edit #{index}: `oldText` not found in {path}.{more}"))
+        .at(path)
+        .details(Fields::new().with("editIndex", index))
+        .next("Re-read the file to confirm current content and adjust `oldText`.")
+}
+
+fn several(path: &str, index: u64, expected: u64, failure: &Failure) -> Sorry {
+    let count = failure.facts.get("places_total").and_then(Value::as_u64).unwrap_or_default();
+    let places = failure.facts.get("places").and_then(Value::as_array);
+    let ranges: Vec<Value> = places.into_iter().flatten().map(range).collect();
+    let message = format!(
+        "Edit #{index}: expected {expected} match(es) for `oldText` in {path}, found {count}. Tighten `oldText` with more \
+         surrounding context, or set `expectedOccurrences: {count}` to replace every match."
+    );
+    let details = Fields::new()
+        .with("editIndex", index)
+        .with("matchCount", count)
+        .with("expectedOccurrences", expected)
+        .with("matchRanges", ranges);
+    Sorry::new("multiple_matches", message)
+        .at(path)
+        .details(details)
+        .next("Either widen `oldText` to make it unique, or set `expectedOccurrences` to the actual count.")
+}
+
+fn overlapping(path: &str, failure: &Failure) -> Sorry {
+    let listed = failure.facts.get("edits").and_then(Value::as_array);
+    let mut indices: Vec<u64> = listed.into_iter().flatten().filter_map(Value::as_u64).collect();
+    indices.sort_unstable();
+    let shown: Vec<String> = indices.iter().map(ToString::to_string).collect();
+    Sorry::new(
+        "overlapping_edits",
+        format!("Edits {} target overlapping ranges in {path}.", shown.join(", ")),
+    )
+    .at(path)
+    .details(Fields::new().with("conflictingEditIndices", indices))
+    .next("Split or rewrite the edits so their oldText regions don't intersect.")
 }
 
 /// A place by its lines and its offsets.
