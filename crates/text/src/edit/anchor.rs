@@ -39,6 +39,20 @@ pub fn anchored(base: &str, current: &str, edits: &[Edit<'_>], rules: Rules) -> 
     if refusals.is_empty() { finish(&current, &outcomes) } else { Err(refusals) }
 }
 
+/// Where the lines `lines` (1-based) of `base` stand in `current`, or what stands in their place; nothing if that went
+/// away.
+#[must_use]
+pub fn whereabouts(
+    base: &str,
+    current: &str,
+    lines: &RangeInclusive<usize>,
+) -> Option<RangeInclusive<usize>> {
+    let hunks = diff::hunks(base, current);
+    let last = crate::lines::count(current.as_bytes());
+    let (first, end) = around(&hunks, lines)?.into_inner();
+    (first <= last).then(|| first..=end.min(last))
+}
+
 fn judge(
     base: &Finder<'_>,
     current: &Finder<'_>,

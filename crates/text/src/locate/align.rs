@@ -24,10 +24,13 @@ pub(super) struct Fit {
 }
 
 /// What leaving out a line costs, on either side.
-const GAP: f64 = 0.2;
+const GAP: f64 = 0.05;
 
 /// Lines that share less than this part of their words are strangers.
 const KIN_MIN: f64 = 0.34;
+
+/// The fewest words that kin share, unless they have fewer.
+const KIN_WORDS_MIN: usize = 2;
 
 /// What an equal line is worth beside one that merely shares its words.
 const KIN_WEIGHT: f64 = 0.8;
@@ -90,8 +93,10 @@ fn likeness(quoted: &Known, there: &Known) -> f64 {
     }
     let shared = quoted.words.iter().filter(|word| there.words.binary_search(word).is_ok()).count();
     let all = quoted.words.len() + there.words.len() - shared;
-    let part = shared as f64 / all as f64;
-    if part < KIN_MIN { 0.0 } else { part * KIN_WEIGHT * quoted.weight }
+    let fewer = quoted.words.len().min(there.words.len());
+    // A line that was split or joined shares all words of the shorter one.
+    let part = (shared as f64 / all as f64).midpoint(shared as f64 / fewer as f64);
+    if part < KIN_MIN || shared < KIN_WORDS_MIN.min(fewer) { 0.0 } else { part * KIN_WEIGHT * quoted.weight }
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! What the journal knows about a quote or a file that is not there: the revision that held it, who changed it since,
 //! the place it went to. Only looks at what this caller may read, and at a bounded number of revisions.
 
+use std::ops::RangeInclusive;
+
 use journal::ChangeKind;
 use path::RelPath;
 use serde_json::{Value, json};
 use text::{
+    edit::whereabouts,
     locate::{Borders, Counting, Finder, Matching, Pass},
     unified::{Labels, unified},
 };
@@ -25,12 +28,19 @@ pub(super) struct Older {
     /// Who made the first change after it, and as which entry.
     by: Option<(String, u64)>,
     diff: String,
+    /// The current lines at the place of the quote; nothing when they went away.
+    lines: Option<RangeInclusive<usize>>,
 }
 
 impl Older {
     /// The revision's short name.
     pub(super) fn rev(&self) -> &str {
         &self.rev
+    }
+
+    /// The current lines at the place of the quote.
+    pub(super) fn lines(&self) -> Option<&RangeInclusive<usize>> {
+        self.lines.as_ref()
     }
 
     /// In one sentence.
@@ -75,15 +85,16 @@ pub(super) fn holding(view: &View<'_>, target: &Target, current: &Current, quote
                 return None;
             }
             tried.push(version);
-            let text = kept(view, &version);
-            if let Some(text) = text.filter(|text| !Finder::new(text).find(quote, how).places.is_empty()) {
+            let Some(text) = kept(view, &version) else { continue };
+            if let Some(place) = Finder::new(&text).find(quote, how).places.first() {
                 let rev = view.rev(&target.path, &version);
                 // The bytes before an entry were changed by that entry; those it left, by the next one.
                 let by = if left_by { newer } else { Some(author(stored)) };
                 let labels = Labels { old: &rev, new: "now" };
                 let lines = limits::FAILURE_LINES_MAX;
                 let diff = unified(&text, &current.text, labels, limits::DIFF_CONTEXT_LINES, lines);
-                return Some(Older { rev: rev.clone(), by, diff: shown(&diff) });
+                let lines = whereabouts(&text, &current.text, &place.lines);
+                return Some(Older { diff: shown(&diff), lines, by, rev });
             }
         }
         newer = Some(author(stored));

@@ -13,7 +13,7 @@ use text::{
     unified::{Labels, unified},
 };
 
-use super::{Current, bad, basis::Old, older};
+use super::{Current, bad, basis::Old, older, older::Older};
 use crate::{
     failure::{Failure, Kind},
     limits,
@@ -195,13 +195,17 @@ impl Scene<'_> {
         }
         let mut shown = String::new();
         let mut hint = format!("read {} and quote what is there", self.target.path);
-        if let Some(nearest) = &missing.nearest {
-            let (first, last) = (*nearest.lines.start(), *nearest.lines.end());
-            let numbered = self.numbered(&nearest.lines);
+        // Where the journal knows what the quote became, nothing has to be guessed.
+        let became = older.as_ref().and_then(Older::lines);
+        if let Some(lines) = became.or(missing.nearest.as_ref().map(|nearest| &nearest.lines)) {
+            let (first, last) = (*lines.start(), *lines.end());
+            let numbered = self.numbered(lines);
             hint = format!("the nearest lines are {first}-{last}: quote them as they are now");
             shown.push_str(&numbered);
             failure = failure.fact("nearest", numbered).fact("nearest_from", first).fact("nearest_to", last);
-            let differs: Vec<Value> = nearest.differences.iter().map(difference).collect();
+            let nearest = missing.nearest.as_ref().filter(|nearest| nearest.lines == *lines);
+            let differs: Vec<Value> =
+                nearest.iter().flat_map(|nearest| &nearest.differences).map(difference).collect();
             if !differs.is_empty() {
                 failure = failure.fact("differs", differs);
             }
