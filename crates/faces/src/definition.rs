@@ -19,25 +19,11 @@ pub struct Definition {
     pub dialect: String,
     /// What a client's model is told about the server.
     pub instructions: String,
-    /// What becomes of arguments that no tool declares.
-    #[serde(default)]
-    pub unknown_arguments: UnknownArguments,
     /// What can be set with `--dialect-option`.
     #[serde(default)]
     pub options: Vec<DialectOption>,
     /// What can be asked, in documentation order.
     pub operations: Vec<Operation>,
-}
-
-/// What becomes of arguments that are not declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UnknownArguments {
-    /// The call is refused.
-    #[default]
-    Refused,
-    /// They are passed over, as the published original does.
-    Ignored,
 }
 
 /// One documented setting of a dialect.
@@ -202,8 +188,9 @@ impl Definition {
 }
 
 impl Operation {
-    /// The JSON Schema of the arguments: no null unions.
-    pub fn input_schema(&self, unknown: UnknownArguments) -> Map<String, Value> {
+    /// The JSON Schema of the arguments: no null unions. It does not say that others are refused: whoever tries one is
+    /// told the right name, and every list of tools is shorter.
+    pub fn input_schema(&self) -> Map<String, Value> {
         let properties: Map<String, Value> =
             self.inputs.iter().map(|input| (input.name.clone(), Value::Object(input.schema()))).collect();
         let required: Vec<Value> = self
@@ -217,9 +204,6 @@ impl Operation {
         schema.insert("properties".into(), properties.into());
         if !required.is_empty() {
             schema.insert("required".into(), required.into());
-        }
-        if unknown == UnknownArguments::Refused {
-            schema.insert("additionalProperties".into(), false.into());
         }
         schema
     }
@@ -253,7 +237,10 @@ impl Input {
         if let Some(note) = &self.note {
             schema.insert("description".into(), note.clone().into());
         }
-        if let Some(default) = self.default.as_ref().filter(|default| **default != Value::Bool(false)) {
+        // What nobody would guess; the usual nothing is not worth a word.
+        if let Some(default) =
+            self.default.as_ref().filter(|default| default.as_str().is_some_and(|text| text != "."))
+        {
             schema.insert("default".into(), default.clone());
         }
         schema
@@ -273,10 +260,9 @@ mod tests {
     }
 
     #[test]
-    fn schemas_refuse_the_unknown_and_have_no_null() {
+    fn schemas_have_no_null() {
         for operation in &Definition::stead().unwrap().operations {
-            let schema = Value::Object(operation.input_schema(UnknownArguments::Refused));
-            assert_eq!(schema["additionalProperties"], false);
+            let schema = Value::Object(operation.input_schema());
             assert!(!schema.to_string().contains("null"), "{}", operation.name);
         }
     }

@@ -78,7 +78,7 @@ impl Server {
 /// The tools of one dialect. The native one keeps its list short and leaves titles and the shape of answers to the reference.
 fn tools(definition: &Definition) -> Vec<Tool> {
     let one = |operation: &Operation| {
-        let tool = tool(definition, operation);
+        let tool = tool(operation);
         match operation.becomes {
             Some(_) => {
                 tool.with_title(&operation.title).with_raw_output_schema(Arc::new(operation.output_schema()))
@@ -90,7 +90,7 @@ fn tools(definition: &Definition) -> Vec<Tool> {
 }
 
 /// One operation as a tool.
-fn tool(definition: &Definition, operation: &Operation) -> Tool {
+fn tool(operation: &Operation) -> Tool {
     let hints = operation.hints;
     let annotations = ToolAnnotations::new()
         .read_only(hints.read_only)
@@ -98,12 +98,8 @@ fn tool(definition: &Definition, operation: &Operation) -> Tool {
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
     let description = format!("{} {}", operation.summary, operation.when);
-    Tool::new(
-        operation.name.clone(),
-        description,
-        Arc::new(operation.input_schema(definition.unknown_arguments)),
-    )
-    .with_annotations(annotations)
+    Tool::new(operation.name.clone(), description, Arc::new(operation.input_schema()))
+        .with_annotations(annotations)
 }
 
 /// The idempotency key. One that is no text is passed on as an empty one, which the engine refuses: ignoring it could

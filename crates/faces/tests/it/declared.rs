@@ -19,7 +19,26 @@ fn fitting(input: &Input) -> Value {
         InputType::Integer => 1.into(),
         InputType::Boolean => false.into(),
         InputType::Enum => input.values[0].clone().into(),
-        InputType::Json => input.default.clone().unwrap_or_else(|| json!([])),
+        InputType::Json => fitting_schema(&Value::Object(input.schema.clone().unwrap())),
+    }
+}
+
+/// A value that a schema accepts.
+fn fitting_schema(schema: &Value) -> Value {
+    match schema["type"].as_str().unwrap() {
+        "array" => json!([fitting_schema(&schema["items"])]),
+        "object" => {
+            let needed = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let one = |name: &Value| {
+                let name = name.as_str().unwrap();
+                (name.to_owned(), fitting_schema(&schema["properties"][name]))
+            };
+            Value::Object(needed.iter().map(one).collect())
+        }
+        "string" => "x".into(),
+        "integer" => 1.into(),
+        "boolean" => false.into(),
+        other => panic!("{other}"),
     }
 }
 

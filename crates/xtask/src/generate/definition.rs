@@ -28,7 +28,7 @@ pub(crate) struct Definition {
 }
 
 /// What becomes of arguments that are not declared.
-#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum UnknownArguments {
     #[default]

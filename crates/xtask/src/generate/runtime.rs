@@ -11,7 +11,6 @@ pub(crate) fn definitions(definition: &Definition) -> Result<String, String> {
     let whole = json!({
         "dialect": definition.dialect,
         "instructions": definition.instructions,
-        "unknown_arguments": definition.unknown_arguments,
         "options": definition.options,
         "operations": operations,
     });
