@@ -16,7 +16,7 @@ mod typing;
 
 use std::ops::RangeInclusive;
 
-pub use anchor::{Touched, anchored, whereabouts};
+pub use anchor::{Touched, anchored, reformatted, whereabouts};
 pub use fallback::Fallback;
 pub use refusal::{Missing, Reason, Refusal, SPOTS_MAX, Spot};
 pub use splice::{Splice, apply, inverse};

@@ -9,7 +9,7 @@ mod refusal;
 mod report;
 
 use text::{
-    edit::{Edit as Quoted, Edited, EmptyOld, How, anchored, edit},
+    edit::{Edit as Quoted, Edited, EmptyOld, How, anchored, edit, reformatted},
     encoding::{self, Detected},
     locate::Pass,
     merge::{self, Merged},
@@ -145,7 +145,7 @@ impl Edit {
                     Ok(edited) => Ok(Outcome::of(edited, Standing::rebased(&old, &current.text))),
                     Err(refusals) if mode == Mode::Anchored => Err(refused(refusals, Some(&old))),
                     Err(refusals) => match edit(&old.text, edits, rules) {
-                        Ok(edited) => merged(view, target, current, &old, &edited.text),
+                        Ok(edited) => merged(view, target, current, &old, edits, &edited.text),
                         Err(_) => Err(refused(refusals, Some(&old))),
                     },
                 }
@@ -166,13 +166,20 @@ fn merged(
     target: &Target,
     current: &Current,
     old: &Old,
+    edits: &[Quoted<'_>],
     ours: &str,
 ) -> Result<Outcome, Failure> {
     match merge::merge(&old.text, ours, &current.text) {
         Merged::Clean(text) => {
             Ok(Outcome { text, edited: None, standing: Standing::merged(old, &current.text) })
         }
-        Merged::Conflict(ranges) => Err(refusal::conflict(view, target, current, old, ours, &ranges)),
+        Merged::Conflict(ranges) => {
+            // What a formatter did to the quoted lines is no conflict of meaning.
+            if let Ok(edited) = reformatted(&old.text, &current.text, edits, view.terms.editing) {
+                return Ok(Outcome::of(edited, Standing::merged(old, &current.text)));
+            }
+            Err(refusal::conflict(view, target, current, old, ours, &ranges))
+        }
     }
 }
 

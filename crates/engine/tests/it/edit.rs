@@ -238,7 +238,7 @@ const MATRIX: &[Stale] = &[
         what: "only white space of the place changed",
         now: "a\nb\n  c\nd\ne\nf\n",
         edit: ("c\n", "C\n"),
-        gives: [Err("stale"), Err("stale"), Err("conflict")],
+        gives: [Err("stale"), Err("stale"), Ok("a\nb\n  C\nd\ne\nf\n")],
     },
     Stale {
         what: "the place changed",

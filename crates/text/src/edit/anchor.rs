@@ -7,9 +7,9 @@
 use std::ops::RangeInclusive;
 
 use super::select::{Outcome, Selected};
-use super::{Edit, Edited, How, Reason, Refusal, Rules, Wanted, finish, select};
+use super::{Edit, Edited, How, Reason, Refusal, Rules, Splice, Wanted, apply, finish, replacement, select};
 use crate::diff::{self, Hunk};
-use crate::locate::{Finder, Pass};
+use crate::locate::{Finder, Matching, Pass, Place};
 
 /// A quoted place that changed since the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,38 @@ pub struct Touched {
 ///
 /// What is wrong with each edit that cannot be applied, in the order given.
 pub fn anchored(base: &str, current: &str, edits: &[Edit<'_>], rules: Rules) -> Result<Edited, Vec<Refusal>> {
+    anchored_with(base, current, edits, rules, Spacing::Counts)
+}
+
+/// Like [`anchored`], but a place in whose lines only white space changed since counts as untouched. Lines that an edit
+/// leaves alone keep their new form.
+///
+/// # Errors
+///
+/// What is wrong with each edit that cannot be applied, in the order given.
+pub fn reformatted(
+    base: &str,
+    current: &str,
+    edits: &[Edit<'_>],
+    rules: Rules,
+) -> Result<Edited, Vec<Refusal>> {
+    anchored_with(base, current, edits, rules, Spacing::Overlooked)
+}
+
+/// Whether a change of white space touches a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spacing {
+    Counts,
+    Overlooked,
+}
+
+fn anchored_with(
+    base: &str,
+    current: &str,
+    edits: &[Edit<'_>],
+    rules: Rules,
+    spacing: Spacing,
+) -> Result<Edited, Vec<Refusal>> {
     let hunks = diff::hunks(base, current);
     let (base, current) = (Finder::new(base), Finder::new(current));
     let mut outcomes = Vec::new();
@@ -33,6 +65,12 @@ pub fn anchored(base: &str, current: &str, edits: &[Edit<'_>], rules: Rules) -> 
     for index in 0..edits.len() {
         match judge(&base, &current, &hunks, edits, index, rules) {
             Ok(outcome) => outcomes.push(outcome),
+            Err(reason @ Reason::Touched(_)) if spacing == Spacing::Overlooked => {
+                match respaced(&base, &current, &hunks, edits, index, rules) {
+                    Some(selected) => outcomes.push(Outcome::Replace(selected)),
+                    None => refusals.push(Refusal { edit: index, reason }),
+                }
+            }
             Err(reason) => refusals.push(Refusal { edit: index, reason }),
         }
     }
@@ -88,6 +126,44 @@ fn judge(
         (Err(Reason::NotFound(_)), _) => Err(Reason::Touched(touched(whereabouts()))),
         (Err(reason), _) => Err(reason),
     }
+}
+
+/// The place of an edit whose lines are the same in number and in everything but white space.
+fn respaced(
+    base: &Finder<'_>,
+    current: &Finder<'_>,
+    hunks: &[Hunk],
+    edits: &[Edit<'_>],
+    index: usize,
+    rules: Rules,
+) -> Option<Selected> {
+    let Ok(Outcome::Replace(was)) = select::select(base, edits, index, rules) else { return None };
+    let [place] = was.places.as_slice() else { return None };
+    let lines = around(hunks, &place.lines)?;
+    let whole = |finder: &Finder<'_>, lines: &RangeInclusive<usize>| {
+        finder.line_bytes(*lines.start()).start..finder.line_bytes(*lines.end()).end
+    };
+    let (then, now) = (whole(base, &place.lines), whole(current, &lines));
+    let (old, text) = (&base.text()[then.clone()], &current.text()[now.clone()]);
+    let bare = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    if lines.clone().count() != place.lines.clone().count() || bare(old) != bare(text) {
+        return None;
+    }
+    let splices = replacement::splices(base, &was).ok()?;
+    let shift = |at: usize| at - then.start;
+    let moved = splices
+        .into_iter()
+        .map(|(_, made)| Splice { bytes: shift(made.bytes.start)..shift(made.bytes.end), text: made.text });
+    let new = apply(old, &moved.collect::<Vec<_>>());
+    let how = Matching { passes: &[Pass::Indentation], ..Matching::LINES };
+    let found = current.find(old, how).places.into_iter().find(|found| found.bytes.start == now.start);
+    Some(Selected {
+        how: How::Pass(Pass::Indentation),
+        places: vec![Place { bytes: now, lines, delta: found.and_then(|found| found.delta) }],
+        old: old.to_owned(),
+        new,
+        terminators: rules.terminators,
+    })
 }
 
 /// Judges a quote that only the current text holds: it must be there as it was given.
@@ -194,6 +270,21 @@ mod tests {
         assert_eq!(rebased("a\nb\n  c\nd\ne\n", "c\n", "C\n"), touched(3..=3, Some(3..=3)));
         assert_eq!(rebased("a\nb\nd\ne\n", "c\n", "C\n"), touched(3..=3, None));
         assert_eq!(rebased("a\nb\nnew\nc\nd\ne\n", "b\nc\n", "C\n"), touched(2..=3, Some(2..=4)));
+    }
+
+    #[test]
+    fn a_change_of_white_space_can_be_overlooked() {
+        let base = "if x:\n  a()\n  b()\nend\n";
+        let current = "if x:\n    a()\n    b()\nend\n";
+        let edits = [Edit::new("  a()\n  b()\n", "  a()\n  c()\n")];
+        let text = |made: Result<Edited, Vec<Refusal>>| made.map(|edited| edited.text).ok();
+        assert_eq!(text(anchored(base, current, &edits, Rules::NATIVE)), None);
+        let expected = Some("if x:\n    a()\n    c()\nend\n".to_owned());
+        assert_eq!(text(reformatted(base, current, &edits, Rules::NATIVE)), expected);
+        let changed = "if x:\n    a()\n    B()\nend\n";
+        assert_eq!(text(reformatted(base, changed, &edits, Rules::NATIVE)), None);
+        let joined = "if x:\n  a() b()\nend\n";
+        assert_eq!(text(reformatted(base, joined, &edits, Rules::NATIVE)), None);
     }
 
     #[test]
