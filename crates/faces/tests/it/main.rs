@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod client;
+mod comma;
 mod conversation;
 mod declared;
 mod examples;

@@ -292,3 +292,36 @@ fn exists(scene: &Scene<'_>, failure: &Failure) -> Sorry {
         | Tool::ApplyPatch => general(scene, failure),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published list.
+    const KINDS: &[&str] = &[
+        "not_found",
+        "already_exists",
+        "permission_denied",
+        "outside_workspace",
+        "binary_file",
+        "file_too_large",
+        "stale_file",
+        "old_text_not_found",
+        "multiple_matches",
+        "overlapping_edits",
+        "patch_parse_error",
+        "patch_apply_error",
+        "command_failed",
+        "timeout",
+        "skill_unavailable",
+        "language_unavailable",
+        "unknown",
+    ];
+
+    #[test]
+    fn every_failure_has_a_published_kind() {
+        for one in Kind::ALL {
+            assert!(KINDS.contains(&kind(*one)), "{one:?}");
+        }
+    }
+}

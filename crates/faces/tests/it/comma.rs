@@ -1,0 +1,202 @@
+//! The comma dialect over MCP, where its options and its trash go beyond what one example shows.
+
+use engine::Version;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+
+async fn open(options: &[&str], files: &[(&str, &str)]) -> Client {
+    let mut client = Client::silent_in("comma", options);
+    client.initialize("2025-11-25").await;
+    for (path, content) in files {
+        client.workspace.put_file(path, content);
+    }
+    client
+}
+
+/// One call: the envelope, after the text and the mark were held against it.
+async fn ask(client: &mut Client, tool: &str, arguments: Value) -> Value {
+    let answer = client.call(tool, arguments).await;
+    let (result, envelope) = (&answer["result"], &answer["result"]["structuredContent"]);
+    assert_eq!(result["isError"], !envelope["ok"].as_bool().unwrap(), "{answer}");
+    let output = envelope["output"].as_str().unwrap();
+    let error = &envelope["error"];
+    let expected = match (error["recoverable"] == true, error["suggestedNextAction"].as_str()) {
+        (true, Some(next)) => format!("{output}\n\nNext step: {next}"),
+        (_, _) => output.to_owned(),
+    };
+    assert_eq!(result["content"][0]["text"], expected);
+    envelope.clone()
+}
+
+async fn kind(client: &mut Client, tool: &str, arguments: Value) -> String {
+    let envelope = ask(client, tool, arguments).await;
+    envelope["error"]["kind"].as_str().unwrap_or("ok").to_owned()
+}
+
+async fn content(client: &mut Client, path: &str) -> Value {
+    ask(client, "read_file", json!({ "path": path })).await["data"]["content"].clone()
+}
+
+fn sha256(text: &str) -> String {
+    Version::of(text.as_bytes()).to_string()
+}
+
+#[tokio::test]
+async fn what_is_deleted_comes_back_once_by_its_handle() {
+    let mut client = open(&[], &[("d/del.txt", "bye\n")]).await;
+    let deleted = ask(&mut client, "delete_file", json!({ "path": "d/del.txt" })).await;
+    let handle = deleted["data"]["trashedTo"].as_str().unwrap().to_owned();
+    assert!(handle.starts_with("/trash/") && handle.ends_with("/del.txt"), "{handle}");
+    assert_eq!(kind(&mut client, "read_file", json!({ "path": "d/del.txt" })).await, "not_found");
+    let back = ask(&mut client, "restore_file", json!({ "trashedPath": handle })).await;
+    assert_eq!(
+        back["data"],
+        json!({ "restored": true, "path": "d/del.txt", "from": handle, "sizeBytes": 4 })
+    );
+    assert_eq!(content(&mut client, "d/del.txt").await, "bye\n");
+    assert_eq!(kind(&mut client, "restore_file", json!({ "trashedPath": handle })).await, "not_found");
+    for foreign in ["/etc/passwd", "../x.tar.gz", "/trash/", "/trash/../../etc/passwd"] {
+        assert_eq!(
+            kind(&mut client, "restore_file", json!({ "trashedPath": foreign })).await,
+            "not_found",
+            "{foreign}"
+        );
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_is_moved_over_lies_in_the_trash() {
+    let mut client = open(&[], &[("a.txt", "new"), ("b.txt", "old")]).await;
+    let over =
+        json!({ "fromPath": "a.txt", "toPath": "b.txt", "expectedSha256": sha256("new"), "overwrite": true });
+    let moved = ask(&mut client, "move_file", over).await;
+    let handle = moved["data"]["overwroteTrashedTo"].clone();
+    assert_eq!(content(&mut client, "b.txt").await, "new");
+    let back = json!({ "trashedPath": handle, "targetPath": "c.txt" });
+    assert_eq!(kind(&mut client, "restore_file", back).await, "ok");
+    assert_eq!(content(&mut client, "c.txt").await, "old");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_a_patch_deletes_comes_back_too() {
+    let mut client = open(&[], &[("a.txt", "a\n")]).await;
+    let patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch";
+    let applied = ask(&mut client, "apply_patch", json!({ "patch": patch })).await;
+    let handle = applied["data"]["changedFiles"][0]["trashedTo"].clone();
+    assert_eq!(kind(&mut client, "restore_file", json!({ "trashedPath": handle })).await, "ok");
+    assert_eq!(content(&mut client, "a.txt").await, "a\n");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn both_documented_names_are_taken_unless_the_origin_is_wanted() {
+    let parents = json!({ "path": "new/f.txt", "content": "x", "createParents": true });
+    let all = json!({ "path": "a.txt", "expectedSha256": sha256("x x"),
+        "edits": [{ "oldText": "x", "newText": "y", "replaceAll": true }] });
+    for (options, made, replaced) in
+        [(&[][..], "ok", "ok"), (&["origin=exact"], "not_found", "multiple_matches")]
+    {
+        let mut client = open(options, &[("a.txt", "x x")]).await;
+        assert_eq!(kind(&mut client, "create_file", parents.clone()).await, made);
+        assert_eq!(kind(&mut client, "edit_file", all.clone()).await, replaced);
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn edits_need_a_hash_and_the_exact_text_unless_set_otherwise() {
+    let edit = json!({ "path": "a.txt", "edits": [{ "oldText": "let x = 1;", "newText": "let x = 2;" }] });
+    for (options, expected) in [
+        (&[][..], "unknown"),
+        (&["edit_hash=optional"], "old_text_not_found"),
+        (&["edit_hash=optional", "fuzzy=true"], "ok"),
+        (&["origin=exact"], "ok"),
+        (&["origin=exact", "fuzzy=false"], "old_text_not_found"),
+        (&["origin=exact", "edit_hash=required"], "unknown"),
+    ] {
+        let mut client = open(options, &[("a.txt", "let   x =  1;\n")]).await;
+        assert_eq!(kind(&mut client, "edit_file", edit.clone()).await, expected, "{options:?}");
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn settings_keep_places_from_callers() {
+    let files = [(".env", "secret"), ("src/a.rs", "a"), ("doc/b.md", "b"), ("x.lock", "l")];
+    for (options, reads, writes) in [
+        (&[][..], ["permission_denied", "ok", "ok", "ok"], ["permission_denied", "ok", "ok", "ok"]),
+        (&["forbidden_globs=none"], ["ok"; 4], ["ok"; 4]),
+        (
+            &["forbidden_globs=src/**,*.lock"],
+            ["ok", "permission_denied", "ok", "permission_denied"],
+            ["ok", "permission_denied", "ok", "permission_denied"],
+        ),
+        (
+            &["write_deny=**/*.lock,doc/**"],
+            ["permission_denied", "ok", "ok", "ok"],
+            ["permission_denied", "ok", "permission_denied", "permission_denied"],
+        ),
+        (
+            &["read_deny=doc/**"],
+            ["permission_denied", "ok", "permission_denied", "ok"],
+            ["permission_denied", "ok", "permission_denied", "ok"],
+        ),
+        (
+            &["write_allow=src"],
+            ["permission_denied", "ok", "ok", "ok"],
+            ["permission_denied", "ok", "permission_denied", "permission_denied"],
+        ),
+        (&["write_allow=none"], ["permission_denied", "ok", "ok", "ok"], ["permission_denied"; 4]),
+        (
+            &["read_allow=src,doc", "forbidden_globs=none"],
+            ["permission_denied", "ok", "ok", "permission_denied"],
+            ["ok"; 4],
+        ),
+    ] {
+        let mut client = open(options, &files).await;
+        for (at, (path, before)) in files.iter().enumerate() {
+            assert_eq!(
+                kind(&mut client, "read_file", json!({ "path": path })).await,
+                reads[at],
+                "{options:?} {path}"
+            );
+            let write = json!({ "path": path, "content": "new", "expectedSha256": sha256(before) });
+            assert_eq!(kind(&mut client, "write_file", write).await, writes[at], "{options:?} {path}");
+        }
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn absolute_paths_are_taken_only_when_set_and_only_inside() {
+    let inside = json!({ "path": "/ws/a.txt" });
+    for (options, expected) in [(&[][..], "outside_workspace"), (&["allow_absolute=true"], "ok")] {
+        let mut client = open(options, &[("a.txt", "a")]).await;
+        assert_eq!(kind(&mut client, "read_file", inside.clone()).await, expected);
+        assert_eq!(
+            kind(&mut client, "read_file", json!({ "path": "/etc/passwd" })).await,
+            "outside_workspace"
+        );
+        assert_eq!(
+            kind(&mut client, "read_file", json!({ "path": "../../etc/passwd" })).await,
+            "outside_workspace"
+        );
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_binary_file_is_told_of_and_comes_as_base64_when_asked_for() {
+    let mut client = open(&[], &[("b", "\0a")]).await;
+    let told = ask(&mut client, "read_file", json!({ "path": "b" })).await;
+    assert_eq!(
+        (&told["error"]["kind"], &told["data"]["sha256"]),
+        (&json!("binary_file"), &json!(sha256("\0a")))
+    );
+    let whole = ask(&mut client, "read_file", json!({ "path": "b", "allowBinary": true })).await;
+    assert_eq!(whole["data"]["contentBase64"], "AGE=");
+    client.close().await;
+}
