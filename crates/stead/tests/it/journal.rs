@@ -39,6 +39,41 @@ fn the_log_shows_what_is_asked_for() {
 }
 
 #[test]
+fn every_change_and_every_refusal_is_a_row_of_the_audit() {
+    let bench = Bench::new();
+    bench.ok(&["write", "a.txt", "--content", "abc"]);
+    bench.run(&["write", "a.txt", "--content", "x"]);
+    bench.ok(&["move", "a.txt", "b.txt"]);
+    bench.ok(&["remove", "b.txt"]);
+    bench.run(&["remove", "../x"]);
+    bench.ok(&["list"]);
+    let log = bench.ok(&["log", "--json"]).text();
+    let rows: Vec<serde_json::Value> = log
+        .lines()
+        .rev()
+        .flat_map(|line| {
+            let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+            entry["audit"].as_array().unwrap().clone()
+        })
+        .map(|mut row| {
+            let fields = row.as_object_mut().unwrap();
+            ["timestamp", "sessionId", "agentName"].iter().for_each(|name| drop(fields.remove(*name)));
+            row
+        })
+        .collect();
+    let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let expected = serde_json::json!([
+        { "toolName": "write", "operation": "create", "path": "a.txt", "afterSha256": sha256, "success": true },
+        { "toolName": "write", "operation": "write", "path": "a.txt", "success": false, "error": "base_required" },
+        { "toolName": "move", "operation": "move", "path": "a.txt", "toPath": "b.txt", "beforeSha256": sha256,
+          "afterSha256": sha256, "success": true },
+        { "toolName": "remove", "operation": "delete", "path": "b.txt", "beforeSha256": sha256, "success": true },
+        { "toolName": "remove", "operation": "remove", "path": "../x", "success": false, "error": "invalid_path" },
+    ]);
+    assert_eq!(serde_json::Value::Array(rows), expected);
+}
+
+#[test]
 fn an_intact_log_verifies_in_every_way() {
     let bench = Bench::new();
     for name in ["a", "b", "c"] {
