@@ -31,7 +31,7 @@ pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
     if !entry.changes.is_empty() || (looked && entry.decision == Decision::Allowed) {
         return joined(&entry.changes).iter().map(row).collect();
     }
-    let mut facts = common(entry, &entry.operation);
+    let mut facts = opening(entry, &entry.operation);
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             facts.insert(name.to_owned(), value.into());
@@ -59,7 +59,7 @@ fn joined(changes: &[Change]) -> Vec<Change> {
 }
 
 fn changed(entry: &Entry, change: &Change) -> Map<String, Value> {
-    let mut facts = common(entry, word(change.kind));
+    let mut facts = opening(entry, word(change.kind));
     facts.insert("path".to_owned(), change.path.clone().into());
     for (name, value) in [
         ("toPath", change.to.clone()),
@@ -75,7 +75,7 @@ fn changed(entry: &Entry, change: &Change) -> Map<String, Value> {
 }
 
 /// What every row starts with.
-fn common(entry: &Entry, operation: &str) -> Map<String, Value> {
+fn opening(entry: &Entry, operation: &str) -> Map<String, Value> {
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
     let (_, agent) = entry.caller.principal.split_once(':').unwrap_or_default();
     let facts = json!({

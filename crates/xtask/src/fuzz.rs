@@ -53,9 +53,8 @@ fn wish(arguments: &[String]) -> Result<Wish, String> {
 fn targets() -> Result<Vec<String>, String> {
     let directory = crate::root().join("fuzz").join("fuzz_targets");
     let read = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-    let mut names: Vec<String> = read
-        .filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned))
-        .collect();
+    let mut names: Vec<String> =
+        read.filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned)).collect();
     names.sort();
     Ok(names)
 }

@@ -1,3 +1,5 @@
+//! Edits: what changed, where, and what is refused.
+
 use super::*;
 
 #[test]

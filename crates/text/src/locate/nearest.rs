@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_common_is_near_nothing() {
+    fn nothing_alike_is_near_nothing() {
         assert_eq!(Finder::new(TEXT).nearest("quite other words"), None);
         assert_eq!(Finder::new("").nearest("x"), None);
         assert_eq!(Finder::new(TEXT).nearest(""), None);

@@ -1,3 +1,5 @@
+//! Quotes and the places they are found in, pass by pass.
+
 use super::*;
 
 fn found<'t>(text: &'t str, quote: &str, how: Matching) -> (Pass, Vec<&'t str>) {

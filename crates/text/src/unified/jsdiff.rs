@@ -257,7 +257,7 @@ fn write_hunk(text: &mut String, old: &[&str], new: &[&str], hunk: &[Run]) {
         Fate::Added => (last.old, last.new + last.count),
         Fate::Removed | Fate::Kept => (last.old + last.count, last.new),
     };
-    let before = first.old.min(first.new).min(CONTEXT_LINES).min(common_before(old, new, first));
+    let before = first.old.min(first.new).min(CONTEXT_LINES).min(same_before(old, new, first));
     let after = (old.len() - old_end).min(new.len() - new_end).min(CONTEXT_LINES);
     let span = |start: usize, end: usize| match end - start {
         0 => format!("{start},0"),
@@ -278,7 +278,7 @@ fn write_hunk(text: &mut String, old: &[&str], new: &[&str], hunk: &[Run]) {
 }
 
 /// How many lines above a change are the same on both sides.
-fn common_before(old: &[&str], new: &[&str], first: &Run) -> usize {
+fn same_before(old: &[&str], new: &[&str], first: &Run) -> usize {
     old[..first.old].iter().rev().zip(new[..first.new].iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_a_common_line_do_not_hang() {
+    fn texts_without_an_equal_line_do_not_hang() {
         let lines = |mark: &str| (0..6000).map(|line| format!("{mark}{line}\n")).collect::<String>();
         let shown = body(&lines("a"), &lines("b"));
         assert!(shown.starts_with("@@ -1,6000 +1,6000 @@\n-a0\n"));

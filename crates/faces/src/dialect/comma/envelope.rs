@@ -83,7 +83,7 @@ impl Sorry {
         self
     }
 
-    pub(super) fn data(mut self, data: Fields) -> Self {
+    pub(super) fn beside(mut self, data: Fields) -> Self {
         self.data = Some(data);
         self
     }

@@ -59,6 +59,6 @@ mod tests {
         assert_eq!(handle("t01", "a/b.txt"), "/trash/t01/b.txt");
         assert_eq!(trash_id("/trash/t01/b.txt"), "t01");
         assert_eq!(trash_id("/trash/t01"), "t01");
-        assert_eq!(trash_id("/home/me/x.tar.gz"), "/home/me/x.tar.gz");
+        assert_eq!(trash_id("/elsewhere/x.tar.gz"), "/elsewhere/x.tar.gz");
     }
 }

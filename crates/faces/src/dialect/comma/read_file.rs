@@ -43,7 +43,7 @@ pub(super) fn reply(scene: &Scene<'_>, answer: &Answer) -> Envelope {
                 "This file is binary. Decide whether you actually need its raw bytes; if so, call read_file again with \
                  allowBinary: true. Most edits should use a text-aware tool instead.",
             )
-            .data(about(data))
+            .beside(about(data))
             .into();
     }
     let text = String::from_utf8_lossy(bytes);
