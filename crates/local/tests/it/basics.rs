@@ -1,5 +1,6 @@
 //! One call of each kind, and what is on disk afterwards.
 
+use engine::{Call, Replaced, Terms};
 use serde_json::json;
 
 use crate::support::Fixture;
@@ -86,4 +87,34 @@ fn every_call_is_one_entry_and_the_journal_survives() {
     let fixture = fixture.reopen();
     let report = fixture.workspace.verify_log(None, &[]).unwrap();
     assert_eq!((report.entries, report.covered, report.tamper), (4, 4, None));
+}
+
+#[test]
+fn what_is_moved_over_goes_to_the_trash_where_the_terms_say_so() {
+    let fixture = Fixture::new();
+    fixture.put("f", "old");
+    fixture.put("g", "new");
+    let over = || {
+        let arguments = json!({ "from": "g", "to": "f", "overwrite": true });
+        let mut call = Call::new(&fixture.caller, "move", arguments.as_object().unwrap().clone());
+        call.terms = Terms { replaced: Replaced::Trashed, ..Terms::default() };
+        fixture.engine.call(&call).unwrap().json
+    };
+    let moved = over();
+    assert_eq!((fixture.text("f").as_deref(), fixture.text("g")), (Some("new"), None));
+    fixture.ok("undo", json!({}));
+    assert_eq!((fixture.text("f").as_deref(), fixture.text("g").as_deref()), (Some("old"), Some("new")));
+    fixture.ok("redo", json!({}));
+    assert_eq!((fixture.text("f").as_deref(), fixture.text("g")), (Some("new"), None));
+    fixture.ok("undo", json!({}));
+    let again = over();
+    assert_ne!(moved["trash"], again["trash"]);
+    let back = fixture.ok("restore", json!({ "trash": again["trash"], "to": "h" }));
+    assert_eq!(fixture.text("h").as_deref(), Some("old"));
+    assert_eq!(
+        back["version"],
+        json!(engine::Version::of(b"old").to_string()),
+        "a removal records the version"
+    );
+    assert_eq!(fixture.workspace.verify_log(None, &[]).unwrap().tamper, None);
 }
