@@ -2,8 +2,9 @@
 //!
 //! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
 //! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
-//! reaches beyond this machine except to install the reference server.
+//! reaches beyond this machine except to install the reference server. `cargo xtask bench edits` is a measure of its own.
 
+mod edits;
 mod field;
 mod files;
 mod peer;
@@ -34,6 +35,9 @@ struct Wish {
 
 /// Measures and reports.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+    if let Some(("edits", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
+        return edits::run(own);
+    }
     let wish = wish(arguments)?;
     let binary = build()?;
     let reference = reference::install()?;
