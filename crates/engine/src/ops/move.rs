@@ -37,7 +37,14 @@ impl Operation for Move {
         let node = standing::present(source)?;
         let (from, to) = (source.path.clone(), place.path.clone());
         if from == to {
-            return unmoved(view, source, node);
+            return match view.terms.replaced {
+                Replaced::Kept => unmoved(view, source, node),
+                // Nothing is put away to make room for itself.
+                Replaced::Trashed => Err(Failure::new(Kind::Exists, format!("{to} is where it is already"))
+                    .hint("choose another path")
+                    .fact("path", to.to_string())
+                    .fact("type", super::stat::type_name(node.top))),
+            };
         }
         if to.is_within(&from) && node.top == Top::Directory {
             return Err(Failure::new(Kind::InvalidPath, format!("{from} cannot be moved into itself"))

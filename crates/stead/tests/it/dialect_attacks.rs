@@ -28,6 +28,12 @@ fn tool(dialect: &str, operation: &str) -> Option<&'static str> {
         ("weaver", "write") => Some("write_file"),
         ("weaver", "append") => Some("append_file"),
         ("weaver", "list") => Some("list_dir"),
+        // Arguments have the same names there; those of the other tools do not.
+        ("comma", "read" | "stat") => Some("read_file"),
+        ("comma", "list") => Some("list_directory"),
+        ("comma", "write") => Some("create_file"),
+        ("comma", "remove") => Some("delete_file"),
+        ("comma", "patch") => Some("apply_patch"),
         ("jettson", "read" | "stat") => Some("jettson_files_read"),
         ("jettson", "write" | "append") => Some("jettson_files_write"),
         ("jettson", "list") => Some("jettson_files_list"),
@@ -58,6 +64,8 @@ impl Spoken {
         // These vocabularies tell the workspace's own path, and what holds it to whoever named that already.
         let holder = Path::new(&self.workspace).parent().and_then(Path::to_str).unwrap_or_default();
         let named = arguments.values().filter_map(Value::as_str).any(|given| given.contains(holder));
+        // An escape is told with the absolute spelling of what was asked for, which starts where the workspace lies.
+        let named = named || self.name == "comma";
         let hide = |text: String| {
             let plain = text.replace(&self.workspace, "$W");
             if named { plain.replace(holder, "$H") } else { plain }
@@ -150,4 +158,10 @@ fn weaver_holds() {
 #[test]
 fn the_newest_weaver_holds() {
     hold("weaver", &["generation=newest"]);
+}
+
+#[test]
+fn nothing_gets_out_through_comma() {
+    hold("comma", &["forbidden_globs=none"]);
+    hold("comma", &["forbidden_globs=none", "allow_absolute=true", "origin=exact"]);
 }

@@ -34,9 +34,6 @@ pub(super) fn moved(scene: &Scene<'_>, answer: &Answer) -> Envelope {
     let (from, to) = (scene.asked.text("fromPath"), scene.asked.text("toPath"));
     let sha256 = answer.json.get("version").and_then(Value::as_str).unwrap_or_default();
     let size = answer.json.get("bytes").and_then(Value::as_u64).unwrap_or_default();
-    if answer.json.get("changed") == Some(&Value::Bool(false)) {
-        return sorry::taken(to).into();
-    }
     let handle = answer.json.get("trash").and_then(Value::as_str).map(|id| place::handle(id, to));
     let note = handle
         .as_ref()

@@ -253,7 +253,7 @@ fn moved(scene: &Scene<'_>, lack: Lack) -> Sorry {
 }
 
 /// A file is already where another shall be moved.
-pub(super) fn taken(to: &str) -> Sorry {
+fn taken(to: &str) -> Sorry {
     Sorry::new("already_exists", format!("Destination already exists: {to}")).at(to).next(
         "Re-call move_file with `overwrite: true` to replace the existing file (it will be trashed for recovery).",
     )
