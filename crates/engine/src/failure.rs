@@ -153,7 +153,13 @@ impl Failure {
     /// A failure of one kind with its detail. Details quote what callers wrote, so what a terminal would obey is
     /// spelled out.
     pub fn new(kind: Kind, detail: impl AsRef<str>) -> Self {
-        Self { kind, detail: visible_line(detail.as_ref()).into_owned(), hint: None, facts: Map::new(), shown: None }
+        Self {
+            kind,
+            detail: visible_line(detail.as_ref()).into_owned(),
+            hint: None,
+            facts: Map::new(),
+            shown: None,
+        }
     }
 
     /// Adds what to do next.

@@ -111,6 +111,9 @@ fn attempt(
     let outcome = match operation.plan(view, &targets)? {
         Planned::Read { answer, bytes } => {
             record.bytes = bytes;
+            if row.effect != Effect::Read {
+                record.arguments = with_unchanged(&record.arguments, answer.json.get("version"));
+            }
             return Ok(Attempt::Done(Done::Looked(answer)));
         }
         Planned::Preview(answer) => return Ok(Attempt::Done(Done::Looked(answer))),
@@ -182,6 +185,17 @@ fn unknown_operation(name: &str) -> Failure {
     let shown: String = name.chars().take(64).collect();
     Failure::new(Kind::UnknownOperation, format!("there is no operation '{shown}'"))
         .hint(format!("operations: {}", known.join(", ")))
+}
+
+/// The arguments of a call that found nothing to change, with the version it found.
+fn with_unchanged(arguments: &str, version: Option<&Value>) -> String {
+    match (serde_json::from_str(arguments), version) {
+        (Ok(Value::Object(mut fields)), Some(version)) => {
+            fields.insert("unchanged".to_owned(), version.clone());
+            Value::Object(fields).to_string()
+        }
+        (_, _) => arguments.to_owned(),
+    }
 }
 
 /// The arguments as the journal keeps them: contents by their size, long texts cut, secrets of no use to anyone.

@@ -31,7 +31,10 @@ pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
     if !entry.changes.is_empty() || (looked && entry.decision == Decision::Allowed) {
         return joined(&entry.changes).iter().map(row).collect();
     }
-    let mut facts = opening(entry, &entry.operation);
+    // What was found to be right already was there before and is there now.
+    let unchanged = arguments.get("unchanged").and_then(Value::as_str).map(str::to_owned);
+    let operation = if unchanged.is_some() { word(ChangeKind::Modify) } else { &entry.operation };
+    let mut facts = opening(entry, operation);
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
             facts.insert(name.to_owned(), value.into());
@@ -39,6 +42,8 @@ pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
     };
     add("path", given.clone());
     add("toPath", named(OTHER_PATHS));
+    add("beforeSha256", unchanged.clone());
+    add("afterSha256", unchanged);
     finish(entry, &mut facts);
     vec![Row { facts, given }]
 }

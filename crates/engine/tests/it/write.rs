@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::desk::Desk;
+use crate::{desk::Desk, world::World};
 
 #[test]
 fn a_new_file_needs_no_base_and_gets_its_parents() {
@@ -107,4 +107,16 @@ fn append_adds_at_the_end() {
     assert_eq!(stale.0, "stale");
     let nothing = desk.run("append", json!({ "path": "logs/l", "content": "" }));
     assert_eq!((&nothing["changed"], &nothing["version"]), (&json!(false), &more["version"]));
+}
+
+#[test]
+fn a_write_that_changes_nothing_is_recorded_with_the_version_it_found() {
+    let world = World::with(&[("a.txt", "same\n")]);
+    let version = world.ok("read", json!({ "path": "a.txt" })).json["version"].clone();
+    world.ok("write", json!({ "path": "a.txt", "content": "same\n", "base": version }));
+    let entry = world.engine.workspace().entry(world.entries()).unwrap().unwrap().entry;
+    let arguments: serde_json::Value = serde_json::from_str(&entry.arguments).unwrap();
+    assert!(entry.changes.is_empty());
+    assert_eq!(arguments["unchanged"], version);
+    assert!(!entry.arguments.contains("same\\n"), "{}", entry.arguments);
 }

@@ -1,7 +1,7 @@
 //! The journal as the recorded log sees it: one row for each thing that a tool changed. The journal holds more, such
 //! as refusals and directories that were made; a recorded row must be there, in order, with the same facts.
 
-use engine::{EntryFilter, Order, Stored, Which, Workspace};
+use engine::{EntryFilter, Order, Stored, Workspace};
 use serde_json::{Map, Value};
 
 use super::compare::{Judged, Mismatch};
@@ -31,12 +31,7 @@ pub(super) fn entry(
     expected: &Map<String, Value>,
     found: &mut Vec<usize>,
 ) -> Result<Judged, Problem> {
-    let filter = EntryFilter {
-        what: Which::Changes,
-        order: Order::OldestFirst,
-        limit: ENTRIES_MAX,
-        ..EntryFilter::default()
-    };
+    let filter = EntryFilter { order: Order::OldestFirst, limit: ENTRIES_MAX, ..EntryFilter::default() };
     let entries = workspace.entries(&filter)?;
     let numbered = |(at, stored): (usize, &Stored)| rows(stored).into_iter().map(move |row| (at, row));
     let rows: Vec<(usize, Row)> = entries.iter().enumerate().flat_map(numbered).collect();
