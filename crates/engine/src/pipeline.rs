@@ -114,9 +114,6 @@ fn attempt(
             if row.effect != Effect::Read {
                 record.arguments = with_unchanged(&record.arguments, answer.json.get("version"));
             }
-            if row.effect != Effect::Read {
-                record.arguments = with_unchanged(&record.arguments, answer.json.get("version"));
-            }
             return Ok(Attempt::Done(Done::Looked(answer)));
         }
         Planned::Preview(answer) => return Ok(Attempt::Done(Done::Looked(answer))),
@@ -200,20 +197,6 @@ fn with_unchanged(arguments: &str, version: Option<&Value>) -> String {
         (_, _) => arguments.to_owned(),
     }
 }
-
-/// The arguments of a call that found nothing to change, with the version that is there.
-fn with_unchanged(arguments: &str, version: Option<&Value>) -> String {
-    match (serde_json::from_str(arguments), version) {
-        (Ok(Value::Object(mut fields)), Some(version)) => {
-            fields.insert(UNCHANGED.to_owned(), version.clone());
-            Value::Object(fields).to_string()
-        }
-        (_, _) => arguments.to_owned(),
-    }
-}
-
-/// Where the record of a call that found nothing to change names the version that is there.
-const UNCHANGED: &str = "unchanged";
 
 /// The arguments as the journal keeps them: contents by their size, long texts cut, secrets of no use to anyone.
 fn recorded_arguments(call: &Call<'_>, row: Option<&OperationRow>) -> String {
