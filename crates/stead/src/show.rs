@@ -80,6 +80,9 @@ pub(crate) fn exit(outcome: Outcome) -> Exit {
         Ok(exit) => exit,
         Err(Problem::Failure(failure)) => {
             complain(&format!("{}: {}", failure.kind.code(), failure.detail));
+            for line in failure.shown.iter().flat_map(|shown| shown.lines()) {
+                say(&mut io::stderr(), &format!("  {}", escaped(&line.replace('\t', "  "))));
+            }
             if let Some(hint) = &failure.hint {
                 say(&mut io::stderr(), &format!("  next: {}", escaped(hint)));
             }
