@@ -32,7 +32,9 @@ pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
         return joined(&entry.changes).iter().map(row).collect();
     }
     // What was found to be right already was there before and is there now.
-    let unchanged = arguments.get("unchanged").and_then(Value::as_str).map(str::to_owned);
+    // Of a refused call that is only what its author wrote.
+    let unchanged = arguments.get("unchanged").filter(|_| entry.decision == Decision::Allowed);
+    let unchanged = unchanged.and_then(Value::as_str).map(str::to_owned);
     let operation = if unchanged.is_some() { word(ChangeKind::Modify) } else { &entry.operation };
     let mut facts = opening(entry, operation);
     let mut add = |name: &str, value: Option<String>| {
