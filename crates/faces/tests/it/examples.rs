@@ -145,13 +145,13 @@ async fn every_example_of_every_dialect_holds_over_mcp() {
         tools.dedup();
         let mut client = Client::open_in(dialect).await;
         let listed = client.request("tools/list", serde_json::json!({})).await;
-        let listed: Vec<&str> = listed["result"]["tools"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|tool| tool["name"].as_str().unwrap())
-            .collect();
+        let tools_listed = listed["result"]["tools"].as_array().unwrap();
+        let listed: Vec<&str> = tools_listed.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(listed, tools, "every tool of {dialect} has an example, in order");
+        let schemas: Map<String, Value> = tools_listed
+            .iter()
+            .map(|tool| (tool["name"].as_str().unwrap().to_owned(), tool["outputSchema"].clone()))
+            .collect();
         client.close().await;
         for example in examples {
             let mut client = Client::open_in(dialect).await;
@@ -161,10 +161,27 @@ async fn every_example_of_every_dialect_holds_over_mcp() {
             }
             let answer = client.call(&example.operation, example.arguments.clone().into()).await;
             let found = &answer["result"]["structuredContent"];
+            judge_schema(&schemas[&example.operation], found, &example.name());
             for (field, expected) in example.answer.iter().flatten() {
                 assert_eq!(&found[field], expected, "{dialect} {}: {field} of {answer}", example.name());
             }
             client.close().await;
         }
+    }
+}
+
+/// Holds an answer against the schema that was advertised for it: every field is declared, and is what it is said to be.
+fn judge_schema(schema: &Value, answer: &Value, name: &str) {
+    for (field, value) in answer.as_object().unwrap() {
+        let declared = schema["properties"][field]["type"].as_str();
+        let is_it = match declared {
+            Some("string") => value.is_string(),
+            Some("integer") => value.is_u64(),
+            Some("boolean") => value.is_boolean(),
+            Some("array") => value.is_array(),
+            Some("object") => value.is_object(),
+            other => panic!("{name}: {field} is declared as {other:?}"),
+        };
+        assert!(is_it, "{name}: {field} is {value}, declared as {declared:?}");
     }
 }

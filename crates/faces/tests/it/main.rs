@@ -1,5 +1,5 @@
 //! The faces against a workspace in memory: what is declared, what is advertised, and what is said on the wire.
-#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod client;
 mod comma;
