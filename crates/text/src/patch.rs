@@ -6,6 +6,7 @@
 //! and applying end in bounded time and never panic, that bytes outside the changed lines stay as they are, and that
 //! every error names a line of the patch. Never touches a file and never guesses between two places.
 
+mod anchor;
 mod apply;
 mod chunk;
 mod diff_form;
@@ -18,7 +19,7 @@ mod splice;
 mod wrapper;
 
 pub use apply::{
-    Applied, ApplyError, FinalNewline, Insertion, Matched, Reason, Repeats, Rules, Sequence, apply,
+    Applied, ApplyError, FinalNewline, Ground, Insertion, Matched, Reason, Repeats, Rules, Sequence, apply,
 };
 pub use fault::{Fault, ParseError};
 pub use rescue::{Rescue, Slips};

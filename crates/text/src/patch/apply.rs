@@ -122,6 +122,19 @@ pub struct Matched {
     pub pass: Pass,
     /// The slip that was undone, if any.
     pub rescue: Option<Rescue>,
+    /// What said where it goes.
+    pub ground: Ground,
+}
+
+/// What said where a chunk goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ground {
+    /// What it says itself: the lines it quotes, its anchor, that it is the end.
+    Said,
+    /// It quotes nothing, and comes behind the line of this number.
+    Number,
+    /// It quotes nothing, and comes where such lines come: [`Insertion`].
+    Nothing,
 }
 
 /// A chunk that cannot be placed. Nothing was applied.
@@ -169,6 +182,12 @@ pub enum Reason {
         /// The 1-based line that both want.
         line: usize,
     },
+    /// It quotes nothing, and the number that says where it goes counts the lines of another text.
+    #[error("only the number {line} says where its lines go, and this is not the text that was numbered")]
+    NumberOnly {
+        /// The 1-based line that they would come behind.
+        line: usize,
+    },
     /// Finding it would take too long.
     #[error("the text repeats too much to look for it")]
     Exhausted,
@@ -208,16 +227,22 @@ fn together(text: &str, chunks: &[Chunk], first: usize, rules: &Rules<'_>) -> Re
     let index = Index::new(text);
     let mut search = Search::new(text, &index, rules);
     let mut splice = Splice::new(index.lines.len());
-    let mut matched = Vec::with_capacity(chunks.len());
+    let mut placed = Vec::with_capacity(chunks.len());
+    let failed = |(chunk, at): (usize, &Chunk), reason| ApplyError { chunk, line: at.line, reason };
     for (number, chunk) in (first..).zip(chunks) {
-        let placed = search.place(chunk, &splice).map_err(|reason| ApplyError {
-            chunk: number,
-            line: chunk.line,
-            reason,
-        })?;
-        claim(&mut splice, number, &index.lines, &placed);
-        matched.push(Matched { line: placed.start + 1, pass: placed.pass, rescue: placed.rescue });
+        let here = search.place(chunk, &splice).map_err(|reason| failed((number, chunk), reason))?;
+        claim(&mut splice, number, &index.lines, &here);
+        placed.push(here);
     }
+    for (chunk, placed) in (first..).zip(chunks).zip(&placed) {
+        if let Some(reason) = search.doubt(placed) {
+            return Err(failed(chunk, reason));
+        }
+    }
+    let matched = placed
+        .iter()
+        .map(|&Placed { start, pass, rescue, ground, .. }| Matched { line: start + 1, pass, rescue, ground })
+        .collect();
     let (added, removed) = (splice.added(), splice.removed());
     let text = splice.text(&index.lines, rules.ending);
     Ok(Applied { text, matched, added, removed, final_newline: FinalNewline::Same })
@@ -230,6 +255,9 @@ pub(super) struct Placed<'c> {
     pub(super) pieces: Cow<'c, [Piece]>,
     pub(super) pass: Pass,
     pub(super) rescue: Option<Rescue>,
+    pub(super) ground: Ground,
+    /// The 1-based lines it fits at, if only the order of the chunks chose among them.
+    pub(super) rivals: Vec<usize>,
 }
 
 /// Writes down what a placed chunk does to the lines.

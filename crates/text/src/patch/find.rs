@@ -1,35 +1,58 @@
-//! Where the chunks of a patch belong. Owns the search: anchors first, then the chunk from behind the last one on, then
-//! from the top; by ever more forgiving passes and readings. Promises one place or a reason. Never takes the first of
+//! Where the chunks of a patch belong. Owns the search: below the anchors, behind the last chunk if it is there at all,
+//! else anywhere; by ever more forgiving passes and readings. Promises one place or a reason. Never takes the first of
 //! several.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use crate::locate::Pass;
 
-use super::apply::{Insertion, Placed, Reason, Repeats, Rules};
+use super::anchor::{Anchored, Anchors, Own};
+use super::apply::{Ground, Insertion, Placed, Reason, Repeats, Rules};
 use super::index::{Exhausted, Hit, Index, Sought};
 use super::rescue::{ChunkReading, Part, Piece, Slips, readings};
 use super::splice::Splice;
-use super::{Chunk, End, Newline};
+use super::{Chunk, End, Near, Newline};
 
 /// The state of a search through one text.
 pub(super) struct Search<'i, 't> {
     text: &'t str,
     index: &'i Index<'t>,
     rules: &'i Rules<'i>,
-    /// The line behind the last chunk.
+    anchors: Anchors<'i, 't>,
+    /// The line behind the last one that the chunk before changed; the lines it only quotes at its end can be shared.
     cursor: usize,
     /// How far the last chunk was from where its numbers said.
     drift: isize,
+    numbers: Numbers,
+    order: Order,
     /// Where each line starts that is counted by `\n`.
     numbered: Vec<usize>,
+}
+
+/// Whether the numbers of the patch are those of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// As far as chunks showed.
+    Fit,
+    Off,
+}
+
+/// Whether the chunks stand in the text in the order they were written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// So far.
+    Kept,
+    Broken,
 }
 
 /// What one way of looking found.
 enum Looked {
     Nowhere,
-    Here(Hit),
+    Here {
+        hit: Hit,
+        /// Where else it fits, with this one, when only the order of the chunks told them apart.
+        rivals: Vec<usize>,
+    },
     Several(Vec<usize>),
     /// Only where another chunk already is.
     Taken {
@@ -48,32 +71,47 @@ impl<'i, 't> Search<'i, 't> {
     pub(super) fn new(text: &'t str, index: &'i Index<'t>, rules: &'i Rules<'i>) -> Self {
         let ends = |at: &usize| index.lines[at - 1].terminator.ends_with('\n');
         let numbered = std::iter::once(0).chain((1..index.lines.len()).filter(ends)).collect();
-        Self { text, index, rules, cursor: 0, drift: 0, numbered }
+        let anchors = Anchors::new(index, rules.passes);
+        Self {
+            text,
+            index,
+            rules,
+            anchors,
+            cursor: 0,
+            drift: 0,
+            numbers: Numbers::Fit,
+            order: Order::Kept,
+            numbered,
+        }
     }
 
     /// The place of a chunk, given what the ones before have claimed.
     pub(super) fn place<'c>(&mut self, chunk: &'c Chunk, splice: &Splice) -> Result<Placed<'c>, Reason> {
         let readings = readings(chunk, self.rules);
         if chunk.only_adds() {
-            let start = self.insertion(chunk)?;
+            let (start, ground) = self.insertion(chunk)?;
             let pieces = readings.into_iter().next().map(|reading| reading.pieces).unwrap_or_default();
-            return Ok(Placed { start, pieces: Cow::Owned(pieces), pass: Pass::Exact, rescue: None });
+            let (pieces, rivals) = (Cow::Owned(pieces), Vec::new());
+            return Ok(Placed { start, pieces, pass: Pass::Exact, rescue: None, ground, rivals });
         }
-        let groups = self.regions(chunk)?;
+        let anchored = self.anchors.all(&chunk.anchors)?;
+        if anchored.is_empty() && !chunk.anchors.is_empty() {
+            return Err(self.anchor_missing(chunk));
+        }
         let mut reason = None;
         for reading in readings {
             for &pass in self.rules.passes {
-                for regions in &groups {
-                    match self.look(chunk, &reading, pass, regions, splice)? {
-                        Looked::Nowhere => {}
-                        Looked::Here(hit) => return Ok(self.found(chunk, reading, pass, hit)),
-                        Looked::Several(lines) => {
-                            let count = reading.pieces.iter().filter(|piece| piece.is_old()).count();
-                            return Err(Reason::Ambiguous { lines, count });
-                        }
-                        Looked::Taken { other, line } => {
-                            reason.get_or_insert(Reason::Overlap { other, line });
-                        }
+                match self.look(chunk, &reading, pass, &anchored, splice)? {
+                    Looked::Nowhere => {}
+                    Looked::Here { hit, rivals } => {
+                        return Ok(Placed { rivals, ..self.found(chunk, reading, pass, hit) });
+                    }
+                    Looked::Several(lines) => {
+                        let count = reading.pieces.iter().filter(|piece| piece.is_old()).count();
+                        return Err(Reason::Ambiguous { lines, count });
+                    }
+                    Looked::Taken { other, line } => {
+                        reason.get_or_insert(Reason::Overlap { other, line });
                     }
                 }
             }
@@ -94,12 +132,30 @@ impl<'i, 't> Search<'i, 't> {
                 }
             }
         }
-        let count = pieces.iter().filter(|piece| piece.is_old()).count();
+        let changed = pieces.iter().rposition(|piece| piece.part != Part::Keep).map_or(0, |last| last + 1);
+        let count = pieces[..changed].iter().filter(|piece| piece.is_old()).count();
+        if hit.start < self.cursor {
+            self.order = Order::Broken;
+        }
         self.cursor = hit.start + count;
         if let Some(expected) = self.expected(chunk) {
             self.drift += hit.start.cast_signed() - expected.cast_signed();
+            self.numbers = if self.drift == 0 { self.numbers } else { Numbers::Off };
         }
-        Placed { start: hit.start, pieces: Cow::Owned(pieces), pass, rescue: reading.rescue }
+        let (start, rescue) = (hit.start, reading.rescue);
+        let (pieces, rivals) = (Cow::Owned(pieces), Vec::new());
+        Placed { start, pieces, pass, rescue, ground: Ground::Said, rivals }
+    }
+
+    /// Whether a place that seemed good is not, after what later chunks showed: one number that is off makes all of
+    /// them doubtful, and one chunk that is out of order makes order tell nothing.
+    pub(super) fn doubt(&self, placed: &Placed<'_>) -> Option<Reason> {
+        if placed.ground == Ground::Number && self.numbers == Numbers::Off {
+            return Some(Reason::NumberOnly { line: placed.start });
+        }
+        let count = placed.pieces.iter().filter(|piece| piece.is_old()).count();
+        (self.order == Order::Broken && !placed.rivals.is_empty())
+            .then(|| Reason::Ambiguous { lines: placed.rivals.clone(), count })
     }
 
     /// Where a chunk's number says it is, 0-based, given how far the last one was off.
@@ -110,88 +166,37 @@ impl<'i, 't> Search<'i, 't> {
     }
 
     /// Where lines go that come alone.
-    fn insertion(&self, chunk: &Chunk) -> Result<usize, Reason> {
+    fn insertion(&self, chunk: &Chunk) -> Result<(usize, Ground), Reason> {
         let end = self.index.lines.len();
-        if let Some(near) = chunk.near {
-            let line = self.numbered.get(near.start).copied().unwrap_or(end);
-            return Ok(if near.start == 0 { 0 } else { line });
-        }
-        if chunk.anchors.is_empty() {
-            return Ok(match (self.rules.insertion, chunk.end) {
-                (Insertion::AtTop, End::Anywhere) => 0,
-                (Insertion::AtTop, End::OfFile) | (Insertion::AtEnd, End::Anywhere | End::OfFile) => end,
-            });
+        if let Some(Near { start }) = chunk.near {
+            let last = self.numbered.len().min(end);
+            return match self.numbered.get(start).copied() {
+                Some(line) => Ok((line, Ground::Number)),
+                None if start == last => Ok((end, Ground::Number)),
+                None => Err(Reason::NumberOnly { line: start }),
+            };
         }
         if chunk.end == End::OfFile {
-            return Ok(end);
+            return Ok((end, Ground::Said));
         }
-        let regions = self.anchored(chunk, self.cursor..end)?;
-        let regions = if regions.is_empty() { self.anchored(chunk, 0..end)? } else { regions };
-        match regions.as_slice() {
+        if chunk.anchors.is_empty() {
+            return Ok(match self.rules.insertion {
+                Insertion::AtTop => (0, Ground::Nothing),
+                Insertion::AtEnd => (end, Ground::Nothing),
+            });
+        }
+        match self.anchors.all(&chunk.anchors)?.as_slice() {
             [] => Err(self.anchor_missing(chunk)),
-            [only] => Ok(only.start),
+            [only] => Ok((only.line + 1, Ground::Said)),
             several => Err(Reason::Ambiguous {
-                // The anchor is the line before.
-                lines: several.iter().map(|region| region.start).collect(),
+                lines: several.iter().map(|anchored| anchored.line + 1).collect(),
                 count: 1,
             }),
         }
     }
 
-    /// The groups of regions to look through, each only when the ones before have nothing.
-    fn regions(&self, chunk: &Chunk) -> Result<Vec<Vec<Range<usize>>>, Reason> {
-        let end = self.index.lines.len();
-        if chunk.anchors.is_empty() {
-            return Ok(vec![std::iter::once(self.cursor..end).collect(), std::iter::once(0..end).collect()]);
-        }
-        let mut groups = vec![self.anchored(chunk, self.cursor..end)?, self.anchored(chunk, 0..end)?];
-        if groups.iter().all(Vec::is_empty) {
-            return Err(self.anchor_missing(chunk));
-        }
-        // A chunk may quote the line that it is anchored to.
-        let with_anchor = |group: &Vec<Range<usize>>| {
-            group.iter().map(|region| region.start - 1..region.end).collect::<Vec<_>>()
-        };
-        groups.extend(groups.iter().map(with_anchor).collect::<Vec<_>>());
-        Ok(groups)
-    }
-
-    /// The stretches of `within` that stand behind the anchors. The outermost anchor may stand in several places; of
-    /// the ones inside, the first counts.
-    fn anchored(&self, chunk: &Chunk, within: Range<usize>) -> Result<Vec<Range<usize>>, Reason> {
-        let mut regions = vec![within];
-        for (depth, anchor) in chunk.anchors.iter().enumerate() {
-            let mut inner = Vec::new();
-            for region in regions {
-                let at = self.anchor(anchor, &region)?;
-                let taken = if depth == 0 { at.len() } else { at.len().min(1) };
-                for (number, start) in at.iter().take(taken).enumerate() {
-                    let end = at.get(number + 1).filter(|_| depth == 0).copied().unwrap_or(region.end);
-                    inner.push(start + 1..end.max(start + 1));
-                }
-            }
-            regions = inner;
-        }
-        Ok(regions)
-    }
-
-    /// The lines of a region that are an anchor: by the passes, in the end by how they begin.
-    fn anchor(&self, anchor: &str, region: &Range<usize>) -> Result<Vec<usize>, Reason> {
-        for &pass in self.rules.passes {
-            let hits = self.index.find(&[Sought { text: anchor, other: None }], pass, region)?;
-            if !hits.is_empty() {
-                return Ok(hits.into_iter().map(|hit| hit.start).collect());
-            }
-        }
-        let begins = |at: &usize| self.index.lines[*at].body.trim_start().starts_with(anchor.trim());
-        Ok(region.clone().filter(begins).collect())
-    }
-
     fn anchor_missing(&self, chunk: &Chunk) -> Reason {
-        let end = self.index.lines.len();
-        let is_missing = |anchor: &&String| self.anchor(anchor, &(0..end)).is_ok_and(|at| at.is_empty());
-        let anchor = chunk.anchors.iter().find(is_missing).or(chunk.anchors.last());
-        Reason::AnchorNotFound { anchor: anchor.cloned().unwrap_or_default() }
+        Reason::AnchorNotFound { anchor: self.anchors.missing(&chunk.anchors).cloned().unwrap_or_default() }
     }
 
     /// Looks for one reading of a chunk by one pass.
@@ -200,83 +205,62 @@ impl<'i, 't> Search<'i, 't> {
         chunk: &Chunk,
         reading: &ChunkReading,
         pass: Pass,
-        regions: &[Range<usize>],
+        anchored: &[Anchored],
         splice: &Splice,
     ) -> Result<Looked, Reason> {
-        let old: Vec<&Piece> = reading.pieces.iter().filter(|piece| piece.is_old()).collect();
+        let old = reading.pieces.iter().filter(|piece| piece.is_old());
         let sought: Vec<Sought<'_>> =
-            old.iter().map(|piece| Sought { text: &piece.text, other: piece.other.as_deref() }).collect();
-        let mut groups: Vec<(usize, Vec<Hit>)> = Vec::new();
-        let mut taken = None;
-        for region in regions {
-            let mut hits = self.index.find(&sought, pass, region)?;
-            hits.retain(|hit| can_follow(hit, &reading.pieces));
-            hits.retain(|hit| match conflict(hit.start, &old, splice) {
-                None => true,
-                Some((other, line)) => {
-                    taken.get_or_insert(Looked::Taken { other, line });
-                    false
-                }
-            });
-            groups.push((region.start, hits));
+            old.map(|piece| Sought { text: &piece.text, other: piece.other.as_deref() }).collect();
+        let mut hits = self.index.find(&sought, pass, &(0..self.index.lines.len()))?;
+        hits.retain(|hit| can_follow(hit, &reading.pieces));
+        if !chunk.anchors.is_empty() {
+            let starts: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
+            let below = |above: &Anchored| self.anchors.below(*above, Own::Counts, &starts);
+            let kept: Vec<usize> = anchored.iter().flat_map(below).copied().collect();
+            hits.retain(|hit| kept.binary_search(&hit.start).is_ok());
         }
         if self.rules.repeats == Repeats::OfText && is_repeated(self.text, &sought) {
-            let lines = groups.iter().flat_map(|(_, hits)| hits).map(|hit| hit.start + 1).collect();
-            return Ok(Looked::Several(lines));
+            return Ok(Looked::Several(hits.iter().map(|hit| hit.start + 1).collect()));
         }
-        let chosen = self.choose(chunk, &reading.pieces, sought.len(), groups);
-        Ok(match chosen {
-            Looked::Nowhere => taken.unwrap_or(Looked::Nowhere),
-            Looked::Here(_) | Looked::Several(_) | Looked::Taken { .. } => chosen,
-        })
+        Ok(self.choose(chunk, &reading.pieces, hits, splice))
     }
 
     /// One of the places found, if something tells it from the others.
-    fn choose(
-        &self,
-        chunk: &Chunk,
-        pieces: &[Piece],
-        count: usize,
-        groups: Vec<(usize, Vec<Hit>)>,
-    ) -> Looked {
-        let is_anchored = !chunk.anchors.is_empty();
-        let changes = pieces.iter().any(|piece| piece.part != Part::Keep);
-        let mut hits: Vec<Hit> = Vec::new();
-        for (start, mut group) in groups {
-            if is_anchored && group.len() > 1 {
-                // Of the places below what the anchor starts, all count; of those further on, the nearest.
-                let end = self.scope_end(start, &group);
-                group.truncate(group.iter().take_while(|hit| hit.start < end).count().max(1));
-            }
-            hits.append(&mut group);
-        }
+    fn choose(&self, chunk: &Chunk, pieces: &[Piece], mut hits: Vec<Hit>, splice: &Splice) -> Looked {
+        let old: Vec<&Piece> = pieces.iter().filter(|piece| piece.is_old()).collect();
         let last = self.index.lines.len();
         let says_end =
             chunk.end == End::OfFile || chunk.lines.iter().any(|line| line.newline == Newline::Missing);
-        let at_end = hits.iter().rposition(|hit| says_end && hit.start + count == last);
+        let at_end = hits.iter().rposition(|hit| says_end && hit.start + old.len() == last);
         let expected = self.expected(chunk);
         let as_numbered = hits.iter().position(|hit| Some(hit.start) == expected);
-        let told = at_end.or(as_numbered).or((!changes && !hits.is_empty()).then_some(0));
-        match (told, hits.len()) {
-            (Some(at), _) => Looked::Here(hits.swap_remove(at)),
-            (None, 0) => Looked::Nowhere,
-            (None, 1) => Looked::Here(hits.swap_remove(0)),
-            (None, _) => Looked::Several(hits.iter().map(|hit| hit.start + 1).collect()),
+        if let Some(told) = at_end.or(as_numbered) {
+            hits = vec![hits.swap_remove(told)];
         }
-    }
-
-    /// The line behind what the anchor before `start` starts: the first that stands no deeper and opens something.
-    fn scope_end(&self, start: usize, hits: &[Hit]) -> usize {
-        const CLOSERS: [char; 4] = ['}', ')', ']', '{'];
-        let depth = |body: &str| body.len() - body.trim_start().len();
-        let lines = &self.index.lines;
-        let anchor = depth(lines[start.saturating_sub(1)].body);
-        let last = hits.last().map_or(start, |hit| hit.start + 1);
-        let opens = |at: &usize| {
-            let body = lines[*at].body;
-            !body.trim().is_empty() && depth(body) <= anchor && !body.trim_start().starts_with(CLOSERS)
-        };
-        (start..last).find(opens).unwrap_or(last)
+        let mut rivals = Vec::new();
+        let behind = hits.iter().filter(|hit| hit.start >= self.cursor).count();
+        if (1..hits.len()).contains(&behind) {
+            rivals = hits.iter().map(|hit| hit.start + 1).collect();
+            hits.retain(|hit| hit.start >= self.cursor);
+        }
+        let mut taken = Looked::Nowhere;
+        hits.retain(|hit| match conflict(hit.start, &old, splice) {
+            None => true,
+            Some((other, line)) => {
+                taken = Looked::Taken { other, line };
+                false
+            }
+        });
+        if pieces.iter().all(|piece| piece.part == Part::Keep) {
+            // It changes nothing, wherever it is.
+            hits.truncate(1);
+            rivals.clear();
+        }
+        match hits.len() {
+            0 => taken,
+            1 => Looked::Here { hit: hits.swap_remove(0), rivals },
+            _ => Looked::Several(hits.iter().map(|hit| hit.start + 1).collect()),
+        }
     }
 
     /// Why a chunk is nowhere.

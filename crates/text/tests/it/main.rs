@@ -4,4 +4,5 @@
 mod edit_properties;
 mod edits;
 mod patch;
+mod patch_history;
 mod properties;

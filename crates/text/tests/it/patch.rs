@@ -91,6 +91,7 @@ fn refused(case: &Case, error: &ApplyError, expected: &str) {
         Reason::AnchorNotFound { .. } => ("anchor_not_found", None, None),
         Reason::Ambiguous { lines, .. } => ("ambiguous", Some(lines.clone()), None),
         Reason::Overlap { .. } => ("overlap", None, None),
+        Reason::NumberOnly { .. } => ("number_only", None, None),
         Reason::Exhausted => ("exhausted", None, None),
     };
     assert_eq!((reason, lines, there), (expected, case.places.clone(), case.already), "{id}");

@@ -153,6 +153,13 @@ pub(super) fn unplaced(path: &RelPath, text: &str, error: &ApplyError, at: At) -
                 .fact("other_chunk", *other)
                 .fact("at", *line)
         }
+        Reason::NumberOnly { line } => Failure::new(
+            Kind::Ambiguous,
+            place(format!("it quotes no line, and the file is not the one whose line {line} it counts")),
+        )
+        .hint("make the diff with context, or write the line before the new ones as context")
+        .fact("at", *line)
+        .fact("reason", "number_only"),
         Reason::Exhausted => Failure::new(Kind::TooLarge, place("the file repeats too much".to_owned()))
             .hint("write more lines around the change"),
     };
