@@ -76,16 +76,42 @@ pub fn summarise(hunks: &[Hunk]) -> Change {
     })
 }
 
-/// The hunks between texts that are already split, however the caller splits them.
-pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
-    hunks_within(old, new, &Bounds { detail: DETAIL_MAX, block: blocks::WORK_TARGET, total: WORK_MAX })
+/// Which of the ways to align two texts is taken, where there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alignment {
+    /// By the lines that are rarest, which is how people see it.
+    Rarest,
+    /// By as few differing lines as possible.
+    Fewest,
 }
 
-/// How many pairs of lines may be compared: in one piece, in a block, and in all blocks together.
+/// [`byte_hunks`] by one of the alignments.
+pub(crate) fn aligned_hunks(old: &[u8], new: &[u8], alignment: Alignment) -> Vec<Hunk> {
+    let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
+    let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
+    hunks_within(&old, &new, &Bounds { alignment, ..Bounds::DEFAULT })
+}
+
+/// The hunks between texts that are already split, however the caller splits them.
+pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
+    hunks_within(old, new, &Bounds::DEFAULT)
+}
+
+/// How many pairs of lines may be compared, in one piece, in a block, and in all blocks together; and how.
 struct Bounds {
     detail: u64,
     block: u64,
     total: u64,
+    alignment: Alignment,
+}
+
+impl Bounds {
+    const DEFAULT: Self = Self {
+        detail: DETAIL_MAX,
+        block: blocks::WORK_TARGET,
+        total: WORK_MAX,
+        alignment: Alignment::Rarest,
+    };
 }
 
 fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &Bounds) -> Vec<Hunk> {
@@ -97,7 +123,7 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &Bounds) -> Vec<Hunk> {
         return vec![middle];
     }
     if work(&middle) <= bounds.detail {
-        return detailed(old, new);
+        return detailed(old, new, bounds.alignment);
     }
     let mut left = bounds.total;
     let mut found = Vec::new();
@@ -107,7 +133,7 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &Bounds) -> Vec<Hunk> {
         let hunks = match left.checked_sub(work(&differing)) {
             Some(rest) => {
                 left = rest;
-                detailed(old, new)
+                detailed(old, new, bounds.alignment)
             }
             None => vec![differing],
         };
@@ -117,11 +143,15 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &Bounds) -> Vec<Hunk> {
 }
 
 /// The best hunks, however long it takes.
-fn detailed(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
+fn detailed(old: &[&[u8]], new: &[&[u8]], alignment: Alignment) -> Vec<Hunk> {
+    let algorithm = match alignment {
+        Alignment::Rarest => Algorithm::Histogram,
+        Alignment::Fewest => Algorithm::Myers,
+    };
     let mut input = InternedInput::default();
     input.update_before(old.iter().copied());
     input.update_after(new.iter().copied());
-    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    let mut diff = Diff::compute(algorithm, &input);
     diff.postprocess_lines(&input);
     let widen = |range: Range<u32>| range.start as usize..range.end as usize;
     diff.hunks().map(|hunk| Hunk { old: widen(hunk.before), new: widen(hunk.after) }).collect()
@@ -202,7 +232,7 @@ mod tests {
     fn a_hopeless_text_becomes_one_true_hunk() {
         let old: Vec<&[u8]> = [&b"a\n"[..], b"b\n", b"b\n", b"a\n", b"b\n"].to_vec();
         let new: Vec<&[u8]> = [&b"a\n"[..], b"a\n", b"b\n", b"a\n", b"a\n", b"b\n"].to_vec();
-        let none = Bounds { detail: 0, block: 0, total: 0 };
+        let none = Bounds { detail: 0, block: 0, total: 0, ..Bounds::DEFAULT };
         assert_eq!(hunks_within(&old, &new, &none), [hunk(1..3, 1..4)]);
     }
 
@@ -217,7 +247,7 @@ mod tests {
         ) {
             let old: Vec<&[u8]> = lines::iter_bytes(old.as_bytes()).collect();
             let new: Vec<&[u8]> = lines::iter_bytes(new.as_bytes()).collect();
-            let hunks = hunks_within(&old, &new, &Bounds { detail, block, total });
+            let hunks = hunks_within(&old, &new, &Bounds { detail, block, total, ..Bounds::DEFAULT });
             prop_assert_eq!(apply(&old, &new, &hunks), new.concat());
             for pair in hunks.windows(2) {
                 prop_assert!(pair[0].old.end < pair[1].old.start);

@@ -4,10 +4,13 @@
 //! that are the same on both sides. Promises that every byte of a clean result comes from one of the two sides,
 //! terminators included, and that unchanged lines stay as they are. Never writes conflict markers and never picks a
 //! winner: what it cannot merge it gives back as ranges.
+//!
+//! Where lines repeat, a change can be aligned with the base in more than one way, and a merge come out clean in more
+//! than one way. Two alignments are tried; if both are clean and they disagree, that is a conflict.
 
 use std::ops::{Index, Range};
 
-use crate::diff::{Hunk, byte_hunks};
+use crate::diff::{Alignment, Hunk, aligned_hunks};
 use crate::lines;
 
 /// What came of a merge.
@@ -84,14 +87,15 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(base: &[u8], text: &'a [u8]) -> Self {
+    fn new(base: &[u8], text: &'a [u8], alignment: Alignment) -> Self {
         let mut starts = vec![0];
         let mut end = 0;
         starts.extend(lines::iter_bytes(text).map(|line| {
             end += line.len();
             end
         }));
-        Self { text, starts, hunks: byte_hunks(base, text).into_iter().peekable(), base: 0, line: 0 }
+        let hunks = aligned_hunks(base, text, alignment).into_iter().peekable();
+        Self { text, starts, hunks, base: 0, line: 0 }
     }
 
     /// The base line where the next hunk starts.
@@ -120,11 +124,31 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Walks both sides together, group by group of hunks that touch.
+/// Merges by both alignments.
 fn assemble(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<Piece>, Vec<ConflictRange>> {
+    let pieces = walk(base, ours, theirs, Alignment::Rarest)?;
+    let text = |pieces: &[Piece]| -> Vec<u8> {
+        pieces.iter().flat_map(|piece| piece.of(ours, theirs)).copied().collect()
+    };
+    match walk(base, ours, theirs, Alignment::Fewest) {
+        Ok(others) if text(&others) != text(&pieces) => {
+            let whole = |text: &[u8]| 0..lines::count(text);
+            Err(vec![ConflictRange { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
+        }
+        Ok(_) | Err(_) => Ok(pieces),
+    }
+}
+
+/// Walks both sides together, group by group of hunks that touch.
+fn walk(
+    base: &[u8],
+    ours: &[u8],
+    theirs: &[u8],
+    alignment: Alignment,
+) -> Result<Vec<Piece>, Vec<ConflictRange>> {
     let base_lines = lines::count(base);
-    let mut ours = Walk::new(base, ours);
-    let mut theirs = Walk::new(base, theirs);
+    let mut ours = Walk::new(base, ours, alignment);
+    let mut theirs = Walk::new(base, theirs, alignment);
     let mut pieces = Vec::new();
     let mut conflicts = Vec::new();
     loop {

@@ -109,6 +109,10 @@ fn judge(
     let was = match then {
         Ok(Outcome::Replace(selected)) => selected,
         Ok(outcome @ (Outcome::Unchanged | Outcome::Already(_))) => return now.or(Ok(outcome)),
+        // The base holds the quote, but not clearly: one of its places may have changed, and another be left.
+        Err(Reason::Ambiguous { .. } | Reason::WrongCount { .. }) if !hunks.is_empty() => {
+            return unclear(now);
+        }
         // The base does not hold the quote: then its author has seen the current text, if that does.
         Err(_) => return seen_since(now, hunks),
     };
@@ -176,6 +180,17 @@ fn seen_since(now: Result<Outcome, Reason>, hunks: &[Hunk]) -> Result<Outcome, R
             Err(Reason::Touched(Touched { base_lines: None, lines }))
         }
         Outcome::Replace(_) | Outcome::Unchanged | Outcome::Already(_) => Ok(outcome),
+    }
+}
+
+/// Judges a quote that was not clear in the base: that it is now says nothing about which place was meant.
+fn unclear(now: Result<Outcome, Reason>) -> Result<Outcome, Reason> {
+    match now? {
+        Outcome::Replace(selected) => {
+            let lines = selected.places.first().map(|place| place.lines.clone());
+            Err(Reason::Touched(Touched { base_lines: None, lines }))
+        }
+        outcome @ (Outcome::Unchanged | Outcome::Already(_)) => Ok(outcome),
     }
 }
 
@@ -293,6 +308,16 @@ mod tests {
             rebased("a\nb\nc\nd\ne\nc\n", "c\n", "C\n"),
             Err(Reason::Ambiguous { total: 2, .. })
         ));
+    }
+
+    #[test]
+    fn a_place_that_was_one_of_two_is_never_taken_for_the_one_meant() {
+        let edits = [Edit::new("x\n", "y\n")];
+        let made = anchored("x\na\nx\n", "X\na\nx\n", &edits, Rules::NATIVE);
+        let reason = Reason::Touched(Touched { base_lines: None, lines: Some(3..=3) });
+        assert_eq!(made, Err(vec![Refusal { edit: 0, reason }]));
+        let counted = Edit { wanted: Wanted::Count(1), ..edits[0] };
+        assert!(anchored("x\na\nx\n", "X\na\nx\n", &[counted], Rules::NATIVE).is_err());
     }
 
     #[test]
