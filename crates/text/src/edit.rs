@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 
 pub use anchor::{Touched, anchored, reformatted, whereabouts};
 pub use fallback::Fallback;
-pub use refusal::{Missing, Reason, Refusal, SPOTS_MAX, Spot};
+pub use refusal::{Missing, Reason, Refusal, SPOTS_MAX, Spot, spots};
 pub use splice::{Splice, apply, inverse};
 
 use crate::locate::{Counting, Finder, Pass};

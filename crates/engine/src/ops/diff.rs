@@ -223,7 +223,8 @@ fn compare(path: &RelPath, old: &Side, new: &Side) -> Result<Planned, Failure> {
     Ok(Planned::Read { answer, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
 }
 
-fn text_of(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+/// Bytes as text, if they are text that comes back byte for byte.
+pub(crate) fn text_of(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
     match detect(bytes) {
         Detected::Text { encoding } => decode(bytes, encoding).ok(),
         Detected::Binary => None,

@@ -4,13 +4,13 @@
 
 mod arguments;
 mod basis;
-mod older;
 mod refusal;
 mod report;
 
+use std::borrow::Cow;
+
 use text::{
     edit::{Edit as Quoted, Edited, EmptyOld, How, anchored, edit, reformatted},
-    encoding::{self, Detected},
     locate::Pass,
     merge::{self, Merged},
 };
@@ -21,7 +21,7 @@ use self::{
     basis::{Basis, Old},
     report::{Report, Standing},
 };
-use super::{encoded, parents, write};
+use super::{diff, encoded, older, parents, write};
 use crate::{
     authorise,
     failure::{Failure, Kind},
@@ -107,7 +107,8 @@ impl Edit {
         };
         write::regular(target, node)?;
         let file = view.read(&target.path, Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?;
-        let text = text_of(&file.bytes).ok_or_else(|| refusal::not_text(&target.path))?;
+        let text = diff::text_of(&file.bytes).map(Cow::into_owned);
+        let text = text.ok_or_else(|| refusal::not_text(&target.path))?;
         let seen = Seen { version: file.version, stamp: file.node.stamp };
         Ok(Current { text, version: file.version, expect: Expect::File(seen), bytes: file.bytes })
     }
@@ -189,16 +190,6 @@ fn is_as_quoted(how: &How) -> bool {
         How::Pass(pass) => *pass <= Pass::Endings,
         How::Unchanged | How::AlreadyApplied => true,
         How::Unnumbered(_) | How::Unescaped(_) | How::Fallback(_) => false,
-    }
-}
-
-/// Bytes as text, if they are text that comes back byte for byte.
-fn text_of(bytes: &[u8]) -> Option<String> {
-    match encoding::detect(bytes) {
-        Detected::Text { encoding } => {
-            encoding::decode(bytes, encoding).ok().map(std::borrow::Cow::into_owned)
-        }
-        Detected::Binary => None,
     }
 }
 

@@ -6,6 +6,7 @@ mod closest;
 mod places;
 mod refusal;
 mod report;
+mod unplaced;
 mod versions;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use self::{
     report::{Kind as Done, Report, Row},
     versions::Versions,
 };
-use super::{r#move::Overwrite, parents};
+use super::{r#move::Overwrite, older::Now, parents};
 use crate::{
     authorise,
     failure::{Failure, Kind},
@@ -28,6 +29,7 @@ use crate::{
     patching::{Placing, Repeated},
     plan::{Plan, Top},
     terms::Parents,
+    version::Version,
     view::View,
     workspace::Last,
 };
@@ -297,8 +299,10 @@ impl Work<'_, '_> {
             Placing::Tolerant => Rules::tolerant(&name),
             Placing::Strict => Rules::strict(&name),
         };
-        let applied =
-            apply(&text, chunks, &rules).map_err(|error| refusal::unplaced(path, &text, &error, at))?;
+        let applied = apply(&text, chunks, &rules).map_err(|error| {
+            let now = Now { path, version: Version::of(before), text: &text };
+            unplaced::unplaced(self.view, now, &error, at)
+        })?;
         let bytes = places::encoded(path, &applied.text, encoding)?;
         Ok((bytes, applied))
     }

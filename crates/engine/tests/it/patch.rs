@@ -213,3 +213,34 @@ fn evidence_covers_every_operation() {
     ];
     assert_eq!(shown, expected);
 }
+
+#[test]
+fn each_place_of_an_ambiguous_chunk_comes_with_what_makes_it_unique() {
+    let world = World::with(&[("f", "fn a() {\n    x;\n    one;\n}\n\nfn b() {\n    x;\n    two;\n}\n")]);
+    let failure =
+        world.fails("patch", patched(&["*** Update File: f", "@@", "-    x;", "+    y;"]), Kind::Ambiguous);
+    let places = json!([
+        { "line": 2, "in": "fn a() {", "unique_with": { "before": "fn a() {" } },
+        { "line": 7, "in": "fn b() {", "unique_with": { "before": "fn b() {" } },
+    ]);
+    assert_eq!(failure.facts["places"], places);
+    let shown = failure.shown.unwrap();
+    assert!(shown.contains("line 7 in fn b() {, unique with the line before: fn b() {"), "{shown}");
+}
+
+#[test]
+fn a_chunk_written_for_an_older_revision_is_told_which() {
+    let world = World::new();
+    let seen = world.ok("write", json!({ "path": "f", "content": "a\nb\nc\n", "base": "" }));
+    let first = seen.json["rev"].as_str().unwrap().to_owned();
+    let base = seen.json["version"].clone();
+    let changed = world.ok("write", json!({ "path": "f", "content": "a\nB\nc\n", "base": base }));
+    let failure =
+        world.fails("patch", patched(&["*** Update File: f", "@@", " a", "-b", "+x"]), Kind::TextNotFound);
+    let older = &failure.facts["older"];
+    assert_eq!((&older["rev"], &older["changed_in"]), (&json!(first), &changed.json["rev"]), "{failure}");
+    assert!(older["diff"].as_str().unwrap().contains("-b\n+B\n"), "{older}");
+    assert_eq!(failure.facts["nearest"], json!("1\ta\n2\tB\n"));
+    assert!(failure.detail.contains(&format!("your text is that of {first}")), "{failure}");
+    assert!(failure.shown.unwrap().contains("-b\n+B\n"));
+}

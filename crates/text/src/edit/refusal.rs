@@ -99,7 +99,8 @@ pub struct Spot {
 }
 
 /// The first of `places`, described.
-pub(super) fn spots(finder: &Finder<'_>, places: &[Place]) -> Vec<Spot> {
+#[must_use]
+pub fn spots(finder: &Finder<'_>, places: &[Place]) -> Vec<Spot> {
     let describe = |place: &Place| Spot {
         bytes: place.bytes.clone(),
         lines: place.lines.clone(),

@@ -1,7 +1,7 @@
 //! What a caller saw before it wrote its edits. Owns the comparison of a base with what is there, and the search for
 //! the bytes of an older one among those that are kept.
 
-use super::{Current, text_of};
+use super::Current;
 use crate::{
     failure::{Failure, Kind},
     operation::Target,
@@ -51,8 +51,11 @@ pub(super) fn of(
     };
     match side.version {
         Some(version) if version == current.version => Ok(Basis::Current),
-        Some(version) => Ok(match text_of(&side.bytes) {
-            Some(text) => Basis::Old(Old { version, rev: view.rev(&target.path, &version), text }),
+        Some(version) => Ok(match diff::text_of(&side.bytes) {
+            Some(text) => {
+                let (rev, text) = (view.rev(&target.path, &version), text.into_owned());
+                Basis::Old(Old { version, rev, text })
+            }
             None => Basis::Unknown(written.to_owned()),
         }),
         None => Ok(Basis::Unknown(written.to_owned())),

@@ -8,16 +8,20 @@ use serde_json::{Map, Value, json};
 use text::{
     edit::{Edit as Quoted, Missing, Reason, Refusal, Spot, Touched},
     lines,
-    locate::{Difference, Finder, Limit, Side},
+    locate::{Borders, Finder, Limit},
     merge::ConflictRange,
     unified::{Labels, unified},
 };
 
-use super::{Current, bad, basis::Old, older, older::Older};
+use super::{Current, bad, basis::Old};
 use crate::{
     failure::{Failure, Kind},
     limits,
     operation::Target,
+    ops::{
+        older::{self, Now, Older},
+        spots::{self, cut, difference, numbered},
+    },
     resolve,
     terms::Evidence,
     view::View,
@@ -178,7 +182,8 @@ impl Scene<'_> {
         if let Some(line) = &missing.elided {
             what.push_str(&format!("; its line {} stands for others instead of quoting them", cut(line)));
         }
-        let older = older::holding(self.view, self.target, self.current, self.edits[index].old);
+        let now = Now { path: &self.target.path, version: self.current.version, text: &self.current.text };
+        let older = older::holding(self.view, now, self.edits[index].old, Borders::Anywhere);
         if let Some(older) = &older {
             what.push_str(&format!("; {}", older.sentence()));
         }
@@ -247,18 +252,7 @@ impl Scene<'_> {
 
     fn places(&self, failure: Failure, total: usize, spots: &[Spot]) -> Failure {
         let place = |spot: &Spot| {
-            let mut fact = json!({ "line": spot.lines.start() });
-            if let Some(definition) = &spot.within {
-                fact["in"] = json!(cut(&definition.text));
-            }
-            if let Some(extra) = &spot.extra {
-                let side = match extra.side {
-                    Side::Within => "whole_line",
-                    Side::Before => "before",
-                    Side::After => "after",
-                };
-                fact["unique_with"] = json!({ side: extra.text });
-            }
+            let mut fact = spots::fact(spot);
             if self.view.terms.evidence == Evidence::Bytes {
                 fact["to_line"] = json!(spot.lines.end());
                 let text = &self.current.text;
@@ -267,7 +261,7 @@ impl Scene<'_> {
             fact
         };
         let places: Vec<Value> = spots.iter().take(limits::FAILURE_PLACES_MAX).map(place).collect();
-        let shown: String = spots.iter().take(limits::FAILURE_PLACES_MAX).map(told).collect();
+        let shown: String = spots.iter().take(limits::FAILURE_PLACES_MAX).map(spots::told).collect();
         failure.fact("places", places).fact("places_total", total).shows(shown)
     }
 
@@ -275,16 +269,6 @@ impl Scene<'_> {
     fn numbered(&self, lines: &RangeInclusive<usize>) -> String {
         numbered(&self.finder, lines, limits::FAILURE_LINES_MAX)
     }
-}
-
-/// Lines with their numbers, at most `most` of them.
-pub(super) fn numbered(finder: &Finder<'_>, lines: &RangeInclusive<usize>, most: usize) -> String {
-    let mut shown: String =
-        lines.clone().take(most).map(|number| format!("{number}\t{}\n", finder.line(number))).collect();
-    if lines.clone().count() > most {
-        shown.push_str(&format!("… and {} more lines\n", lines.clone().count() - most));
-    }
-    shown
 }
 
 /// Adds what changed since an older text.
@@ -295,17 +279,6 @@ fn with_diff(failure: Failure, old: &Old, current: &Current) -> Failure {
     let diff = older::shown(&diff);
     let shown = format!("{}{diff}", failure.shown.as_deref().unwrap_or_default());
     failure.fact("base_version", old.version.to_string()).fact("diff", diff).shows(shown)
-}
-
-/// A place as people read it.
-fn told(spot: &Spot) -> String {
-    let within = spot.within.as_ref().map(|definition| format!(" in {}", cut(&definition.text)));
-    let extra = spot.extra.as_ref().map(|extra| match extra.side {
-        Side::Within => format!(", unique as the whole line: {}", cut(&extra.text)),
-        Side::Before => format!(", unique with the line before: {}", cut(&extra.text)),
-        Side::After => format!(", unique with the line after: {}", cut(&extra.text)),
-    });
-    format!("line {}{}{}\n", spot.lines.start(), within.unwrap_or_default(), extra.unwrap_or_default())
 }
 
 fn distinction(spots: &[Spot]) -> &'static str {
@@ -322,18 +295,6 @@ fn lines_of(spots: &[Spot]) -> String {
     format!("at lines {}", listed.join(", "))
 }
 
-fn difference(difference: &Difference) -> Value {
-    json!({ "line": difference.text_line, "column": difference.column,
-        "quoted": difference.quoted.map(code_point), "actual": difference.actual.map(code_point) })
-}
-
-/// A character by its code point, and itself where it can be seen.
-pub(super) fn code_point(character: char) -> String {
-    let number = format!("U+{:04X}", u32::from(character));
-    let seen = !character.is_whitespace() && !text::visible::is_deceptive(character);
-    if seen { format!("{number} {character}") } else { number }
-}
-
 fn limit_name(limit: Limit) -> &'static str {
     match limit {
         Limit::Bytes => "the file is too large for more than an exact search",
@@ -345,12 +306,4 @@ fn limit_name(limit: Limit) -> &'static str {
 /// The length of a text in UTF-16 units, every line end counted as one: how editors count.
 fn units(text: &str) -> usize {
     text.encode_utf16().count() - text.matches("\r\n").count()
-}
-
-/// The first line of a text, cut where it is long.
-fn cut(text: &str) -> String {
-    const CHARS_MAX: usize = 100;
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    let cut: String = line.chars().take(CHARS_MAX).collect();
-    if cut.len() < line.len() { format!("{cut}…") } else { cut }
 }

@@ -9,12 +9,12 @@ use text::{
     unified::{Labels, unified},
 };
 
-use super::{Current, Outcome, basis::Old, older, refusal};
+use super::{Current, Outcome, basis::Old};
 use crate::{
     engine::{Answer, Held},
     limits,
     operation::Target,
-    ops::{answer::Facts, encoded::Encoded},
+    ops::{answer::Facts, encoded::Encoded, older, spots},
     plan::Expect,
     terms::Evidence,
     version::Version,
@@ -234,7 +234,7 @@ fn fact(index: usize, applied: &Applied) -> Value {
         applied.places.iter().map(|place| span(*place.after.start(), *place.after.end())).collect();
     let mut fact = json!({ "edit": index, "how": applied.how.name(), "lines": lines });
     if !applied.look_alikes.is_empty() {
-        let points: Vec<String> = applied.look_alikes.iter().map(|c| refusal::code_point(*c)).collect();
+        let points: Vec<String> = applied.look_alikes.iter().map(|c| spots::code_point(*c)).collect();
         fact["look_alikes"] = json!(points);
     }
     if let Some(matched) = &applied.matched {
@@ -262,7 +262,7 @@ fn note(index: usize, applied: &Applied) -> Option<String> {
             return Some(format!("edit {index} was already applied: new stands at line {line}"));
         }
     };
-    let points: Vec<String> = applied.look_alikes.iter().map(|c| refusal::code_point(*c)).collect();
+    let points: Vec<String> = applied.look_alikes.iter().map(|c| spots::code_point(*c)).collect();
     let points = if points.is_empty() { String::new() } else { format!(" ({})", points.join(", ")) };
     Some(format!("edit {index} {way}{points} at line {line}"))
 }
@@ -280,7 +280,7 @@ fn window(text: &str, applied: &[Applied]) -> Option<String> {
         if from > to || left == 0 {
             continue;
         }
-        shown.push_str(&refusal::numbered(&finder, &(from..=to), left));
+        shown.push_str(&spots::numbered(&finder, &(from..=to), left));
         left = left.saturating_sub(to + 1 - from);
     }
     (!shown.is_empty()).then_some(shown)

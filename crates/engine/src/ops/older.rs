@@ -12,7 +12,7 @@ use text::{
     unified::{Labels, unified},
 };
 
-use super::{Current, text_of};
+use super::diff::text_of;
 use crate::{
     failure::{Failure, Kind},
     limits,
@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// An older revision that holds a quote.
-pub(super) struct Older {
+pub(crate) struct Older {
     rev: String,
     /// Who made the first change after it, and as which entry.
     by: Option<(String, u64)>,
@@ -34,17 +34,17 @@ pub(super) struct Older {
 
 impl Older {
     /// The revision's short name.
-    pub(super) fn rev(&self) -> &str {
+    pub(crate) fn rev(&self) -> &str {
         &self.rev
     }
 
     /// The current lines at the place of the quote.
-    pub(super) fn lines(&self) -> Option<&RangeInclusive<usize>> {
+    pub(crate) fn lines(&self) -> Option<&RangeInclusive<usize>> {
         self.lines.as_ref()
     }
 
     /// In one sentence.
-    pub(super) fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         match &self.by {
             Some((principal, number)) => {
                 format!("your text is that of {}, which {principal} changed in r{number}", self.rev)
@@ -54,7 +54,7 @@ impl Older {
     }
 
     /// For machines.
-    pub(super) fn fact(&self) -> Value {
+    pub(crate) fn fact(&self) -> Value {
         let mut fact = json!({ "rev": self.rev, "diff": self.diff });
         if let Some((principal, number)) = &self.by {
             fact["changed_by"] = json!(principal);
@@ -64,20 +64,28 @@ impl Older {
     }
 
     /// What changed since.
-    pub(super) fn diff(&self) -> &str {
+    pub(crate) fn diff(&self) -> &str {
         &self.diff
     }
 }
 
+/// A file as it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Now<'a> {
+    pub(crate) path: &'a RelPath,
+    pub(crate) version: Version,
+    pub(crate) text: &'a str,
+}
+
 /// The newest kept revision of a file that holds `quote`.
-pub(super) fn holding(view: &View<'_>, target: &Target, current: &Current, quote: &str) -> Option<Older> {
-    let entries = entries(view, &target.path)?;
+pub(crate) fn holding(view: &View<'_>, now: Now<'_>, quote: &str, borders: Borders) -> Option<Older> {
+    let entries = entries(view, now.path)?;
     let passes = &[Pass::Exact, Pass::Endings];
-    let how = Matching { passes, counting: Counting::Separate, borders: Borders::Anywhere };
-    let mut tried = vec![current.version];
+    let how = Matching { passes, counting: Counting::Separate, borders };
+    let mut tried = vec![now.version];
     let mut newer: Option<(String, u64)> = None;
     for stored in &entries {
-        for (version, left_by) in versions(stored, &target.path) {
+        for (version, left_by) in versions(stored, now.path) {
             if tried.contains(&version) {
                 continue;
             }
@@ -87,13 +95,13 @@ pub(super) fn holding(view: &View<'_>, target: &Target, current: &Current, quote
             tried.push(version);
             let Some(text) = kept(view, &version) else { continue };
             if let Some(place) = Finder::new(&text).find(quote, how).places.first() {
-                let rev = view.rev(&target.path, &version);
+                let rev = view.rev(now.path, &version);
                 // The bytes before an entry were changed by that entry; those it left, by the next one.
                 let by = if left_by { newer } else { Some(author(stored)) };
                 let labels = Labels { old: &rev, new: "now" };
                 let lines = limits::FAILURE_LINES_MAX;
-                let diff = unified(&text, &current.text, labels, limits::DIFF_CONTEXT_LINES, lines);
-                let lines = whereabouts(&text, &current.text, &place.lines);
+                let diff = unified(&text, now.text, labels, limits::DIFF_CONTEXT_LINES, lines);
+                let lines = whereabouts(&text, now.text, &place.lines);
                 return Some(Older { diff: shown(&diff), lines, by, rev });
             }
         }
@@ -103,7 +111,7 @@ pub(super) fn holding(view: &View<'_>, target: &Target, current: &Current, quote
 }
 
 /// A bounded diff with a word about what was left out.
-pub(super) fn shown(diff: &text::unified::Unified) -> String {
+pub(crate) fn shown(diff: &text::unified::Unified) -> String {
     match diff.omitted_lines {
         0 => diff.text.clone(),
         lines => format!("{}… and {lines} more lines\n", diff.text),
@@ -117,7 +125,9 @@ fn author(stored: &Stored) -> (String, u64) {
 fn kept(view: &View<'_>, version: &Version) -> Option<String> {
     // What cannot be read back is as good as not kept: this is a courtesy.
     let bytes = view.workspace().kept(version).ok().flatten()?;
-    (bytes.len() as u64 <= limits::OLDER_BYTES_MAX).then(|| text_of(&bytes)).flatten()
+    (bytes.len() as u64 <= limits::OLDER_BYTES_MAX)
+        .then(|| text_of(&bytes).map(std::borrow::Cow::into_owned))
+        .flatten()
 }
 
 fn entries(view: &View<'_>, path: &RelPath) -> Option<Vec<Stored>> {
@@ -151,7 +161,7 @@ fn versions(stored: &Stored, path: &RelPath) -> Vec<(Version, bool)> {
 }
 
 /// The failure when no file is there, with the place it went to if the journal knows it.
-pub(super) fn gone(view: &View<'_>, target: &Target, base: Option<&str>) -> Failure {
+pub(crate) fn gone(view: &View<'_>, target: &Target, base: Option<&str>) -> Failure {
     let path = &target.path;
     let (kind, detail) = match base {
         Some(_) => (Kind::Stale, format!("{path} does not exist any more; nothing was written")),
