@@ -34,7 +34,7 @@ pub use glob::Globs;
 pub use operation::Effect;
 pub use ops::{OPERATIONS, OperationRow, row};
 pub use pace::Pace;
-pub use patching::{Bases, Binary, Grammar, Patching, Placing, Repeated};
+pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
 pub use terms::{
     Evidence, Filter, Form, Listing, Parents, Privacy, Removable, Replaced, Retention, Terms, Unseen,

@@ -15,6 +15,8 @@ pub struct Patching {
     pub repeated: Repeated,
     /// What happens to a file that is not text.
     pub binary: Binary,
+    /// What happens to a patch that was applied before.
+    pub again: Again,
 }
 
 impl Default for Patching {
@@ -25,6 +27,7 @@ impl Default for Patching {
             bases: Bases::ByPlace,
             repeated: Repeated::InOrder,
             binary: Binary::Refused,
+            again: Again::Answered,
         }
     }
 }
@@ -37,6 +40,7 @@ impl Patching {
         bases: Bases::ByWord,
         repeated: Repeated::Refused,
         binary: Binary::AsText,
+        again: Again::Refused,
     };
 
     /// The same with one way to write each thing.
@@ -77,4 +81,13 @@ pub enum Binary {
     Refused,
     /// It is patched if its bytes can be read as UTF-8.
     AsText,
+}
+
+/// What happens to a patch that was applied before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It changes nothing, and the answer says so.
+    Answered,
+    /// It does not fit.
+    Refused,
 }

@@ -6,6 +6,7 @@
 //! and applying end in bounded time and never panic, that bytes outside the changed lines stay as they are, and that
 //! every error names a line of the patch. Never touches a file and never guesses between two places.
 
+mod again;
 mod anchor;
 mod apply;
 mod chunk;
@@ -18,6 +19,7 @@ mod rescue;
 mod splice;
 mod wrapper;
 
+pub use again::standing;
 pub use apply::{
     Applied, ApplyError, FinalNewline, Ground, Insertion, Matched, Reason, Repeats, Rules, Sequence, apply,
 };

@@ -160,6 +160,38 @@ fn versions(stored: &Stored, path: &RelPath) -> Vec<(Version, bool)> {
     found
 }
 
+/// The last change that began at a place, and its entry.
+fn last_change(view: &View<'_>, path: &RelPath) -> Option<(Stored, journal::Change)> {
+    let wire = path.to_wire();
+    entries(view, path)?.into_iter().find_map(|stored| {
+        let change = stored.entry.changes.iter().find(|change| change.path == wire)?.clone();
+        Some((stored, change))
+    })
+}
+
+/// How something left its place last, as far as the journal knows.
+pub(crate) enum Left {
+    /// It was taken away.
+    Removed,
+    /// It got this name.
+    To(RelPath),
+}
+
+/// How what was at `path`, where nothing is now, left it.
+pub(crate) fn left(view: &View<'_>, path: &RelPath) -> Option<Left> {
+    let (_, change) = last_change(view, path)?;
+    match change.kind {
+        ChangeKind::Remove => Some(Left::Removed),
+        ChangeKind::Rename => RelPath::from_wire(change.to.as_deref()?).ok().map(Left::To),
+        ChangeKind::Create
+        | ChangeKind::Modify
+        | ChangeKind::MakeDir
+        | ChangeKind::MakeLink
+        | ChangeKind::Copy
+        | ChangeKind::SetMode => None,
+    }
+}
+
 /// The failure when no file is there, with the place it went to if the journal knows it.
 pub(crate) fn gone(view: &View<'_>, target: &Target, base: Option<&str>) -> Failure {
     let path = &target.path;
@@ -168,11 +200,7 @@ pub(crate) fn gone(view: &View<'_>, target: &Target, base: Option<&str>) -> Fail
         None => (Kind::NotFound, format!("there is no file {path}; nothing was written")),
     };
     let failure = Failure::new(kind, detail).fact("path", path.to_string());
-    let last = entries(view, path).unwrap_or_default().into_iter().find_map(|stored| {
-        let wire = path.to_wire();
-        let change = stored.entry.changes.iter().find(|change| change.path == wire)?.clone();
-        Some((stored, change))
-    });
+    let last = last_change(view, path);
     let moved =
         last.as_ref().filter(|(_, change)| change.kind == ChangeKind::Rename).and_then(|(stored, change)| {
             let to = RelPath::from_wire(change.to.as_deref()?).ok()?;

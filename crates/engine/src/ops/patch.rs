@@ -2,6 +2,7 @@
 //! chunk placed, in memory and in the order written; only then there is one plan. Sections see what the ones before
 //! them did. What is taken away goes to the trash.
 
+mod before;
 mod closest;
 mod places;
 mod refusal;
@@ -81,6 +82,10 @@ impl Operation for Patch {
         }
         let changes = work.places.changes().map_err(refusal::unwritten)?;
         let plan = Plan::of(changes);
+        let before: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_before()).collect();
+        if !before.is_empty() && !plan.is_empty() {
+            return Err(refusal::partly(&sections, &before));
+        }
         let report = Report::new(view, rows, &plan);
         if self.dry_run {
             // What is shown is what would be done, so it is judged in the same way.
@@ -170,6 +175,9 @@ impl Work<'_, '_> {
     }
 
     fn add(&mut self, written: &str, content: &str, target: &Target) -> Result<Row, Failure> {
+        if let Some(row) = self.added_before(content, target)? {
+            return Ok(row);
+        }
         if let Some(top) = self.places.top(&target.path) {
             refusal::replaceable(&target.path, top, self.overwrite)?;
         } else {
@@ -186,7 +194,13 @@ impl Work<'_, '_> {
         self.present(target)?;
         self.versions.check(&mut self.places, written, target)?;
         let before = self.places.bytes(&target.path)?;
-        let (bytes, applied) = self.applied(&target.path, &before, chunks, at)?;
+        let (bytes, applied) = match self.applied(&target.path, &before, chunks, at) {
+            Ok(made) => made,
+            Err(_) if self.holds(&target.path, &before, chunks)? => {
+                return Ok(Row::before(Done::Update, &target.path).left(&before));
+            }
+            Err(failure) => return Err(failure),
+        };
         let row = Row::new(Done::Update, &target.path).placed(&applied).left(&bytes);
         let row = row.evidence(self.view, Some(before), Some(&bytes));
         self.places.put(&target.path, bytes);
@@ -194,6 +208,9 @@ impl Work<'_, '_> {
     }
 
     fn delete(&mut self, written: &str, chunks: &[Chunk], target: &Target, at: At) -> Result<Row, Failure> {
+        if self.places.top(&target.path).is_none() && self.removed_before(target) {
+            return Ok(Row::before(Done::Delete, &target.path));
+        }
         let top = self.there(target)?;
         if top == Top::Directory {
             return Err(refusal::directory(&target.path));
@@ -224,6 +241,9 @@ impl Work<'_, '_> {
         place: &Target,
         at: At,
     ) -> Result<Row, Failure> {
+        if let Some(row) = self.moved_before(chunks, source, place)? {
+            return Ok(row);
+        }
         let top = self.there(source)?;
         if top == Top::Directory {
             return Err(refusal::directory(&source.path));
@@ -284,6 +304,13 @@ impl Work<'_, '_> {
         }
     }
 
+    fn rules<'n>(&self, name: &'n str) -> Rules<'n> {
+        match self.view.terms.patching.placing {
+            Placing::Tolerant => Rules::tolerant(name),
+            Placing::Strict => Rules::strict(name),
+        }
+    }
+
     /// The bytes that chunks make of others.
     fn applied(
         &self,
@@ -292,13 +319,9 @@ impl Work<'_, '_> {
         chunks: &[Chunk],
         at: At,
     ) -> Result<(Vec<u8>, Applied), Failure> {
-        let patching = self.view.terms.patching;
-        let (text, encoding) = places::decoded(path, before, patching.binary)?;
+        let (text, encoding) = places::decoded(path, before, self.view.terms.patching.binary)?;
         let name = path.to_string();
-        let rules = match patching.placing {
-            Placing::Tolerant => Rules::tolerant(&name),
-            Placing::Strict => Rules::strict(&name),
-        };
+        let rules = self.rules(&name);
         let applied = apply(&text, chunks, &rules).map_err(|error| {
             let now = Now { path, version: Version::of(before), text: &text };
             unplaced::unplaced(self.view, now, &error, at)

@@ -244,3 +244,35 @@ fn a_chunk_written_for_an_older_revision_is_told_which() {
     assert!(failure.detail.contains(&format!("your text is that of {first}")), "{failure}");
     assert!(failure.shown.unwrap().contains("-b\n+B\n"));
 }
+
+#[test]
+fn a_patch_sent_twice_changes_once() {
+    let world = World::with(&[("f", "a\nb\n"), ("d", "1\n"), ("m", "2\n"), ("k", "3\n4\n")]);
+    let lines = [
+        "*** Update File: f",
+        "@@",
+        " a",
+        "-b",
+        "+B",
+        "*** Add File: n",
+        "+x",
+        "*** Delete File: d",
+        "*** Move File: m -> o",
+        "*** Move File: k -> l",
+        "@@",
+        " 3",
+        "-4",
+        "+5",
+    ];
+    let first = world.ok("patch", patched(&lines));
+    let again = world.ok("patch", patched(&lines));
+    assert_eq!((&first.json["changed"], &again.json["changed"]), (&json!(true), &json!(false)));
+    let rows = again.json["files"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["already_applied"] == json!(true)), "{rows:?}");
+    assert!(again.text.contains("  R k -> l; already applied"), "{}", again.text);
+    let more = [&lines[..], &["*** Add File: extra", "+x"]].concat();
+    let failure = world.fails("patch", patched(&more), Kind::AlreadyApplied);
+    assert_eq!(failure.facts["already_applied"], json!([0, 1, 2, 3, 4]));
+    assert!(world.workspace.bytes("extra").is_none());
+    world.fails("patch", patched(&["*** Delete File: never"]), Kind::NotFound);
+}

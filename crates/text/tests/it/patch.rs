@@ -4,7 +4,9 @@
 
 use proptest::prelude::*;
 use serde::Deserialize;
-use text::patch::{Action, Applied, ApplyError, FinalNewline, Grammar, Patch, Reason, Rules, apply, parse};
+use text::patch::{
+    Action, Applied, ApplyError, FinalNewline, Grammar, Patch, Reason, Rules, apply, parse, standing,
+};
 use text::unified::{Labels, unified};
 
 const CASES: &str = include_str!("../cases/patch.yaml");
@@ -24,6 +26,7 @@ struct Case {
     reason: Option<String>,
     places: Option<Vec<usize>>,
     already: Option<usize>,
+    standing: Option<Vec<usize>>,
     fault: Option<String>,
     line: Option<usize>,
     pass: Option<String>,
@@ -59,6 +62,7 @@ fn check(case: &Case) {
         (Ok(patch), Some(_)) => panic!("{id}: was read: {patch:?}"),
         (Err(error), None) => panic!("{id}: {error}"),
     };
+    assert_eq!(already(&case.before, &patch, &rules), case.standing, "{id}");
     match (on_text(&case.before, &patch, &rules), &case.reason) {
         (Ok(applied), None) => done(case, &applied),
         (Err(error), Some(reason)) => refused(case, &error, reason),
@@ -100,11 +104,18 @@ fn refused(case: &Case, error: &ApplyError, expected: &str) {
 
 /// Applies the one section of a patch.
 fn on_text(before: &str, patch: &Patch, rules: &Rules<'_>) -> Result<Applied, ApplyError> {
+    apply(before, chunks_of(patch), rules)
+}
+
+/// Where the results of the one section of a patch stand.
+fn already(before: &str, patch: &Patch, rules: &Rules<'_>) -> Option<Vec<usize>> {
+    standing(before, chunks_of(patch), rules)
+}
+
+fn chunks_of(patch: &Patch) -> &[text::patch::Chunk] {
     assert_eq!(patch.sections.len(), 1);
     match &patch.sections[0].action {
-        Action::Update { chunks, .. } | Action::Move { chunks, .. } | Action::Delete { chunks, .. } => {
-            apply(before, chunks, rules)
-        }
+        Action::Update { chunks, .. } | Action::Move { chunks, .. } | Action::Delete { chunks, .. } => chunks,
         Action::Add { .. } => panic!("a case is about a text that is there"),
     }
 }

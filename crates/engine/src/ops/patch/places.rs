@@ -73,6 +73,14 @@ impl<'v, 'w> Places<'v, 'w> {
         Some(self.places.get(path)?.now.as_ref()?.top)
     }
 
+    /// Whether a place is as it was before the patch.
+    pub(super) fn is_untouched(&self, path: &RelPath) -> bool {
+        self.places.get(path).is_some_and(|place| match &place.now {
+            Some(now) => now.origin.as_ref() == Some(path) && now.bytes.is_none(),
+            None => place.before.is_none(),
+        })
+    }
+
     /// The version a file had before the patch; nothing if there was none.
     pub(super) fn version_before(&mut self, path: &RelPath) -> Result<Option<Version>, Failure> {
         match self.places.get(path).and_then(|place| place.before) {

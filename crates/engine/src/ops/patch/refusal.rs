@@ -5,6 +5,7 @@ use path::RelPath;
 use serde_json::Value;
 use text::patch::{Action, ParseError, Section};
 
+use super::versions;
 use crate::{
     failure::{Failure, Kind},
     ops::r#move::Overwrite,
@@ -113,4 +114,19 @@ pub(super) fn replaceable(path: &RelPath, top: Top, overwrite: Overwrite) -> Res
     };
     let failure = Failure::new(Kind::Exists, format!("{path} already exists"));
     Err(failure.hint(hint).fact("path", path.to_string()))
+}
+
+/// Some sections were applied before, and others were not.
+pub(super) fn partly(sections: &[Section], before: &[usize]) -> Failure {
+    let listed: Vec<String> = before
+        .iter()
+        .filter_map(|at| sections.get(*at))
+        .map(|section| {
+            format!("{} (line {} of the patch)", versions::paths(section).join(" -> "), section.line)
+        })
+        .collect();
+    let what = format!("some of the patch was applied before: {}", listed.join(", "));
+    unwritten(Failure::new(Kind::AlreadyApplied, what))
+        .hint("leave those sections out")
+        .fact("already_applied", before.to_vec())
 }

@@ -61,7 +61,15 @@ pub(super) struct Row {
     /// Chunks that were found by more than what they say.
     matched: Vec<Value>,
     final_newline: FinalNewline,
+    done: Done,
     held: Option<Held>,
+}
+
+/// When a section was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    Now,
+    Before,
 }
 
 impl Row {
@@ -76,6 +84,7 @@ impl Row {
             chunks: 0,
             matched: Vec::new(),
             final_newline: FinalNewline::Same,
+            done: Done::Now,
             held: None,
         }
     }
@@ -83,6 +92,15 @@ impl Row {
     pub(super) fn to(mut self, to: &RelPath) -> Self {
         self.to = Some(to.clone());
         self
+    }
+
+    /// The same for a section that was applied before.
+    pub(super) fn before(kind: Kind, path: &RelPath) -> Self {
+        Self { done: Done::Before, ..Self::new(kind, path) }
+    }
+
+    pub(super) fn is_before(&self) -> bool {
+        self.done == Done::Before
     }
 
     pub(super) fn lines(mut self, added: usize, removed: usize) -> Self {
@@ -144,6 +162,7 @@ impl Row {
             .with("chunks", self.chunks)
             .maybe("matched", (!self.matched.is_empty()).then(|| self.matched.clone()))
             .maybe("final_newline", newline)
+            .maybe("already_applied", self.is_before().then_some(true))
             .maybe("trash", trash)
             .object()
     }
@@ -152,6 +171,9 @@ impl Row {
         let mut text = format!("  {} {}", self.kind.letter(), self.path);
         if let Some(to) = &self.to {
             text.push_str(&format!(" -> {to}"));
+        }
+        if self.is_before() {
+            text.push_str("; already applied");
         }
         if self.added + self.removed > 0 {
             text.push_str(&format!(" +{} -{}", self.added, self.removed));
