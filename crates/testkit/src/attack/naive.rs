@@ -26,6 +26,8 @@ use super::{
 const READ_BYTES_MAX: u64 = 1 << 20;
 /// How long it may hang.
 const HANG: Duration = Duration::from_millis(300);
+/// How deep it looks for what is below a place.
+const GATHER_DEPTH_MAX: usize = 8;
 /// Links that the fence follows for one path.
 const LINKS_MAX: usize = 64;
 /// How a place beyond the fence is told from one that is not there.
@@ -144,6 +146,14 @@ impl Subject for Naive {
                     patiently(&self.root, move || carry(&operation, &arguments, &from, &to))
                 })
             }
+            "patch" => match patched(arguments) {
+                None => Err(io::ErrorKind::InvalidInput.into()),
+                Some((operation, spelled)) => {
+                    let named = Map::from_iter([("path".to_owned(), Value::String(spelled))]);
+                    self.place(&named, "path")
+                        .and_then(|place| patiently(&self.root, move || simple(operation, &named, &place)))
+                }
+            },
             _ => {
                 let (operation, arguments) = (asked.operation.clone(), arguments.clone());
                 let place = self.place(&arguments, "path");
@@ -202,10 +212,65 @@ fn simple(operation: &str, arguments: &Map<String, Value>, place: &Path) -> io::
             fs::OpenOptions::new().append(true).create(true).open(place)?.write_all(content.as_bytes())?;
             Ok(json!({ "size": content.len() }))
         }
+        "edit" => {
+            let mut bytes = Vec::new();
+            fs::File::open(place)?.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+            fs::write(place, "edited")?;
+            Ok(json!({ "content": String::from_utf8_lossy(&bytes) }))
+        }
+        "find" | "search" => {
+            let mut found = Vec::new();
+            gather(place, 0, &mut found)?;
+            Ok(json!({ "total": found.len(), "found": found }))
+        }
+        "patch-add" | "patch-update" => {
+            make_parent(place)?;
+            fs::write(place, "patched")?;
+            Ok(json!({}))
+        }
+        "patch-delete" => {
+            fs::remove_file(place)?;
+            Ok(json!({}))
+        }
         // It keeps no leases and no history, and says so of any place.
         "lock" | "unlock" | "history" | "changes" => Ok(json!({ "there": fs::metadata(place).is_ok() })),
         _ => Err(io::ErrorKind::Unsupported.into()),
     }
+}
+
+/// Everything below a place, through links, with its bytes.
+fn gather(place: &Path, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
+    if depth > GATHER_DEPTH_MAX {
+        return Ok(());
+    }
+    if fs::metadata(place)?.is_dir() {
+        for entry in fs::read_dir(place)?.flatten() {
+            drop(gather(&entry.path(), depth + 1, found));
+        }
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(place)?.take(READ_BYTES_MAX).read_to_end(&mut bytes)?;
+    found.push(format!("{}: {}", place.display(), String::from_utf8_lossy(&bytes)));
+    Ok(())
+}
+
+/// What a patch does, and where. The control reads only the first heading.
+fn patched(arguments: &Map<String, Value>) -> Option<(&'static str, String)> {
+    let patch = arguments.get("patch")?.as_str()?;
+    patch.lines().find_map(|line| {
+        let operation = [
+            ("*** Add File: ", "patch-add"),
+            ("*** Update File: ", "patch-update"),
+            ("*** Delete File: ", "patch-delete"),
+            ("+++ b/", "patch-update"),
+        ];
+        if let Some((_, to)) = line.strip_prefix("*** Move File: ").and_then(|names| names.split_once(" -> "))
+        {
+            return Some(("patch-add", to.to_owned()));
+        }
+        operation.iter().find_map(|(heading, what)| Some((*what, line.strip_prefix(heading)?.to_owned())))
+    })
 }
 
 /// Copy and move.
