@@ -54,8 +54,12 @@ impl Operation for Patch {
         for (number, section) in sections.iter().enumerate() {
             for written in versions::paths(section) {
                 // Said here, the failure can name the section; the pipeline reads the path once more.
-                versions::place(view, written)
-                    .map_err(|failure| At::of(number, section).named(failure.fact("path", written)))?;
+                versions::place(view, written).map_err(|failure| {
+                    // No answer holds a path of the machine, not even one that the caller wrote.
+                    let relative = !written.starts_with('/');
+                    let failure = if relative { failure.fact("path", written) } else { failure };
+                    At::of(number, section).named(failure)
+                })?;
             }
         }
         Ok(sections.iter().flat_map(asked).collect())
