@@ -1,13 +1,23 @@
 //! Whatever a client sends to whatever tool: no panic, one entry, an answer in the dialect's own shape.
 #![no_main]
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use engine::{Call, Caller, Engine, Principal};
 use faces::dialect::{Dialects, Place, names};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 use testkit::MemoryWorkspace;
+
+/// Every dialect, made once.
+fn dialects() -> &'static [Dialects] {
+    static MADE: OnceLock<Vec<Dialects>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
+        let one = |name: &&str| Dialects::choose(&[(*name).to_owned()], &[], &place).expect("it can be served");
+        names().iter().map(one).collect()
+    })
+}
 
 fn arguments(bytes: &[u8], keys: &[String]) -> Map<String, Value> {
     // Half of the time the bytes are JSON as they are, otherwise they fill the arguments that are declared.
@@ -27,11 +37,8 @@ fn arguments(bytes: &[u8], keys: &[String]) -> Map<String, Value> {
 
 fuzz_target!(|given: (u8, u8, &[u8])| {
     let (dialect, tool, bytes) = given;
-    let names = names();
-    let name = names[usize::from(dialect) % names.len()];
-    let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
-    let dialects = Dialects::choose(&[name.to_owned()], &[], &place).expect("it can be served");
-    let dialect = dialects.iter().next().expect("one was chosen");
+    let dialects = dialects();
+    let dialect = dialects[usize::from(dialect) % dialects.len()].iter().next().expect("one was chosen");
     let tools = &dialect.definition().operations;
     let tool = &tools[usize::from(tool) % tools.len()];
     let keys: Vec<String> = tool.inputs.iter().map(|input| input.name.clone()).collect();
