@@ -69,12 +69,15 @@ pub enum Content {
 }
 
 /// Permission bits of what is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mode {
     /// Those of the file that is replaced; [`NEW_FILE_MODE`] when there is none.
     Keep,
     /// These, without set-id bits.
     Set(u32),
+    /// Those of another file as it was seen, and its owner, access list and further attributes as well: this is that
+    /// file at its new place.
+    Like(RelPath, Seen),
 }
 
 /// One change of a plan.

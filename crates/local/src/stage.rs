@@ -91,8 +91,9 @@ pub(crate) fn prepare(workspace: &LocalWorkspace, plan: &Plan) -> Result<Prepare
 impl LocalWorkspace {
     fn ready(&self, change: &Change, prepared: &mut Prepared) -> Result<(), CommitError> {
         match change {
-            Change::Put { path, expect, content, version, size, mode } => self
-                .ready_put(&Putting { path, expect, content, version, size: *size, mode: *mode }, prepared),
+            Change::Put { path, expect, content, version, size, mode } => {
+                self.ready_put(&Putting { path, expect, content, version, size: *size, mode }, prepared)
+            }
             Change::MakeDirectory { path, mode } => {
                 self.expect(path, &Expect::Absent, prepared)?;
                 prepared.overlay.made.insert(path.clone());
@@ -158,13 +159,15 @@ impl LocalWorkspace {
         };
         let (directory_path, directory) = self.nearest(put.path, prepared)?;
         let source = self.source(put)?;
-        let mode = match (put.mode, &old, &source) {
-            (Mode::Set(mode), _, _) => mode & 0o777,
-            (Mode::Keep, Some((file, _)), _) => file.stat().mode & 0o777,
-            (Mode::Keep, None, Bytes::Of(file)) => file.stat().mode & 0o777,
-            (Mode::Keep, None, Bytes::Here(_)) => NEW_FILE_MODE,
+        let model = self.model(put)?;
+        let mode = match (put.mode, &model, &old, &source) {
+            (Mode::Set(mode), ..) => mode & 0o777,
+            (Mode::Like(..), Some(file), ..) | (_, _, Some((file, _)), _) => file.stat().mode & 0o777,
+            (Mode::Keep | Mode::Like(..), _, None, Bytes::Of(file)) => file.stat().mode & 0o777,
+            (Mode::Keep | Mode::Like(..), _, None, Bytes::Here(_)) => NEW_FILE_MODE,
         };
-        let attributes = old.as_ref().map_or(Attributes::New { mode }, |(file, _)| Attributes::Like(file));
+        let like = model.as_ref().or(old.as_ref().map(|(file, _)| file));
+        let attributes = like.map_or(Attributes::New { mode }, Attributes::Like);
         let held = directory.try_clone().map_err(|error| failure::at(put.path, &error))?;
         let staged = match &source {
             Bytes::Here(bytes) => directory.stage(Source::Bytes(bytes), attributes),
@@ -204,6 +207,16 @@ impl LocalWorkspace {
         prepared.bytes += put.size;
         prepared.overlay.made.insert(put.path.clone());
         Ok(())
+    }
+
+    /// The file that the new one is to be like, still as it was seen.
+    fn model(&self, put: &Putting<'_>) -> Result<Option<OpenFile>, CommitError> {
+        let Mode::Like(from, seen) = put.mode else { return Ok(None) };
+        let file = self.root.open_file(from).map_err(|error| self.moved_or(from, &error))?;
+        if look::stamp(&file.stat().stamp) != seen.stamp {
+            return Err(CommitError::Moved(from.clone()));
+        }
+        Ok(Some(file))
     }
 
     /// Where the new bytes will be found after a crash: in the database, or in the staged file, synced now.
@@ -487,7 +500,7 @@ struct Putting<'a> {
     content: &'a Content,
     version: &'a Version,
     size: u64,
-    mode: Mode,
+    mode: &'a Mode,
 }
 
 /// New bytes, here or in another file.

@@ -2,11 +2,13 @@
 //!
 //! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
 //! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
-//! reaches beyond this machine except to install the reference server. `cargo xtask bench edits` is a measure of its own.
+//! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`
+//! and `cargo xtask bench patches` are measures of their own.
 
 mod edits;
 mod field;
 mod files;
+mod patches;
 mod peer;
 mod quiet;
 mod reference;
@@ -37,6 +39,9 @@ struct Wish {
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(("edits", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
         return edits::run(own);
+    }
+    if let Some(("patches", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
+        return patches::run(own);
     }
     let wish = wish(arguments)?;
     let binary = build()?;

@@ -276,3 +276,12 @@ fn a_patch_sent_twice_changes_once() {
     assert!(world.workspace.bytes("extra").is_none());
     world.fails("patch", patched(&["*** Delete File: never"]), Kind::NotFound);
 }
+
+#[test]
+fn the_answer_says_where_lines_without_context_went() {
+    let world = World::with(&[("f", "a\nb\n")]);
+    let answer = world.ok("patch", patched(&["*** Update File: f", "@@", "+c"]));
+    let row = &answer.json["files"][0];
+    assert_eq!(row["matched"], json!([{ "chunk": 0, "line": 3, "by": "no_context" }]));
+    assert!(answer.text.contains("chunk 0 quotes nothing and went in at line 3"), "{}", answer.text);
+}

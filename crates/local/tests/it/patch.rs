@@ -2,9 +2,14 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
-use std::{collections::BTreeMap, os::unix::fs::symlink, path::Path};
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink},
+    path::Path,
+};
 
 use engine::{Answer, Failure};
+use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
 use testkit::patches;
 
@@ -104,4 +109,48 @@ fn a_place_that_became_a_link_out_is_not_written_through() {
     symlink(&outside, fixture.path("f")).unwrap();
     assert_eq!(fixture.kind("patch", json!({ "patch": patch })), "path_escape");
     assert_eq!(std::fs::read(&outside).unwrap(), b"a\n");
+}
+
+#[test]
+fn a_file_that_moves_and_changes_keeps_what_belongs_to_it() {
+    let fixture = Fixture::new();
+    fixture.put("run", "a\nb\n");
+    let (old, new) = (fixture.path("run"), fixture.path("bin/run"));
+    std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o750)).unwrap();
+    setxattr(&old, "user.colour", b"green", XattrFlags::empty()).unwrap();
+    let inode = std::fs::metadata(&old).unwrap().ino();
+    let patch = "*** Begin Patch\n*** Update File: run\n*** Move to: bin/run\n@@\n-b\n+c\n*** End Patch";
+    fixture.ok("patch", json!({ "patch": patch }));
+    assert_eq!((fixture.text("run"), fixture.text("bin/run").as_deref()), (None, Some("a\nc\n")));
+    assert_eq!(std::fs::metadata(&new).unwrap().permissions().mode() & 0o7777, 0o750);
+    assert_eq!(colour(&new).as_deref(), Some(&b"green"[..]));
+    fixture.ok("undo", json!({}));
+    assert_eq!((fixture.text("run").as_deref(), fixture.text("bin/run")), (Some("a\nb\n"), None));
+    let back = std::fs::metadata(&old).unwrap();
+    assert_eq!((back.permissions().mode() & 0o7777, back.ino()), (0o750, inode));
+    assert_eq!(colour(&old).as_deref(), Some(&b"green"[..]));
+}
+
+#[test]
+fn a_file_that_moves_over_another_brings_its_own_attributes() {
+    let fixture = Fixture::new();
+    for (name, mode, value) in [("a", 0o750, &b"green"[..]), ("b", 0o600, b"red")] {
+        fixture.put(name, &format!("{name}\n"));
+        std::fs::set_permissions(fixture.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+        setxattr(fixture.path(name), "user.colour", value, XattrFlags::empty()).unwrap();
+    }
+    let patch = "*** Begin Patch\n*** Move File: a -> b\n@@\n-a\n+A\n*** Add File: a\n+new\n*** End Patch";
+    fixture.ok("patch", json!({ "patch": patch, "overwrite": true }));
+    assert_eq!((fixture.text("a").as_deref(), fixture.text("b").as_deref()), (Some("new\n"), Some("A\n")));
+    assert_eq!(std::fs::metadata(fixture.path("b")).unwrap().permissions().mode() & 0o7777, 0o750);
+    assert_eq!(colour(&fixture.path("b")).as_deref(), Some(&b"green"[..]));
+    fixture.ok("undo", json!({}));
+    assert_eq!((fixture.text("a").as_deref(), fixture.text("b").as_deref()), (Some("a\n"), Some("b\n")));
+    assert_eq!(std::fs::metadata(fixture.path("b")).unwrap().permissions().mode() & 0o7777, 0o600);
+}
+
+fn colour(path: &Path) -> Option<Vec<u8>> {
+    let mut value = [0_u8; 64];
+    let length = getxattr(path, "user.colour", &mut value).ok()?;
+    Some(value[..length].to_vec())
 }

@@ -60,6 +60,14 @@ fn modes(maker: &dyn Maker) {
     assert_eq!(mode("f"), 0o700);
     bench.commit(vec![put_as("f", bench.file("f"), b"3", Mode::Set(0o4600))]);
     assert_eq!(mode("f"), 0o600);
+    let like = Mode::Like(at("f"), bench.seen("f"));
+    bench.commit(vec![
+        put_as("f", bench.file("f"), b"4", Mode::Set(0o640)),
+        put_as("g", Expect::Absent, b"4", like.clone()),
+    ]);
+    assert_eq!((mode("f"), mode("g")), (0o640, 0o600));
+    bench.moved(vec![put_as("h", Expect::Absent, b"5", like)], "f");
+    assert!(!bench.exists("h"));
 }
 
 fn kept(maker: &dyn Maker) {

@@ -61,7 +61,7 @@ impl Applying<'_> {
     fn change(&mut self, change: &Change) -> Result<(), CommitError> {
         match change {
             Change::Put { path, expect, content, version, mode, size: _ } => {
-                self.put(path, *expect, content, version, *mode)
+                self.put(path, *expect, content, version, mode)
             }
             Change::MakeDirectory { path, mode } => {
                 self.make(path, Item::Directory, *mode)?;
@@ -105,7 +105,7 @@ impl Applying<'_> {
         expect: Expect,
         content: &Content,
         version: &Version,
-        mode: Mode,
+        mode: &Mode,
     ) -> Result<(), CommitError> {
         self.expect(path, expect)?;
         self.parent_of(path)?;
@@ -128,7 +128,15 @@ impl Applying<'_> {
         }
         let kind = if old.is_some() { ChangeKind::Modify } else { ChangeKind::Create };
         let mode = match (mode, old) {
-            (Mode::Set(mode), _) => mode,
+            (Mode::Set(mode), _) => *mode,
+            (Mode::Like(from, seen), _) => {
+                // As it was before the plan, which may have put something else there by now.
+                let model = self.state.tree.get(from).filter(|model| match &model.item {
+                    Item::File(bytes) => Version::of(bytes) == seen.version,
+                    Item::Directory | Item::Link(_) | Item::Special => false,
+                });
+                model.ok_or_else(|| moved(from))?.mode
+            }
             (Mode::Keep, Some(old)) => old.mode,
             (Mode::Keep, None) => source_mode.unwrap_or(NEW_FILE_MODE),
         };

@@ -4,5 +4,4 @@
 mod edit_properties;
 mod edits;
 mod patch;
-mod patch_history;
 mod properties;

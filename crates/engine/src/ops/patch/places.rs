@@ -11,7 +11,7 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::Target,
-    ops::{parents, standing},
+    ops::parents,
     patching::Binary,
     plan::{Change, Content, Expect, Mode, Seen, Top, Tree},
     terms::{Evidence, Retention},
@@ -217,8 +217,8 @@ impl<'v, 'w> Places<'v, 'w> {
         {
             return Ok(None);
         }
-        let mode = match origin.filter(|_| !stays).and_then(|from| self.places.get(&from)?.before) {
-            Some(node) => Mode::Set(node.mode & standing::MODE_BITS),
+        let mode = match origin.filter(|_| !stays) {
+            Some(from) => Mode::Like(from.clone(), self.seen(&from)?),
             None => Mode::Keep,
         };
         let size = bytes.len() as u64;

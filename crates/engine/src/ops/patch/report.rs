@@ -7,7 +7,7 @@ use path::RelPath;
 use serde_json::{Map, Value, json};
 use text::{
     locate::Pass,
-    patch::{Applied, FinalNewline},
+    patch::{Applied, FinalNewline, Ground},
 };
 
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
     view::View,
     workspace::Committed,
 };
+
+/// How a chunk is said to be placed that quotes nothing and has no anchor.
+const NO_CONTEXT: &str = "no_context";
 
 /// What a section does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,14 +123,14 @@ impl Row {
 
     /// How its chunks were placed.
     pub(super) fn placed(mut self, applied: &Applied) -> Self {
-        let lenient = applied
-            .matched
-            .iter()
-            .enumerate()
-            .filter(|(_, matched)| matched.pass > Pass::Endings || matched.rescue.is_some());
+        let lenient = applied.matched.iter().enumerate().filter(|(_, matched)| {
+            let is_alone = matched.ground == Ground::Nothing;
+            matched.pass > Pass::Endings || matched.rescue.is_some() || is_alone
+        });
         self.matched = lenient
             .map(|(chunk, matched)| {
-                let mut object = json!({ "chunk": chunk, "line": matched.line, "by": matched.pass.name() });
+                let by = if matched.ground == Ground::Nothing { NO_CONTEXT } else { matched.pass.name() };
+                let mut object = json!({ "chunk": chunk, "line": matched.line, "by": by });
                 if let (Value::Object(fields), Some(rescue)) = (&mut object, matched.rescue) {
                     fields.insert("reading".to_owned(), rescue.name().into());
                 }
@@ -181,8 +184,10 @@ impl Row {
         for matched in &self.matched {
             let by = matched.get("reading").or(matched.get("by")).and_then(Value::as_str).unwrap_or_default();
             let (chunk, line) = (&matched["chunk"], &matched["line"]);
+            let how = if by == NO_CONTEXT { "quotes nothing and went in" } else { "matched" };
+            let by = if by == NO_CONTEXT { String::new() } else { format!(" by {by}") };
             // Writing to a `String` cannot fail.
-            write!(text, "; chunk {chunk} matched at line {line} by {by}").unwrap_or_default();
+            write!(text, "; chunk {chunk} {how} at line {line}{by}").unwrap_or_default();
         }
         match self.final_newline {
             FinalNewline::Same => {}
