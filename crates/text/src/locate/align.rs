@@ -11,8 +11,14 @@ pub(super) struct Known {
     pub(super) whole: u64,
     /// Its words as sorted, distinct hashes.
     pub(super) words: Vec<u64>,
-    /// How much an equal line says: little if it is everywhere.
+}
+
+/// A line of a quote, and how much its parts say about a place: little if they are everywhere, 1 at most.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Weighed {
+    pub(super) whole: u64,
     pub(super) weight: f64,
+    pub(super) words: Vec<(u64, f64)>,
 }
 
 /// An alignment: how good, and the lines it puts the quote's first and last line on (from the stretch's first line).
@@ -24,16 +30,13 @@ pub(super) struct Fit {
 }
 
 /// What leaving out a line costs, on either side.
-const GAP: f64 = 0.05;
+const GAP: f64 = 0.08;
 
 /// Lines that share less than this part of their words are strangers.
 const KIN_MIN: f64 = 0.34;
 
-/// The fewest words that kin share, unless they have fewer.
-const KIN_WORDS_MIN: usize = 2;
-
 /// What an equal line is worth beside one that merely shares its words.
-const KIN_WEIGHT: f64 = 0.8;
+const KIN_WEIGHT: f64 = 0.7;
 
 /// Where a cell of the table came from.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +47,7 @@ struct Cell {
 }
 
 /// The best alignment of `quote` with a part of `stretch`, unless nothing aligns.
-pub(super) fn fit(quote: &[Known], stretch: &[Known]) -> Option<Fit> {
+pub(super) fn fit(quote: &[Weighed], stretch: &[Known]) -> Option<Fit> {
     let nothing = Cell { score: 0.0, start: (0, 0) };
     let mut above = vec![nothing; stretch.len() + 1];
     let mut best: Option<(Cell, (usize, usize))> = None;
@@ -84,19 +87,26 @@ pub(super) fn fit(quote: &[Known], stretch: &[Known]) -> Option<Fit> {
 }
 
 /// How much speaks for two lines being the same one.
-fn likeness(quoted: &Known, there: &Known) -> f64 {
+fn likeness(quoted: &Weighed, there: &Known) -> f64 {
     if quoted.whole == there.whole {
         return quoted.weight;
     }
-    if quoted.words.is_empty() || there.words.is_empty() {
+    let (mut shared, mut shared_weight, mut weight) = (0_usize, 0.0, 0.0);
+    for (word, word_weight) in &quoted.words {
+        weight += word_weight;
+        if there.words.binary_search(word).is_ok() {
+            shared += 1;
+            shared_weight += word_weight;
+        }
+    }
+    if shared == 0 {
         return 0.0;
     }
-    let shared = quoted.words.iter().filter(|word| there.words.binary_search(word).is_ok()).count();
-    let all = quoted.words.len() + there.words.len() - shared;
-    let fewer = quoted.words.len().min(there.words.len());
-    // A line that was split or joined shares all words of the shorter one.
-    let part = (shared as f64 / all as f64).midpoint(shared as f64 / fewer as f64);
-    if part < KIN_MIN || shared < KIN_WORDS_MIN.min(fewer) { 0.0 } else { part * KIN_WEIGHT * quoted.weight }
+    let (of_quoted, of_there) = (shared_weight / weight, shared as f64 / there.words.len() as f64);
+    // Shared beside all words; and beside those of the shorter one, as a line that was split or joined shares those.
+    let all = 1.0 / (1.0 / of_quoted + 1.0 / of_there - 1.0);
+    let part = all.midpoint(of_quoted.max(of_there));
+    if part < KIN_MIN { 0.0 } else { part * KIN_WEIGHT * quoted.weight }
 }
 
 #[cfg(test)]
@@ -104,13 +114,25 @@ mod tests {
     use super::*;
 
     fn known(lines: &[u64]) -> Vec<Known> {
-        lines.iter().map(|&whole| Known { whole, words: Vec::new(), weight: 1.0 }).collect()
+        lines.iter().map(|&whole| Known { whole, words: Vec::new() }).collect()
+    }
+
+    fn weighed(lines: &[u64]) -> Vec<Weighed> {
+        lines.iter().map(|&whole| Weighed { whole, words: Vec::new(), weight: 1.0 }).collect()
+    }
+
+    #[test]
+    fn a_rare_word_makes_kin_and_a_common_one_does_not() {
+        let quoted = Weighed { whole: 1, weight: 1.0, words: vec![(10, 0.1), (11, 1.0)] };
+        let there = |words: &[u64]| Known { whole: 2, words: words.to_vec() };
+        assert!(likeness(&quoted, &there(&[11, 12, 13])) > 0.3);
+        assert!(likeness(&quoted, &there(&[10, 12, 13])) == 0.0);
     }
 
     #[test]
     fn lines_that_came_or_went_do_not_part_an_alignment() {
         let fit_of = |quote: &[u64], stretch: &[u64]| {
-            fit(&known(quote), &known(stretch)).map(|fit| (fit.first, fit.last))
+            fit(&weighed(quote), &known(stretch)).map(|fit| (fit.first, fit.last))
         };
         assert_eq!(fit_of(&[1, 2, 3], &[9, 1, 2, 3, 9]), Some((1, 3)));
         assert_eq!(fit_of(&[1, 2, 3, 4], &[9, 1, 2, 7, 7, 3, 4]), Some((1, 6)));
