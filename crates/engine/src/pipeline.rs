@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     authorise,
@@ -14,6 +14,7 @@ use crate::{
     limits,
     operation::{Effect, Need, Operation, Planned, Target},
     ops::{self, OperationRow},
+    plan::{Change, Mode, Plan},
     resolve,
     view::View,
     workspace::{CommitError, Guard, LockAsk, Record, Workspace},
@@ -124,6 +125,7 @@ fn attempt(
         Planned::Change { plan, finish } => {
             authorise::judge_plan(view, &plan)?;
             call.control.check()?;
+            record.arguments = with_moved(&record.arguments, &plan);
             workspace.commit(&plan, record).map(|committed| finish(&committed))
         }
     };
@@ -189,9 +191,30 @@ fn unknown_operation(name: &str) -> Failure {
 
 /// The arguments of a call that found nothing to change, with the version it found.
 fn with_unchanged(arguments: &str, version: Option<&Value>) -> String {
-    match (serde_json::from_str(arguments), version) {
-        (Ok(Value::Object(mut fields)), Some(version)) => {
-            fields.insert("unchanged".to_owned(), version.clone());
+    with_fact(arguments, "unchanged", version.cloned())
+}
+
+/// The arguments of a call that moved files and changed them: which file that went is which one that came.
+fn with_moved(arguments: &str, plan: &Plan) -> String {
+    let moved = |change: &Change| match change {
+        Change::Put { path, mode: Mode::Like(from, _), .. } => Some((from.to_string(), path.to_string().into())),
+        Change::Put { .. }
+        | Change::MakeDirectory { .. }
+        | Change::MakeLink { .. }
+        | Change::Move { .. }
+        | Change::Remove { .. }
+        | Change::RemoveDirectory { .. }
+        | Change::Restore { .. } => None,
+    };
+    let moved: Map<String, Value> = plan.changes.iter().filter_map(moved).collect();
+    with_fact(arguments, "moved", (!moved.is_empty()).then_some(Value::Object(moved)))
+}
+
+/// Recorded arguments with something that the engine found out.
+fn with_fact(arguments: &str, name: &str, fact: Option<Value>) -> String {
+    match (serde_json::from_str(arguments), fact) {
+        (Ok(Value::Object(mut fields)), Some(fact)) => {
+            fields.insert(name.to_owned(), fact);
             Value::Object(fields).to_string()
         }
         (_, _) => arguments.to_owned(),

@@ -29,7 +29,7 @@ pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
     let row = |change: &Change| Row { facts: changed(entry, change), given: given.clone() };
     let looked = engine::row(&entry.operation).is_some_and(|row| row.effect == Effect::Read);
     if !entry.changes.is_empty() || (looked && entry.decision == Decision::Allowed) {
-        return joined(&entry.changes).iter().map(row).collect();
+        return joined(entry, arguments.get("moved")).iter().map(row).collect();
     }
     // What was found to be right already was there before and is there now.
     // Of a refused call that is only what its author wrote.
@@ -50,19 +50,26 @@ pub(crate) fn rows(stored: &Stored) -> Vec<Row> {
     vec![Row { facts, given }]
 }
 
-/// The changes of an entry, where a thing that was moved and then rewritten is one.
-fn joined(changes: &[Change]) -> Vec<Change> {
-    let mut joined: Vec<Change> = Vec::with_capacity(changes.len());
-    for change in changes {
-        let moved = joined.iter_mut().find(|earlier| {
-            change.kind == ChangeKind::Modify && earlier.to.as_deref() == Some(change.path.as_str())
-        });
-        match moved {
-            Some(earlier) => earlier.after = change.after.clone(),
-            None => joined.push(change.clone()),
-        }
-    }
-    joined
+/// The changes of an entry, where a file that was moved and changed at once is one: what went, and what came of it.
+fn joined(entry: &Entry, moved: Option<&Value>) -> Vec<Change> {
+    let came_of = |change: &Change| {
+        let to = moved?.get(&change.path)?.as_str().filter(|_| change.kind == ChangeKind::Remove)?;
+        entry.changes.iter().find(|other| other.path == to)
+    };
+    let is_what_came = |change: &Change| {
+        entry.changes.iter().any(|other| came_of(other).is_some_and(|came| came.path == change.path))
+    };
+    let one = |change: &Change| match came_of(change) {
+        Some(came) => Some(Change {
+            kind: ChangeKind::Rename,
+            to: Some(came.path.clone()),
+            after: came.after.clone(),
+            ..change.clone()
+        }),
+        None if is_what_came(change) => None,
+        None => Some(change.clone()),
+    };
+    entry.changes.iter().filter_map(one).collect()
 }
 
 fn changed(entry: &Entry, change: &Change) -> Map<String, Value> {
