@@ -259,6 +259,18 @@ mod tests {
     }
 
     #[test]
+    fn what_two_alignments_merge_differently_is_a_conflict() {
+        let (base, ours, theirs) = ("a\n}\na\na\n", "x\na\na\n}\na\n", "a\na\na\n");
+        let made = |alignment| {
+            let walked = walk(base.as_bytes(), ours.as_bytes(), theirs.as_bytes(), alignment).unwrap();
+            walked.iter().map(|piece| piece.of(ours, theirs)).collect::<String>()
+        };
+        assert_ne!(made(Alignment::Rarest), made(Alignment::Fewest));
+        let whole = ConflictRange { base: 0..4, ours: 0..5, theirs: 0..3 };
+        assert_eq!(conflicts(base, ours, theirs), [whole]);
+    }
+
+    #[test]
     fn terminators_stay() {
         assert_eq!(
             clean("1\r\n2\n3\r4\n5", "one\r\n2\n3\r4\n5", "1\r\n2\n3\r4\n5\r\n6"),

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_word_makes_kin_and_a_common_one_does_not() {
+    fn a_rare_word_makes_kin_and_a_frequent_one_does_not() {
         let quoted = Weighed { whole: 1, weight: 1.0, words: vec![(10, 0.1), (11, 1.0)] };
         let there = |words: &[u64]| Known { whole: 2, words: words.to_vec() };
         assert!(likeness(&quoted, &there(&[11, 12, 13])) > 0.3);

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_line_says_more_than_a_common_one() {
+    fn a_rare_line_says_more_than_a_frequent_one() {
         let text = "a()\n}\nb()\n}\nc()\n})+\nd()\n}\n";
         let nearest = Finder::new(text).nearest("gone(x)\n})+\n").unwrap();
         assert_eq!(nearest.lines, 5..=6);

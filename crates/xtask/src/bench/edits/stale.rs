@@ -192,7 +192,10 @@ fn quotes(base: &str, wanted: &str) -> Vec<(String, String)> {
             let quote = &base[bytes(&old, &(*first..*last))];
             !quote.trim().is_empty() && old.find(quote, Matching::LENIENT).places.len() == 1
         };
-        let Some((first, last)) = quoted.clone().find(is_unique).or_else(|| quoted.last()) else { continue };
+        let Some((first, last)) = quoted.clone().find(is_unique).or_else(|| quoted.clone().next_back())
+        else {
+            continue;
+        };
         let text = |lines: Range<usize>| &base[bytes(&old, &lines)];
         let Splice { text: made, .. } = splice(&old, &new, hunk);
         let replaced = [text(first..hunk.old.start), &made, text(hunk.old.end..last)].concat();
