@@ -52,6 +52,10 @@ pub const SEARCH_FILE_BYTES_MAX: u64 = 4 << 20;
 pub const SEARCH_LINE_CHARS_MAX: usize = 300;
 /// Largest compiled pattern.
 pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
+/// Largest file of ignore patterns that a walk obeys.
+pub const IGNORE_FILE_BYTES_MAX: u64 = 1 << 20;
+/// Most lines of one file of ignore patterns.
+pub const IGNORE_PATTERNS_MAX: usize = 10_000;
 /// Most entries a recursive operation touches in one call.
 pub const TREE_ENTRIES_MAX: u64 = 1_000_000;
 /// Most bytes a recursive copy makes in one call.

@@ -9,7 +9,7 @@ use text::visible::visible_line;
 use super::{
     answer::{Facts, iso_utc},
     list, seek,
-    seek::Step,
+    seek::{Step, Unseen},
 };
 use crate::{
     failure::{Failure, Kind},
@@ -64,7 +64,7 @@ impl Operation for Find {
         })?;
         let left_out = total - found.len() as u64;
         let truncated = unseen.cut || left_out > 0;
-        let text = twin(&found, left_out, &self.pattern);
+        let text = twin(&found, left_out, &self.pattern, &unseen);
         let matches: Vec<Value> = found.iter().map(|found| Value::Object(found.object())).collect();
         let answer = Facts::new()
             .with("path", top.to_string())
@@ -72,6 +72,7 @@ impl Operation for Find {
             .with("total", total)
             .with("truncated", truncated)
             .maybe("closed", (unseen.closed > 0).then_some(unseen.closed))
+            .maybe("ignored", unseen.ignored())
             .answer(text);
         Ok(Planned::Read { answer, bytes: 0 })
     }
@@ -105,7 +106,7 @@ pub(super) fn bounded(asked: Option<u64>, usual: usize, most: usize) -> Result<u
     }
 }
 
-fn twin(found: &[Match], left_out: u64, pattern: &str) -> String {
+fn twin(found: &[Match], left_out: u64, pattern: &str, unseen: &Unseen) -> String {
     let mut text = String::new();
     for found in found {
         let wire = found.path.to_wire();
@@ -120,12 +121,14 @@ fn twin(found: &[Match], left_out: u64, pattern: &str) -> String {
     let shown = visible_line(pattern);
     let count = found.len();
     match (count, left_out) {
-        (0, _) => text.push_str(&format!("[nothing matches {shown}]")),
-        (_, 0) => text.push_str(&format!("[{count} match {shown}]")),
+        (0, _) => text.push_str(&format!("[nothing matches {shown}")),
+        (_, 0) => text.push_str(&format!("[{count} match {shown}")),
         (_, left_out) => text.push_str(&format!(
-            "[{count} match {shown}; truncated, {left_out} more: name a smaller path, or raise max up to {}]",
+            "[{count} match {shown}; truncated, {left_out} more: name a smaller path, or raise max up to {}",
             limits::FIND_MATCHES_MAX
         )),
     }
+    text.push_str(&unseen.note());
+    text.push(']');
     text
 }

@@ -164,7 +164,7 @@ impl Found {
     }
 
     fn planned(self, top: &RelPath, query: &str, unseen: seek::Unseen) -> Planned {
-        let text = self.twin(query);
+        let text = self.twin(query, &unseen);
         let truncated = unseen.cut || self.hits < self.total;
         let files: Vec<Value> = self.files.iter().map(|(path, hits)| file(path, hits)).collect();
         let some = |count: u64| (count > 0).then_some(count);
@@ -176,12 +176,13 @@ impl Found {
             .maybe("binary", some(self.binary))
             .maybe("large", some(self.large))
             .maybe("unreadable", some(self.unreadable))
+            .maybe("ignored", unseen.ignored())
             .with("truncated", truncated)
             .answer(text);
         Planned::Read { answer, bytes: self.bytes }
     }
 
-    fn twin(&self, query: &str) -> String {
+    fn twin(&self, query: &str, unseen: &seek::Unseen) -> String {
         let mut text = String::new();
         for (path, hits) in &self.files {
             let wire = path.to_wire();
@@ -207,6 +208,7 @@ impl Found {
                 text.push_str(&format!("; {count} {what}"));
             }
         }
+        text.push_str(&unseen.note());
         text.push(']');
         text
     }

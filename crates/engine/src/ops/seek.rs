@@ -1,8 +1,15 @@
 //! The walk that `find` and `search` share: everything below a directory in byte order, through directory handles,
-//! links not followed. Names with a leading dot, places the caller may not see and what the filter leaves out are not
-//! visited; a directory that cannot be listed is counted, never silently skipped.
+//! links not followed. Places the caller may not see and what the filter leaves out are not visited. Names with a
+//! leading dot and what ignore files leave out are counted, as is a directory that cannot be listed: nothing is silently
+//! skipped.
+
+mod patterns;
+mod rules;
+
+use std::sync::Arc;
 
 use path::{Name, RelPath};
+use rules::{Place, Rules, Verdict};
 
 use crate::{
     failure::Failure,
@@ -17,7 +24,7 @@ use crate::{
 pub(super) enum Names {
     /// All of them.
     All,
-    /// Not those that start with a dot.
+    /// Not those that ignore files leave out, nor those that start with a dot unless an ignore file takes them in.
     Plain,
 }
 
@@ -50,6 +57,21 @@ pub(super) struct Unseen {
     pub(super) closed: u64,
     /// Whether the walk ended at the limit of entries.
     pub(super) cut: bool,
+    /// Entries left out by ignore files or for their leading dot, each with all that is below it.
+    pub(super) ignored: u64,
+}
+
+impl Unseen {
+    /// The count of what was left out, for an answer.
+    pub(super) fn ignored(&self) -> Option<u64> {
+        (self.ignored > 0).then_some(self.ignored)
+    }
+
+    /// The same for people.
+    pub(super) fn note(&self) -> String {
+        self.ignored()
+            .map_or_else(String::new, |count| format!("; {count} ignored (all: true takes them in)"))
+    }
 }
 
 /// Visits everything below a directory, parents before children.
@@ -61,8 +83,9 @@ pub(super) fn walk(
 ) -> Result<Unseen, Failure> {
     let mut unseen = Unseen::default();
     let mut met = 0u64;
-    let mut waiting: Vec<(RelPath, Top)> = children(view, start, names)?;
-    while let Some((path, top)) = waiting.pop() {
+    let rules = (names == Names::Plain).then(|| Rules::above(view, start));
+    let mut waiting: Vec<Child> = children(view, start, rules.as_ref(), &mut unseen)?;
+    while let Some(Child { path, top, rules }) = waiting.pop() {
         view.control.check()?;
         met += 1;
         if met > limits::TREE_ENTRIES_MAX {
@@ -80,7 +103,7 @@ pub(super) fn walk(
             return Ok(unseen);
         }
         if descend {
-            match children(view, &path, names) {
+            match children(view, &path, rules.as_ref(), &mut unseen) {
                 Ok(more) => waiting.extend(more),
                 Err(_) => unseen.closed += 1,
             }
@@ -89,13 +112,43 @@ pub(super) fn walk(
     Ok(unseen)
 }
 
-/// What is in a directory, last name first.
-fn children(view: &View<'_>, path: &RelPath, names: Names) -> Result<Vec<(RelPath, Top)>, Failure> {
+/// Something to visit, with the rules of the directory that holds it.
+struct Child {
+    path: RelPath,
+    top: Top,
+    rules: Option<Arc<Rules>>,
+}
+
+/// What is in a directory, last name first. Without rules, everything.
+fn children(
+    view: &View<'_>,
+    path: &RelPath,
+    rules: Option<&Arc<Rules>>,
+    unseen: &mut Unseen,
+) -> Result<Vec<Child>, Failure> {
     let listed = view.list(path)?;
-    let shown = |listed: &Listed| names == Names::All || !listed.name.as_bytes().starts_with(b".");
-    // A name deeper than a path can say cannot be read either.
-    let place = |listed: Listed| path.join(&listed.name).ok().map(|place| (place, listed.top));
-    Ok(listed.into_iter().rev().filter(shown).filter_map(place).collect())
+    let rules = rules.map(|rules| Arc::clone(rules).within(view, path, &listed));
+    let mut children = Vec::with_capacity(listed.len());
+    for Listed { name, top } in listed.into_iter().rev() {
+        // A name deeper than a path can say cannot be read either.
+        let Ok(path) = path.join(&name) else { continue };
+        if rules.as_ref().is_some_and(|rules| !is_taken(rules, &path, &name, top)) {
+            unseen.ignored += 1;
+            continue;
+        }
+        children.push(Child { path, top, rules: rules.clone() });
+    }
+    Ok(children)
+}
+
+/// Whether a place is visited by these rules.
+fn is_taken(rules: &Rules, path: &RelPath, name: &Name, top: Top) -> bool {
+    let place = if top == Top::Directory { Place::Directory } else { Place::Other };
+    match rules.judge(path, place) {
+        Verdict::Silent => !name.as_bytes().starts_with(b"."),
+        Verdict::Left => false,
+        Verdict::Taken => true,
+    }
 }
 
 /// What is at a place now, with its size and time.

@@ -7,6 +7,7 @@ mod desk;
 mod diff;
 mod edit;
 mod history;
+mod ignore;
 mod keys;
 mod list;
 mod lock;

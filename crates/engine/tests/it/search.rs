@@ -64,7 +64,7 @@ fn lines_are_found_by_text_and_by_expression() {
     assert_eq!((&hit["line"], &hit["column"], &hit["text"]), (&json!(2), &json!(5), &json!("    needle();")));
     assert_eq!(
         answer.text,
-        "src/a.rs\n2:     needle();\nsrc/deep/b.rs\n2: needle needle\n[2 hits in 2 files]"
+        "src/a.rs\n2:     needle();\nsrc/deep/b.rs\n2: needle needle\n[2 hits in 2 files; 2 ignored (all: true takes them in)]"
     );
     let answer = world.ok("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" }));
     assert_eq!(paths(&Value::Object(answer.json), "files"), ["src/deep/b.rs"]);
