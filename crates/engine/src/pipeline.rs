@@ -197,7 +197,9 @@ fn with_unchanged(arguments: &str, version: Option<&Value>) -> String {
 /// The arguments of a call that moved files and changed them: which file that went is which one that came.
 fn with_moved(arguments: &str, plan: &Plan) -> String {
     let moved = |change: &Change| match change {
-        Change::Put { path, mode: Mode::Like(from, _), .. } => Some((from.to_string(), path.to_string().into())),
+        Change::Put { path, mode: Mode::Like(from, _), .. } => {
+            Some((from.to_string(), path.to_string().into()))
+        }
         Change::Put { .. }
         | Change::MakeDirectory { .. }
         | Change::MakeLink { .. }
