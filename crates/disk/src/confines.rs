@@ -242,6 +242,25 @@ impl Confines {
         }
     }
 
+    /// One name further down on the same mount, opened in earnest and then looked at. Never follows a link.
+    pub(crate) fn open_child(
+        &self,
+        parent: BorrowedFd<'_>,
+        mount: Option<u64>,
+        name: &[u8],
+        flags: OFlags,
+    ) -> Result<Held, DiskError> {
+        let held = match self.resolver {
+            Resolver::Walker => Held::look(sys::open_name(parent, name, flags, 0)?)?,
+            Resolver::Kernel | Resolver::Auto => Held::look(open_on_one_mount(parent, name, flags)?)?,
+        };
+        if held.meta.mount != mount {
+            return Err(DiskError::new(ErrorKind::CrossMount, "open"));
+        }
+        self.refuse_hidden(held.meta.id())?;
+        Ok(held)
+    }
+
     /// What is known about one name; the same rules as [`Confines::child_of`], in one call.
     pub(crate) fn stat_child(
         &self,

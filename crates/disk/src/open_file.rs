@@ -12,6 +12,9 @@ use crate::{DiskError, ErrorKind, Stat, confines::Held, sys, sys::content};
 /// Bytes read at once when a file is hashed or copied.
 pub(crate) const CHUNK_BYTES: usize = 256 * 1024;
 
+/// Bytes that are read before it is asked whether to go on.
+const FIRST_BYTES: usize = 64 * 1024;
+
 /// A regular file open for reading.
 #[derive(Debug)]
 pub struct OpenFile {
@@ -35,6 +38,12 @@ impl OpenFile {
             return Err(DiskError::new(ErrorKind::Moved, "open file"));
         }
         Ok(Self { file, stat })
+    }
+
+    /// The file behind a handle that is open for reading already.
+    pub(crate) fn from_open(held: Held) -> Result<Self, DiskError> {
+        let held = held.need_file()?;
+        Ok(Self { file: held.handle, stat: held.meta.stat })
     }
 
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
@@ -69,6 +78,41 @@ impl OpenFile {
             }
         }
         Ok(bytes)
+    }
+
+    /// The whole content into `bytes`, which is emptied first, or only its first bytes when `goes_on` says no to them.
+    /// Refused as `TooLarge` when there is more than `limit_bytes`.
+    pub fn read_into(
+        &self,
+        bytes: &mut Vec<u8>,
+        limit_bytes: u64,
+        goes_on: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<(), DiskError> {
+        bytes.clear();
+        if self.stat.size > limit_bytes {
+            return Err(DiskError::new(ErrorKind::TooLarge, "read"));
+        }
+        if self.stat.size > FIRST_BYTES as u64 {
+            bytes.resize(FIRST_BYTES, 0);
+            let count = content::read_at(self.file.as_fd(), bytes, 0)?;
+            bytes.truncate(count);
+            if !goes_on(bytes) {
+                return Ok(());
+            }
+        }
+        loop {
+            // One byte more than expected, so that the end is seen by a read that does not fill the room.
+            let expected = self.stat.size.saturating_sub(bytes.len() as u64);
+            reserve(bytes, expected.saturating_add(1))?;
+            let room = bytes.capacity() - bytes.len();
+            let count = content::read_on(self.file.as_fd(), bytes)?;
+            if bytes.len() as u64 > limit_bytes {
+                return Err(DiskError::new(ErrorKind::TooLarge, "read"));
+            }
+            if count == 0 || (count < room && bytes.len() as u64 >= self.stat.size) {
+                return Ok(());
+            }
+        }
     }
 
     /// Up to `length` bytes from `offset`; fewer only at the end of the file.

@@ -48,12 +48,22 @@ impl Globs {
 
     /// Whether a path matches.
     pub fn matches(&self, path: &RelPath) -> bool {
-        self.count > 0 && self.matching.is_match(seen(path).as_path())
+        self.match_bytes(path.as_bytes())
     }
 
     /// Whether everything below a directory matches.
     pub fn match_below(&self, directory: &RelPath) -> bool {
-        self.count > 0 && self.whole.is_match(seen(directory).as_path())
+        self.match_bytes_below(directory.as_bytes())
+    }
+
+    /// Whether a path matches, given as its bytes.
+    pub(crate) fn match_bytes(&self, path: &[u8]) -> bool {
+        self.count > 0 && self.matching.is_match(seen(path))
+    }
+
+    /// Whether everything below a directory matches, given as its bytes.
+    pub(crate) fn match_bytes_below(&self, directory: &[u8]) -> bool {
+        self.count > 0 && self.whole.is_match(seen(directory))
     }
 
     /// Whether a place is hidden by these patterns: it, the directory whose whole content is meant, or something above.
@@ -64,15 +74,8 @@ impl Globs {
 }
 
 /// The bytes of a path, as the matcher reads them.
-fn seen(path: &RelPath) -> std::path::PathBuf {
-    let mut joined = Vec::new();
-    for name in path.components() {
-        if !joined.is_empty() {
-            joined.push(b'/');
-        }
-        joined.extend_from_slice(name);
-    }
-    Path::new(OsStr::from_bytes(&joined)).to_owned()
+fn seen(path: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(path))
 }
 
 fn glob(pattern: &str) -> Result<globset::Glob, Failure> {

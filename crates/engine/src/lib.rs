@@ -41,6 +41,7 @@ pub use terms::{
 };
 pub use version::{Base, Version};
 pub use workspace::{
-    CommitError, Committed, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed, LockAsk,
-    Looked, NameProfile, Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which, Workspace,
+    Branch, CommitError, Committed, Entered, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
+    Listed, LockAsk, Looked, NameProfile, Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which,
+    Workspace,
 };

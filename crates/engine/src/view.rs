@@ -104,10 +104,15 @@ impl<'a> View<'a> {
     /// The names in a directory that this caller may see.
     pub(crate) fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
         let mut names = self.workspace.list(path)?;
-        if !self.may_read(path) || !self.caller.grants.hidden.is_empty() {
-            names.retain(|listed| path.join(&listed.name).is_ok_and(|child| self.may_pass(&child)));
-        }
+        self.keep_visible(path, &mut names);
         Ok(names)
+    }
+
+    /// Takes away the names of a directory that this caller may not see.
+    pub(crate) fn keep_visible(&self, directory: &RelPath, names: &mut Vec<Listed>) {
+        if !self.may_read(directory) || !self.caller.grants.hidden.is_empty() {
+            names.retain(|listed| directory.join(&listed.name).is_ok_and(|child| self.may_pass(&child)));
+        }
     }
 
     /// The short name of a version: the entry that made it, or the first digits of its hash.

@@ -69,6 +69,25 @@ pub struct Listed {
 /// What a look at one name found: a thing, nothing, or why it could not be seen.
 pub type Looked = Result<Option<Node>, Failure>;
 
+/// A directory that is open for a walk: what is in it is reached by one name, whatever the way there has become.
+pub trait Branch<'w>: Send + Sync {
+    /// Opens a directory in this one and lists it, as [`Workspace::list`] does. Never follows a link.
+    fn enter(&self, name: &Name) -> Result<Entered<'w>, Failure>;
+
+    /// The bytes of a regular file in this directory, or only the first of them when `goes_on` says no to those. What is
+    /// larger than `limit_bytes` is refused as too large. `bytes` is emptied first.
+    fn scan(
+        &self,
+        name: &Name,
+        limit_bytes: u64,
+        goes_on: &dyn Fn(&[u8]) -> bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Failure>;
+}
+
+/// An open directory and the names in it, in byte order.
+pub type Entered<'w> = (Box<dyn Branch<'w> + 'w>, Vec<Listed>);
+
 /// Which bytes of a file are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
@@ -326,6 +345,11 @@ pub trait Workspace: Send + Sync {
     /// Bytes of a regular file without their version, for looking through many of them. Too large a file is refused.
     fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
         Ok(self.read(path, Want::Whole { limit_bytes })?.bytes)
+    }
+
+    /// Opens a directory for a walk and lists it; nothing where there are no handles and paths are as good.
+    fn branch(&self, _path: &RelPath) -> Result<Option<Entered<'_>>, Failure> {
+        Ok(None)
     }
 
     /// What a link says.

@@ -1,8 +1,8 @@
 //! Looking: from the disk's plain values to the engine's. Never writes, never follows a link.
 
 use disk::{FileType, Stat};
+use engine::{Branch, Entered, FileBytes, Last, Listed, Looked, Node, Stamp, Top, Version, Want};
 use engine::{Failure, Kind};
-use engine::{FileBytes, Last, Listed, Looked, Node, Stamp, Top, Version, Want};
 use journal::Digest;
 use path::{Name, RelPath};
 
@@ -99,19 +99,28 @@ impl LocalWorkspace {
     pub(crate) fn scan_place(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
         let at = |error: disk::DiskError| failure::at(path, &error);
         let file = self.root.open_file(path).map_err(at)?;
-        let size = file.stat().size;
-        let too_large = || Failure::new(Kind::TooLarge, format!("{path} is larger than {limit_bytes} bytes"));
-        if size > limit_bytes {
-            return Err(too_large());
-        }
-        file.read_range(0, usize::try_from(size).map_err(|_| too_large())?).map_err(at)
+        let mut bytes = Vec::new();
+        file.read_into(&mut bytes, limit_bytes, &|_| true).map_err(at)?;
+        Ok(bytes)
     }
 
     pub(crate) fn list_place(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
         let at = |error: disk::DiskError| failure::at(path, &error);
         let directory = self.root.open_directory(path).map_err(at)?;
-        let mut names: Vec<Listed> = Vec::new();
-        for entry in directory.list().map_err(at)? {
+        Ok(self.names(path, directory.list().map_err(at)?))
+    }
+
+    pub(crate) fn branch_at(&self, path: &RelPath) -> Result<Entered<'_>, Failure> {
+        let at = |error: disk::DiskError| failure::at(path, &error);
+        let directory = self.root.open_directory(path).map_err(at)?;
+        let listed = self.names(path, directory.list().map_err(at)?);
+        Ok((Box::new(LocalBranch { workspace: self, directory, path: path.clone() }), listed))
+    }
+
+    /// Names in byte order; half-made files are remembered, not named.
+    fn names(&self, path: &RelPath, entries: Vec<disk::Listed>) -> Vec<Listed> {
+        let mut names: Vec<Listed> = Vec::with_capacity(entries.len());
+        for entry in entries {
             if entry.name.as_bytes().starts_with(path::TEMPORARY_PREFIX.as_bytes()) {
                 self.suspect(path);
             } else {
@@ -119,6 +128,35 @@ impl LocalWorkspace {
             }
         }
         names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Ok(names)
+        names
+    }
+}
+
+/// A directory open for a walk.
+struct LocalBranch<'w> {
+    workspace: &'w LocalWorkspace,
+    directory: disk::Directory,
+    path: RelPath,
+}
+
+impl<'w> Branch<'w> for LocalBranch<'w> {
+    fn enter(&self, name: &Name) -> Result<Entered<'w>, Failure> {
+        let path = self.path.join(name)?;
+        let (directory, entries) = self.directory.enter(name).map_err(|error| failure::at(&path, &error))?;
+        let listed = self.workspace.names(&path, entries);
+        Ok((Box::new(LocalBranch { workspace: self.workspace, directory, path }), listed))
+    }
+
+    fn scan(
+        &self,
+        name: &Name,
+        limit_bytes: u64,
+        goes_on: &dyn Fn(&[u8]) -> bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let file = self.directory.open_listed_file(name);
+        file.and_then(|file| file.read_into(bytes, limit_bytes, goes_on)).map_err(|error| {
+            self.path.join(name).map_or_else(Failure::from, |path| failure::at(&path, &error))
+        })
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Instant;
 
 use engine::{
-    CommitError, Committed, EntryFilter, Failure, FileBytes, Guard, Head, Last, Lease, LeaseAsk, Listed,
-    LockAsk, Looked, Node, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
+    CommitError, Committed, Entered, EntryFilter, Failure, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
+    Listed, LockAsk, Looked, Node, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want,
+    Workspace,
 };
 use path::{Name, RelPath};
 use serde_json::Value;
@@ -44,6 +45,10 @@ impl Workspace for LocalWorkspace {
 
     fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
         self.scan_place(path, limit_bytes)
+    }
+
+    fn branch(&self, path: &RelPath) -> Result<Option<Entered<'_>>, Failure> {
+        self.branch_at(path).map(Some)
     }
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure> {

@@ -9,7 +9,7 @@ mod legacy;
 
 use std::borrow::Cow;
 
-pub use detect::{Detected, detect};
+pub use detect::{Detected, begins_binary, detect};
 pub use legacy::Legacy;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";

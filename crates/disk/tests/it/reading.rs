@@ -149,3 +149,44 @@ fn what_may_be_searched_but_not_read_can_be_passed() {
     set("dark", 0o755);
     set("closed", 0o755);
 }
+
+#[test]
+fn a_listed_file_is_opened_in_one_step_and_nothing_else_is_read() {
+    let f = Fixture::new();
+    f.file("d/abc", "abc");
+    f.link("d/link", "abc");
+    f.link("d/out", f.out.join("secret"));
+    f.link("linked", "d");
+    f.file("state/db", "x");
+    rustix::fs::mkfifoat(CWD, f.ws.join("d/fifo"), Mode::RWXU).unwrap();
+    let _socket = UnixListener::bind(f.ws.join("d/socket")).unwrap();
+    let large: Vec<u8> = (0..200_000_u32).map(|n| n.to_le_bytes()[0]).collect();
+    f.file("d/large", &large);
+    let root = f.root(disk::Resolver::Kernel);
+    let id = root.open_directory(&rel("state")).unwrap().id();
+    for resolver in BOTH {
+        let options = disk::RootOptions { resolver, hidden: vec![id], mounts: Vec::new() };
+        let top = disk::Root::open(&f.ws, options).unwrap().open_directory(&rel(".")).unwrap();
+        assert_eq!(kind(top.enter(&name("state"))), ErrorKind::Hidden);
+        assert!(top.enter(&name("linked")).is_err() && top.enter(&name("nothing")).is_err());
+        let (directory, mut entries) = top.enter(&name("d")).unwrap();
+        entries.sort_by(|one, two| one.name.cmp(&two.name));
+        let mut again = directory.list().unwrap();
+        again.sort_by(|one, two| one.name.cmp(&two.name));
+        assert_eq!(entries, again);
+        assert_eq!(entries.len(), 6);
+        let mut bytes = b"earlier".to_vec();
+        let abc = directory.open_listed_file(&name("abc")).unwrap();
+        abc.read_into(&mut bytes, 3, &|_| true).unwrap();
+        assert_eq!(bytes, b"abc");
+        assert_eq!(kind(abc.read_into(&mut bytes, 2, &|_| true)), ErrorKind::TooLarge);
+        let file = directory.open_listed_file(&name("large")).unwrap();
+        file.read_into(&mut bytes, u64::MAX, &|_| true).unwrap();
+        assert_eq!(bytes, large);
+        file.read_into(&mut bytes, u64::MAX, &|_| false).unwrap();
+        assert!(bytes.len() < large.len() && large.starts_with(&bytes));
+        for other in ["link", "out", "fifo", "socket", "nothing"] {
+            assert!(directory.open_listed_file(&name(other)).is_err(), "{resolver:?} {other}");
+        }
+    }
+}

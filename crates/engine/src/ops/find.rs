@@ -9,7 +9,7 @@ use text::visible::visible_line;
 use super::{
     answer::{Facts, iso_utc},
     list, seek,
-    seek::{Step, Unseen},
+    seek::Unseen,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -52,17 +52,15 @@ impl Operation for Find {
             Listing::Entries(_) => Globs::new([self.pattern.as_str()])?,
         };
         let max = bounded(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
-        let (mut found, mut total) = (Vec::new(), 0u64);
-        let unseen = seek::walk(view, top, self.all.into(), &mut |met| {
-            if pattern.matches(&met.below) {
-                total += 1;
-                if found.len() < max {
-                    found.extend(looked(view, met));
-                }
+        let (gathered, unseen) = seek::walk(view, top, self.all.into(), &First::default, &|own, met| {
+            if pattern.match_bytes(met.below()) {
+                own.meet(met.path, max);
             }
-            Ok(Step::On)
+            Ok(())
         })?;
-        let left_out = total - found.len() as u64;
+        let (first, total) = First::merged(gathered, max);
+        let found: Vec<Match> = first.into_iter().filter_map(|path| looked(view, path)).collect();
+        let left_out = total.saturating_sub(found.len() as u64);
         let truncated = unseen.cut || left_out > 0;
         let text = twin(&found, left_out, &self.pattern, &unseen);
         let matches: Vec<Value> = found.iter().map(|found| Value::Object(found.object())).collect();
@@ -90,10 +88,42 @@ impl Match {
 }
 
 /// A match with its facts; nothing when it is gone already.
-fn looked(view: &View<'_>, met: &seek::Met) -> Option<Match> {
-    let node = seek::node(view, &met.path)?;
+fn looked(view: &View<'_>, path: RelPath) -> Option<Match> {
+    let node = seek::node(view, &path)?;
     let size = if node.top == Top::Directory { 0 } else { node.size };
-    Some(Match { path: met.path.clone(), top: node.top, size, modified_ms: node.modified_ms })
+    Some(Match { path, top: node.top, size, modified_ms: node.modified_ms })
+}
+
+/// The first matches by place that one thread met, and how many it met in all.
+#[derive(Default)]
+struct First {
+    paths: Vec<RelPath>,
+    total: u64,
+}
+
+impl First {
+    fn meet(&mut self, path: &RelPath, max: usize) {
+        self.total += 1;
+        self.paths.push(path.clone());
+        if self.paths.len() >= max.saturating_mul(2) {
+            self.cut(max);
+        }
+    }
+
+    fn cut(&mut self, max: usize) {
+        self.paths.sort_unstable_by(seek::by_place);
+        self.paths.truncate(max);
+    }
+
+    fn merged(gathered: Vec<Self>, max: usize) -> (Vec<RelPath>, u64) {
+        let mut all = Self::default();
+        for one in gathered {
+            all.total += one.total;
+            all.paths.extend(one.paths);
+        }
+        all.cut(max);
+        (all.paths, all.total)
+    }
 }
 
 /// A number of results that a caller asked for, within what one answer carries.

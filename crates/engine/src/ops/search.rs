@@ -8,16 +8,11 @@ use path::RelPath;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use text::{
-    encoding::{Detected, decode, detect},
+    encoding::{Detected, begins_binary, decode, detect},
     visible::visible_line,
 };
 
-use super::{
-    answer::Facts,
-    find::bounded,
-    list, seek,
-    seek::{Names, Step},
-};
+use super::{answer::Facts, find::bounded, list, seek, seek::Names};
 use crate::{
     failure::{Failure, Kind},
     glob::Globs,
@@ -54,6 +49,8 @@ struct Found {
     binary: u64,
     large: u64,
     unreadable: u64,
+    /// The bytes of the file that is looked into, kept for the next one.
+    buffer: Vec<u8>,
 }
 
 impl Operation for Search {
@@ -67,24 +64,32 @@ impl Operation for Search {
         let glob = Globs::by_name(self.glob.as_deref())?;
         let max = bounded(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context) = (self.pattern()?, self.context()?);
-        let mut found = Found::default();
-        let mut unseen = seek::Unseen::default();
+        let look = Look { view, pattern: &pattern, context, max };
+        let (mut found, mut unseen) = (Found::default(), seek::Unseen::default());
         if target.node.is_some_and(|node| node.top == Top::File) {
-            found.look_into(view, &target.path, &pattern, context, max)?;
+            look.at_file(&mut found, &target.path, |bytes| {
+                *bytes = view.workspace().scan(&target.path, limits::SEARCH_FILE_BYTES_MAX)?;
+                Ok(())
+            })?;
         } else {
             list::directory_at(target)?;
             let include = &view.terms.filter.include;
-            let wanted = |below: &RelPath| {
-                (glob.is_empty() || glob.matches(below)) && (include.is_empty() || include.matches(below))
+            let wanted = |below: &[u8]| {
+                (glob.is_empty() || glob.match_bytes(below))
+                    && (include.is_empty() || include.match_bytes(below))
             };
-            unseen = seek::walk(view, &target.path, Names::from(self.all), &mut |met| {
-                if met.top == Top::File && wanted(&met.below) {
-                    found.look_into(view, &met.path, &pattern, context, max)?;
-                }
-                Ok(Step::On)
-            })?;
+            let gathered;
+            (gathered, unseen) =
+                seek::walk(view, &target.path, Names::from(self.all), &Found::default, &|own, met| {
+                    if met.top != Top::File || !wanted(met.below()) {
+                        return Ok(());
+                    }
+                    look.at_file(own, met.path, |bytes| met.scan(view, &|first| !begins_binary(first), bytes))
+                })?;
+            found = Found::merged(gathered, max);
             found.unreadable += unseen.closed;
         }
+        found.cut(max);
         Ok(found.planned(&target.path, &self.query, unseen))
     }
 }
@@ -109,58 +114,106 @@ impl Search {
     }
 }
 
-impl Found {
-    /// Looks through one file.
-    fn look_into(
-        &mut self,
-        view: &View<'_>,
+/// What is looked for in every file.
+struct Look<'a> {
+    view: &'a View<'a>,
+    pattern: &'a Pattern,
+    context: usize,
+    max: usize,
+}
+
+impl Look<'_> {
+    /// Looks through one file, whose bytes `scan` brings.
+    fn at_file(
+        &self,
+        found: &mut Found,
         path: &RelPath,
-        pattern: &Pattern,
-        context: usize,
-        max: usize,
+        scan: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        view.control.check()?;
-        if !view.may_read(path) {
+        if !self.view.may_read(path) {
             return Ok(());
         }
-        let bytes = match view.workspace().scan(path, limits::SEARCH_FILE_BYTES_MAX) {
-            Ok(bytes) => bytes,
+        let mut bytes = std::mem::take(&mut found.buffer);
+        let looked = match scan(&mut bytes) {
+            Ok(()) => self.at_bytes(found, path, &bytes),
             Err(failure) if failure.kind == Kind::TooLarge => {
-                self.large += 1;
-                return Ok(());
+                found.large += 1;
+                Ok(())
             }
             // Gone or closed since it was listed: one file does not hide the others.
             Err(_) => {
-                self.unreadable += 1;
-                return Ok(());
+                found.unreadable += 1;
+                Ok(())
             }
         };
-        let Detected::Text { encoding } = detect(&bytes) else {
-            self.binary += 1;
+        found.buffer = bytes;
+        looked
+    }
+
+    fn at_bytes(&self, found: &mut Found, path: &RelPath, bytes: &[u8]) -> Result<(), Failure> {
+        let Self { view, pattern, context, max } = *self;
+        let text = match detect(bytes) {
+            Detected::Text { encoding } => decode(bytes, encoding).ok(),
+            Detected::Binary => None,
+        };
+        let Some(text) = text else {
+            found.binary += 1;
             return Ok(());
         };
-        let Ok(text) = decode(&bytes, encoding) else {
-            self.binary += 1;
-            return Ok(());
-        };
-        self.scanned += 1;
-        self.bytes += bytes.len() as u64;
-        let room = max - self.hits;
+        found.scanned += 1;
+        found.bytes += bytes.len() as u64;
         let shown_max = match view.terms.evidence {
             Evidence::None => limits::SEARCH_LINE_CHARS_MAX,
             Evidence::Bytes => usize::MAX,
         };
-        let (mut hits, total) = pattern.hits(&text, context, room, shown_max)?;
+        let (mut hits, total) = pattern.hits(&text, context, max, shown_max)?;
         if view.terms.evidence == Evidence::Bytes && text.ends_with('\n') {
             let last = text.matches('\n').count() as u64 + 1;
             hits.iter_mut().for_each(|hit| hit.ends_at(last, context));
         }
-        self.total += total;
-        self.hits += hits.len();
+        found.total += total;
+        found.hits += hits.len();
         if !hits.is_empty() {
-            self.files.push((path.clone(), hits));
+            found.files.push((path.clone(), hits));
+        }
+        if found.hits >= max.saturating_mul(HELD_FACTOR) {
+            found.cut(max);
         }
         Ok(())
+    }
+}
+
+/// How many times the hits of an answer are held before those that will not be shown go.
+const HELD_FACTOR: usize = 4;
+
+impl Found {
+    /// What several threads found, as one.
+    fn merged(gathered: Vec<Self>, max: usize) -> Self {
+        let mut all = Self::default();
+        for one in gathered {
+            all.files.extend(one.files);
+            all.hits += one.hits;
+            all.total += one.total;
+            all.scanned += one.scanned;
+            all.bytes += one.bytes;
+            all.binary += one.binary;
+            all.large += one.large;
+            all.unreadable += one.unreadable;
+        }
+        all.cut(max);
+        all
+    }
+
+    /// Puts files in order and keeps the first hits.
+    fn cut(&mut self, max: usize) {
+        self.files.sort_unstable_by(|(one, _), (two, _)| seek::by_place(one, two));
+        let mut room = max;
+        self.files.retain_mut(|(_, hits)| {
+            hits.truncate(room);
+            room -= hits.len();
+            !hits.is_empty()
+        });
+        self.hits = max - room;
     }
 
     fn planned(self, top: &RelPath, query: &str, unseen: seek::Unseen) -> Planned {

@@ -1,22 +1,24 @@
-//! The walk that `find` and `search` share: everything below a directory in byte order, through directory handles,
-//! links not followed. Places the caller may not see and what the filter leaves out are not visited. Names with a
-//! leading dot and what ignore files leave out are counted, as is a directory that cannot be listed: nothing is silently
-//! skipped.
+//! The walk that `find` and `search` share: everything below a directory, through directory handles where the workspace
+//! has them, links not followed. Places the caller may not see and what the filter leaves out are not visited. Names
+//! with a leading dot and what ignore files leave out are counted, as is a directory that cannot be listed: nothing is
+//! silently skipped.
 
+mod crew;
 mod patterns;
 mod rules;
 
-use std::sync::Arc;
+use std::cmp::Ordering;
 
+use crew::Crew;
 use path::{Name, RelPath};
-use rules::{Place, Rules, Verdict};
+use rules::Rules;
 
 use crate::{
     failure::Failure,
     limits,
     plan::Top,
     view::View,
-    workspace::{Listed, Node},
+    workspace::{Branch, Node},
 };
 
 /// Which names are visited.
@@ -35,19 +37,39 @@ impl From<Option<bool>> for Names {
 }
 
 /// What a walk meets.
-pub(super) struct Met {
+pub(super) struct Met<'m, 'v> {
     /// The place, from the root of the workspace.
-    pub(super) path: RelPath,
-    /// The place, from where the walk started.
-    pub(super) below: RelPath,
+    pub(super) path: &'m RelPath,
     pub(super) top: Top,
+    name: &'m Name,
+    /// Bytes of the path up to what is below the start.
+    base: usize,
+    /// The directory that holds it, where the workspace has handles.
+    within: Option<&'m (dyn Branch<'v> + 'v)>,
 }
 
-/// Whether a walk goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    On,
-    Stop,
+impl Met<'_, '_> {
+    /// The place from where the walk started, in bytes.
+    pub(super) fn below(&self) -> &[u8] {
+        self.path.as_bytes().get(self.base..).unwrap_or_default()
+    }
+
+    /// The bytes of a file, or only the first of them when `goes_on` says no to those.
+    pub(super) fn scan(
+        &self,
+        view: &View<'_>,
+        goes_on: &dyn Fn(&[u8]) -> bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        let limit_bytes = limits::SEARCH_FILE_BYTES_MAX;
+        match self.within {
+            Some(within) => within.scan(self.name, limit_bytes, goes_on, bytes),
+            None => {
+                *bytes = view.workspace().scan(self.path, limit_bytes)?;
+                Ok(())
+            }
+        }
+    }
 }
 
 /// What a walk could not or would not see.
@@ -72,83 +94,37 @@ impl Unseen {
         self.ignored()
             .map_or_else(String::new, |count| format!("; {count} ignored (all: true takes them in)"))
     }
+
+    fn add(&mut self, other: Self) {
+        self.closed += other.closed;
+        self.cut |= other.cut;
+        self.ignored += other.ignored;
+    }
 }
 
-/// Visits everything below a directory, parents before children.
-pub(super) fn walk(
+/// What is done with each place, into the gathering of the thread that met it.
+pub(super) type Visit<'a, A> = dyn Fn(&mut A, &Met<'_, '_>) -> Result<(), Failure> + Sync + 'a;
+
+/// Visits everything below a directory, on several threads where there is enough of it. Every thread has its own
+/// gathering, made by `make` and filled by `visit`. In which order and into which of them places go is not defined, so
+/// what comes of them must not depend on it; [`by_place`] puts places in order.
+pub(super) fn walk<A: Send>(
     view: &View<'_>,
     start: &RelPath,
     names: Names,
-    visit: &mut dyn FnMut(&Met) -> Result<Step, Failure>,
-) -> Result<Unseen, Failure> {
-    let mut unseen = Unseen::default();
-    let mut met = 0u64;
-    let rules = (names == Names::Plain).then(|| Rules::above(view, start));
-    let mut waiting: Vec<Child> = children(view, start, rules.as_ref(), &mut unseen)?;
-    while let Some(Child { path, top, rules }) = waiting.pop() {
-        view.control.check()?;
-        met += 1;
-        if met > limits::TREE_ENTRIES_MAX {
-            unseen.cut = true;
-            return Ok(unseen);
-        }
-        if met.is_multiple_of(PROGRESS_EVERY) {
-            view.control.report(met);
-        }
-        let below = path.below(start).unwrap_or_default();
-        let descend = top == Top::Directory && !view.terms.filter.exclude.match_below(&below);
-        if !view.terms.filter.exclude.matches(&below)
-            && visit(&Met { path: path.clone(), below, top })? == Step::Stop
-        {
-            return Ok(unseen);
-        }
-        if descend {
-            match children(view, &path, rules.as_ref(), &mut unseen) {
-                Ok(more) => waiting.extend(more),
-                Err(_) => unseen.closed += 1,
-            }
-        }
-    }
-    Ok(unseen)
+    make: &(dyn Fn() -> A + Sync),
+    visit: &Visit<'_, A>,
+) -> Result<(Vec<A>, Unseen), Failure> {
+    let rules = match names {
+        Names::Plain => Some(Rules::above(view, start)),
+        Names::All => None,
+    };
+    Crew::new(view, start).run(rules, make, visit)
 }
 
-/// Something to visit, with the rules of the directory that holds it.
-struct Child {
-    path: RelPath,
-    top: Top,
-    rules: Option<Arc<Rules>>,
-}
-
-/// What is in a directory, last name first. Without rules, everything.
-fn children(
-    view: &View<'_>,
-    path: &RelPath,
-    rules: Option<&Arc<Rules>>,
-    unseen: &mut Unseen,
-) -> Result<Vec<Child>, Failure> {
-    let listed = view.list(path)?;
-    let rules = rules.map(|rules| Arc::clone(rules).within(view, path, &listed));
-    let mut children = Vec::with_capacity(listed.len());
-    for Listed { name, top } in listed.into_iter().rev() {
-        // A name deeper than a path can say cannot be read either.
-        let Ok(path) = path.join(&name) else { continue };
-        if rules.as_ref().is_some_and(|rules| !is_taken(rules, &path, &name, top)) {
-            unseen.ignored += 1;
-            continue;
-        }
-        children.push(Child { path, top, rules: rules.clone() });
-    }
-    Ok(children)
-}
-
-/// Whether a place is visited by these rules.
-fn is_taken(rules: &Rules, path: &RelPath, name: &Name, top: Top) -> bool {
-    let place = if top == Top::Directory { Place::Directory } else { Place::Other };
-    match rules.judge(path, place) {
-        Verdict::Silent => !name.as_bytes().starts_with(b"."),
-        Verdict::Left => false,
-        Verdict::Taken => true,
-    }
+/// The order of places: byte order name by name, a directory before what it holds.
+pub(super) fn by_place(one: &RelPath, two: &RelPath) -> Ordering {
+    one.components().cmp(two.components())
 }
 
 /// What is at a place now, with its size and time.
@@ -157,6 +133,3 @@ pub(super) fn node(view: &View<'_>, path: &RelPath) -> Option<Node> {
     let looked = view.stat_names(&parent, &[name]).ok()?;
     looked.into_iter().next()?.ok()?
 }
-
-/// Entries between two progress reports.
-const PROGRESS_EVERY: u64 = 512;

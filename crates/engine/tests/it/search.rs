@@ -120,3 +120,44 @@ fn hidden_places_are_not_there() {
     }
     assert_eq!(refused("read", json!({ "path": "node_modules/../.env" })), Kind::InvalidPath);
 }
+
+#[test]
+fn a_large_tree_is_walked_by_several_and_answers_the_same_every_time() {
+    let world = World::new();
+    for number in 0..2_000 {
+        world.workspace.put_file(&format!("d{}/e{}/f{number}.txt", number % 7, number % 13), "needle\n");
+        world.workspace.put_file(&format!("flat/f{number}.txt"), "hay\nneedle\n");
+    }
+    let find = world.ok("find", json!({ "pattern": "*.txt", "max": 300 }));
+    assert_eq!(find.json["total"], 4_000);
+    let paths = paths(&Value::Object(find.json.clone()), "matches");
+    let ordered = |paths: &[String]| {
+        paths.is_sorted_by(|one, two| one.split('/').collect::<Vec<_>>() < two.split('/').collect::<Vec<_>>())
+    };
+    assert!(paths.len() == 300 && paths[0] == "d0/e0/f0.txt" && ordered(&paths), "{paths:?}");
+    let search = world.ok("search", json!({ "query": "needle", "max": 300 }));
+    assert_eq!((&search.json["total"], &search.json["scanned"]), (&json!(4_000), &json!(4_000)));
+    for _ in 0..5 {
+        assert_eq!(world.ok("find", json!({ "pattern": "*.txt", "max": 300 })).json, find.json);
+        assert_eq!(world.ok("search", json!({ "query": "needle", "max": 300 })).json, search.json);
+    }
+}
+
+#[test]
+fn a_walk_by_several_stops_when_it_is_told_to() {
+    use engine::{Call, Cancel, Control};
+    use std::time::{Duration, Instant};
+    let world = World::new();
+    for number in 0..3_000 {
+        world.workspace.put_file(&format!("d{}/f{number}.txt", number % 50), "needle\n");
+    }
+    let Value::Object(arguments) = json!({ "query": "needle" }) else { unreachable!() };
+    let cancel = Cancel::default();
+    let stop = |_: engine::Progress| cancel.cancel();
+    let control = Control::new(Instant::now() + Duration::from_secs(60), cancel.clone(), Some(&stop));
+    let call = Call { control, ..Call::new(&world.caller, "search", arguments.clone()) };
+    assert_eq!(world.engine.call(&call).unwrap_err().kind, Kind::Cancelled);
+    let control = Control::new(Instant::now(), Cancel::default(), None);
+    let call = Call { control, ..Call::new(&world.caller, "search", arguments) };
+    assert_eq!(world.engine.call(&call).unwrap_err().kind, Kind::Deadline);
+}

@@ -39,6 +39,14 @@ pub fn detect(bytes: &[u8]) -> Detected {
     }
 }
 
+/// Whether bytes that begin like this are no text, whatever follows, so that the rest need not be read.
+#[must_use]
+pub fn begins_binary(first: &[u8]) -> bool {
+    let marked = first.starts_with(UTF16LE_MARK) || first.starts_with(UTF16BE_MARK);
+    let even = first.len() - first.len() % 2;
+    !marked && memchr::memchr(0, first).is_some() && markless_utf16(&first[..even]).is_none()
+}
+
 fn find(bytes: &[u8]) -> Option<Encoding> {
     if bytes.starts_with(UTF16LE_MARK) {
         return plausible(bytes, Encoding::Utf16LeBom);

@@ -64,6 +64,11 @@ impl Pattern {
         room: usize,
         chars_max: usize,
     ) -> Result<(Vec<Hit>, usize), Failure> {
+        let broke = |error| Failure::new(Kind::Io, format!("the search broke off: {error}"));
+        // Most files hold nothing, and a searcher costs more than such a look.
+        if self.0.find_candidate_line(text.as_bytes()).map_err(broke)?.is_none() {
+            return Ok((Vec::new(), 0));
+        }
         let mut collect = Collect {
             pattern: &self.0,
             room,
