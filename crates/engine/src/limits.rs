@@ -40,6 +40,8 @@ pub const LIST_DEPTH_MAX: usize = 32;
 pub const FIND_MATCHES_MAX: usize = 1_000;
 /// Matches one `find` answers when nothing is said.
 pub const FIND_MATCHES_DEFAULT: usize = 200;
+/// Most names that `find` suggests when nothing matches.
+pub const FIND_NEAREST_MAX: usize = 5;
 /// Most hits one `search` answers.
 pub const SEARCH_HITS_MAX: usize = 1_000;
 /// Hits one `search` answers when nothing is said.

@@ -1,6 +1,10 @@
 //! `find`: the places below a directory whose path matches a pattern, in byte order, with size and time. A pattern
-//! without a slash means a name at any depth.
+//! without a slash means a name at any depth. A name that nothing has is tried as a part of names, and when nothing
+//! comes of that either the nearest names are told.
 
+mod near;
+
+use near::Near;
 use path::RelPath;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,7 +13,6 @@ use text::visible::visible_line;
 use super::{
     answer::{Facts, iso_utc},
     list, seek,
-    seek::Unseen,
 };
 use crate::{
     failure::{Failure, Kind},
@@ -53,26 +56,56 @@ impl Operation for Find {
         };
         let max = bounded(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
         let (gathered, unseen) = seek::walk(view, top, self.all.into(), &First::default, &|own, met| {
-            if pattern.match_bytes(met.below()) {
+            if pattern.match_bytes(met.below()) && view.may_read(met.path) {
                 own.meet(met.path, max);
             }
             Ok(())
         })?;
-        let (first, total) = First::merged(gathered, max);
+        let (mut first, mut total) = First::merged(gathered, max);
+        let mut how = How::Itself;
+        if total == 0 && view.terms.listing == Listing::Page {
+            let Near { parts, total: holding, names } =
+                near::look(view, top, self.all.into(), &self.pattern, max)?;
+            how = if holding > 0 { How::AsPart } else { How::NotAtAll(names) };
+            (first, total) = (parts, holding);
+        }
         let found: Vec<Match> = first.into_iter().filter_map(|path| looked(view, path)).collect();
         let left_out = total.saturating_sub(found.len() as u64);
         let truncated = unseen.cut || left_out > 0;
-        let text = twin(&found, left_out, &self.pattern, &unseen);
+        let text = twin(&found, left_out, &self.pattern, &how) + &unseen.note() + "]";
         let matches: Vec<Value> = found.iter().map(|found| Value::Object(found.object())).collect();
         let answer = Facts::new()
             .with("path", top.to_string())
             .with("matches", matches)
             .with("total", total)
+            .maybe("partial", (how == How::AsPart).then_some(true))
+            .maybe("nearest", how.nearest())
             .with("truncated", truncated)
             .maybe("closed", (unseen.closed > 0).then_some(unseen.closed))
             .maybe("ignored", unseen.ignored())
             .answer(text);
         Ok(Planned::Read { answer, bytes: 0 })
+    }
+}
+
+/// How the pattern matched.
+#[derive(Debug, PartialEq, Eq)]
+enum How {
+    Itself,
+    /// Nothing matched it, but it is a part of names.
+    AsPart,
+    /// Nothing matched; these names are near.
+    NotAtAll(Vec<RelPath>),
+}
+
+impl How {
+    fn nearest(&self) -> Option<Vec<Value>> {
+        match self {
+            How::NotAtAll(names) if !names.is_empty() => {
+                Some(names.iter().map(|path| path.to_string().into()).collect())
+            }
+            How::NotAtAll(_) | How::Itself | How::AsPart => None,
+        }
     }
 }
 
@@ -136,7 +169,8 @@ pub(super) fn bounded(asked: Option<u64>, usual: usize, most: usize) -> Result<u
     }
 }
 
-fn twin(found: &[Match], left_out: u64, pattern: &str, unseen: &Unseen) -> String {
+/// One line for each match, then the facts, up to where the bracket closes.
+fn twin(found: &[Match], left_out: u64, pattern: &str, how: &How) -> String {
     let mut text = String::new();
     for found in found {
         let wire = found.path.to_wire();
@@ -150,15 +184,22 @@ fn twin(found: &[Match], left_out: u64, pattern: &str, unseen: &Unseen) -> Strin
     }
     let shown = visible_line(pattern);
     let count = found.len();
-    match (count, left_out) {
-        (0, _) => text.push_str(&format!("[nothing matches {shown}")),
-        (_, 0) => text.push_str(&format!("[{count} match {shown}")),
-        (_, left_out) => text.push_str(&format!(
-            "[{count} match {shown}; truncated, {left_out} more: name a smaller path, or raise max up to {}",
-            limits::FIND_MATCHES_MAX
-        )),
+    match how {
+        How::Itself => text.push_str(&format!("[{count} match {shown}")),
+        How::AsPart => text.push_str(&format!("[nothing matches {shown}; {count} have it as a part")),
+        How::NotAtAll(names) => {
+            text.push_str(&format!("[nothing matches {shown}"));
+            for (at, path) in names.iter().enumerate() {
+                text.push_str(if at == 0 { "; did you mean " } else { ", " });
+                text.push_str(&visible_line(&path.to_wire()));
+            }
+        }
     }
-    text.push_str(&unseen.note());
-    text.push(']');
+    if left_out > 0 {
+        text.push_str(&format!(
+            "; truncated, {left_out} more: name a smaller path, or raise max up to {}",
+            limits::FIND_MATCHES_MAX
+        ));
+    }
     text
 }

@@ -2,9 +2,11 @@
 //! of the paths. One hit a line. Files that are not text or too large are counted, never silently skipped.
 
 mod lines;
+mod query;
 
-use lines::{Hit, Pattern};
+use lines::{Cases, Hit, Pattern, Syntax, Words};
 use path::RelPath;
+use query::Query;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use text::{
@@ -27,9 +29,11 @@ use crate::{
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Search {
-    query: String,
+    query: Query,
     path: Option<String>,
     regex: Option<bool>,
+    word: Option<bool>,
+    ignore_case: Option<bool>,
     glob: Option<String>,
     context: Option<u64>,
     all: Option<bool>,
@@ -54,8 +58,8 @@ struct Found {
 }
 
 impl Operation for Search {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        self.pattern()?;
+    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+        self.pattern(view)?;
         Ok(vec![Ask::read(self.path.as_deref().unwrap_or("."))])
     }
 
@@ -63,7 +67,7 @@ impl Operation for Search {
         let target = &targets[0];
         let glob = Globs::by_name(self.glob.as_deref())?;
         let max = bounded(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
-        let (pattern, context) = (self.pattern()?, self.context()?);
+        let (pattern, context) = (self.pattern(view)?, self.context()?);
         let look = Look { view, pattern: &pattern, context, max };
         let (mut found, mut unseen) = (Found::default(), seek::Unseen::default());
         if target.node.is_some_and(|node| node.top == Top::File) {
@@ -90,16 +94,16 @@ impl Operation for Search {
             found.unreadable += unseen.closed;
         }
         found.cut(max);
-        Ok(found.planned(&target.path, &self.query, unseen))
+        Ok(found.planned(&target.path, &self.query.shown(), unseen))
     }
 }
 
 impl Search {
-    fn pattern(&self) -> Result<Pattern, Failure> {
-        if self.query.is_empty() {
-            return Err(Failure::new(Kind::BadRequest, "the query is empty").hint("say what to look for"));
-        }
-        if self.regex == Some(true) { Pattern::regex(&self.query) } else { Pattern::literal(&self.query) }
+    fn pattern(&self, view: &View<'_>) -> Result<Pattern, Failure> {
+        let syntax = if self.regex == Some(true) { Syntax::Regex } else { Syntax::Literal };
+        let words = if self.word == Some(true) { Words::Whole } else { Words::Parts };
+        let cases = if self.ignore_case == Some(true) { Cases::Same } else { Cases::Differ };
+        Pattern::new(&self.query.texts(view)?, syntax, words, cases)
     }
 
     fn context(&self) -> Result<usize, Failure> {

@@ -45,6 +45,26 @@ fn a_name_is_found_at_any_depth_and_a_path_where_it_is() {
 }
 
 #[test]
+fn a_name_that_nothing_has_is_tried_as_a_part_and_then_by_likeness() {
+    let world = World::with(TREE);
+    let answer = world.ok("find", json!({ "pattern": "readme" }));
+    assert_eq!(paths(&Value::Object(answer.json.clone()), "matches"), ["README.md"]);
+    assert_eq!((&answer.json["total"], &answer.json["partial"]), (&json!(1), &json!(true)));
+    assert!(answer.text.contains("[nothing matches readme; 1 have it as a part"), "{}", answer.text);
+    let answer = world.ok("find", json!({ "pattern": "redame.md" }));
+    assert_eq!((&answer.json["total"], &answer.json["nearest"]), (&json!(0), &json!(["README.md"])));
+    assert!(answer.text.starts_with("[nothing matches redame.md; did you mean README.md"), "{}", answer.text);
+    // Hidden names are suggested only to those who ask for them.
+    let hidden = world.ok("find", json!({ "pattern": ".hed.rs" }));
+    assert_eq!(hidden.json.get("nearest"), None);
+    let hidden = world.ok("find", json!({ "pattern": ".hed.rs", "all": true }));
+    assert_eq!(hidden.json["nearest"], json!(["src/.hid.rs"]));
+    let below = confined("two", &["src/deep"]);
+    let answer = asked(&world, &below, "find", json!({ "pattern": "a", "path": "src/deep" }));
+    assert_eq!(answer["total"], 0);
+}
+
+#[test]
 fn what_does_not_fit_is_counted_and_said() {
     let world = World::with(TREE);
     let answer = world.ok("find", json!({ "pattern": "*.rs", "max": 1 }));
@@ -74,6 +94,21 @@ fn lines_are_found_by_text_and_by_expression() {
     world.fails("search", json!({ "query": "" }), Kind::BadRequest);
     world.fails("search", json!({ "query": "(", "regex": true }), Kind::BadRequest);
     world.fails("search", json!({ "query": "x", "path": "missing" }), Kind::NotFound);
+}
+
+#[test]
+fn several_texts_whole_words_and_cases() {
+    let world = World::with(TREE);
+    let total = |arguments: Value| world.ok("search", arguments).json["total"].clone();
+    assert_eq!(total(json!({ "query": "nothing\nfn a" })), 2);
+    assert_eq!(total(json!({ "query": ["nothing", "fn a"] })), 2);
+    assert_eq!(total(json!({ "query": "need", "word": true })), 0);
+    assert_eq!(total(json!({ "query": "NEEDLE", "ignore_case": true, "glob": "*.rs" })), 3);
+    assert_eq!(total(json!({ "query": ["^need", "fn.a"], "regex": true, "path": "src" })), 2);
+    world.fails("search", json!({ "query": "\n" }), Kind::BadRequest);
+    world.fails("search", json!({ "query": [] }), Kind::BadRequest);
+    world.fails("search", json!({ "query": ["a", 1] }), Kind::BadRequest);
+    world.fails("search", json!({ "query": ["a\nb"] }), Kind::BadRequest);
 }
 
 #[test]

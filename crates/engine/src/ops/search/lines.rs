@@ -31,23 +31,42 @@ pub(super) struct Hit {
     after: Vec<String>,
 }
 
-impl Pattern {
+/// How a query is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syntax {
     /// The text itself.
-    pub(super) fn literal(query: &str) -> Result<Self, Failure> {
-        Self::build(RegexMatcherBuilder::new().fixed_strings(true), query)
-    }
-
+    Literal,
     /// A regular expression, judged line by line.
-    pub(super) fn regex(query: &str) -> Result<Self, Failure> {
-        Self::build(&mut RegexMatcherBuilder::new(), query)
-    }
+    Regex,
+}
 
-    fn build(builder: &mut RegexMatcherBuilder, query: &str) -> Result<Self, Failure> {
-        builder
+/// Where a match may begin and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Words {
+    /// Anywhere.
+    Parts,
+    /// Where a word does.
+    Whole,
+}
+
+/// Whether large and small letters are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cases {
+    Differ,
+    Same,
+}
+
+impl Pattern {
+    /// Any of these queries.
+    pub(super) fn new(queries: &[&str], syntax: Syntax, words: Words, cases: Cases) -> Result<Self, Failure> {
+        RegexMatcherBuilder::new()
+            .fixed_strings(syntax == Syntax::Literal)
+            .word(words == Words::Whole)
+            .case_insensitive(cases == Cases::Same)
             .multi_line(true)
             .line_terminator(Some(b'\n'))
             .size_limit(limits::SEARCH_PATTERN_BYTES_MAX)
-            .build(query)
+            .build_many(queries)
             .map(Self)
             .map_err(|error| {
                 Failure::new(Kind::BadRequest, format!("the pattern cannot be read: {error}")).hint(
@@ -212,6 +231,14 @@ impl Hit {
 mod tests {
     use super::*;
 
+    fn literal(query: &str) -> Result<Pattern, Failure> {
+        Pattern::new(&[query], Syntax::Literal, Words::Parts, Cases::Differ)
+    }
+
+    fn regex(query: &str) -> Result<Pattern, Failure> {
+        Pattern::new(&[query], Syntax::Regex, Words::Parts, Cases::Differ)
+    }
+
     fn found(pattern: &Pattern, text: &str, context: usize) -> Vec<(u64, usize, String, usize, usize)> {
         let (hits, _) = pattern.hits(text, context, 100, 1000).unwrap();
         hits.into_iter()
@@ -223,21 +250,31 @@ mod tests {
     fn one_hit_a_line_with_its_column() {
         let text = "x\nfoo foo\n éfoo\r\nbar";
         let hit = |line, column, text: &str| (line, column, text.to_owned(), 0, 0);
-        assert_eq!(
-            found(&Pattern::literal("foo").unwrap(), text, 0),
-            [hit(2, 1, "foo foo"), hit(3, 3, " éfoo\r")]
-        );
-        assert_eq!(
-            found(&Pattern::regex("o\\r?$").unwrap(), text, 0),
-            [hit(2, 7, "foo foo"), hit(3, 5, " éfoo\r")]
-        );
-        assert_eq!(found(&Pattern::literal("f.o").unwrap(), text, 0), []);
+        assert_eq!(found(&literal("foo").unwrap(), text, 0), [hit(2, 1, "foo foo"), hit(3, 3, " éfoo\r")]);
+        assert_eq!(found(&regex("o\\r?$").unwrap(), text, 0), [hit(2, 7, "foo foo"), hit(3, 5, " éfoo\r")]);
+        assert_eq!(found(&literal("f.o").unwrap(), text, 0), []);
+    }
+
+    #[test]
+    fn words_cases_and_several_queries_are_one_pattern() {
+        let text = "foo\nfood\nFoo\nbar foo\na.c abc\n";
+        let lines = |queries: &[&str], syntax, words, cases| -> Vec<u64> {
+            let pattern = Pattern::new(queries, syntax, words, cases).unwrap();
+            found(&pattern, text, 0).into_iter().map(|hit| hit.0).collect()
+        };
+        use {Cases::*, Syntax::*, Words::*};
+        assert_eq!(lines(&["foo"], Literal, Parts, Differ), [1, 2, 4]);
+        assert_eq!(lines(&["foo"], Literal, Whole, Differ), [1, 4]);
+        assert_eq!(lines(&["foo"], Literal, Whole, Same), [1, 3, 4]);
+        assert_eq!(lines(&["food", "a.c"], Literal, Parts, Differ), [2, 5]);
+        assert_eq!(lines(&["^food", "a.c$"], Regex, Parts, Differ), [2, 5]);
+        assert_eq!(lines(&["fo+|b.r"], Regex, Whole, Differ), [1, 4]);
     }
 
     #[test]
     fn context_is_given_to_every_hit() {
         let text = "a\nhit\nhit\nb\nc\n";
-        let pattern = Pattern::literal("hit").unwrap();
+        let pattern = literal("hit").unwrap();
         let (hits, total) = pattern.hits(text, 1, 100, 1000).unwrap();
         assert_eq!(total, 2);
         assert_eq!(
@@ -252,14 +289,14 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_counted() {
-        let (hits, total) = Pattern::literal("a").unwrap().hits("a\na\na\n", 0, 2, 10).unwrap();
+        let (hits, total) = literal("a").unwrap().hits("a\na\na\n", 0, 2, 10).unwrap();
         assert_eq!((hits.len(), total), (2, 3));
     }
 
     #[test]
     fn long_lines_are_cut_around_the_hit() {
         let line = format!("{}needle{}", "x".repeat(500), "y".repeat(500));
-        let (hits, _) = Pattern::literal("needle").unwrap().hits(&line, 0, 9, 100).unwrap();
+        let (hits, _) = literal("needle").unwrap().hits(&line, 0, 9, 100).unwrap();
         assert_eq!(hits[0].column, 501);
         assert!(hits[0].text.contains("needle") && hits[0].text.starts_with('…'), "{}", hits[0].text);
         assert_eq!(hits[0].text.chars().count(), 102);
@@ -267,9 +304,9 @@ mod tests {
 
     #[test]
     fn a_pattern_that_cannot_be_is_refused() {
-        assert!(Pattern::regex("(").is_err());
-        assert!(Pattern::regex("a\\nb").is_err());
-        assert!(Pattern::regex("(?=x)").is_err());
-        assert!(Pattern::regex("(a{1000}){1000}").is_err());
+        assert!(regex("(").is_err());
+        assert!(regex("a\\nb").is_err());
+        assert!(regex("(?=x)").is_err());
+        assert!(regex("(a{1000}){1000}").is_err());
     }
 }
