@@ -2,12 +2,11 @@
 //! entry, whose it is, the plan, and the answer.
 
 use journal::{Entry, Link};
-use serde::Deserialize;
 use serde_json::{Value, json};
 use text::visible::visible_line;
 
 use super::{
-    answer::{Facts, excerpt},
+    answer::Facts,
     inverse::{self, Inverse, Policy, Reason, Step},
 };
 use crate::{
@@ -20,26 +19,6 @@ use crate::{
     view::View,
     workspace::{EntryFilter, Order, Stored, Which},
 };
-
-/// How a caller names an entry: `17`, `"17"` or `"r17"`.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum EntryName {
-    Number(u64),
-    Text(String),
-}
-
-impl EntryName {
-    pub(crate) fn number(&self) -> Result<u64, Failure> {
-        match self {
-            EntryName::Number(number) => Ok(*number),
-            EntryName::Text(text) => text.strip_prefix('r').unwrap_or(text).parse().map_err(|_| {
-                Failure::new(Kind::BadRequest, format!("'{}' is not an entry", excerpt(text)))
-                    .hint("name an entry like r17; call history to find one")
-            }),
-        }
-    }
-}
 
 /// Whether the caller only wants to see what would happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

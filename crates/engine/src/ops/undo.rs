@@ -6,7 +6,10 @@ use std::cell::RefCell;
 use journal::{Entry, Link};
 use serde::Deserialize;
 
-use super::reversal::{self, EntryName, Reversal};
+use super::{
+    recorded::EntryName,
+    reversal::{self, Reversal},
+};
 use crate::{
     failure::{Failure, Kind},
     operation::{Ask, Operation, Planned, Target},
