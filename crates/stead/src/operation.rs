@@ -106,7 +106,10 @@ fn arguments(operation: &Operation, matches: &ArgMatches) -> Result<Map<String, 
             InputType::String | InputType::Enum => {
                 matches.get_one::<String>(name).map(|text| text.clone().into())
             }
-            InputType::Json => matches.get_one::<String>(name).map(|text| parsed(name, text)).transpose()?,
+            InputType::Json => {
+                let written = matches.get_one::<String>(name).filter(|text| *text != STANDARD_INPUT);
+                written.map(|text| parsed(name, text)).transpose()?
+            }
         };
         let left_to_input = input.stdin && value.as_ref().is_some_and(|value| value == STANDARD_INPUT);
         if let Some(value) = value.filter(|_| !left_to_input) {

@@ -66,6 +66,28 @@ fn bytes_go_in_and_out_as_they_are() {
 }
 
 #[test]
+fn edits_and_patches_come_by_argument_or_by_standard_input() {
+    let bench = Bench::new();
+    bench.run_with(&["write", "a.txt"], b"one\ntwo\none\n");
+    bench.ok(&["edit", "a.txt", "--edits", r#"[{"old": "two", "new": "2"}]"#]);
+    for (arguments, old, new) in
+        [(&["edit", "a.txt"][..], "2", "zwei"), (&["edit", "a.txt", "--edits", "-"], "zwei", "deux")]
+    {
+        let edits = format!(r#"[{{"old": "{old}", "new": "{new}"}}]"#);
+        let ran = bench.run_with(arguments, edits.as_bytes());
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+    }
+    let broken = bench.run(&["edit", "a.txt", "--edits", "[{"]);
+    assert_eq!(broken.code, 2, "{}", broken.err);
+    let unclear = bench.run(&["edit", "a.txt", "--edits", r#"[{"old": "one", "new": "1"}]"#]);
+    assert!(unclear.err.contains("ambiguous") && unclear.err.contains("\n  line 3"), "{}", unclear.err);
+    let patch = b"--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-deux\n+two\n one\n";
+    let ran = bench.run_with(&["patch"], patch);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(bench.ok(&["read", "a.txt"]).text(), "one\ntwo\none\n");
+}
+
+#[test]
 fn a_key_changes_nothing_twice() {
     let bench = Bench::new();
     for _ in 0..2 {
