@@ -14,6 +14,7 @@ mod quiet;
 mod reference;
 mod report;
 mod rows;
+mod search;
 mod speaker;
 mod statistics;
 
@@ -42,6 +43,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     if let Some(("patches", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
         return patches::run(own);
+    }
+    if let Some(("search", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
+        return search::run(own);
     }
     let wish = wish(arguments)?;
     let binary = build()?;

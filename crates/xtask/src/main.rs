@@ -28,7 +28,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
-        purpose: "measure beside the reference server; --rounds N, --only ROW; or edits: stale edits from history",
+        purpose: "measure beside the reference server; --rounds N, --only ROW; or edits, patches, search",
         run: bench::run,
     },
     Command {

@@ -68,6 +68,17 @@ const TRACER: Need = Need {
     ],
 };
 
+/// What search is held against.
+const RIPGREP: Need = Need {
+    name: "ripgrep",
+    packages: &[
+        ("apt-get", &["ripgrep"]),
+        ("dnf", &["ripgrep"]),
+        ("apk", &["ripgrep"]),
+        ("pacman", &["ripgrep"]),
+    ],
+};
+
 /// Tells the tests which Python has the client.
 pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
@@ -88,6 +99,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 /// The tracer that lets system calls fail.
 pub(crate) fn tracer() -> Result<(), String> {
     if crate::is_installed(TRACER.name, &["--version"]) { Ok(()) } else { install(&TRACER) }
+}
+
+/// The search that ours is held against.
+pub(crate) fn ripgrep() -> Result<(), String> {
+    if crate::is_installed("rg", &["--version"]) { Ok(()) } else { install(&RIPGREP) }
 }
 
 /// A Python interpreter that has the client, made if need be.

@@ -49,13 +49,9 @@ impl Field {
         let (fast, full, other) = (workspace("fast")?, workspace("full")?, workspace("reference")?);
         let starting = place.join("starting");
         fs::create_dir(&starting).map_err(|error| error.to_string())?;
-        let reference = |directory: &Path| Recipe {
-            program: PathBuf::from("node"),
-            arguments: vec![script.into(), directory.into()],
-        };
         let starts = Starts {
             stead: stead(binary, &starting, &place.join("starting-state"), "fast"),
-            reference: reference(&starting),
+            reference: reference(script, &starting),
             binary: binary.to_owned(),
             place: place.to_owned(),
             firsts: 0,
@@ -72,7 +68,7 @@ impl Field {
                 &stead(binary, &full, &place.join("full-state"), "full"),
                 &full,
             )?,
-            reference: Peer::start(Vocabulary::Reference, &reference(&other), &other)?,
+            reference: Peer::start(Vocabulary::Reference, &reference(script, &other), &other)?,
             starts,
             probe: probe.map_err(|error| format!("the probe: {error}"))?,
         })
@@ -102,7 +98,13 @@ impl Starts {
     }
 }
 
-fn stead(binary: &Path, workspace: &Path, state: &Path, durability: &str) -> Recipe {
+/// How the reference server is started on a workspace.
+pub(super) fn reference(script: &Path, workspace: &Path) -> Recipe {
+    Recipe { program: PathBuf::from("node"), arguments: vec![script.into(), workspace.into()] }
+}
+
+/// How the server is started on a workspace.
+pub(super) fn stead(binary: &Path, workspace: &Path, state: &Path, durability: &str) -> Recipe {
     let arguments = vec![
         "mcp".into(),
         "--workspace".into(),

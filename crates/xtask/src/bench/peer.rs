@@ -42,7 +42,7 @@ impl Recipe {
         Ok(milliseconds(ended))
     }
 
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         command

@@ -10,9 +10,8 @@ use super::{
     statistics::{Samples, ratio, shown},
 };
 
-/// The files of a report, in the target directory.
-const TABLE: &str = "bench.md";
-const MACHINE: &str = "bench.json";
+/// What the files of a report are called, in the target directory.
+const NAME: &str = "bench";
 /// Stands for a number that there is not.
 const NONE: &str = "–";
 
@@ -37,10 +36,15 @@ impl Report {
 
     /// Prints the table and keeps both forms.
     pub(super) fn write(&self, target: &Path) -> Result<(), String> {
+        self.write_as(target, NAME)
+    }
+
+    /// The same, under another name.
+    pub(super) fn write_as(&self, target: &Path, name: &str) -> Result<(), String> {
         let table = self.table();
         println!("\n{table}");
-        for (name, content) in [(TABLE, table), (MACHINE, format!("{:#}\n", self.json()))] {
-            let path = target.join(name);
+        for (ending, content) in [("md", table), ("json", format!("{:#}\n", self.json()))] {
+            let path = target.join(format!("{name}.{ending}"));
             fs::write(&path, content).map_err(|error| format!("{}: {error}", path.display()))?;
             println!("bench: written to {}", path.display());
         }

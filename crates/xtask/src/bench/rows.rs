@@ -63,13 +63,13 @@ const SYNC: &str = "one fdatasync";
 
 /// Who has the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     Stead,
     Other,
 }
 
 impl Comparison {
-    fn new(what: impl Into<String>, against: &'static str) -> Self {
+    pub(super) fn new(what: impl Into<String>, against: &'static str) -> Self {
         Self {
             what: what.into(),
             unit: Unit::Milliseconds,
@@ -79,7 +79,7 @@ impl Comparison {
         }
     }
 
-    fn push(&mut self, side: Side, milliseconds: f64) {
+    pub(super) fn push(&mut self, side: Side, milliseconds: f64) {
         match side {
             Side::Stead => self.stead.push(milliseconds),
             Side::Other => self.other.push(milliseconds),
@@ -88,7 +88,7 @@ impl Comparison {
 }
 
 /// Gives both sides a turn in every round.
-fn alternate(
+pub(super) fn alternate(
     quiet: &mut Quiet,
     rounds: usize,
     mut turn: impl FnMut(Side) -> Result<(), String>,
