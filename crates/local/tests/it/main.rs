@@ -3,7 +3,7 @@
 //! `basics`: one call of each kind and what is on disk afterwards. `corruption`: damage known from the field. `faults`: every system call fails, and the process dies
 //! at every one. `patch`: the shared table on real files. `race`: somebody swaps everything meanwhile. `kill`: the process
 //! is killed at random moments. `several`:
-//! four processes on one tree. `support`: a workspace in a temporary directory.
+//! four processes on one tree. `support`: a workspace in a temporary directory. `walk`: strange trees for find and search.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -18,3 +18,4 @@ mod race;
 mod recovery;
 mod several;
 mod support;
+mod walk;
