@@ -16,21 +16,30 @@ pub(crate) fn judge(view: &View<'_>, change: &Change) -> Result<(), Failure> {
     match change {
         Change::Move { from, to, tree, .. } => {
             refuse_own_below(view, from)?;
+            refuse_revealing(view, from, to)?;
             if tree.top == Top::Directory { judge_moved(view, from, to) } else { Ok(()) }
         }
         Change::Remove { path, .. } => refuse_own_below(view, path),
         Change::Restore { trash, path, tree } => {
-            if tree.top == Top::Directory {
-                judge_restored(view, trash, path)
-            } else {
-                Ok(())
+            if let Some(item) = view.workspace().trashed(trash)? {
+                refuse_revealing(view, &item.path, path)?;
             }
+            if tree.top == Top::Directory { judge_restored(view, trash, path) } else { Ok(()) }
         }
         Change::Put { .. }
         | Change::MakeDirectory { .. }
         | Change::MakeLink { .. }
         | Change::RemoveDirectory { .. } => Ok(()),
     }
+}
+
+/// What a caller may not read does not come to a place where it may.
+fn refuse_revealing(view: &View<'_>, from: &RelPath, to: &RelPath) -> Result<(), Failure> {
+    if view.may_read(from) || !view.may_pass(to) {
+        return Ok(());
+    }
+    Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read")
+        .hint("it can only go to places that you may not read either"))
 }
 
 /// A directory that holds the server's own files stays where it is, whoever asks.

@@ -170,10 +170,34 @@ fn replay(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<Done>, Fa
         ));
     }
     match workspace.replayed(&call.caller.principal, key)? {
-        Some(number) => Ok(Some(Done::Looked(replayed(workspace, number)?))),
+        Some(number) => {
+            refuse_other_call(workspace, call, number)?;
+            Ok(Some(Done::Looked(replayed(workspace, number)?)))
+        }
         None => Ok(None),
     }
 }
+
+/// A key names one call. What the engine added to the recorded arguments is no part of them.
+fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) -> Result<(), Failure> {
+    let Some(stored) = workspace.entry(number)? else { return Ok(()) };
+    let asked = |text: &str| {
+        let mut fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
+        fields.retain(|name, _| ![UNCHANGED, MOVED].contains(&name.as_str()));
+        fields
+    };
+    let now = recorded_arguments(call, ops::row(call.operation));
+    if stored.entry.operation == call.operation && asked(&stored.entry.arguments) == asked(&now) {
+        return Ok(());
+    }
+    Err(Failure::new(Kind::BadRequest, format!("this idempotency key was used for another call, r{number}"))
+        .hint("use a new key for a new call"))
+}
+
+/// The version that a call found, when it changed nothing.
+const UNCHANGED: &str = "unchanged";
+/// Which file that went is which one that came.
+const MOVED: &str = "moved";
 
 fn replayed(workspace: &dyn Workspace, number: u64) -> Result<Answer, Failure> {
     let stored = workspace
@@ -191,7 +215,7 @@ fn unknown_operation(name: &str) -> Failure {
 
 /// The arguments of a call that found nothing to change, with the version it found.
 fn with_unchanged(arguments: &str, version: Option<&Value>) -> String {
-    with_fact(arguments, "unchanged", version.cloned())
+    with_fact(arguments, UNCHANGED, version.cloned())
 }
 
 /// The arguments of a call that moved files and changed them: which file that went is which one that came.
@@ -209,7 +233,7 @@ fn with_moved(arguments: &str, plan: &Plan) -> String {
         | Change::Restore { .. } => None,
     };
     let moved: Map<String, Value> = plan.changes.iter().filter_map(moved).collect();
-    with_fact(arguments, "moved", (!moved.is_empty()).then_some(Value::Object(moved)))
+    with_fact(arguments, MOVED, (!moved.is_empty()).then_some(Value::Object(moved)))
 }
 
 /// Recorded arguments with something that the engine found out.

@@ -10,7 +10,8 @@ mod report;
 use std::borrow::Cow;
 
 use text::{
-    edit::{Edit as Quoted, Edited, EmptyOld, How, anchored, edit, reformatted},
+    edit::{Applied, Edit as Quoted, Edited, EmptyOld, How, anchored, edit, reformatted},
+    lines,
     locate::Pass,
     merge::{self, Merged},
 };
@@ -135,8 +136,12 @@ impl Edit {
             (Basis::Unknown(_), Mode::Strict) => Err(refusal::stale(view, target, current, None)),
             (Basis::Unknown(written), Mode::Anchored | Mode::Merge) => {
                 let edited = edit(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                // Nobody can tell what changed since, so only what is quoted as it stands is safe.
-                if edited.applied.iter().all(|applied| is_as_quoted(&applied.how)) {
+                // Nobody can tell what changed since, so only whole lines that are quoted as they stand are safe: a part
+                // of a line may be a part of another one now.
+                let is_safe = |(applied, quoted): (&Applied, &Quoted<'_>)| {
+                    is_as_quoted(&applied.how) && covers_lines(&current.text, applied, quoted.old)
+                };
+                if edited.applied.iter().zip(edits).all(is_safe) {
                     return Ok(Outcome::of(edited, Standing::Unverified { from: written }));
                 }
                 Err(refusal::stale(view, target, current, None))
@@ -191,6 +196,15 @@ fn is_as_quoted(how: &How) -> bool {
         How::Unchanged | How::AlreadyApplied => true,
         How::Unnumbered(_) | How::Unescaped(_) | How::Fallback(_) => false,
     }
+}
+
+/// Whether the lines that an edit was applied to are those it quotes, from end to end.
+fn covers_lines(text: &str, applied: &Applied, quote: &str) -> bool {
+    let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
+    applied.places.iter().all(|place| {
+        let there = lines::slice(text, place.before.clone()).unwrap_or_default();
+        lines::iter(there).map(str::trim).eq(quoted.iter().copied())
+    })
 }
 
 /// A failure of arguments.

@@ -396,3 +396,16 @@ fn whoever_may_not_read_a_file_learns_nothing_from_editing_it() {
     assert!(!failure.to_json().to_string().contains("token"));
     assert!(world.workspace.stat(&at("secret/f")).unwrap().is_some());
 }
+
+#[test]
+fn a_base_nobody_kept_is_good_only_for_whole_lines_as_they_stand() {
+    let world = World::with(&[("f", "a\nb\nc\n")]);
+    let base = world.ok("read", json!({ "path": "f" })).json["version"].clone();
+    world.workspace.put_file("f", "a\nb2\nc\n");
+    let edit = |old: &str, new: &str| {
+        world.call("edit", json!({ "path": "f", "base": base, "edits": [{ "old": old, "new": new }] }))
+    };
+    assert_eq!(edit("b", "B").map(|_| ()).unwrap_err().kind, Kind::Stale);
+    let answer = edit("c\n", "C\n").unwrap().json;
+    assert_eq!(answer["rebased"]["unverified"], true, "{answer:?}");
+}

@@ -38,3 +38,23 @@ fn a_key_belongs_to_its_principal() {
     let empty = keyed(&world, "", json!({ "path": "log", "content": "3" })).unwrap_err();
     assert_eq!(empty.kind, Kind::BadRequest);
 }
+
+#[test]
+fn a_key_of_another_call_is_refused() {
+    let world = World::new();
+    let ask = |operation: &str, arguments: Value| {
+        let Value::Object(arguments) = arguments else { panic!("an object") };
+        let mut call = Call::new(&world.caller, operation, arguments);
+        call.key = Some("k");
+        world.engine.call(&call)
+    };
+    ask("write", json!({ "path": "a", "content": "x" })).unwrap();
+    assert!(ask("write", json!({ "path": "a", "content": "x" })).unwrap().json.contains_key("replayed"));
+    for (operation, arguments) in [
+        ("write", json!({ "path": "b", "content": "x" })),
+        ("append", json!({ "path": "a", "content": "x" })),
+    ] {
+        let failure = ask(operation, arguments).unwrap_err();
+        assert_eq!(failure.kind, Kind::BadRequest, "{failure}");
+    }
+}

@@ -1,8 +1,12 @@
 //! `copy`, `move`, `remove` and `restore`.
 
+use engine::Kind;
 use serde_json::json;
 
-use crate::desk::Desk;
+use crate::{
+    desk::Desk,
+    world::{World, agent},
+};
 
 #[test]
 fn a_file_is_copied() {
@@ -234,4 +238,27 @@ fn links_are_followed_only_to_the_inside() {
     assert_eq!(desk.fails("move", json!({ "from": "g", "to": "in", "overwrite": true })).0, "exists");
     desk.run("remove", json!({ "path": "in" }));
     assert_eq!(desk.text("a/f").as_deref(), Some("two\n"));
+}
+
+#[test]
+fn what_may_not_be_read_does_not_come_to_where_it_may() {
+    let world = World::with(&[("sec/s", "secret\n"), ("sec/b/x", "secret\n"), ("pub/p", "p\n")]);
+    let place = |wire: &str| vec![path::RelPath::from_wire(wire).unwrap()];
+    let grants = engine::Grants { readable: place("pub"), ..engine::Grants::default() };
+    let caller = engine::Caller { grants, ..agent("narrow") };
+    let refused = |operation: &str, arguments: serde_json::Value| {
+        world.call_as(&caller, operation, arguments).map(|_| ()).unwrap_err().kind
+    };
+    assert_eq!(refused("move", json!({ "from": "sec/s", "to": "pub/c" })), Kind::OutOfScope);
+    assert_eq!(refused("move", json!({ "from": "sec", "to": "pub/sec" })), Kind::OutOfScope);
+    let patch = "*** Begin Patch\n*** Move File: sec/s -> pub/c\n*** End Patch\n";
+    assert_eq!(refused("patch", json!({ "patch": patch })), Kind::OutOfScope);
+    let removed = world.call_as(&caller, "remove", json!({ "path": "sec/s" })).unwrap().json["trash"].clone();
+    assert_eq!(refused("restore", json!({ "trash": removed, "to": "pub/r" })), Kind::OutOfScope);
+    world.call_as(&caller, "restore", json!({ "trash": removed })).unwrap();
+    let stale = world
+        .call_as(&caller, "write", json!({ "path": "sec/s", "content": "x", "base": "0".repeat(64) }))
+        .unwrap_err();
+    assert_eq!(stale.kind, Kind::Stale);
+    assert!(!stale.facts.contains_key("version"), "{stale:?}");
 }

@@ -60,8 +60,20 @@ fn find(bytes: &[u8]) -> Option<Encoding> {
     match std::str::from_utf8(bytes) {
         Ok(_) if bytes.starts_with(UTF8_MARK) => Some(Encoding::Utf8Bom),
         Ok(_) => Some(Encoding::Utf8),
+        Err(_) if is_damaged_utf8(bytes) => None,
         Err(error) => plausible(bytes, guess(bytes, error.valid_up_to())?),
     }
+}
+
+/// Whether bytes are UTF-8 with a few wrong ones among them. An older encoding hardly ever looks like that, and to take it
+/// for one would write its bytes between those of UTF-8.
+fn is_damaged_utf8(bytes: &[u8]) -> bool {
+    let (mut right, mut wrong) = (0_usize, 0_usize);
+    for chunk in bytes.utf8_chunks() {
+        right += chunk.valid().chars().filter(|c| !c.is_ascii()).count();
+        wrong += usize::from(!chunk.invalid().is_empty());
+    }
+    right > wrong
 }
 
 /// UTF-16 by the position of its zero bytes: Latin letters, digits and spaces all have a zero high byte.
@@ -117,6 +129,19 @@ fn is_rare_in_text(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn utf8_with_a_wrong_byte_is_no_older_encoding() {
+        assert_eq!(
+            detect("na\u{ef}ve caf\u{e9}\nbad ?\n".as_bytes()),
+            Detected::Text { encoding: Encoding::Utf8 }
+        );
+        assert_eq!(detect(b"na\xc3\xafve caf\xc3\xa9\nbad \xff\n"), Detected::Binary);
+        assert!(matches!(
+            detect(b"th\xe9 noir et caf\xe9\n"),
+            Detected::Text { encoding: Encoding::Legacy(_) }
+        ));
+    }
 
     fn name(bytes: &[u8]) -> &'static str {
         match detect(bytes) {
