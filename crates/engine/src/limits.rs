@@ -46,12 +46,22 @@ pub const FIND_NEAREST_MAX: usize = 5;
 pub const SEARCH_HITS_MAX: usize = 1_000;
 /// Hits one `search` answers when nothing is said.
 pub const SEARCH_HITS_DEFAULT: usize = 100;
+/// Hits that `search` keeps to find the best among them; all are counted.
+pub const SEARCH_KEPT_MAX: usize = 2_000;
+/// Characters of text one `search` answers when nothing is said; the rest follows by the named next call.
+pub const SEARCH_BUDGET_CHARS_DEFAULT: usize = 8_000;
+/// Hits that are shown with the lines around them unasked: at most so many, each with so many lines on both sides.
+pub const SEARCH_FEW: &[(usize, usize)] = &[(1, 10), (3, 4)];
+/// Hits of another reading that are shown when nothing was found.
+pub const SEARCH_NEAREST_MAX: usize = 30;
+/// Files that are named when nothing was found but their names are alike.
+pub const SEARCH_NAMES_MAX: usize = 5;
 /// Most lines of context around a hit.
 pub const SEARCH_CONTEXT_MAX: usize = 20;
 /// Largest file that `search` looks into.
 pub const SEARCH_FILE_BYTES_MAX: u64 = 4 << 20;
 /// Characters of one line that `search` shows; a longer one is cut around its hit.
-pub const SEARCH_LINE_CHARS_MAX: usize = 300;
+pub const SEARCH_LINE_CHARS_MAX: usize = 180;
 /// Largest compiled pattern.
 pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
 /// Largest file of ignore patterns that a walk obeys.

@@ -1,9 +1,9 @@
 //! Pure text: what bytes say and how two texts differ.
 //!
 //! Owns encodings ([`encoding`]), lines and their endings ([`lines`]), line differences ([`diff`], [`unified`]),
-//! three-way merging ([`merge`]) and safe display ([`visible`]). Promises that bytes nobody asked to change stay
-//! as they are: nothing here repairs, normalises or replaces in silence. Never does input or output, never reads a
-//! clock, and knows nothing of files, paths or protocols.
+//! three-way merging ([`merge`]), what counts among many hits ([`rank`]) and safe display ([`visible`]). Promises that
+//! bytes nobody asked to change stay as they are: nothing here repairs, normalises or replaces in silence. Never does
+//! input or output, never reads a clock, and knows of files no more than the name it is told.
 
 pub mod diff;
 pub mod edit;
@@ -12,5 +12,6 @@ pub mod lines;
 pub mod locate;
 pub mod merge;
 pub mod patch;
+pub mod rank;
 pub mod unified;
 pub mod visible;

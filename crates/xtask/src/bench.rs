@@ -2,8 +2,8 @@
 //!
 //! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
 //! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
-//! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`
-//! and `cargo xtask bench patches` are measures of their own.
+//! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`,
+//! `cargo xtask bench patches`, `cargo xtask bench search` and `cargo xtask bench rank` are measures of their own.
 
 mod edits;
 mod field;
@@ -11,6 +11,7 @@ mod files;
 mod patches;
 mod peer;
 mod quiet;
+mod rank;
 mod reference;
 mod report;
 mod rows;
@@ -46,6 +47,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     if let Some(("search", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
         return search::run(own);
+    }
+    if let Some(("rank", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
+        return rank::run(own);
     }
     let wish = wish(arguments)?;
     let binary = build()?;

@@ -28,7 +28,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
-        purpose: "measure beside the reference server; --rounds N, --only ROW; or edits, patches, search",
+        purpose: "measure beside the reference server; --rounds N, --only ROW; or edits, patches, search, rank",
         run: bench::run,
     },
     Command {

@@ -79,6 +79,17 @@ const RIPGREP: Need = Need {
     ],
 };
 
+/// Knows where names are defined, for measuring how well that is found without it.
+const TAGS: Need = Need {
+    name: "ctags",
+    packages: &[
+        ("apt-get", &["universal-ctags"]),
+        ("dnf", &["ctags"]),
+        ("apk", &["ctags"]),
+        ("pacman", &["ctags"]),
+    ],
+};
+
 /// Tells the tests which Python has the client.
 pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
@@ -104,6 +115,11 @@ pub(crate) fn tracer() -> Result<(), String> {
 /// The search that ours is held against.
 pub(crate) fn ripgrep() -> Result<(), String> {
     if crate::is_installed("rg", &["--version"]) { Ok(()) } else { install(&RIPGREP) }
+}
+
+/// The reader of many languages that says where names are defined.
+pub(crate) fn tags() -> Result<(), String> {
+    if crate::is_installed(TAGS.name, &["--_xformat=%N", "--version"]) { Ok(()) } else { install(&TAGS) }
 }
 
 /// A Python interpreter that has the client, made if need be.

@@ -1,16 +1,24 @@
-//! `search`: the lines below a directory that hold a text or match a regular expression, grouped by file, in byte order
-//! of the paths. One hit a line. Files that are not text or too large are counted, never silently skipped.
+//! `search`: the lines below a directory that hold a text or match a regular expression. One hit a line. The native
+//! answer has what was meant first; a dialect that wants the bytes gets byte order of the paths. Files that are not text
+//! or too large are counted, never silently skipped.
 
 mod lines;
+mod native;
+mod nearest;
+mod page;
 mod query;
 
-use lines::{Cases, Hit, Pattern, Syntax, Words};
+use std::cmp::Reverse;
+
+use lines::{Cases, Hit, Pattern, Syntax, Take, Words};
+use nearest::Manner;
 use path::RelPath;
 use query::Query;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use text::{
     encoding::{Detected, begins_binary, decode, detect},
+    rank::Place,
     visible::visible_line,
 };
 
@@ -26,7 +34,7 @@ use crate::{
 };
 
 /// The arguments of `search`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Search {
     query: Query,
@@ -38,6 +46,8 @@ pub(crate) struct Search {
     context: Option<u64>,
     all: Option<bool>,
     max: Option<u64>,
+    budget: Option<u64>,
+    cursor: Option<String>,
 }
 
 /// What was found so far.
@@ -48,6 +58,8 @@ struct Found {
     hits: usize,
     /// Hits there are, shown or not.
     total: usize,
+    /// Files that hold hits, shown or not.
+    holding: usize,
     scanned: u64,
     bytes: u64,
     binary: u64,
@@ -65,18 +77,31 @@ impl Operation for Search {
 
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
         let target = &targets[0];
-        let glob = Globs::by_name(self.glob.as_deref())?;
         let max = bounded(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context) = (self.pattern(view)?, self.context()?);
-        let look = Look { view, pattern: &pattern, context, max };
+        match view.terms.evidence {
+            Evidence::None => {
+                let look = Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX };
+                native::answer(self, &look, target, max)
+            }
+            Evidence::Bytes => {
+                let (found, unseen) = self.gather(&Look { view, pattern: &pattern, context, max }, target)?;
+                Ok(found.planned(&target.path, &self.query.shown(), unseen))
+            }
+        }
+    }
+}
+
+impl Search {
+    /// Looks through everything below a place.
+    fn gather(&self, look: &Look<'_>, target: &Target) -> Result<(Found, seek::Unseen), Failure> {
+        let (view, max) = (look.view, look.max);
         let (mut found, mut unseen) = (Found::default(), seek::Unseen::default());
         if target.node.is_some_and(|node| node.top == Top::File) {
-            look.at_file(&mut found, &target.path, |bytes| {
-                *bytes = view.workspace().scan(&target.path, limits::SEARCH_FILE_BYTES_MAX)?;
-                Ok(())
-            })?;
+            look.at_known_file(&mut found, &target.path)?;
         } else {
             list::directory_at(target)?;
+            let glob = Globs::by_name(self.glob.as_deref())?;
             let include = &view.terms.filter.include;
             let wanted = |below: &[u8]| {
                 (glob.is_empty() || glob.match_bytes(below))
@@ -90,20 +115,25 @@ impl Operation for Search {
                     }
                     look.at_file(own, met.path, |bytes| met.scan(view, &|first| !begins_binary(first), bytes))
                 })?;
-            found = Found::merged(gathered, max);
+            found = Found::merged(gathered);
             found.unreadable += unseen.closed;
         }
-        found.cut(max);
-        Ok(found.planned(&target.path, &self.query.shown(), unseen))
+        found.cut(max, view.terms.evidence);
+        Ok((found, unseen))
     }
-}
 
-impl Search {
     fn pattern(&self, view: &View<'_>) -> Result<Pattern, Failure> {
-        let syntax = if self.regex == Some(true) { Syntax::Regex } else { Syntax::Literal };
-        let words = if self.word == Some(true) { Words::Whole } else { Words::Parts };
-        let cases = if self.ignore_case == Some(true) { Cases::Same } else { Cases::Differ };
-        Pattern::new(&self.query.texts(view)?, syntax, words, cases)
+        let manner = self.manner();
+        Pattern::new(&self.query.texts(view)?, manner.syntax, manner.words, manner.cases)
+    }
+
+    /// How the query is to be read.
+    fn manner(&self) -> Manner {
+        Manner {
+            syntax: if self.regex == Some(true) { Syntax::Regex } else { Syntax::Literal },
+            words: if self.word == Some(true) { Words::Whole } else { Words::Parts },
+            cases: if self.ignore_case == Some(true) { Cases::Same } else { Cases::Differ },
+        }
     }
 
     fn context(&self) -> Result<usize, Failure> {
@@ -127,6 +157,14 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
+    /// Looks through a file that is known by its path.
+    fn at_known_file(&self, found: &mut Found, path: &RelPath) -> Result<(), Failure> {
+        self.at_file(found, path, |bytes| {
+            *bytes = self.view.workspace().scan(path, limits::SEARCH_FILE_BYTES_MAX)?;
+            Ok(())
+        })
+    }
+
     /// Looks through one file, whose bytes `scan` brings.
     fn at_file(
         &self,
@@ -170,7 +208,9 @@ impl Look<'_> {
             Evidence::None => limits::SEARCH_LINE_CHARS_MAX,
             Evidence::Bytes => usize::MAX,
         };
-        let (mut hits, total) = pattern.hits(&text, context, max, shown_max)?;
+        let place = (view.terms.evidence == Evidence::None).then(|| Place::of(&path.to_string()));
+        let take = Take { context, room: max, chars_max: shown_max, place: place.as_ref() };
+        let (mut hits, total) = pattern.hits(&text, take)?;
         if view.terms.evidence == Evidence::Bytes && text.ends_with('\n') {
             let last = text.matches('\n').count() as u64 + 1;
             hits.iter_mut().for_each(|hit| hit.ends_at(last, context));
@@ -178,10 +218,11 @@ impl Look<'_> {
         found.total += total;
         found.hits += hits.len();
         if !hits.is_empty() {
+            found.holding += 1;
             found.files.push((path.clone(), hits));
         }
         if found.hits >= max.saturating_mul(HELD_FACTOR) {
-            found.cut(max);
+            found.cut(max, view.terms.evidence);
         }
         Ok(())
     }
@@ -192,7 +233,7 @@ const HELD_FACTOR: usize = 4;
 
 impl Found {
     /// What several threads found, as one.
-    fn merged(gathered: Vec<Self>, max: usize) -> Self {
+    fn merged(gathered: Vec<Self>) -> Self {
         let mut all = Self::default();
         for one in gathered {
             all.files.extend(one.files);
@@ -203,14 +244,17 @@ impl Found {
             all.binary += one.binary;
             all.large += one.large;
             all.unreadable += one.unreadable;
+            all.holding += one.holding;
         }
-        all.cut(max);
         all
     }
 
-    /// Puts files in order and keeps the first hits.
-    fn cut(&mut self, max: usize) {
+    /// Puts files in order and keeps the first hits, or the best.
+    fn cut(&mut self, max: usize, evidence: Evidence) {
         self.files.sort_unstable_by(|(one, _), (two, _)| seek::by_place(one, two));
+        if evidence == Evidence::None && self.hits > max {
+            self.keep_best(max);
+        }
         let mut room = max;
         self.files.retain_mut(|(_, hits)| {
             hits.truncate(room);
@@ -218,6 +262,22 @@ impl Found {
             !hits.is_empty()
         });
         self.hits = max - room;
+    }
+
+    /// Keeps the hits that count most. Files are in order, and none stands twice.
+    fn keep_best(&mut self, max: usize) {
+        let worth = |at: usize, hit: &Hit| (hit.weight.role, Reverse(hit.weight.points), at, hit.line);
+        let files = self.files.iter().enumerate();
+        let mut worths: Vec<_> =
+            files.flat_map(|(at, (_, hits))| hits.iter().map(move |hit| worth(at, hit))).collect();
+        if worths.len() <= max {
+            return;
+        }
+        let (_, first_out, _) = worths.select_nth_unstable(max);
+        let first_out = *first_out;
+        for (at, (_, hits)) in self.files.iter_mut().enumerate() {
+            hits.retain(|hit| worth(at, hit) < first_out);
+        }
     }
 
     fn planned(self, top: &RelPath, query: &str, unseen: seek::Unseen) -> Planned {

@@ -13,6 +13,7 @@ mod list;
 mod lock;
 mod moves;
 mod patch;
+mod ranked;
 mod read;
 mod search;
 mod stat;

@@ -72,7 +72,14 @@ fn what_does_not_fit_is_counted_and_said() {
     assert!(answer.text.contains("truncated, 1 more"), "{}", answer.text);
     let answer = world.ok("search", json!({ "query": "needle", "max": 2 }));
     assert_eq!((&answer.json["total"], &answer.json["truncated"]), (&json!(4), &json!(true)));
-    assert!(answer.text.contains("truncated, 2 more"), "{}", answer.text);
+    assert!(answer.text.contains("[2 more: cursor \"2\"]"), "{}", answer.text);
+    assert_eq!(answer.json["next"], json!({ "query": "needle", "max": 2, "cursor": "2" }));
+    let answer = world.ok("search", answer.json["next"].clone());
+    assert_eq!((&answer.json["total"], &answer.json["truncated"]), (&json!(4), &json!(false)));
+    let answer = world.ok("search", json!({ "query": "needle", "budget": 1 }));
+    assert_eq!(answer.json["next"]["cursor"], "1", "one hit is shown whatever its length");
+    world.fails("search", json!({ "query": "needle", "budget": 0 }), Kind::BadRequest);
+    world.fails("search", json!({ "query": "needle", "cursor": "x" }), Kind::BadRequest);
 }
 
 #[test]
@@ -81,16 +88,18 @@ fn lines_are_found_by_text_and_by_expression() {
     let answer = world.ok("search", json!({ "query": "needle", "glob": "*.rs" }));
     assert_eq!(paths(&Value::Object(answer.json.clone()), "files"), ["src/a.rs", "src/deep/b.rs"]);
     let hit = &answer.json["files"][0]["hits"][0];
-    assert_eq!((&hit["line"], &hit["column"], &hit["text"]), (&json!(2), &json!(5), &json!("    needle();")));
+    assert_eq!(hit, &json!({ "line": 2, "column": 5, "kind": "use" }), "the line is in the text alone");
     assert_eq!(
         answer.text,
-        "src/a.rs\n2:     needle();\nsrc/deep/b.rs\n2: needle needle\n[2 hits in 2 files; 2 ignored (all: true takes them in)]"
+        "2 hits in 2 files\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }\nsrc/deep/b.rs\n1- Needle\n2: needle needle\n\
+         [2 ignored]"
     );
     let answer = world.ok("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" }));
     assert_eq!(paths(&Value::Object(answer.json), "files"), ["src/deep/b.rs"]);
     let around = world.ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 1 }));
-    let hit = &around.json["files"][0]["hits"][0];
-    assert_eq!((&hit["before"], &hit["after"]), (&json!(["fn a() {"]), &json!(["}"])));
+    assert_eq!(around.text, "1 hit in 1 file\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }");
+    let alone = world.ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 0 }));
+    assert_eq!(alone.text, "1 hit in 1 file\nsrc/a.rs\n2 needle();");
     world.fails("search", json!({ "query": "" }), Kind::BadRequest);
     world.fails("search", json!({ "query": "(", "regex": true }), Kind::BadRequest);
     world.fails("search", json!({ "query": "x", "path": "missing" }), Kind::NotFound);

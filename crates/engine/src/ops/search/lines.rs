@@ -7,7 +7,10 @@ use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use serde_json::{Map, Value};
-use text::visible::visible_line;
+use text::{
+    rank::{Place, Role, Weight},
+    visible::visible_line,
+};
 
 use crate::{
     failure::{Failure, Kind},
@@ -22,14 +25,32 @@ pub(super) struct Pattern(RegexMatcher);
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     /// Its number, from 1.
-    line: u64,
+    pub(super) line: u64,
     /// Where the first match begins in it, in characters from 1.
     column: usize,
     /// The line without its terminator, cut around the match when it is long.
-    text: String,
-    before: Vec<String>,
-    after: Vec<String>,
+    pub(super) text: String,
+    pub(super) before: Vec<String>,
+    pub(super) after: Vec<String>,
+    /// What the line is to what was looked for, and how much it counts.
+    pub(super) weight: Weight,
 }
+
+/// How much of a text is taken.
+#[derive(Clone, Copy)]
+pub(super) struct Take<'a> {
+    /// Lines around each hit.
+    pub(super) context: usize,
+    /// Hits that are kept; all are counted.
+    pub(super) room: usize,
+    /// Characters of a line.
+    pub(super) chars_max: usize,
+    /// The file, if hits are weighed.
+    pub(super) place: Option<&'a Place>,
+}
+
+/// What a hit is when nobody asks.
+const UNWEIGHED: Weight = Weight { role: Role::Usage, points: 0 };
 
 /// How a query is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,32 +97,18 @@ impl Pattern {
     }
 
     /// The first `room` lines that match, and how many there are.
-    pub(super) fn hits(
-        &self,
-        text: &str,
-        context: usize,
-        room: usize,
-        chars_max: usize,
-    ) -> Result<(Vec<Hit>, usize), Failure> {
+    pub(super) fn hits(&self, text: &str, take: Take<'_>) -> Result<(Vec<Hit>, usize), Failure> {
         let broke = |error| Failure::new(Kind::Io, format!("the search broke off: {error}"));
         // Most files hold nothing, and a searcher costs more than such a look.
         if self.0.find_candidate_line(text.as_bytes()).map_err(broke)?.is_none() {
             return Ok((Vec::new(), 0));
         }
-        let mut collect = Collect {
-            pattern: &self.0,
-            room,
-            chars_max,
-            context,
-            hits: Vec::new(),
-            total: 0,
-            before: Vec::new(),
-        };
+        let mut collect = Collect { pattern: &self.0, take, hits: Vec::new(), total: 0, before: Vec::new() };
         SearcherBuilder::new()
             .line_number(true)
             .bom_sniffing(false)
-            .before_context(context)
-            .after_context(context)
+            .before_context(take.context)
+            .after_context(take.context)
             .build()
             .search_slice(&self.0, text.as_bytes(), &mut collect)
             .map_err(|error| Failure::new(Kind::Io, format!("the search broke off: {error}")))?;
@@ -112,9 +119,7 @@ impl Pattern {
 /// Gathers what the searcher meets.
 struct Collect<'a> {
     pattern: &'a RegexMatcher,
-    room: usize,
-    chars_max: usize,
-    context: usize,
+    take: Take<'a>,
     hits: Vec<Hit>,
     total: usize,
     /// Lines before the next hit, those of earlier hits included.
@@ -124,14 +129,14 @@ struct Collect<'a> {
 impl Collect<'_> {
     /// Lines that stand right before a line.
     fn leading(&self, line: u64) -> Vec<String> {
-        let first = line.saturating_sub(self.context as u64);
+        let first = line.saturating_sub(self.take.context as u64);
         let near = |(number, text): &(u64, String)| (*number >= first).then(|| text.clone());
         self.before.iter().filter_map(near).collect()
     }
 
     /// A line that stands after earlier hits, near enough to be shown with them.
     fn trail(&mut self, line: u64, text: &str) {
-        let near = |hit: &&mut Hit| line.saturating_sub(hit.line) <= self.context as u64;
+        let near = |hit: &&mut Hit| line.saturating_sub(hit.line) <= self.take.context as u64;
         for hit in self.hits.iter_mut().rev().take_while(near) {
             hit.after.push(text.to_owned());
         }
@@ -139,7 +144,7 @@ impl Collect<'_> {
 
     fn remember(&mut self, line: u64, text: String) {
         self.before.push((line, text));
-        if self.before.len() > self.context {
+        if self.before.len() > self.take.context {
             self.before.remove(0);
         }
     }
@@ -153,12 +158,13 @@ impl Sink for Collect<'_> {
         let line = found.line_number().unwrap_or(0);
         let whole = plain(found.bytes());
         self.trail(line, whole);
-        if self.hits.len() < self.room {
-            let at = self.pattern.find(whole.as_bytes())?.map_or(0, |found| found.start());
-            let column = whole.get(..at).map_or(0, |start| start.chars().count()) + 1;
-            let text = cut(whole, column, self.chars_max);
+        if self.hits.len() < self.take.room {
+            let at = self.pattern.find(whole.as_bytes())?.map_or(0..0, |found| found.start()..found.end());
+            let column = whole.get(..at.start).map_or(0, |start| start.chars().count()) + 1;
+            let weight = self.take.place.map_or(UNWEIGHED, |place| place.weigh(whole, &at));
+            let text = cut(whole, column, self.take.chars_max);
             let before = self.leading(line);
-            self.hits.push(Hit { line, column, text, before, after: Vec::new() });
+            self.hits.push(Hit { line, column, text, before, after: Vec::new(), weight });
         }
         self.remember(line, whole.to_owned());
         Ok(true)
@@ -213,17 +219,42 @@ impl Hit {
             .object()
     }
 
+    /// Where a hit is and what it is, without its text.
+    pub(super) fn place(&self) -> Map<String, Value> {
+        let kind = match self.weight.role {
+            Role::Definition => "definition",
+            Role::Likely => "likely",
+            Role::Usage => "use",
+            Role::Import => "import",
+        };
+        Facts::new().with("line", self.line).with("column", self.column).with("kind", kind).object()
+    }
+
     /// How a hit reads: its number and its line, the lines around it marked otherwise.
     pub(super) fn write(&self, out: &mut String) {
+        self.write_with(out, &mut |_| true);
+    }
+
+    /// The same with those lines around it that are wanted.
+    pub(super) fn write_with(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
         let shown = |line: &str| visible_line(line.trim_end_matches('\r')).into_owned();
         for (at, line) in self.before.iter().enumerate() {
             let number = self.line - (self.before.len() - at) as u64;
-            out.push_str(&format!("{number}- {}\n", shown(line)));
+            if wanted(number) {
+                out.push_str(&format!("{number}- {}\n", shown(line)));
+            }
         }
         out.push_str(&format!("{}: {}\n", self.line, shown(&self.text)));
         for (number, line) in (self.line + 1..).zip(&self.after) {
-            out.push_str(&format!("{number}- {}\n", shown(line)));
+            if wanted(number) {
+                out.push_str(&format!("{number}- {}\n", shown(line)));
+            }
         }
+    }
+
+    /// Whether no lines stand around it.
+    pub(super) fn is_bare(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
     }
 }
 
@@ -239,8 +270,12 @@ mod tests {
         Pattern::new(&[query], Syntax::Regex, Words::Parts, Cases::Differ)
     }
 
+    fn take(context: usize, room: usize, chars_max: usize) -> Take<'static> {
+        Take { context, room, chars_max, place: None }
+    }
+
     fn found(pattern: &Pattern, text: &str, context: usize) -> Vec<(u64, usize, String, usize, usize)> {
-        let (hits, _) = pattern.hits(text, context, 100, 1000).unwrap();
+        let (hits, _) = pattern.hits(text, take(context, 100, 1000)).unwrap();
         hits.into_iter()
             .map(|hit| (hit.line, hit.column, hit.text, hit.before.len(), hit.after.len()))
             .collect()
@@ -275,7 +310,7 @@ mod tests {
     fn context_is_given_to_every_hit() {
         let text = "a\nhit\nhit\nb\nc\n";
         let pattern = literal("hit").unwrap();
-        let (hits, total) = pattern.hits(text, 1, 100, 1000).unwrap();
+        let (hits, total) = pattern.hits(text, take(1, 100, 1000)).unwrap();
         assert_eq!(total, 2);
         assert_eq!(
             (&hits[0].before[..], &hits[0].after[..]),
@@ -289,14 +324,14 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_counted() {
-        let (hits, total) = literal("a").unwrap().hits("a\na\na\n", 0, 2, 10).unwrap();
+        let (hits, total) = literal("a").unwrap().hits("a\na\na\n", take(0, 2, 10)).unwrap();
         assert_eq!((hits.len(), total), (2, 3));
     }
 
     #[test]
     fn long_lines_are_cut_around_the_hit() {
         let line = format!("{}needle{}", "x".repeat(500), "y".repeat(500));
-        let (hits, _) = literal("needle").unwrap().hits(&line, 0, 9, 100).unwrap();
+        let (hits, _) = literal("needle").unwrap().hits(&line, take(0, 9, 100)).unwrap();
         assert_eq!(hits[0].column, 501);
         assert!(hits[0].text.contains("needle") && hits[0].text.starts_with('…'), "{}", hits[0].text);
         assert_eq!(hits[0].text.chars().count(), 102);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     failure::{Failure, Kind},
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The query of a search, as it is given.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub(super) enum Query {
     /// One text, or one for each line.

@@ -1,0 +1,161 @@
+//! Which language a file is in, by its name alone, and what a line of comment or import looks like there.
+
+/// A family of languages with the same way of saying "here it is defined".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Rust.
+    Rust,
+    /// Python.
+    Python,
+    /// JavaScript and TypeScript.
+    Script,
+    /// TypeScript that only declares what is elsewhere.
+    Declarations,
+    /// Go.
+    Go,
+    /// C and C++.
+    C,
+    /// Java, Kotlin, Scala.
+    Java,
+    /// C#.
+    CSharp,
+    /// Ruby.
+    Ruby,
+    /// PHP.
+    Php,
+    /// Shells.
+    Shell,
+    /// SQL.
+    Sql,
+    /// Markdown and other prose with headings.
+    Markdown,
+    /// Keys and values: TOML, YAML, JSON, INI.
+    Config,
+    /// Anything else.
+    Other,
+}
+
+/// Endings of file names.
+const ENDINGS: &[(Language, &[&str])] = &[
+    (Language::Rust, &["rs"]),
+    (Language::Python, &["py", "pyi", "pyx"]),
+    (Language::Script, &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"]),
+    (Language::Go, &["go"]),
+    (Language::C, &["c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx", "m", "mm", "cu", "inl"]),
+    (Language::Java, &["java", "kt", "kts", "scala", "groovy"]),
+    (Language::CSharp, &["cs"]),
+    (Language::Ruby, &["rb", "rake", "gemspec"]),
+    (Language::Php, &["php", "phtml"]),
+    (Language::Shell, &["sh", "bash", "zsh", "ksh", "fish"]),
+    (Language::Sql, &["sql"]),
+    (Language::Markdown, &["md", "mdx", "markdown", "rst", "adoc"]),
+    (
+        Language::Config,
+        &["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "conf", "properties", "env", "lock"],
+    ),
+];
+
+/// Endings of files that only declare.
+const DECLARATIONS: &[&str] = &[".d.ts", ".d.mts", ".d.cts"];
+
+impl Language {
+    /// The language of a file with this path.
+    pub fn of(path: &str) -> Self {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        if DECLARATIONS.iter().any(|ending| name.ends_with(ending)) {
+            return Self::Declarations;
+        }
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+        let known = ENDINGS.iter().find(|(_, endings)| endings.contains(&ending.as_str()));
+        known.map_or(Self::Other, |(language, _)| *language)
+    }
+
+    /// Whether a line is a comment from its first character on.
+    pub(super) fn is_comment(self, line: &str) -> bool {
+        let line = line.trim_start();
+        let starts = |marks: &[&str]| marks.iter().any(|mark| line.starts_with(mark));
+        match self {
+            Self::Rust
+            | Self::Script
+            | Self::Declarations
+            | Self::Go
+            | Self::C
+            | Self::Java
+            | Self::CSharp => starts(&["//", "/*", "* ", "*/"]) || line == "*",
+            Self::Php => starts(&["//", "/*", "* ", "*/", "#"]),
+            Self::Python | Self::Ruby | Self::Shell | Self::Config => starts(&["#"]),
+            Self::Sql => starts(&["--", "/*"]),
+            Self::Markdown => false,
+            Self::Other => starts(&["//", "/*", "#", "--", ";;", "%"]),
+        }
+    }
+
+    /// Whether a line brings names in from elsewhere.
+    pub(super) fn is_import(self, line: &str) -> bool {
+        let line = line.trim_start();
+        let starts = |marks: &[&str]| marks.iter().any(|mark| line.starts_with(mark));
+        match self {
+            Self::Rust => {
+                let open = line.strip_prefix("pub").map_or(line, |rest| {
+                    rest.strip_prefix('(')
+                        .and_then(|rest| rest.split_once(')'))
+                        .map_or(rest, |(_, rest)| rest)
+                });
+                open.trim_start().starts_with("use ") || starts(&["extern crate "])
+            }
+            Self::Python => starts(&["import "]) || (starts(&["from "]) && line.contains(" import")),
+            Self::Script | Self::Declarations => {
+                starts(&["import ", "import{", "export * ", "export {", "export type {", "} from "])
+                    || line.contains("require(")
+            }
+            Self::Go => starts(&["import "]) || (line.starts_with('"') && line.ends_with('"')),
+            Self::C => line.strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("include")),
+            Self::Java => starts(&["import ", "package "]),
+            Self::CSharp => starts(&["using "]) && line.ends_with(';') && !line.contains('('),
+            Self::Ruby => starts(&["require ", "require_relative ", "load "]),
+            Self::Php => starts(&["use ", "require", "include"]),
+            Self::Shell => starts(&["source ", ". "]),
+            Self::Sql | Self::Markdown | Self::Config => false,
+            Self::Other => starts(&["import ", "use ", "require", "include", "from ", "open "]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_the_language() {
+        for (path, expected) in [
+            ("src/a.rs", Language::Rust),
+            ("a.test.TSX", Language::Script),
+            ("Makefile", Language::Other),
+            ("d.py/readme", Language::Other),
+            ("x.h", Language::C),
+            ("x.d.ts", Language::Declarations),
+            ("Cargo.toml", Language::Config),
+        ] {
+            assert_eq!(Language::of(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn imports_and_comments_are_known() {
+        for (language, line, import, comment) in [
+            (Language::Rust, "pub(crate) use a::B;", true, false),
+            (Language::Rust, "    /// use a::B", false, true),
+            (Language::Rust, "user(a);", false, false),
+            (Language::Python, "from a import b", true, false),
+            (Language::Python, "from_a = 1", false, false),
+            (Language::Script, "const a = require('b');", true, false),
+            (Language::Script, " * import a", false, true),
+            (Language::C, "#  include <a.h>", true, false),
+            (Language::C, "#define A 1", false, false),
+            (Language::Markdown, "# import a", false, false),
+        ] {
+            assert_eq!(language.is_import(line), import, "{line}");
+            assert_eq!(language.is_comment(line), comment, "{line}");
+        }
+    }
+}
