@@ -12,6 +12,7 @@ pub mod lines;
 pub mod locate;
 pub mod merge;
 pub mod patch;
+mod proof;
 pub mod rank;
 pub mod unified;
 pub mod visible;

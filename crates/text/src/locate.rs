@@ -19,7 +19,7 @@ pub use indent::Delta;
 pub use nearest::{Difference, Nearest};
 pub use surround::{Definition, Extra, Side};
 
-use crate::lines;
+use crate::lines::{self, Ending};
 use fold::{Fold, Folded};
 use indent::Indented;
 
@@ -32,7 +32,7 @@ pub const PLACES_MAX: usize = 1 << 20;
 /// A way to compare, in the order in which they are tried. Each also overlooks what the ones before overlook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pass {
-    /// Byte for byte.
+    /// Byte for byte. In a text that mixes terminators, a quote with `\n` is counted together with [`Self::Endings`].
     Exact,
     /// Line terminators count as equal, and the one at the very end may be missing.
     Endings,
@@ -143,6 +143,7 @@ pub struct Found {
 pub struct Finder<'t> {
     text: &'t str,
     starts: Vec<usize>,
+    ending: OnceCell<Ending>,
     endings: OnceCell<Folded>,
     trailing: OnceCell<Folded>,
     look_alike: OnceCell<Folded>,
@@ -169,6 +170,7 @@ impl<'t> Finder<'t> {
         Self {
             text,
             starts,
+            ending: OnceCell::new(),
             endings: OnceCell::new(),
             trailing: OnceCell::new(),
             look_alike: OnceCell::new(),
@@ -215,7 +217,11 @@ impl<'t> Finder<'t> {
             return found;
         }
         let is_blank = quote.trim().is_empty();
+        let hides_twins = self.hides_twins(quote, how);
         for &pass in how.passes {
+            if pass == Pass::Exact && hides_twins {
+                continue;
+            }
             if pass > Pass::Endings && is_blank {
                 // Forgiving white space in a quote of nothing else would find it everywhere.
                 break;
@@ -232,7 +238,21 @@ impl<'t> Finder<'t> {
                 break;
             }
         }
+        let is_literal = |place: &Place| self.text[place.bytes.clone()] == *quote;
+        if hides_twins && found.pass == Pass::Endings && found.places.iter().all(is_literal) {
+            found.pass = Pass::Exact;
+        }
         found
+    }
+
+    /// Whether places byte for byte may have twins that differ in how their lines end: the text mixes terminators, and
+    /// the quote has some. Whoever quotes a `\r` tells them apart.
+    fn hides_twins(&self, quote: &str, how: Matching) -> bool {
+        how.passes.contains(&Pass::Endings)
+            && self.text.len() <= LENIENT_BYTES_MAX
+            && quote.contains('\n')
+            && !quote.contains('\r')
+            && *self.ending.get_or_init(|| lines::endings(self.text.as_bytes()).ending()) == Ending::Mixed
     }
 
     fn place(&self, bytes: Range<usize>, delta: Option<Delta>) -> Place {
@@ -251,7 +271,8 @@ impl<'t> Finder<'t> {
                 );
                 let literal = !how.passes.contains(&Pass::Endings);
                 let ranges = starts.into_iter().map(|at| at..at + quote.len()).filter(|bytes| {
-                    literal || !(self.halves_pair(bytes.start) || self.halves_pair(bytes.end))
+                    let splits = self.halves_pair(bytes.end) && !quote.ends_with('\r');
+                    literal || !(self.halves_pair(bytes.start) || splits)
                 });
                 self.bordered(ranges, how)
             }
@@ -270,6 +291,7 @@ impl<'t> Finder<'t> {
         how: Matching,
     ) -> (Vec<Located>, Option<Limit>) {
         let text = cell.get_or_init(|| Folded::new(self.text, fold));
+        let original = quote;
         let quote = Folded::new(quote, fold);
         let mut starts =
             occurrences::in_text(text.text.as_bytes(), quote.text.as_bytes(), how.counting, PLACES_MAX + 1);
@@ -289,7 +311,8 @@ impl<'t> Finder<'t> {
             .into_iter()
             .map(|at| at..at + length)
             .filter(|range| !quote.tail_dropped || ends_line(range.end))
-            .map(|range| text.original(&range));
+            .map(|range| text.original(&range))
+            .filter(|bytes| self.ends_as_quoted(bytes, original));
         self.bordered(ranges, how)
     }
 
@@ -312,7 +335,9 @@ impl<'t> Finder<'t> {
                 let body = lines::split_terminator(&self.text[last.clone()]).0;
                 last.start + body.trim_end_matches([' ', '\t']).len()
             };
-            located.push((start..end, Some(delta)));
+            if self.ends_as_quoted(&(start..end), quote) {
+                located.push((start..end, Some(delta)));
+            }
         }
         (located, blocks.exhausted.then_some(Limit::Work))
     }
@@ -345,8 +370,14 @@ impl<'t> Finder<'t> {
         ends && self.starts.binary_search(&bytes.start).is_ok()
     }
 
+    /// Whether the end of a place is no more than what was quoted: a `\r` at the end of a quote may be half of a `\r\n`,
+    /// and then the `\n` is not part of it.
+    fn ends_as_quoted(&self, bytes: &Range<usize>, quote: &str) -> bool {
+        !(quote.ends_with('\r') && self.text[bytes.clone()].ends_with('\n'))
+    }
+
     /// Whether `offset` lies between a `\r` and its `\n`.
-    fn halves_pair(&self, offset: usize) -> bool {
+    pub(crate) fn halves_pair(&self, offset: usize) -> bool {
         let bytes = self.text.as_bytes();
         offset > 0 && bytes[offset - 1] == b'\r' && bytes.get(offset) == Some(&b'\n')
     }

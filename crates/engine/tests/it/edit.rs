@@ -123,11 +123,11 @@ fn a_quote_from_an_older_revision_is_recognised() {
 #[test]
 fn an_edit_made_before_is_no_error() {
     let desk = Desk::new();
-    let version = desk.put("f", "limit = 20\n");
+    let version = desk.put("f", "let limit = 20\n");
     let head = desk.head();
-    let answer = desk.run("edit", json!({ "path": "f", "edits": one("limit = 10", "limit = 20") }));
+    let answer = desk.run("edit", json!({ "path": "f", "edits": one("let limit = 10", "let limit = 20") }));
     assert_eq!((&answer["changed"], &answer["already_applied"]), (&json!(false), &json!([0])));
-    assert_eq!((&answer["version"], desk.text("f").as_deref()), (&json!(version), Some("limit = 20\n")));
+    assert_eq!((&answer["version"], desk.text("f").as_deref()), (&json!(version), Some("let limit = 20\n")));
     assert_eq!(desk.run("edit", json!({ "path": "f", "edits": one("x", "x") }))["changed"], json!(false));
     assert!(desk.head() > head, "what changed nothing is still recorded");
 }

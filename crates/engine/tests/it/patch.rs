@@ -247,13 +247,18 @@ fn a_chunk_written_for_an_older_revision_is_told_which() {
 
 #[test]
 fn a_patch_sent_twice_changes_once() {
-    let world = World::with(&[("f", "a\nb\n"), ("d", "1\n"), ("m", "2\n"), ("k", "3\n4\n")]);
+    let world = World::with(&[
+        ("f", "a\nlet limit = 10;\n"),
+        ("d", "1\n"),
+        ("m", "2\n"),
+        ("k", "3\nthe number is 4\n"),
+    ]);
     let lines = [
         "*** Update File: f",
         "@@",
         " a",
-        "-b",
-        "+B",
+        "-let limit = 10;",
+        "+let limit = 20;",
         "*** Add File: n",
         "+x",
         "*** Delete File: d",
@@ -261,8 +266,8 @@ fn a_patch_sent_twice_changes_once() {
         "*** Move File: k -> l",
         "@@",
         " 3",
-        "-4",
-        "+5",
+        "-the number is 4",
+        "+the number is 5",
     ];
     let first = world.ok("patch", patched(&lines));
     let again = world.ok("patch", patched(&lines));

@@ -7,7 +7,9 @@
 use std::ops::RangeInclusive;
 
 use super::select::{Outcome, Selected};
-use super::{Edit, Edited, How, Reason, Refusal, Rules, Splice, Wanted, apply, finish, replacement, select};
+use super::{
+    Edit, Edited, How, Reason, Refusal, Rescue, Rules, Splice, Wanted, apply, finish, replacement, select,
+};
 use crate::diff::{self, Hunk};
 use crate::locate::{Finder, Matching, Pass, Place};
 
@@ -127,9 +129,30 @@ fn judge(
         }
         (Ok(Outcome::Already(lines)), _) => Ok(Outcome::Already(lines)),
         (Ok(Outcome::Replace(_) | Outcome::Unchanged), _) => Err(Reason::Touched(touched(whereabouts()))),
-        (Err(Reason::NotFound(_)), _) => Err(Reason::Touched(touched(whereabouts()))),
+        (Err(Reason::NotFound(_)), _) => match made_since(base, current, hunks, &was) {
+            Some(lines) if rules.rescue == Rescue::Typing => Ok(Outcome::Already(lines)),
+            Some(_) | None => Err(Reason::Touched(touched(whereabouts()))),
+        },
         (Err(reason), _) => Err(reason),
     }
+}
+
+/// Where the lines stand that the edit would have made of the base, if they stand in the place of those it quotes.
+fn made_since(
+    base: &Finder<'_>,
+    current: &Finder<'_>,
+    hunks: &[Hunk],
+    was: &Selected,
+) -> Option<Vec<RangeInclusive<usize>>> {
+    let [place] = was.places.as_slice() else { return None };
+    let splices = replacement::splices(base, was).ok()?.into_iter().map(|(_, splice)| splice);
+    let made = apply(base.text(), &splices.collect::<Vec<_>>());
+    let start = base.line_bytes(*place.lines.start()).start;
+    let behind = base.text().len() - base.line_bytes(*place.lines.end()).end;
+    let made = made.get(start..made.len().checked_sub(behind)?)?;
+    let lines = around(hunks, &place.lines)?;
+    let bytes = current.line_bytes(*lines.start()).start..current.line_bytes(*lines.end()).end;
+    (!made.is_empty() && current.text().get(bytes) == Some(made)).then(|| vec![lines])
 }
 
 /// The place of an edit whose lines are the same in number and in everything but white space.

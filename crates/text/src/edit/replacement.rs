@@ -33,6 +33,8 @@ struct Shape<'a> {
     hunks: Vec<diff::Hunk>,
     /// Whether the quote ends its last line.
     old_ends: bool,
+    /// Whether the quote is nothing but ends of lines.
+    old_is_ends: bool,
     verbatim: bool,
     /// Whether what replaces whole lines is whole lines.
     whole_lines: bool,
@@ -59,6 +61,7 @@ impl<'a> Shape<'a> {
             },
             old_count: old.len(),
             old_ends: selected.old.ends_with(['\n', '\r']),
+            old_is_ends: selected.old.chars().all(|c| matches!(c, '\n' | '\r')),
             new_lines,
             whole_lines: selected.terminators == Terminators::OfLines,
             verbatim: sees || selected.terminators == Terminators::AsGiven,
@@ -130,10 +133,17 @@ impl<'a> Shape<'a> {
         Ok(format!("{body}{terminator}"))
     }
 
-    /// Whether the new text must end its last line: the quote ended its own, and the line that follows is not meant to
-    /// move up.
+    /// Whether the new text must end its last line: whole lines were quoted, and the line that follows is not meant to
+    /// move up. Whoever quotes from within a line, or its end alone, joins lines on purpose.
     fn must_end(&self, finder: &Finder<'_>, place: &Place) -> bool {
-        self.whole_lines && self.old_ends && place.bytes.end < finder.text().len()
+        let (text, Range { start, end }) = (finder.text(), place.bytes.clone());
+        let starts_line = start == 0 || text[..start].ends_with(['\n', '\r']);
+        self.whole_lines
+            && self.old_ends
+            && !self.old_is_ends
+            && starts_line
+            && end < text.len()
+            && !finder.halves_pair(end)
     }
 
     /// Whether a quote that ends its last line was found at the end of a text that does not.

@@ -12,8 +12,9 @@ use super::{
     refusal, typing,
 };
 use crate::locate::{self, Borders, Counting, Finder, Found, Limit, Matching, Pass, Place};
+use crate::proof;
 
-/// The fewest characters, white space aside, by which a new text is recognised as already there.
+/// The fewest characters, white space aside, of a new text that is worth telling where it stands.
 const ALREADY_CHARS_MIN: usize = 3;
 
 /// The places where a new text already stands that are listed.
@@ -256,16 +257,21 @@ fn not_there(
     let edit = edits[index];
     let mut new_at = Vec::new();
     if rules.rescue == Rescue::Typing {
-        let new = typing::unnumbered(edit.old, edit.new)
+        let (old, new) = typing::unnumbered(edit.old, edit.new)
             .into_iter()
             .next()
-            .map_or(Cow::Borrowed(edit.new), |(_, new)| Cow::Owned(new));
-        new_at = already(finder, edit.old, &new);
-        let is_it = match edit.wanted {
-            Wanted::One | Wanted::Near(_) => new_at.len() == 1,
-            Wanted::Count(count) => new_at.len() == count,
-            Wanted::All => !new_at.is_empty(),
+            .map_or((Cow::Borrowed(edit.old), Cow::Borrowed(edit.new)), |(old, new)| {
+                (old.into(), new.into())
+            });
+        let places = already(finder, edit.old, &new);
+        let fits = match edit.wanted {
+            Wanted::One | Wanted::Near(_) => places.len() == 1,
+            Wanted::Count(count) => places.len() == count,
+            Wanted::All => !places.is_empty(),
         };
+        let is_it =
+            fits && proof::is_telling(&old, &new) && places.iter().all(|place| fills_lines(finder, place));
+        new_at = places.into_iter().map(|place| place.lines).collect();
         if is_it {
             return Ok(Outcome::Already(new_at));
         }
@@ -275,7 +281,7 @@ fn not_there(
 }
 
 /// Where the new text stands, if its presence says anything.
-fn already(finder: &Finder<'_>, old: &str, new: &str) -> Vec<RangeInclusive<usize>> {
+fn already(finder: &Finder<'_>, old: &str, new: &str) -> Vec<Place> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
     // A new text that is part of the quote is there whatever became of the rest.
     if weight < ALREADY_CHARS_MIN || old.contains(new.trim()) {
@@ -292,8 +298,20 @@ fn already(finder: &Finder<'_>, old: &str, new: &str) -> Vec<RangeInclusive<usiz
             (new.chars().next().is_some_and(is_word), new.chars().next_back().is_some_and(is_word));
         !(before && first || after && last)
     };
-    let found = finder.find(new, how);
-    found.places.iter().filter(|place| stands_alone(place)).map(|place| place.lines.clone()).collect()
+    let mut places = finder.find(new, how).places;
+    places.retain(stands_alone);
+    places
+}
+
+/// Whether nothing but blanks stands beside a place on its lines.
+fn fills_lines(finder: &Finder<'_>, place: &Place) -> bool {
+    let there = &finder.text()[place.bytes.clone()];
+    let start = place.bytes.end - there.trim_start().len();
+    let end = place.bytes.start + there.trim_end().len();
+    let (before, behind) = finder.text().split_at(start);
+    let before = before.rsplit(['\n', '\r']).next().unwrap_or_default();
+    let behind = behind[end - start..].split(['\n', '\r']).next().unwrap_or_default();
+    before.trim().is_empty() && behind.trim().is_empty()
 }
 
 /// The look-alikes that only one of both texts has.

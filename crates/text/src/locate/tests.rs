@@ -17,7 +17,10 @@ fn each_pass_finds_what_it_overlooks() {
         ("a\r\nb\r\n", "a\nb\n", Pass::Endings, &["a\r\nb\r\n"]),
         ("a\nb\n", "a\r\nb", Pass::Endings, &["a\nb"]),
         ("a\rb\r\nc\n", "a\nb\nc", Pass::Endings, &["a\rb\r\nc"]),
-        ("a\r\nb", "a\r", Pass::Endings, &["a\r\n"]),
+        ("a\r\nb", "a\r", Pass::Exact, &["a\r"]),
+        ("x\r\ny\nx\ny\n", "x\ny", Pass::Endings, &["x\r\ny", "x\ny"]),
+        ("x\r\nz\nx\ny\n", "x\ny", Pass::Exact, &["x\ny"]),
+        ("x\r\ny\nx\ny\n", "x\r\ny", Pass::Exact, &["x\r\ny"]),
         ("a\r\nb", "\nb", Pass::Endings, &["\r\nb"]),
         ("a\nb", "a\nb\n", Pass::Endings, &["a\nb"]),
         ("a  \nb\n", "a\nb", Pass::TrailingSpace, &["a  \nb"]),
@@ -40,6 +43,9 @@ fn similar_is_not_the_same() {
         ("a\n\nb", "a\nb"),
         ("x", ""),
         ("a b", "   \n"),
+        ("a\r\nb\r\n", "a\nb\r"),
+        ("a\nb\n", "b\r"),
+        ("  a\r\n    b\r\n", "a\r\n  b\r"),
         ("", "x"),
     ] {
         assert!(found(text, quote, Matching::LENIENT).1.is_empty(), "{text:?} {quote:?}");

@@ -2,6 +2,7 @@
 //! each in one place. Never says so of chunks that bring nothing that could be recognised.
 
 use crate::locate::Pass;
+use crate::proof;
 
 use super::find::Search;
 use super::index::Index;
@@ -13,7 +14,7 @@ use super::{Chunk, Line, Reason, Rules, Side, Slips, apply};
 pub fn standing(text: &str, chunks: &[Chunk], rules: &Rules<'_>) -> Option<Vec<usize>> {
     let is_news = |line: &Line| line.side == Side::Add && !line.text.trim().is_empty();
     let brings = chunks.iter().any(|chunk| chunk.lines.iter().any(is_news));
-    if !brings || !are_gone(text, chunks, rules) {
+    if !brings || !chunks.iter().all(is_telling) || !are_gone(text, chunks, rules) {
         return None;
     }
     let back: Vec<Chunk> = chunks.iter().map(reversed).collect();
@@ -23,6 +24,16 @@ pub fn standing(text: &str, chunks: &[Chunk], rules: &Rules<'_>) -> Option<Vec<u
     let exactly = Rules { passes: &[Pass::Endings], slips: Slips::Stay, ..*rules };
     let undone = apply(text, &back, &exactly).ok()?;
     Some(undone.matched.iter().map(|matched| matched.line).collect())
+}
+
+/// Whether what a chunk adds, if anything, could only come from what it quotes.
+fn is_telling(chunk: &Chunk) -> bool {
+    let of = |is_wanted: fn(Side) -> bool| -> String {
+        let lines = chunk.lines.iter().filter(|line| is_wanted(line.side));
+        lines.flat_map(|line| [line.text.as_str(), "\n"]).collect()
+    };
+    let added = of(|side| side == Side::Add);
+    added.is_empty() || proof::is_telling(&of(|side| side != Side::Add), &added)
 }
 
 /// Whether what the chunks quote is nowhere, as far as they change anything.

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use crate::locate::Pass;
+use crate::proof;
 
 use super::anchor::{Anchored, Anchors, Own};
 use super::apply::{Ground, Insertion, Placed, Reason, Repeats, Rules};
@@ -269,14 +270,15 @@ impl<'i, 't> Search<'i, 't> {
         let pieces = literal.pop().map(|reading| reading.pieces).unwrap_or_default();
         let quoted =
             pieces.iter().filter(|piece| piece.is_old()).flat_map(|piece| [piece.text.as_str(), "\n"]);
-        let quoted = quoted.collect();
+        let quoted: String = quoted.collect();
+        let added = pieces.iter().filter(|piece| !piece.is_old());
+        let added: String = added.flat_map(|piece| [piece.text.as_str(), "\n"]).collect();
         let new = pieces.iter().filter(|piece| piece.part != Part::Remove);
         let new: Vec<Sought<'_>> = new.map(|piece| Sought { text: &piece.text, other: None }).collect();
         let end = self.index.lines.len();
-        let comes = pieces.iter().any(|piece| piece.part == Part::Add);
         let there = self.index.find(&new, Pass::Endings, &(0..end)).unwrap_or_default();
         let already = match there.as_slice() {
-            [only] if comes => Some(only.start + 1),
+            [only] if proof::is_telling(&quoted, &added) => Some(only.start + 1),
             [] | [_] | [_, ..] => None,
         };
         Reason::NotFound { quoted, already }
