@@ -8,7 +8,7 @@ use crate::{
     carried,
     failure::{Failure, Kind},
     limits,
-    operation::{Ask, Effect, Need, Reach, Target},
+    operation::{Ask, Effect, Need, Place, Reach, Target},
     plan::{Change, Plan, Top},
     protected,
     view::View,
@@ -27,9 +27,10 @@ pub(crate) fn judge(
     }
     for (ask, target) in asks.iter().zip(targets) {
         match ask.need {
-            Need::Read => judge_read(view, target)?,
-            Need::Write | Need::Remove => judge_change(view, &target.path)?,
+            Need::Read => judge_read(view, target),
+            Need::Write | Need::Remove => judge_change(view, &target.path),
         }
+        .map_err(|failure| named(view, ask, failure))?;
         if let (Reach::Tree, Some(node)) = (ask.reach, target.node)
             && node.top == Top::Directory
         {
@@ -46,6 +47,15 @@ pub(crate) fn judge(
         .map(|(_, target)| target.path.clone())
         .collect();
     judge_leases(view, &changed)
+}
+
+/// Says which place was refused: as the caller spelled it, because where a link leads may not be theirs to know.
+fn named(view: &View<'_>, ask: &Ask, failure: Failure) -> Failure {
+    let Place::Spelled(text) = &ask.place else { return failure };
+    match path::parse(text, &view.workspace().profile().roots, &view.terms.reading) {
+        Ok(spelling) => failure.fact("path", spelling.path.to_string()),
+        Err(_) => failure,
+    }
 }
 
 fn judge_read(view: &View<'_>, target: &Target) -> Result<(), Failure> {

@@ -40,6 +40,7 @@ mod unlock;
 mod write;
 
 pub(crate) use answer::answer_from_entry;
+pub(crate) use stat::type_name;
 
 /// Turns arguments into an operation.
 type Decode = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Failure>;

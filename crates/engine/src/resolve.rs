@@ -7,6 +7,7 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Need, Place, Target},
+    ops::type_name,
     plan::{Seen, Top},
     version::{Base, Version},
     view::View,
@@ -27,7 +28,7 @@ fn target(workspace: &dyn Workspace, ask: &Ask, reading: &Reading) -> Result<Tar
         Place::Spelled(text) => path::parse(text, &workspace.profile().roots, reading)?,
         Place::Known(path) => Spelling { path: path.clone(), trailing: Trailing::Open },
     };
-    refuse_own(workspace, &spelling.path)?;
+    refuse_own(workspace, &spelling.path, &spelling)?;
     let (found, node) = look(workspace, ask, &spelling)?;
     if found.is_root() && ask.need != Need::Read {
         return Err(Failure::new(Kind::InvalidPath, "the workspace root itself cannot be changed")
@@ -54,7 +55,7 @@ fn look(
 ) -> Result<(RelPath, Option<Node>), Failure> {
     for _ in 0..limits::LOOKS_MAX {
         let found = locate(workspace, ask, spelling)?;
-        refuse_own(workspace, &found)?;
+        refuse_own(workspace, &found, spelling)?;
         let node = workspace.stat(&found)?;
         if ask.last == Last::Keep || node.is_none_or(|node| node.top != Top::Link) {
             return Ok((found, node));
@@ -103,15 +104,20 @@ fn in_the_way(workspace: &dyn Workspace, spelling: &Spelling, failure: Failure) 
     }
 }
 
-/// The server's own places are refused whatever their case, before anything is looked up.
-fn refuse_own(workspace: &dyn Workspace, path: &RelPath) -> Result<(), Failure> {
+/// The server's own places are refused whatever their case, before anything is looked up. The failure names what was
+/// spelled, not what that leads to.
+fn refuse_own(workspace: &dyn Workspace, path: &RelPath, spelling: &Spelling) -> Result<(), Failure> {
     let temporary = path.components().any(|name| name.starts_with(path::TEMPORARY_PREFIX.as_bytes()));
     let own = temporary
         || workspace.profile().own.iter().any(|own| {
             let mut folded = path.components().map(path::fold);
             own.components().all(|part| folded.next() == Some(path::fold(part)))
         });
-    if own { Err(Failure::new(Kind::ProtectedPath, "that place belongs to the server")) } else { Ok(()) }
+    if !own {
+        return Ok(());
+    }
+    let failure = Failure::new(Kind::ProtectedPath, "that place belongs to the server");
+    Err(failure.fact("path", spelling.path.to_string()))
 }
 
 /// Compares expected versions with actual bytes.
@@ -141,10 +147,9 @@ fn compare(view: &View<'_>, target: &Target, base: &Base, actual: Option<Seen>) 
     };
     let Some(seen) = actual else {
         return match target.node {
-            Some(_) => {
-                Err(Failure::new(Kind::BadRequest, "a base fits a file; this is not one")
-                    .hint("leave base out"))
-            }
+            Some(node) => Err(Failure::new(Kind::BadRequest, "a base fits a file; this is not one")
+                .hint("leave base out")
+                .fact("type", type_name(node.top))),
             None => Err(Failure::new(Kind::Stale, format!("{} does not exist any more", target.path))
                 .hint(format!("call history with path {} to see what happened", target.path))),
         };

@@ -43,6 +43,7 @@ impl Operation for Move {
                 Replaced::Trashed => Err(Failure::new(Kind::Exists, format!("{to} is where it is already"))
                     .hint("choose another path")
                     .fact("path", to.to_string())
+                    .fact("reason", "same_place")
                     .fact("type", super::stat::type_name(node.top))),
             };
         }

@@ -66,7 +66,7 @@ impl Operation for Stat {
 }
 
 /// The word for what something is.
-pub(super) fn type_name(top: Top) -> &'static str {
+pub(crate) fn type_name(top: Top) -> &'static str {
     match top {
         Top::File => "file",
         Top::Directory => "directory",

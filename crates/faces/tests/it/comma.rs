@@ -81,6 +81,35 @@ async fn what_is_moved_over_lies_in_the_trash() {
 }
 
 #[tokio::test]
+async fn a_move_that_is_refused_says_what_is_in_the_way() {
+    let mut client = open(&[], &[("a.txt", "a"), ("d/x", "x")]).await;
+    client.workspace.put_link("l", "a.txt");
+    for (from, to, overwrite, kind, message, next) in [
+        ("l", "m", false, "not_found", "Source path is a symbolic link, not a file: l", "the link points to"),
+        ("d", "m", false, "not_found", "Source path is a directory, not a file: d", ""),
+        ("a.txt", ".env", false, "permission_denied", "/.env\".", ""),
+        ("a.txt", "./d/../.env", true, "permission_denied", "/.env\".", ""),
+        (".env", "m", false, "permission_denied", "/.env\".", ""),
+        ("a.txt", "./a.txt", true, "already_exists", "already exists: ./a.txt", "name the same file"),
+        ("a.txt", "./a.txt", false, "already_exists", "already exists: ./a.txt", "`overwrite: true`"),
+        ("a.txt", "l", true, "already_exists", "already exists: l", "only a regular file"),
+        ("a.txt", "l", false, "already_exists", "already exists: l", "only a regular file"),
+        ("a.txt", "d/x", false, "already_exists", "already exists: d/x", "`overwrite: true`"),
+    ] {
+        let call =
+            json!({ "fromPath": from, "toPath": to, "expectedSha256": sha256("a"), "overwrite": overwrite });
+        let error = ask(&mut client, "move_file", call).await["error"].clone();
+        let said = |name: &str| error[name].as_str().unwrap_or_default();
+        assert_eq!(said("kind"), kind, "{error}");
+        assert!(said("message").ends_with(message), "{error}");
+        assert!(said("suggestedNextAction").contains(next), "{error}");
+    }
+    let gone = ask(&mut client, "delete_file", json!({ "path": "l", "expectedSha256": sha256("a") })).await;
+    assert_eq!(gone["error"]["message"], "Path is a symbolic link, not a file: l");
+    client.close().await;
+}
+
+#[tokio::test]
 async fn what_a_patch_deletes_comes_back_too() {
     let mut client = open(&[], &[("a.txt", "a\n")]).await;
     let patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch";

@@ -10,6 +10,9 @@ const OLD: &str = "--- ";
 const NEW: &str = "+++ ";
 const NOWHERE: &str = "/dev/null";
 
+/// The modes of a file that is nothing but text. Any other makes a link, a submodule or a program of it.
+const PLAIN_MODES: [&str; 5] = ["", "100644", "100664", "0644", "644"];
+
 /// The longest octal escape in a quoted name.
 const OCTAL_DIGITS: usize = 3;
 
@@ -79,19 +82,15 @@ impl Headers {
                 self.renamed_from = name(from);
             } else if let Some(to) = text.strip_prefix("rename to ") {
                 self.renamed_to = name(to);
-            } else if text.starts_with("new file mode") {
+            } else if let Some(mode) = text.strip_prefix("new file mode")
+                && PLAIN_MODES.contains(&mode.trim())
+            {
                 self.made = true;
             } else if text.starts_with("deleted file mode") {
                 self.gone = true;
-            } else if ["copy from ", "GIT binary patch", "Binary files "]
-                .iter()
-                .any(|it| text.starts_with(it))
-            {
+            } else if is_unsupported(text) {
                 return Err(Fault::Unsupported { got: text.to_owned() }.at(line.number));
-            } else if !["index ", "similarity ", "dissimilarity ", "old mode ", "new mode "]
-                .iter()
-                .any(|it| text.starts_with(it))
-            {
+            } else if !["index ", "similarity ", "dissimilarity "].iter().any(|it| text.starts_with(it)) {
                 break;
             }
             at += 1;
@@ -124,6 +123,18 @@ impl Headers {
         }
         Ok(Action::Update { path, chunks })
     }
+}
+
+/// Whether a header asks for more than text can do. What a patch cannot set it refuses: a mode that is passed over
+/// would make a file of a link and a plain file of a program.
+fn is_unsupported(text: &str) -> bool {
+    let is_asked =
+        ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
+            .iter()
+            .any(|it| text.starts_with(it));
+    // What stands behind the hashes is the mode of a file that stays what it is.
+    let mode = text.strip_prefix("index ").and_then(|index| index.split_whitespace().nth(1));
+    is_asked || mode.is_some_and(|mode| ["120000", "160000"].contains(&mode))
 }
 
 /// The content of a file that a diff makes.

@@ -173,6 +173,39 @@ fn unified_headers_say_what_happens() {
 }
 
 #[test]
+fn a_diff_never_loses_a_mode() {
+    let hunk = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+y\n";
+    let made = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n";
+    for (headers, body, line) in [
+        ("new file mode 120000", made, 2),
+        ("new file mode 160000\nindex 000..123", made, 2),
+        ("new file mode 100755", made, 2),
+        ("new file mode 100755\r", made, 2),
+        ("old mode 100644\nnew mode 120000", hunk, 2),
+        ("old mode 100644\nnew mode 100755", hunk, 2),
+        ("old mode 100644\nnew mode 100755", "", 2),
+        ("new mode 160000", hunk, 2),
+        ("index 123..456 120000", hunk, 2),
+        ("index 123..456 160000", hunk, 2),
+    ] {
+        let error = parse(&format!("diff --git a/f b/f\n{headers}\n{body}"), Grammar::TOLERANT).unwrap_err();
+        assert_eq!((error.fault.code(), error.line), ("unsupported", line), "{headers}");
+    }
+    for (headers, body) in [
+        ("new file mode 100644", made),
+        ("new file mode 100644\r", made),
+        ("index 123..456 100644", hunk),
+        ("index 123..456 100755", hunk),
+        ("index 123..456", hunk),
+    ] {
+        assert!(
+            parse(&format!("diff --git a/f b/f\n{headers}\n{body}"), Grammar::TOLERANT).is_ok(),
+            "{headers}"
+        );
+    }
+}
+
+#[test]
 fn a_patch_that_is_still_being_written_never_loses_a_file() {
     let written = "*** Begin Patch\n*** Add File: a\n+1\n*** Update File: b\n@@\n-x\n+y\n*** Delete File: c\n\
         *** Move File: d -> e\n*** Update File: f\n*** Move to: g\n@@\n-x\n+y\n*** Add File: h\n+1\n\

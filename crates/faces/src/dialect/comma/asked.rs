@@ -296,13 +296,20 @@ fn misfits(path: &str, shape: Shape, value: &Value) -> Vec<Issue> {
         }
         (Shape::Texts | Shape::Edits, other) => expected(path, "array", other),
         (Shape::HashByPath, Value::Object(hashes)) => {
-            // Any text: the empty one asserts that nothing is there, and one that is no sha256 fits no file.
-            let each =
-                |(name, hash): (&String, &Value)| misfits(&format!("{path}.{name}"), Shape::Content, hash);
+            let each = |(name, hash): (&String, &Value)| sentinel_or_hash(&format!("{path}.{name}"), hash);
             hashes.iter().flat_map(each).collect()
         }
         (Shape::HashByPath, other) => expected(path, "object", other),
     }
+}
+
+/// The empty text asserts that nothing is there.
+fn sentinel_or_hash(path: &str, value: &Value) -> Vec<Issue> {
+    let Value::String(text) = value else { return expected(path, "string", value) };
+    if text.is_empty() || is_hash(text) {
+        return Vec::new();
+    }
+    issue(path, "expectedSha256ByPath must hold 64-character lowercase hex strings, or \"\" for a new file")
 }
 
 fn number(path: &str, shape: Shape, value: &Value) -> Vec<Issue> {
@@ -402,10 +409,23 @@ mod tests {
                 json!({ "patch": "p", "expectedSha256ByPath": [] }),
                 "Expected object, received array",
             ),
+            (
+                Tool::ApplyPatch,
+                json!({ "patch": "p", "expectedSha256ByPath": { "a.txt": "ABC", "new": "" } }),
+                "- `expectedSha256ByPath.a.txt`: expectedSha256ByPath must hold 64-character lowercase hex strings, \
+                 or \"\" for a new file\nReceived",
+            ),
+            (
+                Tool::ApplyPatch,
+                json!({ "patch": "p", "expectedSha256ByPath": { "a.txt": 1 } }),
+                "- `expectedSha256ByPath.a.txt`: Expected string, received number",
+            ),
         ] {
             let message = wrong(tool, arguments);
             assert!(message.contains(sentence), "{message}");
         }
+        let fitting = json!({ "patch": "p", "expectedSha256ByPath": { "a": "", "b": "0a".repeat(32) } });
+        assert_eq!(wrong(Tool::ApplyPatch, fitting), "");
         assert_eq!(wrong(Tool::ReadFile, json!({ "path": "a", "startLine": 2.0, "other": [] })), "");
     }
 }

@@ -67,14 +67,20 @@ pub(super) fn of(scene: &Scene<'_>, failure: &Failure) -> Sorry {
             // Only the workspace itself is refused besides, and that is a directory.
             None => missing(scene, failure, Lack::Directory),
         },
-        Kind::ProtectedPath | Kind::OutOfScope | Kind::ReadOnly => denied(scene, scene.spot()),
+        Kind::ProtectedPath | Kind::OutOfScope | Kind::ReadOnly => {
+            denied(scene, failure.facts.get("path").and_then(Value::as_str).unwrap_or(scene.spot()))
+        }
         Kind::Stale => match failure.facts.get("version").and_then(Value::as_str) {
             Some(actual) => stale(scene.spot(), scene.asked.text("expectedSha256"), actual),
             None => missing(scene, failure, Lack::Nothing),
         },
         // The version was well formed, so what it cannot fit is no file.
         Kind::BadRequest if scene.asked.text_maybe("expectedSha256").is_some() => {
-            missing(scene, failure, Lack::Directory)
+            match failure.facts.get("type").and_then(Value::as_str) {
+                Some("link") => linked(scene),
+                Some("other") => general(scene, failure),
+                Some(_) | None => missing(scene, failure, Lack::Directory),
+            }
         }
         Kind::IsDirectory => missing(scene, failure, Lack::Directory),
         Kind::NotFound => match failure.facts.contains_key("parent") {
@@ -252,11 +258,34 @@ fn moved(scene: &Scene<'_>, lack: Lack) -> Sorry {
     )
 }
 
-/// A file is already where another shall be moved.
-fn taken(to: &str) -> Sorry {
-    Sorry::new("already_exists", format!("Destination already exists: {to}")).at(to).next(
-        "Re-call move_file with `overwrite: true` to replace the existing file (it will be trashed for recovery).",
-    )
+/// A link is there, and a version fits only a file.
+fn linked(scene: &Scene<'_>) -> Sorry {
+    let path = scene.spot();
+    let place = if scene.tool == Tool::MoveFile { "Source path" } else { "Path" };
+    Sorry::new("not_found", format!("{place} is a symbolic link, not a file: {path}"))
+        .at(path)
+        .instead("Name the file that the link points to.")
+}
+
+/// Something is already where a file shall be moved. What `overwrite` cannot change is not blamed on its absence.
+fn taken(scene: &Scene<'_>, failure: &Failure) -> Sorry {
+    let to = scene.asked.text("toPath");
+    let fact = |name: &str| failure.facts.get(name).and_then(Value::as_str);
+    let exists = |message: &str| Sorry::new("already_exists", format!("{message}: {to}")).at(to);
+    let there = "Destination already exists";
+    match (fact("type"), scene.asked.is_set("overwrite")) {
+        (Some("directory"), _) => exists("Destination is a directory"),
+        (Some("link" | "other"), _) => {
+            exists(there).instead("Pick a different toPath: only a regular file can be replaced.")
+        }
+        (_, true) if fact("reason") == Some("same_place") => {
+            exists(there).instead("fromPath and toPath name the same file. Pick a different toPath.")
+        }
+        (_, true) => exists(there).instead("Pick a different toPath."),
+        (_, false) => exists(there).next(
+            "Re-call move_file with `overwrite: true` to replace the existing file (it will be trashed for recovery).",
+        ),
+    }
 }
 
 /// Something is already there.
@@ -275,13 +304,7 @@ fn exists(scene: &Scene<'_>, failure: &Failure) -> Sorry {
             taken(format!("Restore target already exists: {path}"), path)
                 .next("Delete or move the existing file before restoring.")
         }
-        Tool::MoveFile => {
-            let to = scene.asked.text("toPath");
-            match failure.facts.get("type").and_then(Value::as_str) {
-                Some("directory") => taken(format!("Destination is a directory: {to}"), to),
-                Some(_) | None => self::taken(to),
-            }
-        }
+        Tool::MoveFile => self::taken(scene, failure),
         Tool::ReadFile
         | Tool::ListDirectory
         | Tool::SearchFiles
