@@ -113,7 +113,7 @@ fn attempt(
         Planned::Read { answer, bytes } => {
             record.bytes = bytes;
             if row.effect != Effect::Read {
-                record.arguments = with_unchanged(&record.arguments, answer.json.get("version"));
+                add_fact(&mut record.arguments, UNCHANGED, answer.json.get("version").cloned());
             }
             return Ok(Attempt::Done(Done::Looked(answer)));
         }
@@ -125,7 +125,7 @@ fn attempt(
         Planned::Change { plan, finish } => {
             authorise::judge_plan(view, &plan)?;
             call.control.check()?;
-            record.arguments = with_moved(&record.arguments, &plan);
+            add_fact(&mut record.arguments, MOVED, moved(&plan));
             workspace.commit(&plan, record).map(|committed| finish(&committed))
         }
     };
@@ -213,14 +213,9 @@ fn unknown_operation(name: &str) -> Failure {
         .hint(format!("operations: {}", known.join(", ")))
 }
 
-/// The arguments of a call that found nothing to change, with the version it found.
-fn with_unchanged(arguments: &str, version: Option<&Value>) -> String {
-    with_fact(arguments, UNCHANGED, version.cloned())
-}
-
-/// The arguments of a call that moved files and changed them: which file that went is which one that came.
-fn with_moved(arguments: &str, plan: &Plan) -> String {
-    let moved = |change: &Change| match change {
+/// Which file that went is which one that came, for a plan that moves files and changes them.
+fn moved(plan: &Plan) -> Option<Value> {
+    let pair = |change: &Change| match change {
         Change::Put { path, mode: Mode::Like(from, _), .. } => {
             Some((from.to_string(), path.to_string().into()))
         }
@@ -232,18 +227,16 @@ fn with_moved(arguments: &str, plan: &Plan) -> String {
         | Change::RemoveDirectory { .. }
         | Change::Restore { .. } => None,
     };
-    let moved: Map<String, Value> = plan.changes.iter().filter_map(moved).collect();
-    with_fact(arguments, MOVED, (!moved.is_empty()).then_some(Value::Object(moved)))
+    let moved: Map<String, Value> = plan.changes.iter().filter_map(pair).collect();
+    (!moved.is_empty()).then_some(Value::Object(moved))
 }
 
-/// Recorded arguments with something that the engine found out.
-fn with_fact(arguments: &str, name: &str, fact: Option<Value>) -> String {
-    match (serde_json::from_str(arguments), fact) {
-        (Ok(Value::Object(mut fields)), Some(fact)) => {
-            fields.insert(name.to_owned(), fact);
-            Value::Object(fields).to_string()
-        }
-        (_, _) => arguments.to_owned(),
+/// Adds to the recorded arguments what the engine found out. Hardly any call has something to add.
+fn add_fact(arguments: &mut String, name: &str, fact: Option<Value>) {
+    let Some(fact) = fact else { return };
+    if let Ok(Value::Object(mut fields)) = serde_json::from_str(arguments) {
+        fields.insert(name.to_owned(), fact);
+        *arguments = Value::Object(fields).to_string();
     }
 }
 
