@@ -4,4 +4,6 @@
 pub mod definition;
 pub mod dialect;
 pub mod limits;
+mod lines;
 pub mod mcp;
+mod run;

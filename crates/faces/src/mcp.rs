@@ -13,10 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::{definition::Broken, dialect::Dialects};
 
 mod call;
-mod line;
 mod message;
-mod outbox;
-mod oversize;
 mod reply;
 mod server;
 mod transport;

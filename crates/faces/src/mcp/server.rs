@@ -13,15 +13,12 @@ use rmcp::{
 };
 use serde_json::Map;
 
-use super::{
-    call::{Asked, Runner},
-    reply,
-    transport::Closed,
-};
+use super::{call, reply, transport::Closed};
 use crate::{
     definition::{Definition, Operation},
     dialect::{Dialects, Request, failure_text},
     limits::SESSION_CHARS_MAX,
+    run::{Asked, Runner},
 };
 
 /// How much of a wrong tool's name is shown back.
@@ -38,6 +35,7 @@ pub(super) struct Server {
     tools: Vec<Tool>,
     config: ServerConfig,
     runner: Runner,
+    closed: Closed,
 }
 
 impl Server {
@@ -51,7 +49,7 @@ impl Server {
         for dialect in dialects.iter() {
             dialect.narrow(&mut caller);
         }
-        Self { caller, dialects, tools, config, runner: Runner::new(engine, closed) }
+        Self { caller, dialects, tools, config, runner: Runner::new(engine), closed }
     }
 
     /// A call of a tool that is not there: refused, and recorded like any other.
@@ -138,7 +136,7 @@ impl ServerHandler for Server {
         };
         let asked =
             Asked { caller: self.caller(&context), operation, arguments: native, terms, key: key(&context) };
-        match (self.runner.run(asked, &context).await?, dialect) {
+        match (call::run(&self.runner, &self.closed, asked, &context).await?, dialect) {
             (outcome, Some(dialect)) => Ok(reply::result(dialect.reply(&tool, &arguments, outcome)).into()),
             // The protocol has its own answer for a tool that is not there; the engine has recorded the attempt.
             (Err(failure), None) => {

@@ -17,12 +17,11 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
 };
 
-use super::{
-    line::{LineReader, Next},
-    message::{self, Envelope, Refused},
-    outbox::Outbox,
+use super::message::{self, Envelope, Refused};
+use crate::{
+    limits::REQUESTS_PENDING_MAX,
+    lines::{LineReader, Next, Outbox},
 };
-use crate::limits::REQUESTS_PENDING_MAX;
 
 /// Whether the client has closed its side. Every clone sees it.
 pub(super) type Closed = watch::Receiver<bool>;

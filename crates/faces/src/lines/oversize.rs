@@ -17,7 +17,7 @@ enum Part {
 
 /// Reads a message piece by piece.
 #[derive(Debug, Default)]
-pub(super) struct IdScout {
+pub(crate) struct IdScout {
     depth: usize,
     in_string: bool,
     escaped: bool,
@@ -29,14 +29,14 @@ pub(super) struct IdScout {
 
 impl IdScout {
     /// Reads on.
-    pub(super) fn feed(&mut self, piece: &[u8]) {
+    pub(crate) fn feed(&mut self, piece: &[u8]) {
         for &byte in piece {
             self.step(byte);
         }
     }
 
     /// The id, if one was found and is one.
-    pub(super) fn id(self) -> Option<Value> {
+    pub(crate) fn id(self) -> Option<Value> {
         let value: Value = serde_json::from_slice(&self.found?).ok()?;
         (value.is_string() || value.is_i64()).then_some(value)
     }

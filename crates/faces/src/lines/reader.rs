@@ -9,7 +9,7 @@ use crate::limits::{LINE_BUFFER_BYTES_KEPT, MESSAGE_BYTES_MAX, READ_CHUNK_BYTES}
 
 /// What came next.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// A line; [`LineReader::line`] shows it until the next call.
     Line,
     /// A line that was too long, with the request id found in it.
@@ -19,7 +19,7 @@ pub(super) enum Next {
 }
 
 /// Splits a byte stream into lines.
-pub(super) struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     input: R,
     limit_bytes: usize,
     buffer: Vec<u8>,
@@ -34,7 +34,7 @@ pub(super) struct LineReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    pub(super) fn new(input: R) -> Self {
+    pub(crate) fn new(input: R) -> Self {
         Self::with_limit(input, MESSAGE_BYTES_MAX)
     }
 
@@ -43,13 +43,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     /// The line that [`LineReader::next`] announced, without its end.
-    pub(super) fn line(&self) -> &[u8] {
+    pub(crate) fn line(&self) -> &[u8] {
         let line = self.buffer.get(self.line.clone()).unwrap_or_default();
         line.strip_suffix(b"\r").unwrap_or(line)
     }
 
     /// What comes next. Loses nothing when dropped half-way.
-    pub(super) async fn next(&mut self) -> Next {
+    pub(crate) async fn next(&mut self) -> Next {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
                 let end = self.scanned + at;

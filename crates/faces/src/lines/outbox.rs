@@ -15,18 +15,18 @@ use tokio::{
 };
 
 /// Where lines wait for the output.
-pub(super) struct Outbox<W> {
+pub(crate) struct Outbox<W> {
     waiting: Mutex<Vec<u8>>,
     output: sync::Mutex<W>,
 }
 
 impl<W: AsyncWrite + Unpin> Outbox<W> {
-    pub(super) fn new(output: W) -> Self {
+    pub(crate) fn new(output: W) -> Self {
         Self { waiting: Mutex::default(), output: sync::Mutex::new(output) }
     }
 
     /// Sends a line, together with others that are ready. Must run to its end: whoever has the output writes for all.
-    pub(super) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
+    pub(crate) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         self.add(line);
         // Whoever else is ready adds to it now.
         tokio::task::yield_now().await;
@@ -41,7 +41,7 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
     }
 
     /// Waits until everything before is out.
-    pub(super) async fn flush(&self) -> io::Result<()> {
+    pub(crate) async fn flush(&self) -> io::Result<()> {
         self.output.lock().await.flush().await
     }
 

@@ -1,0 +1,137 @@
+//! One call on its way: on a thread of its own, so that the conversation goes on; stopped when nobody wants it any more.
+//! Every face runs its calls here, so that each bounds them alike.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress, Terms};
+use serde_json::{Map, Value};
+use tokio::sync::{Semaphore, watch};
+
+use crate::limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX};
+
+/// Time a call of this pace may take.
+fn deadline(pace: Pace) -> Duration {
+    match pace {
+        Pace::Brief | Pace::Short | Pace::Work => engine::limits::CALL_DEADLINE,
+        Pace::Wait => {
+            engine::limits::CALL_DEADLINE + Duration::from_millis(engine::limits::CHANGES_WAIT_MS_MAX)
+        }
+    }
+}
+
+/// One call as a client made it.
+pub(crate) struct Asked {
+    pub(crate) caller: Caller,
+    pub(crate) operation: String,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) terms: Terms,
+    pub(crate) key: Option<String>,
+}
+
+/// Whether other requests wait beside a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Company {
+    Alone,
+    Others,
+}
+
+/// Why a call has no outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("the call broke off; what it changed is in history")]
+    Off,
+    #[error("the server is closing")]
+    Closing,
+}
+
+/// Runs calls, a bounded number at once.
+pub(crate) struct Runner {
+    engine: Engine,
+    working: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl Runner {
+    pub(crate) fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            working: Arc::new(Semaphore::new(CALLS_WORKING_MAX)),
+            waiting: Arc::new(Semaphore::new(CALLS_WAITING_MAX)),
+        }
+    }
+
+    /// How long a call is likely to take.
+    pub(crate) fn pace(&self, asked: &Asked) -> Pace {
+        self.engine.pace(&asked.operation, &asked.arguments, &asked.terms)
+    }
+
+    /// Runs one call to its end. It is stopped when `unwanted` resolves; its progress goes to `told`.
+    pub(crate) async fn run(
+        &self,
+        asked: Asked,
+        pace: Pace,
+        company: Company,
+        told: Option<watch::Sender<u64>>,
+        unwanted: impl Future<Output = ()>,
+    ) -> Result<Result<Answer, Failure>, Broken> {
+        let cancel = Cancel::default();
+        let job = Job { engine: self.engine.clone(), asked, cancel: cancel.clone(), pace, told };
+        // Handing over costs more than such a call itself; but when others wait, threads let them be made true together.
+        let here = pace == Pace::Brief || (pace == Pace::Short && company == Company::Alone);
+        if here {
+            return std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| Broken::Off);
+        }
+        let slots = match pace {
+            Pace::Brief | Pace::Short | Pace::Work => &self.working,
+            Pace::Wait => &self.waiting,
+        };
+        let permit = slots.clone().acquire_owned().await.map_err(|_| Broken::Closing)?;
+        let mut task = tokio::task::spawn_blocking(move || {
+            let outcome = job.run();
+            drop(permit);
+            outcome
+        });
+        let outcome = tokio::select! {
+            biased;
+            outcome = &mut task => outcome,
+            () = unwanted => {
+                cancel.cancel();
+                task.await
+            }
+        };
+        outcome.map_err(|_| Broken::Off)
+    }
+}
+
+/// A call that owns what it needs.
+struct Job {
+    engine: Engine,
+    asked: Asked,
+    cancel: Cancel,
+    pace: Pace,
+    told: Option<watch::Sender<u64>>,
+}
+
+impl Job {
+    fn run(self) -> Result<Answer, Failure> {
+        let tell = |progress: Progress| {
+            if let Some(told) = &self.told {
+                told.send_replace(progress.done);
+            }
+        };
+        let listen: Option<&(dyn Fn(Progress) + Sync)> = self.told.is_some().then_some(&tell);
+        let asked = self.asked;
+        self.engine.call(&Call {
+            caller: &asked.caller,
+            operation: &asked.operation,
+            arguments: asked.arguments,
+            key: asked.key.as_deref(),
+            terms: asked.terms,
+            control: Control::new(Instant::now() + deadline(self.pace), self.cancel, listen),
+        })
+    }
+}
