@@ -26,6 +26,8 @@ pub enum Call {
     SyncFileSystem,
     Statfs,
     Lock,
+    Watch,
+    Poll,
 }
 
 impl Call {
@@ -53,6 +55,8 @@ impl Call {
             Self::SyncFileSystem => "syncfs",
             Self::Statfs => "statfs",
             Self::Lock => "lock",
+            Self::Watch => "inotify",
+            Self::Poll => "poll",
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Every touch of a real file, beneath an open root handle. Owns confinement, the calls that change a directory, the
-//! state directory with its blobs and locks, the second wall, the clock and randomness.
+//! state directory with its blobs and locks, watches, the second wall, the clock and randomness.
 //!
 //! Promises: a path reaches the kernel only as a checked [`path::RelPath`] or [`path::Name`] below an open handle; the
 //! kernel never follows a link for us; a special file is never opened; every handle closes on exec; an error never
@@ -27,6 +27,7 @@ mod state;
 mod sys;
 mod walk;
 pub mod wall;
+pub mod watch;
 
 pub use attributes::{Attribute, Attributes};
 pub use blobs::Durable;

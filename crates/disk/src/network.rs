@@ -46,6 +46,14 @@ const REMOTE_FUSE_NAMES: &[&str] = &[
     "fuse.google-drive-ocamlfuse",
 ];
 
+/// Refuses a directory whose changes this kernel does not see all of: one of another machine, or any FUSE, whose files
+/// can change behind it.
+pub(crate) fn refuse_unseen(handle: BorrowedFd<'_>) -> Result<(), DiskError> {
+    let magic = sys::file_system_magic(handle)?;
+    let unseen = NETWORK_MAGICS.contains(&magic) || magic == FUSE_MAGIC;
+    if unseen { Err(DiskError::new(ErrorKind::Unsupported, "watch")) } else { Ok(()) }
+}
+
 /// Refuses a directory on a file system of another machine.
 pub(crate) fn refuse_network(handle: BorrowedFd<'_>, meta: &Meta) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;

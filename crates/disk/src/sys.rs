@@ -3,6 +3,7 @@
 //! says so. Never looks at policy: what may be opened is decided by `confines`.
 
 pub(crate) mod content;
+pub(crate) mod notice;
 
 use std::{
     ffi::OsStr,

@@ -31,3 +31,5 @@ mod state;
 mod walk;
 #[cfg(test)]
 mod wall;
+#[cfg(test)]
+mod watch;
