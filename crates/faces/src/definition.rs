@@ -1,7 +1,7 @@
 //! What a dialect declares, as the faces carry it: generated from `definitions/` and read once. Pure values.
 
 use engine::Effect;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// The native dialect, compact.
@@ -68,7 +68,7 @@ pub struct Operation {
 }
 
 /// What an operation does to the world, as declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeclaredEffect {
     /// Changes nothing.
@@ -162,7 +162,7 @@ pub struct Output {
 }
 
 /// One failure worth planning for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 pub struct Recovery {
     /// Its kind.
     pub kind: String,
@@ -188,6 +188,11 @@ impl Definition {
 }
 
 impl Operation {
+    /// Its name for clients that take no dots.
+    pub fn plain_name(&self) -> String {
+        self.name.replace('.', "__")
+    }
+
     /// The JSON Schema of the arguments: no null unions. It does not say that others are refused: whoever tries one is
     /// told the right name, and every list of tools is shorter.
     pub fn input_schema(&self) -> Map<String, Value> {

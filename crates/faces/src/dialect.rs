@@ -5,7 +5,7 @@
 //! chooses words. What is wrong with the arguments is an objection, which the engine refuses and records.
 
 use engine::{Answer, Caller, Failure, Terms};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::definition::{Broken, Definition};
 
@@ -67,6 +67,22 @@ pub trait Dialect: Send + Sync {
 
     /// What came of it, as the tool answers it.
     fn reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: Result<Answer, Failure>) -> Reply;
+
+    /// An error as `capabilities.invoke` shows it: `type`, `message` and what to do about it.
+    fn sorry(&self, reply: &Reply, failure: Option<&Failure>) -> Value {
+        match failure {
+            Some(failure) => {
+                let hint = failure.hint.as_ref().map(|hint| json!({ "action": "hint", "description": hint }));
+                json!({
+                    "type": failure.kind.code(),
+                    "message": failure.detail,
+                    "recovery": hint.into_iter().collect::<Vec<_>>(),
+                    "context": failure.facts,
+                })
+            }
+            None => json!({ "type": "error", "message": reply.text, "recovery": [] }),
+        }
+    }
 
     /// How much it is set to reach.
     fn reach(&self) -> Reach {
@@ -157,7 +173,17 @@ impl Dialects {
 
     /// The one that has this tool.
     pub fn with_tool(&self, tool: &str) -> Option<&dyn Dialect> {
-        self.iter().find(|dialect| dialect.definition().operation(tool).is_some())
+        self.named(tool).map(|(dialect, _)| dialect)
+    }
+
+    /// The one that has this tool, and the tool's declared name. A dot may be spelled `__`, because many clients of MCP
+    /// take no dots.
+    pub fn named(&self, tool: &str) -> Option<(&dyn Dialect, &str)> {
+        self.iter().find_map(|dialect| {
+            let operations = &dialect.definition().operations;
+            let found = operations.iter().find(|known| known.name == tool || known.plain_name() == tool)?;
+            Some((dialect, found.name.as_str()))
+        })
     }
 
     /// How much the widest of them is set to reach.

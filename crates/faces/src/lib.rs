@@ -6,4 +6,5 @@ pub mod dialect;
 pub mod limits;
 mod lines;
 pub mod mcp;
+pub mod rpc;
 mod run;

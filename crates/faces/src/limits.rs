@@ -12,6 +12,8 @@ pub const READ_CHUNK_BYTES: usize = 64 << 10;
 pub const MESSAGE_DEPTH_MAX: usize = 64;
 /// Longest request id that is echoed.
 pub const ID_BYTES_MAX: usize = 256;
+/// Requests in one batch.
+pub const BATCH_REQUESTS_MAX: usize = 256;
 /// Requests read and not yet answered; beyond it the input is left unread until one is answered.
 pub const REQUESTS_PENDING_MAX: usize = 1_024;
 /// Calls that work at the same time.

@@ -104,11 +104,22 @@ pub(crate) struct McpFlags {
     pub(crate) caller: CallerFlags,
 }
 
+/// The flags of `stead rpc`.
+#[derive(Debug, Args)]
+pub(crate) struct RpcFlags {
+    #[command(flatten)]
+    pub(crate) dialects: DialectFlags,
+    #[command(flatten)]
+    pub(crate) caller: CallerFlags,
+}
+
 /// The commands that are not operations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fixed {
     /// Serve MCP over standard input and output
     Mcp(McpFlags),
+    /// Serve JSON-RPC over standard input and output, one object a line
+    Rpc(RpcFlags),
     /// Show, verify or export the journal
     Log(LogArguments),
     /// List, restore or purge what was removed

@@ -14,6 +14,8 @@ mod operation;
 mod outside;
 mod pages;
 mod replay;
+mod rpc;
+mod serving;
 mod show;
 mod status;
 mod stdio;
@@ -55,6 +57,7 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
     }
     match Fixed::from_arg_matches(matches).map_err(show::usage)? {
         Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
+        Fixed::Rpc(flags_below) => rpc::run(&flags, &flags_below),
         Fixed::Log(below) => log::run(&flags, &below),
         Fixed::Trash(below) => trash::run(&flags, &below),
         Fixed::Status(below) => status::run(&flags, &below),

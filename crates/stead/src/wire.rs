@@ -139,7 +139,9 @@ pub(crate) enum Asker {
     /// The person at the command line.
     Person,
     /// An agent behind MCP.
-    Agent,
+    Mcp,
+    /// An agent behind JSON-RPC.
+    Rpc,
 }
 
 /// The caller that the flags mean.
@@ -155,7 +157,8 @@ pub(crate) fn caller_at(flags: &CallerFlags, asker: Asker, home: &RelPath) -> Re
     };
     let (session, face) = match asker {
         Asker::Person => (format!("cli-{}", std::process::id()), "cli"),
-        Asker::Agent => (format!("mcp-{}", std::process::id()), "mcp"),
+        Asker::Mcp => (format!("mcp-{}", std::process::id()), "mcp"),
+        Asker::Rpc => (format!("rpc-{}", std::process::id()), "rpc"),
     };
     let mut caller = Caller::new(principal, session, face);
     caller.grants = grants(flags, home)?;
@@ -164,7 +167,8 @@ pub(crate) fn caller_at(flags: &CallerFlags, asker: Asker, home: &RelPath) -> Re
 
 fn default_principal(asker: Asker) -> Principal {
     match asker {
-        Asker::Agent => Principal::Agent("mcp".to_owned()),
+        Asker::Mcp => Principal::Agent("mcp".to_owned()),
+        Asker::Rpc => Principal::Agent("rpc".to_owned()),
         Asker::Person => {
             let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
             let number =

@@ -7,6 +7,7 @@ use std::{
 };
 
 mod definition;
+mod openrpc;
 mod reference;
 mod runtime;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 
 fn products(root: &Path) -> Result<Vec<Product>, String> {
     let mut products = Vec::new();
+    let mut definitions = Vec::new();
     for dialect in DIALECTS {
         let definition = Definition::load(&root.join(format!("definitions/{dialect}.yaml")))?;
         let mut product = |path: String, text: String| products.push(Product { path: path.into(), text });
@@ -45,7 +47,11 @@ fn products(root: &Path) -> Result<Vec<Product>, String> {
         } else {
             product(format!("docs/reference/dialects/{dialect}.md"), reference::dialect(&definition));
         }
+        definitions.push(definition);
     }
+    let mut product = |path: &str, text: String| products.push(Product { path: path.into(), text });
+    product("crates/faces/src/generated/openrpc.json", openrpc::parts(&definitions));
+    product("docs/reference/openrpc.json", openrpc::document(&definitions));
     Ok(products)
 }
 

@@ -96,7 +96,7 @@ fn tool(operation: &Operation) -> Tool {
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
     let description = format!("{} {}", operation.summary, operation.when);
-    Tool::new(operation.name.clone(), description, Arc::new(operation.input_schema()))
+    Tool::new(operation.plain_name(), description, Arc::new(operation.input_schema()))
         .with_annotations(annotations)
 }
 
@@ -129,15 +129,17 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
-        let dialect = self.dialects.with_tool(&tool);
-        let Request { operation, arguments: native, terms } = match dialect {
-            Some(dialect) => dialect.request(&tool, &arguments),
+        let named = self.dialects.named(&tool);
+        let Request { operation, arguments: native, terms } = match named {
+            Some((dialect, tool)) => dialect.request(tool, &arguments),
             None => self.unknown(&tool),
         };
         let asked =
             Asked { caller: self.caller(&context), operation, arguments: native, terms, key: key(&context) };
-        match (call::run(&self.runner, &self.closed, asked, &context).await?, dialect) {
-            (outcome, Some(dialect)) => Ok(reply::result(dialect.reply(&tool, &arguments, outcome)).into()),
+        match (call::run(&self.runner, &self.closed, asked, &context).await?, named) {
+            (outcome, Some((dialect, tool))) => {
+                Ok(reply::result(dialect.reply(tool, &arguments, outcome)).into())
+            }
             // The protocol has its own answer for a tool that is not there; the engine has recorded the attempt.
             (Err(failure), None) => {
                 Err(ErrorData::invalid_params(failure_text(&failure), Some(failure.to_json())))

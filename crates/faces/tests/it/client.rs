@@ -18,9 +18,15 @@ const PIPE_BYTES: usize = 1 << 16;
 pub(crate) struct Client {
     output: Option<WriteHalf<DuplexStream>>,
     input: BufReader<ReadHalf<DuplexStream>>,
-    server: JoinHandle<Result<(), faces::mcp::McpError>>,
+    server: JoinHandle<Result<(), String>>,
     pub(crate) workspace: Arc<MemoryWorkspace>,
     next_id: i64,
+}
+
+fn chosen(dialects: &[&str], options: &[&str]) -> Dialects {
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
+    Dialects::choose(&owned(dialects), &owned(options), &place).unwrap()
 }
 
 impl Client {
@@ -31,15 +37,34 @@ impl Client {
 
     /// The same in another dialect.
     pub(crate) fn silent_in(dialect: &str, options: &[&str]) -> Self {
-        let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
-        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let dialects = Dialects::choose(&[dialect.to_owned()], &options, &place).unwrap();
+        let dialects = chosen(&[dialect], options);
+        Self::over("mcp", |engine, caller, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let served = faces::mcp::serve(engine, caller, dialects, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
+    /// A JSON-RPC server of these dialects.
+    pub(crate) fn rpc(dialects: &[&str]) -> Self {
+        let dialects = chosen(dialects, &[]);
+        Self::over("rpc", |engine, caller, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let rpc = faces::rpc::Rpc::new(engine, caller, dialects).unwrap();
+            let served = faces::rpc::serve(rpc, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
+    fn over(
+        face: &'static str,
+        serve: impl FnOnce(Engine, Caller, DuplexStream) -> JoinHandle<Result<(), String>>,
+    ) -> Self {
         let workspace = Arc::new(MemoryWorkspace::new());
         let engine = Engine::new(workspace.clone());
-        let caller = Caller::new(Principal::Agent("tester".to_owned()), "unnamed", "mcp");
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "unnamed", face);
         let (near, far) = tokio::io::duplex(PIPE_BYTES);
-        let (far_input, far_output) = tokio::io::split(far);
-        let server = tokio::spawn(faces::mcp::serve(engine, caller, dialects, far_input, far_output));
+        let server = serve(engine, caller, far);
         let (input, output) = tokio::io::split(near);
         Self { output: Some(output), input: BufReader::new(input), server, workspace, next_id: 1 }
     }

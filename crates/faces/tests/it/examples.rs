@@ -131,6 +131,27 @@ async fn every_example_holds_over_mcp() {
     }
 }
 
+/// What a call over JSON-RPC answered: the dialect's object, whether it is the result or comes with an error.
+fn object(answer: &Value) -> &Value {
+    answer.get("result").unwrap_or(&answer["error"]["data"])
+}
+
+#[tokio::test]
+async fn every_example_holds_over_json_rpc() {
+    for example in examples() {
+        let mut client = Client::rpc(&["stead"]);
+        plant(&client.workspace, &example);
+        for step in &example.before {
+            let answer = client.request(&step.operation, step.arguments.clone().into()).await;
+            assert!(answer.get("result").is_some(), "{}: {answer}", example.name());
+        }
+        let answer = client.request(&example.operation, example.arguments.clone().into()).await;
+        assert_eq!(answer.get("error").is_some(), example.error.is_some(), "{}: {answer}", example.name());
+        example.judge(object(&answer));
+        client.close().await;
+    }
+}
+
 #[test]
 fn every_dialect_is_among_those_that_are_tried() {
     let tried: Vec<&str> = DIALECTS.iter().map(|(name, _)| *name).collect();
@@ -138,7 +159,7 @@ fn every_dialect_is_among_those_that_are_tried() {
 }
 
 #[tokio::test]
-async fn every_example_of_every_dialect_holds_over_mcp() {
+async fn every_example_of_every_dialect_holds_over_mcp_and_json_rpc() {
     for (dialect, generated) in DIALECTS {
         let examples = examples_in(generated);
         let mut tools: Vec<&str> = examples.iter().map(|example| example.operation.as_str()).collect();
@@ -164,6 +185,17 @@ async fn every_example_of_every_dialect_holds_over_mcp() {
             judge_schema(&schemas[&example.operation], found, &example.name());
             for (field, expected) in example.answer.iter().flatten() {
                 assert_eq!(&found[field], expected, "{dialect} {}: {field} of {answer}", example.name());
+            }
+            client.close().await;
+            let mut client = Client::rpc(&[dialect]);
+            plant(&client.workspace, &example);
+            for step in &example.before {
+                client.request(&step.operation, step.arguments.clone().into()).await;
+            }
+            let answer = client.request(&example.operation, example.arguments.clone().into()).await;
+            for (field, expected) in example.answer.iter().flatten() {
+                let found = &object(&answer)[field];
+                assert_eq!(found, expected, "{dialect} {}: {field} of {answer}", example.name());
             }
             client.close().await;
         }

@@ -7,4 +7,5 @@ mod conversation;
 mod declared;
 mod examples;
 mod hostile;
+mod rpc;
 mod weaver;

@@ -12,4 +12,5 @@ mod inspector;
 mod journal;
 mod python;
 mod replay;
+mod rpc;
 mod server;

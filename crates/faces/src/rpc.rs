@@ -1,0 +1,60 @@
+//! JSON-RPC 2.0. A handler that knows no transport: bytes of one message in, the answer out, if it has one. Standard
+//! input and output use it line by line; HTTP, WebSocket and sockets can use it as it is.
+//!
+//! Promises: what is malformed, ambiguous, too long or too deep is answered with the error the protocol names, and the
+//! next message is served; ids come back as they were given; a batch is done and answered in its order; a notification is
+//! done and never answered. Never decides whether something may be done.
+
+use std::sync::Arc;
+
+use engine::{Caller, Engine};
+use serde_json::Value;
+
+use crate::{dialect::Dialects, run::Runner};
+
+mod batch;
+mod capabilities;
+pub mod code;
+mod conversation;
+mod discover;
+mod invoke;
+mod message;
+mod serve;
+mod strict;
+
+pub use conversation::{Admitted, Conversation};
+pub use discover::document;
+pub use serve::serve;
+
+/// One server of JSON-RPC, for any number of conversations with the same caller.
+pub struct Rpc {
+    caller: Caller,
+    dialects: Dialects,
+    runner: Runner,
+    discovered: Value,
+}
+
+/// Why a server cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the embedded document of methods is broken: {0}")]
+pub struct Broken(#[from] serde_json::Error);
+
+impl Rpc {
+    /// A server of these dialects. The caller is who every call is made for.
+    pub fn new(engine: Engine, mut caller: Caller, dialects: Dialects) -> Result<Arc<Self>, Broken> {
+        for dialect in dialects.iter() {
+            dialect.narrow(&mut caller);
+        }
+        let discovered = document(dialects.iter().map(|dialect| dialect.definition()))?;
+        Ok(Arc::new(Self { caller, dialects, runner: Runner::new(engine), discovered }))
+    }
+
+    /// The answer to one message: one object, or a batch of them; nothing where only notifications came.
+    pub async fn answer(&self, message: &[u8], admitted: &Admitted) -> Option<Value> {
+        match strict::read(message) {
+            Ok(Value::Array(several)) => self.batch(several, admitted).await,
+            Ok(one) => self.one(one, admitted).await,
+            Err(refused) => Some(refused.answer()),
+        }
+    }
+}

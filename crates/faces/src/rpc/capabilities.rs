@@ -1,0 +1,95 @@
+//! `capabilities.list` and `capabilities.describe`: what is served, from the definitions.
+
+use serde_json::{Map, Value, json};
+
+use super::code::{self, ErrorObject};
+use crate::{
+    definition::{Input, InputType, Operation},
+    dialect::Dialects,
+};
+
+/// The version of a tool that declares none.
+const UNVERSIONED: &str = "1.0";
+/// The tier of a tool that declares none.
+const UNTIERED: &str = "autonomous";
+
+/// Every tool that is served, or those of one category: what stands before the dot.
+pub(super) fn list(dialects: &Dialects, params: &Map<String, Value>) -> Result<Value, ErrorObject> {
+    let category = text(params, "category")?;
+    let wanted =
+        |operation: &&Operation| category.is_none_or(|category| self::category(&operation.name) == category);
+    let all = dialects.iter().flat_map(|dialect| &dialect.definition().operations);
+    let listed: Vec<Value> = all.filter(wanted).map(brief).collect();
+    Ok(json!({ "capabilities": listed }))
+}
+
+/// Everything that is declared of one tool.
+pub(super) fn describe(dialects: &Dialects, params: &Map<String, Value>) -> Result<Value, ErrorObject> {
+    let misfit = || ErrorObject::new(code::INVALID_PARAMS, "capabilities.describe takes {\"name\": string}");
+    let name = text(params, "name")?.ok_or_else(misfit)?;
+    let found = dialects.named(name).and_then(|(dialect, tool)| dialect.definition().operation(tool));
+    found.map(whole).ok_or_else(|| {
+        ErrorObject::new(code::INVALID_PARAMS, "there is no capability of that name")
+            .with(json!({ "recovery": [{ "action": "list", "description": "Call capabilities.list to see which there are." }] }))
+    })
+}
+
+/// The one parameter of these methods.
+fn text<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, ErrorObject> {
+    let misfit = || ErrorObject::new(code::INVALID_PARAMS, format!("the only parameter is {name}, a string"));
+    if params.keys().any(|given| given != name) {
+        return Err(misfit());
+    }
+    params.get(name).map(|value| value.as_str().ok_or_else(misfit)).transpose()
+}
+
+/// What stands before the dot; the native operations have none and are of one category.
+fn category(name: &str) -> &str {
+    name.split_once('.').map_or("stead", |(category, _)| category)
+}
+
+fn brief(operation: &Operation) -> Value {
+    json!({
+        "name": operation.name,
+        "version": UNVERSIONED,
+        "purpose": operation.summary,
+        "permission_tier": UNTIERED,
+        "inputs": operation.inputs.iter().map(input).collect::<Vec<_>>(),
+        "outputs": outputs(operation),
+    })
+}
+
+fn whole(operation: &Operation) -> Value {
+    let mut described = brief(operation);
+    described["when_to_use"] = operation.when.clone().into();
+    described["effect"] = json!(operation.effect);
+    described["errors"] = json!(operation.errors);
+    described
+}
+
+fn input(input: &Input) -> Value {
+    let kind = match input.kind {
+        InputType::String | InputType::Enum => "string",
+        InputType::Integer => "integer",
+        InputType::Boolean => "boolean",
+        InputType::Json => "json",
+    };
+    let mut shown = json!({
+        "name": input.name, "type": kind, "required": input.required, "description": input.description,
+    });
+    if let Some(default) = &input.default {
+        shown["default"] = default.clone();
+    }
+    if !input.values.is_empty() {
+        shown["values"] = input.values.clone().into();
+    }
+    if let Some(schema) = &input.schema {
+        shown["schema"] = schema.clone().into();
+    }
+    shown
+}
+
+fn outputs(operation: &Operation) -> Vec<Value> {
+    let one = |output: &crate::definition::Output| json!({ "name": output.name, "type": output.kind, "description": output.description });
+    operation.outputs.iter().map(one).collect()
+}

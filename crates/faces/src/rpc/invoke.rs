@@ -1,0 +1,164 @@
+//! What a method does: one of the face's own, or a tool of a dialect that is served.
+
+use engine::{Failure, Kind, Terms};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Rpc, capabilities,
+    code::{self, ErrorObject},
+    conversation::Admitted,
+    message::Request,
+};
+use crate::{
+    dialect::{self, Dialect, Reply, Verdict},
+    run::Asked,
+};
+
+/// How much of a wrong method's name is shown back.
+const SHOWN_CHARS_MAX: usize = 64;
+/// The member of the parameters that is about the call and no part of it.
+const META: &str = "_meta";
+/// Where it carries the idempotency key.
+const KEY_MEMBER: &str = "stead/key";
+
+/// What a tool answered, and why it failed if it did.
+struct Ran<'a> {
+    dialect: &'a dyn Dialect,
+    reply: Reply,
+    failure: Option<Failure>,
+}
+
+/// What came with a call besides its arguments.
+struct Attached {
+    id: Option<Value>,
+    key: Option<String>,
+}
+
+impl Attached {
+    /// Takes it out of the parameters. A key that is no text is passed on as an empty one, which the engine refuses:
+    /// ignoring it could make a change twice.
+    fn take(id: Option<Value>, params: &mut Map<String, Value>) -> Self {
+        let meta = params.remove(META).unwrap_or_default();
+        let key = meta.get(KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned());
+        Self { id, key }
+    }
+}
+
+impl Rpc {
+    /// Does what one request says.
+    pub(super) async fn call(&self, request: Request, admitted: &Admitted) -> Result<Value, ErrorObject> {
+        let Request { id, method, mut params } = request;
+        let attached = Attached::take(id, &mut params);
+        match method.as_str() {
+            "rpc.discover" => Ok(self.discovered.clone()),
+            "capabilities.list" => capabilities::list(&self.dialects, &params),
+            "capabilities.describe" => capabilities::describe(&self.dialects, &params),
+            "capabilities.invoke" => self.invoke(&params, attached, admitted).await,
+            "$/cancelRequest" => {
+                admitted.conversation().cancel(params.get("id").unwrap_or(&Value::Null));
+                Ok(Value::Null)
+            }
+            tool => {
+                let ran = self.run(tool, &params, attached, admitted).await?;
+                ran.plain()
+            }
+        }
+    }
+
+    /// `capabilities.invoke`: an outcome in an envelope; what the protocol has a code for is an error of the protocol.
+    async fn invoke(
+        &self,
+        params: &Map<String, Value>,
+        attached: Attached,
+        admitted: &Admitted,
+    ) -> Result<Value, ErrorObject> {
+        let misfit = || {
+            ErrorObject::new(
+                code::INVALID_PARAMS,
+                "capabilities.invoke takes {\"capability\": string, \"arguments\"?: object}",
+            )
+        };
+        let none = Map::new();
+        let capability = params.get("capability").and_then(Value::as_str).ok_or_else(misfit)?;
+        let arguments = match params.get("arguments") {
+            None => &none,
+            Some(Value::Object(arguments)) => arguments,
+            Some(_) => return Err(misfit()),
+        };
+        if params.keys().any(|name| !["capability", "arguments"].contains(&name.as_str())) {
+            return Err(misfit());
+        }
+        let ran = self.run(capability, arguments, attached, admitted).await;
+        ran.map_err(|error| match error.code {
+            code::METHOD_NOT_FOUND => ErrorObject { code: code::INVALID_PARAMS, ..error },
+            _ => error,
+        })?
+        .enveloped()
+    }
+
+    /// Runs one tool. A tool that is not there is refused, and recorded like any other call.
+    async fn run(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        attached: Attached,
+        admitted: &Admitted,
+    ) -> Result<Ran<'_>, ErrorObject> {
+        let named = self.dialects.named(tool);
+        let dialect::Request { operation, arguments: native, terms } = match named {
+            Some((dialect, tool)) => dialect.request(tool, arguments),
+            None => self.unknown(tool),
+        };
+        let asked =
+            Asked { caller: self.caller.clone(), operation, arguments: native, terms, key: attached.key };
+        let pace = self.runner.pace(&asked);
+        let enlisted = admitted.enlist(attached.id.as_ref());
+        let outcome = self.runner.run(asked, pace, admitted.company(), None, enlisted.unwanted(pace)).await;
+        let outcome = outcome.map_err(|broken| ErrorObject::new(code::INTERNAL_ERROR, broken.to_string()))?;
+        match (outcome, named) {
+            (outcome, Some((dialect, tool))) => {
+                let failure = outcome.as_ref().err().cloned();
+                Ok(Ran { dialect, reply: dialect.reply(tool, arguments, outcome), failure })
+            }
+            (Err(failure), None) => Err(ErrorObject::of(&failure, failure.to_json())),
+            (Ok(_), None) => {
+                Err(ErrorObject::new(code::INTERNAL_ERROR, "a method that is not there answered"))
+            }
+        }
+    }
+
+    fn unknown(&self, tool: &str) -> dialect::Request {
+        let shown: String = tool.chars().take(SHOWN_CHARS_MAX).collect();
+        let objection = Failure::new(Kind::UnknownOperation, format!("there is no method '{shown}'"))
+            .hint("call rpc.discover or capabilities.list to see which there are");
+        let terms = Terms { objection: Some(objection), ..Terms::default() };
+        dialect::Request { operation: tool.to_owned(), arguments: Map::new(), terms }
+    }
+}
+
+impl Ran<'_> {
+    /// The outcome of a direct call: the dialect's object, or an error that carries it.
+    fn plain(self) -> Result<Value, ErrorObject> {
+        match (self.reply.verdict, &self.failure) {
+            (Verdict::Fine, _) => Ok(Value::Object(self.reply.json)),
+            (Verdict::Error, Some(failure)) => Err(ErrorObject::of(failure, self.reply.json)),
+            (Verdict::Error, None) => {
+                Err(ErrorObject::new(code::FAILED, self.reply.text).with(self.reply.json))
+            }
+        }
+    }
+
+    /// The outcome in the envelope of `capabilities.invoke`.
+    fn enveloped(self) -> Result<Value, ErrorObject> {
+        match (self.reply.verdict, &self.failure) {
+            (Verdict::Fine, _) => Ok(json!({ "success": true, "data": self.reply.json })),
+            (Verdict::Error, Some(failure)) if code::is_of_protocol(failure.kind) => {
+                Err(ErrorObject::of(failure, self.reply.json))
+            }
+            (Verdict::Error, failure) => {
+                let error = self.dialect.sorry(&self.reply, failure.as_ref());
+                Ok(json!({ "success": false, "error": error }))
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! JSON-RPC over a pair of byte streams, one message a line. Messages are answered as they are done, so a call that
+//! waits or works long holds up no other; too many at once leave the input unread.
+
+use std::{io, sync::Arc};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
+    task::JoinSet,
+};
+
+use super::{Conversation, Rpc, message::Refused, message::id_of};
+use crate::{
+    limits::REQUESTS_PENDING_MAX,
+    lines::{LineReader, Next, Outbox},
+};
+
+/// The byte order mark that a parser may ignore.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Serves one client until it closes its side; then what runs is ended and answered.
+///
+/// Must run inside a tokio runtime; calls occupy its blocking threads.
+pub async fn serve<R, W>(rpc: Arc<Rpc>, input: R, output: W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let mut lines = LineReader::new(input);
+    let outbox = Arc::new(Outbox::new(output));
+    let slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
+    let conversation = Arc::new(Conversation::default());
+    let mut tasks = JoinSet::new();
+    while let Ok(slot) = slots.clone().acquire_owned().await {
+        while tasks.try_join_next().is_some() {}
+        let refused = match lines.next().await {
+            Next::Line => None,
+            Next::Oversize(id) => {
+                let id = id.as_ref().and_then(id_of);
+                Some(Refused::request(id, "the message is too long").answer())
+            }
+            Next::End => break,
+        };
+        let line = lines.line();
+        let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        if refused.is_none() && line.is_empty() {
+            continue;
+        }
+        let (rpc, outbox, line) = (rpc.clone(), outbox.clone(), line.to_vec());
+        let admitted = conversation.admit();
+        tasks.spawn(async move {
+            let answer = match refused {
+                Some(refused) => Some(refused),
+                None => rpc.answer(&line, &admitted).await,
+            };
+            drop(line);
+            if let Some(answer) = answer {
+                // A client that is gone needs no answer; the next read finds out.
+                drop(outbox.send(encoded(&answer)).await);
+            }
+            drop((admitted, slot));
+        });
+    }
+    conversation.close();
+    while tasks.join_next().await.is_some() {}
+    outbox.flush().await
+}
+
+fn encoded(answer: &Value) -> Vec<u8> {
+    let mut line = answer.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,35 @@
+//! `stead rpc` as a client meets it: over pipes, one object a line.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+#[test]
+fn calls_are_answered_one_object_a_line_and_recorded() {
+    let bench = Bench::new();
+    let mut command = bench.command(&["rpc", "--durability", "fast"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut output = child.stdin.take().unwrap();
+    let mut input = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut ask = |message: &str| -> Value {
+        writeln!(output, "{message}").unwrap();
+        serde_json::from_str(&input.next().unwrap().unwrap()).expect("one object a line")
+    };
+    let write = json!({ "path": "a.txt", "content": "hello\n", "base": "" });
+    let written =
+        ask(&json!({ "jsonrpc": "2.0", "id": "1", "method": "write", "params": write }).to_string());
+    assert_eq!((&written["id"], &written["result"]["size"]), (&json!("1"), &json!(6)), "{written}");
+    assert_eq!(ask("{")["error"]["code"], -32700);
+    let discovered = ask(r#"{"jsonrpc":"2.0","id":2,"method":"rpc.discover"}"#);
+    assert!(discovered["result"]["methods"].is_array(), "{discovered}");
+    drop(output);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(std::fs::read(bench.workspace().join("a.txt")).unwrap(), b"hello\n");
+    assert!(bench.ok(&["log"]).text().contains("agent:rpc"));
+}
