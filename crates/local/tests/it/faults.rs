@@ -53,7 +53,9 @@ fn may_need_space(call: Call) -> bool {
         | Call::Chmod
         | Call::Chown
         | Call::Statfs
-        | Call::Lock => false,
+        | Call::Lock
+        | Call::Watch
+        | Call::Poll => false,
     }
 }
 
