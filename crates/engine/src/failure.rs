@@ -118,6 +118,16 @@ kinds! {
     TooMany = "too_many", Refusal;
     /// A quota is used up.
     Quota = "quota", Refusal;
+    /// Too many calls in too short a time.
+    RateLimited = "rate_limited", Refusal;
+    /// A rule of the policy blocks it.
+    PolicyDenied = "policy_denied", Refusal;
+    /// A person must say yes first; the question is asked.
+    ApprovalPending = "approval_pending", Refusal;
+    /// A person said no.
+    ApprovalDenied = "approval_denied", Refusal;
+    /// A person said yes to something else: the world or the policy moved since.
+    ApprovalStale = "approval_stale", World;
     /// The disk is full.
     NoSpace = "no_space", Machine;
     /// The operating system denies it to the server itself.

@@ -19,6 +19,7 @@ mod pace;
 mod patching;
 mod pipeline;
 mod plan;
+mod policy;
 mod protected;
 mod resolve;
 mod terms;
@@ -36,6 +37,7 @@ pub use ops::{OPERATIONS, OperationRow, row};
 pub use pace::Pace;
 pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
+pub use policy::{Tier, UnknownTier};
 pub use terms::{
     Evidence, Filter, Form, Listing, Parents, Privacy, Removable, Replaced, Retention, Terms, Unseen,
 };

@@ -5,13 +5,16 @@
 
 use path::Reading;
 
-use crate::{failure::Failure, glob::Globs, patching::Patching, plan::Mode};
+use crate::{failure::Failure, glob::Globs, patching::Patching, plan::Mode, policy::Tier};
 
 /// The terms of one call. The default is the native dialect.
 #[derive(Debug, Clone, Default)]
 pub struct Terms {
     /// The dialect's name for what is asked, as the journal shows it: `comma/edit_file`.
     pub tool: Option<String>,
+    /// How far a caller may go alone with this tool, as its definition says; a policy may be stricter. Nothing is
+    /// [`Tier::Autonomous`].
+    pub tier: Option<Tier>,
     /// How places are spelled.
     pub reading: Reading,
     /// What the dialect found wrong with the arguments: the call is refused with it, and recorded like any other.

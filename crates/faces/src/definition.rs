@@ -1,6 +1,6 @@
 //! What a dialect declares, as the faces carry it: generated from `definitions/` and read once. Pure values.
 
-use engine::Effect;
+use engine::{Effect, Tier};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -57,6 +57,12 @@ pub struct Operation {
     /// The engine's operation that a dialect's tool becomes; nothing where it is the operation itself.
     #[serde(default)]
     pub becomes: Option<String>,
+    /// How far a caller may go alone with it; nothing is autonomous.
+    #[serde(default)]
+    pub tier: Option<Tier>,
+    /// Whether models are shown it.
+    #[serde(default)]
+    pub listed: Listed,
     /// What clients are told about its danger.
     pub hints: Hints,
     /// Its arguments.
@@ -65,6 +71,23 @@ pub struct Operation {
     pub outputs: Vec<Output>,
     /// The failures worth planning for.
     pub errors: Vec<Recovery>,
+}
+
+/// Whether models are shown an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(from = "bool")]
+pub enum Listed {
+    /// It is in every list of tools.
+    #[default]
+    Yes,
+    /// It is for people and programs: the command line and JSON-RPC have it.
+    No,
+}
+
+impl From<bool> for Listed {
+    fn from(listed: bool) -> Self {
+        if listed { Listed::Yes } else { Listed::No }
+    }
 }
 
 /// What an operation does to the world, as declared.

@@ -93,6 +93,16 @@ pub trait Dialect: Send + Sync {
     fn narrow(&self, _caller: &mut Caller) {}
 }
 
+impl dyn Dialect + '_ {
+    /// A call of one of its tools with the tier that the tool's definition states. Every face asks this way.
+    pub fn ask(&self, tool: &str, arguments: &Map<String, Value>) -> Request {
+        let mut request = self.request(tool, arguments);
+        let declared = self.definition().operation(tool).and_then(|operation| operation.tier);
+        request.terms.tier = request.terms.tier.max(declared);
+        request
+    }
+}
+
 /// What a dialect knows about where it is used.
 #[derive(Debug, Clone)]
 pub struct Place {

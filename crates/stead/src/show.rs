@@ -103,7 +103,9 @@ pub(crate) fn exit(outcome: Outcome) -> Exit {
 fn of_kind(kind: Kind) -> Exit {
     match (kind, kind.fault()) {
         (Kind::BadRequest | Kind::UnknownOperation, _) => Exit::Usage,
-        (Kind::Stale | Kind::BaseRequired | Kind::Conflict | Kind::HistoryLost, _) => Exit::Stale,
+        (Kind::Stale | Kind::BaseRequired | Kind::Conflict | Kind::HistoryLost | Kind::ApprovalStale, _) => {
+            Exit::Stale
+        }
         (_, Fault::Refusal) => Exit::Refused,
         (_, Fault::World | Fault::Machine) => Exit::Failed,
     }

@@ -15,7 +15,7 @@ use serde_json::Map;
 
 use super::{call, reply, transport::Closed};
 use crate::{
-    definition::{Definition, Operation},
+    definition::{Definition, Listed, Operation},
     dialect::{Dialects, Request, failure_text},
     limits::SESSION_CHARS_MAX,
     run::{Asked, Runner},
@@ -84,7 +84,7 @@ fn tools(definition: &Definition) -> Vec<Tool> {
             None => tool,
         }
     };
-    definition.operations.iter().map(one).collect()
+    definition.operations.iter().filter(|operation| operation.listed == Listed::Yes).map(one).collect()
 }
 
 /// One operation as a tool.
@@ -131,7 +131,7 @@ impl ServerHandler for Server {
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
         let named = self.dialects.named(&tool);
         let Request { operation, arguments: native, terms } = match named {
-            Some((dialect, tool)) => dialect.request(tool, &arguments),
+            Some((dialect, tool)) => dialect.ask(tool, &arguments),
             None => self.unknown(&tool),
         };
         let asked =

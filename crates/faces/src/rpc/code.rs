@@ -63,6 +63,9 @@ pub(super) fn code(kind: Kind) -> i64 {
     match (kind, kind.fault()) {
         (Kind::BadRequest, _) => INVALID_PARAMS,
         (Kind::UnknownOperation, _) => METHOD_NOT_FOUND,
+        (Kind::RateLimited, _) => RATE_LIMITED,
+        (Kind::PolicyDenied, _) => POLICY_DENIED,
+        (Kind::ApprovalPending, _) => APPROVAL_PENDING,
         (_, Fault::Machine) => INTERNAL_ERROR,
         (_, Fault::Refusal | Fault::World) => FAILED,
     }

@@ -106,7 +106,7 @@ impl Rpc {
     ) -> Result<Ran<'_>, ErrorObject> {
         let named = self.dialects.named(tool);
         let dialect::Request { operation, arguments: native, terms } = match named {
-            Some((dialect, tool)) => dialect.request(tool, arguments),
+            Some((dialect, tool)) => dialect.ask(tool, arguments),
             None => self.unknown(tool),
         };
         let asked =

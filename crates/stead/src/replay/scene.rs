@@ -141,7 +141,7 @@ impl Set {
             None => open(&self.workspace, self.ground.state(), &dialect.reach())?,
         };
         let arguments = self.words.filled_in(&call.args);
-        let request = dialect.request(tool, &arguments);
+        let request = dialect.ask(tool, &arguments);
         let mut caller = Caller::new(Principal::Agent(AGENT.to_owned()), SESSION, "replay");
         dialect.narrow(&mut caller);
         let mut asked = EngineCall::new(&caller, &request.operation, request.arguments);

@@ -77,6 +77,10 @@ pub(crate) struct Operation {
     pub(crate) effect: Effect,
     #[serde(default)]
     pub(crate) becomes: Option<String>,
+    #[serde(default)]
+    pub(crate) tier: Option<Tier>,
+    #[serde(default = "shown")]
+    pub(crate) listed: bool,
     pub(crate) hints: Hints,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Output>,
@@ -99,6 +103,25 @@ impl Effect {
             Effect::Read => "read",
             Effect::Write => "write",
             Effect::Destroy => "destroy",
+        }
+    }
+}
+
+/// How far a caller may go alone. What is blocked is not declared at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Tier {
+    Autonomous,
+    Notify,
+    ApprovalRequired,
+}
+
+impl Tier {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Tier::Autonomous => "autonomous",
+            Tier::Notify => "notify",
+            Tier::ApprovalRequired => "approval required",
         }
     }
 }
@@ -200,6 +223,10 @@ pub(crate) struct Example {
 pub(crate) struct Step {
     pub(crate) operation: String,
     pub(crate) arguments: Map<String, Value>,
+}
+
+fn shown() -> bool {
+    true
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]

@@ -66,8 +66,10 @@ fn section(page: &mut String, operation: &Operation) {
     line(
         page,
         &format!(
-            "Effect: {}. Hints: read-only {}, destructive {}, idempotent {}, open world {}.\n",
+            "Effect: {}.{}{} Hints: read-only {}, destructive {}, idempotent {}, open world {}.\n",
             operation.effect.word(),
+            operation.tier.map_or_else(String::new, |tier| format!(" Tier: {}.", tier.word())),
+            if operation.listed { "" } else { " Not in lists of tools." },
             yes(hints.read_only),
             yes(hints.destructive),
             yes(hints.idempotent),

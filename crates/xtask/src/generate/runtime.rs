@@ -18,7 +18,7 @@ pub(crate) fn definitions(definition: &Definition) -> Result<String, String> {
 }
 
 fn operation(operation: &Operation) -> Value {
-    json!({
+    let mut fields = json!({
         "name": operation.name,
         "title": operation.title,
         "summary": operation.summary,
@@ -29,7 +29,14 @@ fn operation(operation: &Operation) -> Value {
         "inputs": operation.inputs,
         "outputs": operation.outputs,
         "errors": operation.errors,
-    })
+    });
+    if let Some(tier) = operation.tier {
+        fields["tier"] = json!(tier);
+    }
+    if !operation.listed {
+        fields["listed"] = false.into();
+    }
+    fields
 }
 
 /// What the tests of the faces run.

@@ -72,6 +72,11 @@ impl From<Kind> for Class {
             | Kind::TooLarge
             | Kind::TooMany
             | Kind::Quota
+            | Kind::RateLimited
+            | Kind::PolicyDenied
+            | Kind::ApprovalPending
+            | Kind::ApprovalDenied
+            | Kind::ApprovalStale
             | Kind::NoSpace
             | Kind::Denied
             | Kind::Busy

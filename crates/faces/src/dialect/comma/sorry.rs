@@ -18,9 +18,15 @@ const STALE_NEXT: &str = "Re-read the file to obtain the current sha256 and re-a
 pub(super) fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::InvalidPath | Kind::PathEscape | Kind::CrossMount => "outside_workspace",
-        Kind::ProtectedPath | Kind::OutOfScope | Kind::ReadOnly | Kind::NotOwner | Kind::Denied => {
-            "permission_denied"
-        }
+        Kind::ProtectedPath
+        | Kind::OutOfScope
+        | Kind::ReadOnly
+        | Kind::NotOwner
+        | Kind::PolicyDenied
+        | Kind::ApprovalPending
+        | Kind::ApprovalDenied
+        | Kind::ApprovalStale
+        | Kind::Denied => "permission_denied",
         Kind::NotFound
         | Kind::NotDirectory
         | Kind::IsDirectory
@@ -49,6 +55,7 @@ pub(super) fn kind(kind: Kind) -> &'static str {
         | Kind::CorruptHistory
         | Kind::TooMany
         | Kind::Quota
+        | Kind::RateLimited
         | Kind::NoSpace
         | Kind::Busy
         | Kind::Cancelled
@@ -89,7 +96,9 @@ pub(super) fn of(scene: &Scene<'_>, failure: &Failure) -> Sorry {
         },
         Kind::NotDirectory => missing(scene, failure, Lack::NoDirectory),
         Kind::Exists => exists(scene, failure),
-        Kind::Locked | Kind::Busy | Kind::Conflict => general(scene, failure).recoverable(),
+        Kind::Locked | Kind::Busy | Kind::Conflict | Kind::RateLimited => {
+            general(scene, failure).recoverable()
+        }
         Kind::BadRequest
         | Kind::UnknownOperation
         | Kind::PathTooLong
@@ -115,6 +124,10 @@ pub(super) fn of(scene: &Scene<'_>, failure: &Failure) -> Sorry {
         | Kind::TooLarge
         | Kind::TooMany
         | Kind::Quota
+        | Kind::PolicyDenied
+        | Kind::ApprovalPending
+        | Kind::ApprovalDenied
+        | Kind::ApprovalStale
         | Kind::NoSpace
         | Kind::Denied
         | Kind::Deadline
