@@ -29,7 +29,7 @@ fn keywords(language: Language) -> &'static [&'static str] {
             &["function", "function*", "class", "interface", "enum", "namespace", "module", "type"]
         }
         Language::Go => &["func", "type", "var", "const"],
-        Language::C => &["#define", "namespace", "concept"],
+        Language::C | Language::Header => &["#define", "namespace", "concept"],
         Language::Java | Language::CSharp => &[
             "class",
             "interface",
@@ -153,6 +153,7 @@ fn role_of(language: Language, line: &str, name: &Range<usize>) -> Role {
         Language::Declarations => shape::declarations(&place),
         Language::Go => shape::go(&place),
         Language::C => shape::c(&place),
+        Language::Header => shape::header(&place),
         Language::Java | Language::CSharp => shape::java(&place),
         Language::Ruby => shape::ruby(&place),
         Language::Php => shape::php(&place),
@@ -182,6 +183,7 @@ fn follows_keyword(language: Language, place: &shape::Place<'_>) -> bool {
         Language::Python
         | Language::Go
         | Language::C
+        | Language::Header
         | Language::Java
         | Language::CSharp
         | Language::Shell

@@ -15,6 +15,8 @@ pub enum Language {
     Go,
     /// C and C++.
     C,
+    /// Headers of C and C++, where most functions only are declared.
+    Header,
     /// Java, Kotlin, Scala.
     Java,
     /// C#.
@@ -41,7 +43,8 @@ const ENDINGS: &[(Language, &[&str])] = &[
     (Language::Python, &["py", "pyi", "pyx"]),
     (Language::Script, &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"]),
     (Language::Go, &["go"]),
-    (Language::C, &["c", "h", "cc", "cpp", "cxx", "hh", "hpp", "hxx", "m", "mm", "cu", "inl"]),
+    (Language::C, &["c", "cc", "cpp", "cxx", "m", "mm", "cu", "inl"]),
+    (Language::Header, &["h", "hh", "hpp", "hxx"]),
     (Language::Java, &["java", "kt", "kts", "scala", "groovy"]),
     (Language::CSharp, &["cs"]),
     (Language::Ruby, &["rb", "rake", "gemspec"]),
@@ -80,8 +83,13 @@ impl Language {
             | Self::Declarations
             | Self::Go
             | Self::C
+            | Self::Header
             | Self::Java
-            | Self::CSharp => starts(&["//", "/*", "* ", "*/"]) || line == "*",
+            | Self::CSharp => {
+                let goes_on = |(_, rest): (&str, &str)| !rest.trim().is_empty();
+                let opens = starts(&["/*"]) && !line.split_once("*/").is_some_and(goes_on);
+                opens || starts(&["//", "* ", "*/"]) || line == "*"
+            }
             Self::Php => starts(&["//", "/*", "* ", "*/", "#"]),
             Self::Python | Self::Ruby | Self::Shell | Self::Config => starts(&["#"]),
             Self::Sql => starts(&["--", "/*"]),
@@ -106,10 +114,12 @@ impl Language {
             Self::Python => starts(&["import "]) || (starts(&["from "]) && line.contains(" import")),
             Self::Script | Self::Declarations => {
                 starts(&["import ", "import{", "export * ", "export {", "export type {", "} from "])
-                    || line.contains("require(")
+                    || (line.contains("require(") && !line.contains("= function"))
             }
             Self::Go => starts(&["import "]) || (line.starts_with('"') && line.ends_with('"')),
-            Self::C => line.strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("include")),
+            Self::C | Self::Header => {
+                line.strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("include"))
+            }
             Self::Java => starts(&["import ", "package "]),
             Self::CSharp => starts(&["using "]) && line.ends_with(';') && !line.contains('('),
             Self::Ruby => starts(&["require ", "require_relative ", "load "]),
@@ -132,7 +142,7 @@ mod tests {
             ("a.test.TSX", Language::Script),
             ("Makefile", Language::Other),
             ("d.py/readme", Language::Other),
-            ("x.h", Language::C),
+            ("x.h", Language::Header),
             ("x.d.ts", Language::Declarations),
             ("Cargo.toml", Language::Config),
         ] {

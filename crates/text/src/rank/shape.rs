@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::definition::Role;
 
 /// A name in its line.
+#[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     line: &'a str,
     name: &'a str,
@@ -42,11 +43,23 @@ impl<'a> Place<'a> {
 
     /// Whether what stands before are only words of a type: names, pointers, generics, attributes.
     fn typed(&self) -> bool {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_ \t*&:<>[],~@?".contains(&byte);
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_ \t*&:<>[],~@?.".contains(&byte);
         let words = self.before.split_whitespace();
         self.before.bytes().all(plain)
             && !words.into_iter().any(|word| NO_TYPES.contains(&word))
-            && !self.before.trim_end().ends_with(',')
+            && !self.before.trim_end().ends_with([',', '.'])
+    }
+
+    /// Whether the name is written like those of macros.
+    fn all_upper(&self) -> bool {
+        self.name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+    }
+
+    /// The same place without what stands first in the line.
+    fn without(&self, first: &str) -> Self {
+        let before = self.before.trim_start();
+        let before = before.strip_prefix(first).map_or(self.before, str::trim_start);
+        Self { before, ..*self }
     }
 
     /// What stands behind the parenthesis that opens right behind the name, if it is closed in this line.
@@ -68,7 +81,7 @@ impl<'a> Place<'a> {
 /// Words before a name that say it is used.
 const NO_TYPES: &[&str] = &[
     "return", "new", "else", "throw", "case", "goto", "delete", "await", "yield", "in", "not", "and", "or",
-    "extern",
+    "extern", "assert", "do",
 ];
 
 /// `Definition` if it holds, `Usage` if not.
@@ -148,20 +161,24 @@ pub(super) fn script(place: &Place<'_>) -> Role {
         .iter()
         .any(|start| value.starts_with(start))
         || (value.contains("=>") && value.starts_with(|first: char| first == '(' || first.is_alphanumeric()));
-    if declared {
-        return if place.indent() == 0 || callable { Role::Definition } else { Role::Usage };
+    // Bundlers write what a module gives away as a function that answers it.
+    let itself = value.trim_end_matches([',', ';']).trim_end().ends_with(&format!("=> {}", place.name));
+    if declared || declared_too(place) {
+        return if place.indent() == 0 || callable { Role::Definition } else { Role::Likely };
     }
     let property = place.before.ends_with('.')
         && place
             .before
             .trim_start()
             .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte));
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_.$()[]'\"/-".contains(&byte));
     if property {
         let assigned = next.starts_with('=') && !next.starts_with("==") && !next.starts_with("=>");
         let exported =
             place.before.trim_start() == "exports." || place.before.trim_start() == "module.exports.";
-        return if assigned && (callable || exported) {
+        return if assigned && exported {
+            given_away(place.name, value)
+        } else if assigned && callable {
             Role::Definition
         } else {
             likely(assigned && place.before.contains("this."))
@@ -176,13 +193,41 @@ pub(super) fn script(place: &Place<'_>) -> Role {
         return sure(behind.starts_with('{') || behind.starts_with(':'));
     }
     if callable {
-        return Role::Definition;
+        return if itself { Role::Usage } else { Role::Definition };
     }
     let member = next.starts_with(':') || next.starts_with("?:");
     likely(
-        member && place.line.ends_with(';')
+        member && (place.line.ends_with(';') || value == "{")
+            || next.starts_with(".prototype =")
             || (place.starts_upper() && next.starts_with('=') && place.line.ends_with(',')),
     )
+}
+
+/// Whether a name is declared behind others: `const a = 1, b = 2`, or where the one before ends in its line.
+fn declared_too(place: &Place<'_>) -> bool {
+    let open = place.before.trim_start();
+    let first = open.split_whitespace().next().unwrap_or_default();
+    let depth = open.bytes().fold(0i32, |depth, byte| match byte {
+        b'(' | b'[' | b'{' => depth + 1,
+        b')' | b']' | b'}' => depth - 1,
+        _ => depth,
+    });
+    let level = match first {
+        "const" | "let" | "var" => 0,
+        "}," | "]," | ")," => -1,
+        _ => return false,
+    };
+    depth == level && open.trim_end().ends_with(',') && place.next().starts_with("= ")
+}
+
+/// What `exports.name = value` is to the name: what it is given away from is elsewhere, what it is given is here.
+fn given_away(name: &str, value: &str) -> Role {
+    let value = value.trim_end_matches(';').trim_end();
+    if value == "void 0" || value.starts_with("exports.") {
+        return Role::Usage;
+    }
+    let path = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.$".contains(&byte));
+    if path && value.rsplit('.').next() == Some(name) { Role::Likely } else { Role::Definition }
 }
 
 /// The same where nothing is ever called: a name with arguments is declared.
@@ -206,13 +251,59 @@ pub(super) fn go(place: &Place<'_>) -> Role {
     if ["struct", "interface", "func("].iter().any(|kind| next.starts_with(kind)) {
         return Role::Definition;
     }
-    let member = place.starts_upper()
-        && (next.is_empty() || next.starts_with('(') || !next.starts_with(['.', ',', ':', ')']));
-    likely(member || (next.starts_with("= ") && place.after.starts_with(' ')))
+    if next.starts_with('(') {
+        return likely(place.starts_upper() && go_declares(place));
+    }
+    // No statement begins with two words.
+    let pair = place.after.starts_with([' ', '\t'])
+        && next.starts_with(|first: char| first.is_alphabetic() || "*[_".contains(first));
+    let member = place.starts_upper() && (next.is_empty() || !next.starts_with(['.', ',', ':', ')']));
+    likely(pair || member || (next.starts_with("= ") && place.after.starts_with(' ')))
+}
+
+/// How arguments begin that are types.
+const GO_TYPES: &[&str] = &[
+    "...",
+    "*",
+    "[]",
+    "map[",
+    "func(",
+    "chan",
+    "interface{",
+    "string",
+    "int",
+    "uint",
+    "float",
+    "complex",
+    "rune",
+    "bool",
+    "byte",
+    "error",
+    "any",
+];
+
+/// Whether a method of an interface is named, and not called: it answers a type, or its arguments have one.
+fn go_declares(place: &Place<'_>) -> bool {
+    let Some(behind) = place.behind_arguments() else { return !place.line.ends_with(['{', '(']) };
+    let within = place.after.len() - behind.len();
+    let arguments = place.after[..within].trim().trim_start_matches('(').trim_end_matches(')');
+    let is_type = |argument: &str| {
+        let argument = argument.trim();
+        let named = argument.contains(' ') && !argument.contains(['"', '+', '&']);
+        let upper = argument.rsplit('.').next().is_some_and(|last| last.starts_with(char::is_uppercase));
+        named || upper || GO_TYPES.iter().any(|start| argument.starts_with(start))
+    };
+    match behind.chars().next() {
+        None => arguments.is_empty() || arguments.split(',').any(is_type),
+        Some(first) => first.is_alphabetic() || "*[(".contains(first) || behind.starts_with("//"),
+    }
 }
 
 /// Functions, types, variables at the outermost level; members and values of an enumeration.
 pub(super) fn c(place: &Place<'_>) -> Role {
+    let remark = place.before.find("*/").map_or("", |end| place.before[..end + 2].trim_start());
+    let place = &if remark.starts_with("/*") { place.without(remark) } else { *place };
+    let place = &place.without("extern \"C\"");
     let open = place.before.trim_start();
     let next = place.next();
     let last = open.split_whitespace().last().unwrap_or_default();
@@ -229,15 +320,17 @@ pub(super) fn c(place: &Place<'_>) -> Role {
     if last == "using" {
         return sure(next.starts_with('='));
     }
+    if open.starts_with("namespace ") && open.ends_with("::") {
+        return Role::Definition;
+    }
     let outermost = place.indent() == 0;
     if next.starts_with('(') {
         let body = !place.line.ends_with(';') && !place.line.ends_with('\\');
+        if open.is_empty() && !outermost {
+            return constructor(place);
+        }
         if open.is_empty() {
-            return likely(
-                outermost
-                    && body
-                    && !place.name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'),
-            );
+            return likely(body && !place.all_upper());
         }
         return sure(body && place.typed() && (outermost || place.line.ends_with(['{', '}'])));
     }
@@ -246,6 +339,27 @@ pub(super) fn c(place: &Place<'_>) -> Role {
     }
     let ends = next.is_empty() || next.starts_with([',']) || next.starts_with("/*") || next.starts_with("//");
     likely(!outermost && open.is_empty() && (ends || (next.starts_with("= ") && place.line.ends_with(','))))
+}
+
+/// The same in a header: a function without a body in its line has it elsewhere, unless it says otherwise.
+pub(super) fn header(place: &Place<'_>) -> Role {
+    let role = c(place);
+    let here =
+        place.line.ends_with(['{', '}']) || place.before.split_whitespace().any(|word| word == "inline");
+    let function = place.next().starts_with('(') && !place.before.trim_start().starts_with('#');
+    if role == Role::Definition && function && !here { Role::Likely } else { role }
+}
+
+/// A method that is called like its class, and has a body or a list of what it sets.
+fn constructor(place: &Place<'_>) -> Role {
+    if !place.starts_upper() || place.all_upper() {
+        return Role::Usage;
+    }
+    match place.behind_arguments() {
+        Some(behind) if behind.starts_with(['{', ':']) => Role::Definition,
+        Some("") => Role::Likely,
+        Some(_) | None => Role::Usage,
+    }
 }
 
 /// Methods and fields.
@@ -282,10 +396,14 @@ pub(super) fn java(place: &Place<'_>) -> Role {
                 || (place.starts_upper() && next.starts_with('(') && place.line.ends_with([',', '{', ';'])),
         );
     }
-    if next.starts_with('(') && place.typed() {
-        return if place.line.ends_with('{') { Role::Definition } else { likely(place.line.ends_with(';')) };
+    if !place.typed() {
+        return Role::Usage;
     }
-    Role::Usage
+    if next.starts_with('(') {
+        // A call has no type before it.
+        return sure(place.line.ends_with(['{', '}', ';']));
+    }
+    likely(next.starts_with(['=', ';']) && !next.starts_with("=="))
 }
 
 /// Constants and attributes.

@@ -14,6 +14,8 @@ pub enum Standing {
     Vendored,
     /// Written by a program, or squeezed by one.
     Generated,
+    /// Written by a program, and only says what is elsewhere.
+    GeneratedDeclared,
 }
 
 const TEST_DIRECTORIES: &[&str] = &[
@@ -66,6 +68,9 @@ const GENERATED_ENDINGS: &[&str] = &[
     ".bundle.js",
 ];
 
+/// Where names are declared that have their bodies elsewhere, if anywhere.
+const DECLARED_ENDINGS: &[&str] = &[".d.ts", ".d.mts", ".d.cts", ".pyi"];
+
 impl Standing {
     /// The standing of a file with this path.
     pub fn of(path: &str) -> Self {
@@ -73,7 +78,11 @@ impl Standing {
         let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
         let has = |wanted: &[&str]| directories.split('/').any(|directory| wanted.contains(&directory));
         let stem = name.split('.').next().unwrap_or(name);
-        if has(GENERATED_DIRECTORIES) || GENERATED_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+        let declares = DECLARED_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        if has(GENERATED_DIRECTORIES) && declares {
+            Self::GeneratedDeclared
+        } else if has(GENERATED_DIRECTORIES) || GENERATED_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        {
             Self::Generated
         } else if has(VENDORED_DIRECTORIES) {
             Self::Vendored
@@ -85,7 +94,7 @@ impl Standing {
             || name.contains(".spec.")
         {
             Self::Test
-        } else if [".d.ts", ".d.mts", ".d.cts", ".pyi"].iter().any(|ending| name.ends_with(ending)) {
+        } else if declares {
             Self::Declared
         } else {
             Self::Own
@@ -99,6 +108,7 @@ impl Standing {
             Self::Declared => 70,
             Self::Test | Self::Vendored => 30,
             Self::Generated => 20,
+            Self::GeneratedDeclared => 14,
         }
     }
 }
@@ -121,6 +131,7 @@ mod tests {
             ("a.min.js", Standing::Generated),
             ("Cargo.lock", Standing::Generated),
             ("types/a.d.ts", Standing::Declared),
+            ("dist/a.d.ts", Standing::GeneratedDeclared),
         ] {
             assert_eq!(Standing::of(path), expected, "{path}");
         }

@@ -5,7 +5,9 @@
 //! that the commit changed? Rules were tuned on the packages so marked; the others were only measured. Promises the same
 //! figures for the same sources. Never changes what it reads; the server itself knows nothing of ctags.
 
+mod fetch;
 mod packages;
+mod series;
 mod subjects;
 mod truth;
 
@@ -63,13 +65,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         let sources = package.sources()?;
         let truth = truth::of(&package.directory, &sources)?;
         let [main, members] = [Sort::Outer, Sort::Member].map(|sort| {
-            ask(
-                &package,
-                &sources,
-                &truth,
-                sort,
-                if sort == Sort::Outer { wish.shows } else { Shows::Figures },
-            )
+            // What was only measured stays unread.
+            let reads = sort == Sort::Outer && package.purpose == Purpose::Tuned;
+            ask(&package, &sources, &truth, sort, if reads { wish.shows } else { Shows::Figures })
         });
         println!("{package}: {main}; members: {members}");
         if package.purpose == Purpose::Measured {
@@ -79,6 +77,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     println!("measured only: {measured}");
     for repository in &wish.repositories {
         println!("{}: {}", repository.display(), subjects::ask(repository)?);
+    }
+    for (name, purpose) in series::SERIES {
+        println!("{name} (patches, {purpose}): {}", series::ask(name)?);
     }
     println!("took {:.1} s", started.elapsed().as_secs_f64());
     if measured.mean() < ONCE_WANTED || measured.share() < SEVERAL_WANTED {
@@ -108,7 +109,8 @@ fn ask(package: &Package, sources: &[Source], truth: &[Defined], sort: Sort, sho
             let near = |rank: &Option<usize>| rank.is_some_and(|rank| rank <= SEVERAL_MAX);
             tally.within += usize::from(ranks.iter().all(near));
         }
-        let late = ranks.iter().any(|rank| rank.is_none_or(|rank| rank > name.places.len()));
+        let most = if name.places.len() == 1 { 1 } else { SEVERAL_MAX };
+        let late = ranks.iter().any(|rank| rank.is_none_or(|rank| rank > most));
         if shows == Shows::Misses && late {
             println!("  {}: {} {:?} at {ranks:?}", package.name, name.name, name.places);
         }

@@ -1,9 +1,12 @@
-//! The public packages that are asked: those that building and testing this project brings along anyway.
+//! The public packages that are asked: those that building and testing this project brings along anyway, and a few in
+//! languages that it does not.
 
 use std::{
     env, fmt, fs,
     path::{Path, PathBuf},
 };
+
+use super::fetch;
 
 /// What a package is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +23,10 @@ enum Origin {
     Cargo,
     Pypi,
     Npm,
+    /// A package of npm that nothing else here needs, of this version.
+    Fetched(&'static str),
+    /// A package of Debian.
+    Debian,
 }
 
 /// A package on this machine.
@@ -38,6 +45,7 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
+/// A package whose late names were ever printed and read is one that rules were made by.
 const PACKAGES: &[(Origin, &str, &str, Purpose)] = &[
     (Origin::Cargo, "tokio", "Rust", Purpose::Tuned),
     (Origin::Cargo, "ring", "C and Rust", Purpose::Tuned),
@@ -48,15 +56,41 @@ const PACKAGES: &[(Origin, &str, &str, Purpose)] = &[
     (Origin::Pypi, "setuptools", "Python", Purpose::Tuned),
     (Origin::Npm, "ws", "JavaScript", Purpose::Tuned),
     (Origin::Npm, "zod", "TypeScript", Purpose::Tuned),
+    (Origin::Npm, "postcss", "JavaScript", Purpose::Tuned),
+    (Origin::Npm, "hono", "TypeScript", Purpose::Tuned),
+    (Origin::Debian, "golang-github-gin-gonic-gin-dev", "Go", Purpose::Tuned),
+    (Origin::Debian, "golang-github-sirupsen-logrus-dev", "Go", Purpose::Tuned),
+    (Origin::Debian, "golang-github-burntsushi-toml-dev", "Go", Purpose::Tuned),
+    (Origin::Debian, "golang-github-gorilla-mux-dev", "Go", Purpose::Tuned),
+    (Origin::Npm, "ajv", "TypeScript", Purpose::Tuned),
+    (Origin::Npm, "jose", "JavaScript", Purpose::Tuned),
+    (Origin::Npm, "chokidar", "JavaScript", Purpose::Tuned),
+    (Origin::Npm, "eventsource-parser", "TypeScript", Purpose::Tuned),
+    (Origin::Npm, "pino", "JavaScript", Purpose::Tuned),
+    (Origin::Npm, "yoga-layout", "TypeScript", Purpose::Tuned),
+    (Origin::Fetched("8.5.2"), "@capacitor/android", "Java", Purpose::Tuned),
+    (Origin::Fetched("8.1.3"), "cordova-plugin-file", "Java and JavaScript", Purpose::Tuned),
+    (Origin::Fetched("16.0.0"), "react-native-webview", "Java and TypeScript", Purpose::Tuned),
     (Origin::Cargo, "regex-automata", "Rust", Purpose::Measured),
     (Origin::Cargo, "clap_builder", "Rust", Purpose::Measured),
     (Origin::Cargo, "rusqlite", "Rust", Purpose::Measured),
     (Origin::Pypi, "starlette", "Python", Purpose::Measured),
     (Origin::Pypi, "click", "Python", Purpose::Measured),
     (Origin::Pypi, "jsonschema", "Python", Purpose::Measured),
+    (Origin::Pypi, "uvicorn", "Python", Purpose::Measured),
+    (Origin::Pypi, "cryptography", "Python", Purpose::Measured),
     (Origin::Npm, "commander", "JavaScript", Purpose::Measured),
-    (Origin::Npm, "postcss", "JavaScript", Purpose::Measured),
-    (Origin::Npm, "hono", "TypeScript", Purpose::Measured),
+    (Origin::Npm, "es-toolkit", "TypeScript", Purpose::Measured),
+    (Origin::Npm, "eventsource", "TypeScript", Purpose::Measured),
+    (Origin::Npm, "fast-uri", "JavaScript", Purpose::Measured),
+    (Origin::Npm, "yaml", "JavaScript", Purpose::Measured),
+    (Origin::Npm, "ink", "JavaScript", Purpose::Measured),
+    (Origin::Debian, "golang-github-spf13-cobra-dev", "Go", Purpose::Measured),
+    (Origin::Debian, "golang-go.uber-zap-dev", "Go", Purpose::Measured),
+    (Origin::Debian, "golang-github-prometheus-client-golang-dev", "Go", Purpose::Measured),
+    (Origin::Debian, "golang-github-go-chi-chi-dev", "Go", Purpose::Measured),
+    (Origin::Fetched("15.1.0"), "cordova-android", "Java", Purpose::Measured),
+    (Origin::Fetched("15.15.5"), "react-native-svg", "Java", Purpose::Measured),
 ];
 /// Larger files are left out, as are those that are no text.
 const BYTES_MAX: u64 = 4 << 20;
@@ -77,6 +111,8 @@ pub(super) fn all() -> Result<Vec<Package>, String> {
             Origin::Cargo => newest(&crates, name),
             Origin::Pypi => sites.iter().map(|site| site.join(name)).find(|directory| directory.is_dir()),
             Origin::Npm => Some(scripts.join(name)).filter(|directory| directory.is_dir()),
+            Origin::Fetched(version) => Some(fetch::npm(name, version)?),
+            Origin::Debian => Some(fetch::debian(name)?),
         };
         let directory = directory.ok_or_else(|| format!("{name} is not on this machine"))?;
         found.push(Package { name, purpose: *purpose, directory, language });
@@ -137,11 +173,16 @@ pub(super) fn sources(top: &Path) -> Result<Vec<Source>, String> {
 
 impl fmt::Display for Package {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let purpose = match self.purpose {
-            Purpose::Tuned => "tuned on",
-            Purpose::Measured => "measured",
-        };
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        write!(f, "{name} ({}, {purpose})", self.language)
+        write!(f, "{name} ({}, {})", self.language, self.purpose)
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tuned => "tuned on",
+            Self::Measured => "measured",
+        })
     }
 }

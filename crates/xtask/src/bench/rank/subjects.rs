@@ -29,10 +29,10 @@ pub(super) struct Early {
 
 /// A commit as its author described it.
 #[derive(Debug, PartialEq, Eq)]
-struct Commit {
-    name: String,
-    subject: String,
-    changed: Vec<String>,
+pub(super) struct Commit {
+    pub(super) name: String,
+    pub(super) subject: String,
+    pub(super) changed: Vec<String>,
 }
 
 /// Asks about the newest commits of a repository.
@@ -55,22 +55,26 @@ impl Early {
         let Some(oldest) = commits.last() else { return Ok(()) };
         let tree = tempfile::tempdir().map_err(|error| error.to_string())?;
         check_out(repository, &format!("{}^", oldest.name), tree.path())?;
-        let sources = sources(tree.path())?;
+        self.ask_on(&sources(tree.path())?, commits);
+        Ok(())
+    }
+
+    /// Asks about those commits that change few enough files of a tree.
+    pub(super) fn ask_on(&mut self, sources: &[Source], commits: &[Commit]) {
         self.files = self.files.max(sources.len());
-        for commit in commits {
+        for commit in commits.iter().filter(|commit| commit.changed.len() <= CHANGED_MAX) {
             let there = |path: &String| sources.iter().any(|source| source.path == *path);
             if !commit.changed.iter().any(there) {
                 continue;
             }
             self.commits += 1;
-            let place = ranked(&sources, &commit.subject)
+            let place = ranked(sources, &commit.subject)
                 .iter()
                 .position(|path| commit.changed.iter().any(|changed| changed == path));
             for (within, depth) in self.within.iter_mut().zip(DEPTHS) {
                 *within += usize::from(place.is_some_and(|place| place < depth));
             }
         }
-        Ok(())
     }
 }
 

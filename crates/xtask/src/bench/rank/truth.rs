@@ -27,14 +27,19 @@ pub(super) struct Defined {
     pub(super) places: Vec<(String, u64)>,
 }
 
-/// What ctags lists but does not define a name: blocks that belong to one, and names inside a function.
+/// What ctags lists but does not define a name: blocks that belong to one, names inside a function, names of imports.
 const NOT_DEFINED: &[&str] =
-    &["implementation", "local", "parameter", "unknown", "package", "label", "anchor"];
+    &["implementation", "local", "parameter", "unknown", "package", "packageName", "label", "anchor"];
 const MEMBERS: &[&str] = &["field", "property", "enumerator", "variable"];
 /// What ctags calls a method in Python and a field elsewhere.
 const MEMBER: &str = "member";
-/// Where it lists constants of functions with those of modules, and those that only name what is required.
+/// Where it lists constants of functions with those of modules, those that only name what is required, and words of
+/// the language itself in lines that bring in or give away: `type`, `from`, `default`.
 const SCRIPTS: &[&str] = &["JavaScript", "TypeScript"];
+const BRINGS_OR_GIVES: &[&str] =
+    &["import ", "import{", "export {", "export{", "export type {", "export default "];
+const WORDS: &[&str] = &["class", "default", "delete", "export", "from", "import", "new"];
+const DEFAULTS: &[&str] = &["function", "async", "class", "abstract", "interface"];
 /// Languages whose definitions are asked for.
 const LANGUAGES: &str = "Rust,Python,JavaScript,TypeScript,Go,C,C++,Java,Ruby,PHP,Sh";
 /// Shorter names are found everywhere.
@@ -50,7 +55,7 @@ impl Defined {
 pub(super) fn of(directory: &Path, sources: &[Source]) -> Result<Vec<Defined>, String> {
     let output = Command::new("ctags")
         .current_dir(directory)
-        .args(["-R", "-x", "--_xformat=%N\t%F\t%n\t%K\t%l"])
+        .args(["-R", "--links=no", "-x", "--_xformat=%N\t%F\t%n\t%K\t%l"])
         .arg(format!("--languages={LANGUAGES}"))
         // Endings that are younger than the ctags of most systems.
         .args(["--map-JavaScript=+.mjs", "--map-JavaScript=+.cjs"])
@@ -83,6 +88,9 @@ fn read<'a>(listed: &str, line_at: &dyn Fn(&str, u64) -> &'a str) -> Vec<Defined
         if name.len() < NAME_BYTES_MIN || made_up {
             continue;
         }
+        if SCRIPTS.contains(&language) && WORDS.contains(&name) {
+            continue;
+        }
         let Some(sort) = sort(kind, language, line_at(path, number)) else { continue };
         let (known, places) = names.entry(name.to_owned()).or_insert((sort, Vec::new()));
         // A name that is both counts as what is harder to tell.
@@ -97,13 +105,26 @@ fn read<'a>(listed: &str, line_at: &dyn Fn(&str, u64) -> &'a str) -> Vec<Defined
 
 /// What kind of definition a line is; nothing when it defines nothing that can be asked for.
 fn sort(kind: &str, language: &str, line: &str) -> Option<Sort> {
-    let script = SCRIPTS.contains(&language) && matches!(kind, "constant" | "variable");
-    if NOT_DEFINED.contains(&kind) || (script && (line.contains("require(") || line.contains("import "))) {
+    let script = SCRIPTS.contains(&language);
+    let value = script && matches!(kind, "constant" | "variable");
+    if NOT_DEFINED.contains(&kind)
+        || (script && names_only(line))
+        || (value && (line.contains("require(") || line.contains("import ")))
+    {
         return None;
     }
-    let inner = script && line.starts_with([' ', '\t']);
+    let inner = value && line.starts_with([' ', '\t']);
     let member = MEMBERS.contains(&kind) || (kind == MEMBER && language != "Python");
     Some(if member || inner { Sort::Member } else { Sort::Outer })
+}
+
+/// Whether a line only brings in or gives away what is defined elsewhere.
+fn names_only(line: &str) -> bool {
+    let line = line.trim_start();
+    let defines = line
+        .strip_prefix("export default ")
+        .is_some_and(|rest| DEFAULTS.iter().any(|word| rest.starts_with(word)));
+    !defines && BRINGS_OR_GIVES.iter().any(|start| line.starts_with(start))
 }
 
 #[cfg(test)]
@@ -128,6 +149,9 @@ mod tests {
             ("constant", "JavaScript", "const a = require('a');", None),
             ("constant", "JavaScript", "  const a = 1;", Some(Sort::Member)),
             ("constant", "JavaScript", "const a = 1;", Some(Sort::Outer)),
+            ("alias", "TypeScript", "export { type a } from './a';", None),
+            ("class", "TypeScript", "export default class a {", Some(Sort::Outer)),
+            ("variable", "TypeScript", "export default a", None),
             ("member", "Python", "    def a(self):", Some(Sort::Outer)),
             ("member", "C", "  int a;", Some(Sort::Member)),
             ("implementation", "Rust", "impl A {", None),
