@@ -6,11 +6,13 @@
 
 mod detect;
 mod legacy;
+mod stream;
 
 use std::borrow::Cow;
 
 pub use detect::{Detected, begins_binary, detect};
 pub use legacy::Legacy;
+pub use stream::{Part, Stream, detect_first};
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 const UTF16LE_MARK: &[u8] = b"\xff\xfe";
