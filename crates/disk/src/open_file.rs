@@ -115,6 +115,11 @@ impl OpenFile {
         }
     }
 
+    /// Reads from `offset` as much as one call of the system gives; 0 at the end of the file.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        content::read_at(self.file.as_fd(), buffer, offset)
+    }
+
     /// Up to `length` bytes from `offset`; fewer only at the end of the file.
     pub fn read_range(&self, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
         let there = self.stat_now()?.size.saturating_sub(offset);

@@ -44,6 +44,6 @@ pub use terms::{
 pub use version::{Base, Version};
 pub use workspace::{
     Branch, CommitError, Committed, Entered, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
-    Listed, LockAsk, Looked, NameProfile, Node, Order, Profile, Record, Stamp, Stored, Trashed, Want, Which,
-    Workspace,
+    Listed, LockAsk, Looked, NameProfile, Node, Order, Pieces, Profile, Record, Stamp, Stored, Trashed, Want,
+    Which, Workspace,
 };

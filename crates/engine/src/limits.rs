@@ -58,12 +58,22 @@ pub const SEARCH_NEAREST_MAX: usize = 30;
 pub const SEARCH_NAMES_MAX: usize = 5;
 /// Most lines of context around a hit.
 pub const SEARCH_CONTEXT_MAX: usize = 20;
-/// Largest file that `search` looks into.
+/// Largest file that `search` holds whole; a larger one is read piece by piece.
 pub const SEARCH_FILE_BYTES_MAX: u64 = 4 << 20;
+/// Largest file that `search` looks into at all.
+pub const SEARCH_LARGE_BYTES_MAX: u64 = 4 << 30;
+/// Bytes of one line of a large file that `search` looks into; the rest of the line is passed over, and said.
+pub const SEARCH_LINE_BYTES_MAX: usize = 16 << 20;
+/// Files that `search` did not look into as a whole and names; all are counted.
+pub const SEARCH_LEFT_MAX: usize = 5;
 /// Characters of one line that `search` shows; a longer one is cut around its hit.
 pub const SEARCH_LINE_CHARS_MAX: usize = 180;
 /// Largest compiled pattern.
 pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
+/// Largest compiled pattern that counts as light; with a heavier one, less is looked at in one go.
+pub const SEARCH_LIGHT_BYTES_MAX: usize = 256 << 10;
+/// Memory in which one thread keeps what a pattern has shown about a text.
+pub const SEARCH_MEMO_BYTES_MAX: usize = 8 << 20;
 /// Largest file of ignore patterns that a walk obeys.
 pub const IGNORE_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Most lines of one file of ignore patterns.

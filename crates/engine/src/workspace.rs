@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{
     caller::{Caller, Principal},
-    failure::Failure,
+    failure::{Failure, Kind},
     plan::{Plan, Top},
     version::Version,
 };
@@ -83,6 +83,18 @@ pub trait Branch<'w>: Send + Sync {
         goes_on: &dyn Fn(&[u8]) -> bool,
         bytes: &mut Vec<u8>,
     ) -> Result<(), Failure>;
+
+    /// Opens a regular file in this directory to be read piece by piece.
+    fn pieces(&self, name: &Name) -> Result<Box<dyn Pieces>, Failure>;
+}
+
+/// A regular file that is open to be read piece by piece: for looking through one that is too large to be held.
+pub trait Pieces {
+    /// The bytes it had when it was opened.
+    fn size(&self) -> u64;
+
+    /// Reads from `offset` as much as comes at once; 0 at the end of the file.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Failure>;
 }
 
 /// An open directory and the names in it, in byte order.
@@ -345,6 +357,11 @@ pub trait Workspace: Send + Sync {
     /// Bytes of a regular file without their version, for looking through many of them. Too large a file is refused.
     fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
         Ok(self.read(path, Want::Whole { limit_bytes })?.bytes)
+    }
+
+    /// Opens a regular file to be read piece by piece. Where files cannot be that large, none can be opened so.
+    fn pieces(&self, path: &RelPath) -> Result<Box<dyn Pieces>, Failure> {
+        Err(Failure::new(Kind::TooLarge, format!("{path} cannot be read piece by piece")))
     }
 
     /// Opens a directory for a walk and lists it; nothing where there are no handles and paths are as good.

@@ -1,7 +1,7 @@
 //! Looking: from the disk's plain values to the engine's. Never writes, never follows a link.
 
 use disk::{FileType, Stat};
-use engine::{Branch, Entered, FileBytes, Last, Listed, Looked, Node, Stamp, Top, Version, Want};
+use engine::{Branch, Entered, FileBytes, Last, Listed, Looked, Node, Pieces, Stamp, Top, Version, Want};
 use engine::{Failure, Kind};
 use journal::Digest;
 use path::{Name, RelPath};
@@ -104,6 +104,11 @@ impl LocalWorkspace {
         Ok(bytes)
     }
 
+    pub(crate) fn pieces_of(&self, path: &RelPath) -> Result<Box<dyn Pieces>, Failure> {
+        let file = self.root.open_file(path).map_err(|error| failure::at(path, &error))?;
+        Ok(Box::new(LocalPieces { file, path: path.clone() }))
+    }
+
     pub(crate) fn list_place(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
         let at = |error: disk::DiskError| failure::at(path, &error);
         let directory = self.root.open_directory(path).map_err(at)?;
@@ -158,5 +163,26 @@ impl<'w> Branch<'w> for LocalBranch<'w> {
         file.and_then(|file| file.read_into(bytes, limit_bytes, goes_on)).map_err(|error| {
             self.path.join(name).map_or_else(Failure::from, |path| failure::at(&path, &error))
         })
+    }
+    fn pieces(&self, name: &Name) -> Result<Box<dyn Pieces>, Failure> {
+        let path = self.path.join(name)?;
+        let file = self.directory.open_listed_file(name).map_err(|error| failure::at(&path, &error))?;
+        Ok(Box::new(LocalPieces { file, path }))
+    }
+}
+
+/// A file that is open to be read piece by piece.
+struct LocalPieces {
+    file: disk::OpenFile,
+    path: RelPath,
+}
+
+impl Pieces for LocalPieces {
+    fn size(&self) -> u64 {
+        self.file.stat().size
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Failure> {
+        self.file.read_at(offset, buffer).map_err(|error| failure::at(&self.path, &error))
     }
 }

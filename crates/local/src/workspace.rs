@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use engine::{
     CommitError, Committed, Entered, EntryFilter, Failure, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
-    Listed, LockAsk, Looked, Node, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want,
+    Listed, LockAsk, Looked, Node, Pieces, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want,
     Workspace,
 };
 use path::{Name, RelPath};
@@ -45,6 +45,10 @@ impl Workspace for LocalWorkspace {
 
     fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
         self.scan_place(path, limit_bytes)
+    }
+
+    fn pieces(&self, path: &RelPath) -> Result<Box<dyn Pieces>, Failure> {
+        self.pieces_of(path)
     }
 
     fn branch(&self, path: &RelPath) -> Result<Option<Entered<'_>>, Failure> {

@@ -1,16 +1,21 @@
 //! `search`: the lines below a directory that hold a text or match a regular expression. One hit a line. The native
 //! answer has what was meant first; a dialect that wants the bytes gets byte order of the paths. Files that are not text
-//! or too large are counted, never silently skipped.
+//! are counted and those not looked into as a whole are named, never silently skipped.
 
+mod flow;
+mod large;
+mod left;
 mod lines;
 mod native;
 mod nearest;
+mod pace;
 mod page;
 mod query;
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, time::Instant};
 
-use lines::{Cases, Hit, Pattern, Syntax, Take, Words};
+use left::{Left, Why};
+use lines::{Cases, Hit, Matched, Pattern, Syntax, Take, Words};
 use nearest::Manner;
 use path::RelPath;
 use query::Query;
@@ -31,6 +36,7 @@ use crate::{
     plan::Top,
     terms::Evidence,
     view::View,
+    workspace::Pieces,
 };
 
 /// The arguments of `search`.
@@ -63,7 +69,7 @@ struct Found {
     scanned: u64,
     bytes: u64,
     binary: u64,
-    large: u64,
+    left: Left,
     unreadable: u64,
     /// The bytes of the file that is looked into, kept for the next one.
     buffer: Vec<u8>,
@@ -81,11 +87,13 @@ impl Operation for Search {
         let (pattern, context) = (self.pattern(view)?, self.context()?);
         match view.terms.evidence {
             Evidence::None => {
-                let look = Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX };
+                let until = in_time(view, 1);
+                let look = Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX, until };
                 native::answer(self, &look, target, max)
             }
             Evidence::Bytes => {
-                let (found, unseen) = self.gather(&Look { view, pattern: &pattern, context, max }, target)?;
+                let look = Look { view, pattern: &pattern, context, max, until: in_time(view, 1) };
+                let (found, unseen) = self.gather(&look, target)?;
                 Ok(found.planned(&target.path, &self.query.shown(), unseen))
             }
         }
@@ -98,7 +106,7 @@ impl Search {
         let (view, max) = (look.view, look.max);
         let (mut found, mut unseen) = (Found::default(), seek::Unseen::default());
         if target.node.is_some_and(|node| node.top == Top::File) {
-            look.at_known_file(&mut found, &target.path)?;
+            look.at_file(&mut found, &Source::Known(&target.path))?;
         } else {
             list::directory_at(target)?;
             let glob = Globs::by_name(self.glob.as_deref())?;
@@ -113,7 +121,7 @@ impl Search {
                     if met.top != Top::File || !wanted(met.below()) {
                         return Ok(());
                     }
-                    look.at_file(own, met.path, |bytes| met.scan(view, &|first| !begins_binary(first), bytes))
+                    look.at_file(own, &Source::Met(met))
                 })?;
             found = Found::merged(gathered);
             found.unreadable += unseen.closed;
@@ -148,40 +156,68 @@ impl Search {
     }
 }
 
+/// When the last large file has to be done with, if a look may take one part of `parts` of the time that is left and some
+/// of that is for the answer.
+fn in_time(view: &View<'_>, parts: u32) -> Instant {
+    let now = Instant::now();
+    now + view.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
+}
+
+/// Where the bytes of a file come from.
+enum Source<'s, 'm, 'v> {
+    /// A file that is known by its path.
+    Known(&'s RelPath),
+    /// A file on a walk.
+    Met(&'s seek::Met<'m, 'v>),
+}
+
+impl Source<'_, '_, '_> {
+    fn path(&self) -> &RelPath {
+        match self {
+            Self::Known(path) => path,
+            Self::Met(met) => met.path,
+        }
+    }
+
+    fn scan(&self, view: &View<'_>, bytes: &mut Vec<u8>) -> Result<(), Failure> {
+        match self {
+            Self::Known(path) => {
+                *bytes = view.workspace().scan(path, limits::SEARCH_FILE_BYTES_MAX)?;
+                Ok(())
+            }
+            Self::Met(met) => met.scan(view, &|first| !begins_binary(first), bytes),
+        }
+    }
+
+    fn pieces(&self, view: &View<'_>) -> Result<Box<dyn Pieces>, Failure> {
+        match self {
+            Self::Known(path) => view.workspace().pieces(path),
+            Self::Met(met) => met.pieces(view),
+        }
+    }
+}
+
 /// What is looked for in every file.
 struct Look<'a> {
     view: &'a View<'a>,
     pattern: &'a Pattern,
     context: usize,
     max: usize,
+    /// When large files are no longer looked into.
+    until: Instant,
 }
 
 impl Look<'_> {
-    /// Looks through a file that is known by its path.
-    fn at_known_file(&self, found: &mut Found, path: &RelPath) -> Result<(), Failure> {
-        self.at_file(found, path, |bytes| {
-            *bytes = self.view.workspace().scan(path, limits::SEARCH_FILE_BYTES_MAX)?;
-            Ok(())
-        })
-    }
-
-    /// Looks through one file, whose bytes `scan` brings.
-    fn at_file(
-        &self,
-        found: &mut Found,
-        path: &RelPath,
-        scan: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    /// Looks through one file.
+    fn at_file(&self, found: &mut Found, source: &Source<'_, '_, '_>) -> Result<(), Failure> {
+        let path = source.path();
         if !self.view.may_read(path) {
             return Ok(());
         }
         let mut bytes = std::mem::take(&mut found.buffer);
-        let looked = match scan(&mut bytes) {
+        let looked = match source.scan(self.view, &mut bytes) {
             Ok(()) => self.at_bytes(found, path, &bytes),
-            Err(failure) if failure.kind == Kind::TooLarge => {
-                found.large += 1;
-                Ok(())
-            }
+            Err(failure) if failure.kind == Kind::TooLarge => self.at_large(found, source),
             // Gone or closed since it was listed: one file does not hide the others.
             Err(_) => {
                 found.unreadable += 1;
@@ -193,7 +229,7 @@ impl Look<'_> {
     }
 
     fn at_bytes(&self, found: &mut Found, path: &RelPath, bytes: &[u8]) -> Result<(), Failure> {
-        let Self { view, pattern, context, max } = *self;
+        let Self { view, pattern, context, .. } = *self;
         let text = match detect(bytes) {
             Detected::Text { encoding } => decode(bytes, encoding).ok(),
             Detected::Binary => None,
@@ -204,16 +240,34 @@ impl Look<'_> {
         };
         found.scanned += 1;
         found.bytes += bytes.len() as u64;
-        let shown_max = match view.terms.evidence {
+        let place = self.place(path);
+        let mut matched = pattern.hits(&text, self.take(place.as_ref()), view.control)?;
+        if view.terms.evidence == Evidence::Bytes && text.ends_with('\n') {
+            let last = text.matches('\n').count() as u64 + 1;
+            matched.hits.iter_mut().for_each(|hit| hit.ends_at(last, context));
+        }
+        self.keep(found, path, matched);
+        Ok(())
+    }
+
+    /// What hits of a file are weighed by, if they are.
+    fn place(&self, path: &RelPath) -> Option<Place> {
+        (self.view.terms.evidence == Evidence::None).then(|| Place::of(&path.to_string()))
+    }
+
+    fn take<'t>(&self, place: Option<&'t Place>) -> Take<'t> {
+        let chars_max = match self.view.terms.evidence {
             Evidence::None => limits::SEARCH_LINE_CHARS_MAX,
             Evidence::Bytes => usize::MAX,
         };
-        let place = (view.terms.evidence == Evidence::None).then(|| Place::of(&path.to_string()));
-        let take = Take { context, room: max, chars_max: shown_max, place: place.as_ref() };
-        let (mut hits, total) = pattern.hits(&text, take)?;
-        if view.terms.evidence == Evidence::Bytes && text.ends_with('\n') {
-            let last = text.matches('\n').count() as u64 + 1;
-            hits.iter_mut().for_each(|hit| hit.ends_at(last, context));
+        Take { context: self.context, room: self.max, chars_max, place }
+    }
+
+    /// Keeps what was found in a file.
+    fn keep(&self, found: &mut Found, path: &RelPath, matched: Matched) {
+        let Matched { hits, total, passed } = matched;
+        if passed {
+            found.left.add(path, Why::Line);
         }
         found.total += total;
         found.hits += hits.len();
@@ -221,10 +275,9 @@ impl Look<'_> {
             found.holding += 1;
             found.files.push((path.clone(), hits));
         }
-        if found.hits >= max.saturating_mul(HELD_FACTOR) {
-            found.cut(max, view.terms.evidence);
+        if found.hits >= self.max.saturating_mul(HELD_FACTOR) {
+            found.cut(self.max, self.view.terms.evidence);
         }
-        Ok(())
     }
 }
 
@@ -242,7 +295,7 @@ impl Found {
             all.scanned += one.scanned;
             all.bytes += one.bytes;
             all.binary += one.binary;
-            all.large += one.large;
+            all.left.join(one.left);
             all.unreadable += one.unreadable;
             all.holding += one.holding;
         }
@@ -291,7 +344,7 @@ impl Found {
             .with("total", self.total)
             .with("scanned", self.scanned)
             .maybe("binary", some(self.binary))
-            .maybe("large", some(self.large))
+            .maybe("large", some(self.left.count()))
             .maybe("unreadable", some(self.unreadable))
             .maybe("ignored", unseen.ignored())
             .with("truncated", truncated)
@@ -319,7 +372,7 @@ impl Found {
             )),
         }
         for (count, what) in
-            [(self.binary, "not text"), (self.large, "too large"), (self.unreadable, "not readable")]
+            [(self.binary, "not text"), (self.left.count(), "too large"), (self.unreadable, "not readable")]
         {
             if count > 0 {
                 text.push_str(&format!("; {count} {what}"));

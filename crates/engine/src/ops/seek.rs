@@ -18,7 +18,7 @@ use crate::{
     limits,
     plan::Top,
     view::View,
-    workspace::{Branch, Node},
+    workspace::{Branch, Node, Pieces},
 };
 
 /// Which names are visited.
@@ -68,6 +68,14 @@ impl Met<'_, '_> {
                 *bytes = view.workspace().scan(self.path, limit_bytes)?;
                 Ok(())
             }
+        }
+    }
+
+    /// The file, open to be read piece by piece.
+    pub(super) fn pieces(&self, view: &View<'_>) -> Result<Box<dyn Pieces>, Failure> {
+        match self.within {
+            Some(within) => within.pieces(self.name),
+            None => view.workspace().pieces(self.path),
         }
     }
 }

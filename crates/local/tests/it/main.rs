@@ -3,7 +3,7 @@
 //! `basics`: one call of each kind and what is on disk afterwards. `corruption`: damage known from the field. `faults`: every system call fails, and the process dies
 //! at every one. `patch`: the shared table on real files. `race`: somebody swaps everything meanwhile. `kill`: the process
 //! is killed at random moments. `several`:
-//! four processes on one tree. `support`: a workspace in a temporary directory. `walk`: strange trees for find and search.
+//! four processes on one tree. `hostile`: patterns and trees made to hurt a search. `large`: search in large files. `support`: a workspace in a temporary directory. `walk`: strange trees for find and search.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -11,7 +11,9 @@ mod basics;
 mod conformance;
 mod corruption;
 mod faults;
+mod hostile;
 mod kill;
+mod large;
 mod model;
 mod patch;
 mod race;

@@ -1,7 +1,7 @@
 //! The lines of one text that match a pattern. Built on a searcher made for it, which never backtracks: time grows with
-//! the text, whatever the pattern.
+//! the text and with the pattern, and a call can end between two pieces of a text.
 
-use std::io;
+use std::io::{self, Read};
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -12,14 +12,29 @@ use text::{
     visible::visible_line,
 };
 
+use super::pace::{Cost, Paced};
 use crate::{
+    control::Control,
     failure::{Failure, Kind},
     limits,
     ops::answer::Facts,
 };
 
 /// What is looked for.
-pub(super) struct Pattern(RegexMatcher);
+pub(super) struct Pattern {
+    matcher: RegexMatcher,
+    cost: Cost,
+}
+
+/// The lines of a text that match.
+pub(super) struct Matched {
+    /// The first of them.
+    pub(super) hits: Vec<Hit>,
+    /// How many there are.
+    pub(super) total: usize,
+    /// Whether lines were passed over as too long for the pattern.
+    pub(super) passed: bool,
+}
 
 /// One line that matches.
 #[derive(Debug, PartialEq, Eq)]
@@ -80,40 +95,70 @@ pub(super) enum Cases {
 impl Pattern {
     /// Any of these queries.
     pub(super) fn new(queries: &[&str], syntax: Syntax, words: Words, cases: Cases) -> Result<Self, Failure> {
-        RegexMatcherBuilder::new()
-            .fixed_strings(syntax == Syntax::Literal)
-            .word(words == Words::Whole)
-            .case_insensitive(cases == Cases::Same)
-            .multi_line(true)
-            .line_terminator(Some(b'\n'))
-            .size_limit(limits::SEARCH_PATTERN_BYTES_MAX)
-            .build_many(queries)
-            .map(Self)
-            .map_err(|error| {
-                Failure::new(Kind::BadRequest, format!("the pattern cannot be read: {error}")).hint(
-                    "a pattern is one line; regular expressions have no look-around and no back-references",
-                )
-            })
+        let built = |bytes_max: usize| {
+            RegexMatcherBuilder::new()
+                .fixed_strings(syntax == Syntax::Literal)
+                .word(words == Words::Whole)
+                .case_insensitive(cases == Cases::Same)
+                .multi_line(true)
+                .line_terminator(Some(b'\n'))
+                .size_limit(bytes_max)
+                .dfa_size_limit(limits::SEARCH_MEMO_BYTES_MAX)
+                .build_many(queries)
+        };
+        let light = match (syntax, words, cases) {
+            (Syntax::Literal, Words::Parts, Cases::Differ) => Cost::Text,
+            (Syntax::Literal | Syntax::Regex, _, _) => Cost::Light,
+        };
+        let (matcher, cost) = match built(limits::SEARCH_LIGHT_BYTES_MAX) {
+            Ok(matcher) => (Ok(matcher), light),
+            Err(_) if light == Cost::Text => (built(limits::SEARCH_PATTERN_BYTES_MAX), light),
+            Err(_) => (built(limits::SEARCH_PATTERN_BYTES_MAX), Cost::Heavy),
+        };
+        let unreadable = |error| {
+            Failure::new(Kind::BadRequest, format!("the pattern cannot be read: {error}"))
+                .hint("a pattern is one line; regular expressions have no look-around and no back-references")
+        };
+        Ok(Self { matcher: matcher.map_err(unreadable)?, cost })
     }
 
     /// The first `room` lines that match, and how many there are.
-    pub(super) fn hits(&self, text: &str, take: Take<'_>) -> Result<(Vec<Hit>, usize), Failure> {
-        let broke = |error| Failure::new(Kind::Io, format!("the search broke off: {error}"));
+    pub(super) fn hits(&self, text: &str, take: Take<'_>, control: &Control<'_>) -> Result<Matched, Failure> {
+        let paced = Paced::new(&self.matcher, self.cost, control);
+        let broke = || paced.failure().unwrap_or_else(|| Failure::new(Kind::Io, "the search broke off"));
+        let mut collect = Collect::new(&self.matcher, take);
         // Most files hold nothing, and a searcher costs more than such a look.
-        if self.0.find_candidate_line(text.as_bytes()).map_err(broke)?.is_none() {
-            return Ok((Vec::new(), 0));
+        if paced.find_candidate_line(text.as_bytes()).map_err(|_| broke())?.is_some() {
+            let mut searcher = searcher(take).build();
+            searcher.search_slice(&paced, text.as_bytes(), &mut collect).map_err(|_| broke())?;
         }
-        let mut collect = Collect { pattern: &self.0, take, hits: Vec::new(), total: 0, before: Vec::new() };
-        SearcherBuilder::new()
-            .line_number(true)
-            .bom_sniffing(false)
-            .before_context(take.context)
-            .after_context(take.context)
-            .build()
-            .search_slice(&self.0, text.as_bytes(), &mut collect)
-            .map_err(|error| Failure::new(Kind::Io, format!("the search broke off: {error}")))?;
-        Ok((collect.hits, collect.total))
+        Ok(collect.matched(&paced))
     }
+
+    /// The same for text that flows by. Nothing when it could not be searched to its end: the flow or the control knows
+    /// why, or a line and those around it have no room.
+    pub(super) fn hits_in(
+        &self,
+        flow: &mut impl Read,
+        take: Take<'_>,
+        control: &Control<'_>,
+    ) -> Option<Matched> {
+        let paced = Paced::new(&self.matcher, self.cost, control);
+        let mut collect = Collect::new(&self.matcher, take);
+        let mut searcher = searcher(take).heap_limit(Some(FLOW_BYTES_MAX)).build();
+        searcher.search_reader(&paced, flow, &mut collect).ok()?;
+        Some(collect.matched(&paced))
+    }
+}
+
+/// Bytes of a text that flows by that are held: a line, and some more around it.
+const FLOW_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
+
+fn searcher(take: Take<'_>) -> SearcherBuilder {
+    let mut searcher = SearcherBuilder::new();
+    searcher.line_number(true).bom_sniffing(false);
+    searcher.before_context(take.context).after_context(take.context);
+    searcher
 }
 
 /// Gathers what the searcher meets.
@@ -126,7 +171,15 @@ struct Collect<'a> {
     before: Vec<(u64, String)>,
 }
 
-impl Collect<'_> {
+impl<'a> Collect<'a> {
+    fn new(pattern: &'a RegexMatcher, take: Take<'a>) -> Self {
+        Self { pattern, take, hits: Vec::new(), total: 0, before: Vec::new() }
+    }
+
+    fn matched(self, paced: &Paced<'_>) -> Matched {
+        Matched { hits: self.hits, total: self.total, passed: paced.passed() > 0 }
+    }
+
     /// Lines that stand right before a line.
     fn leading(&self, line: u64) -> Vec<String> {
         let first = line.saturating_sub(self.take.context as u64);
@@ -136,14 +189,21 @@ impl Collect<'_> {
 
     /// A line that stands after earlier hits, near enough to be shown with them.
     fn trail(&mut self, line: u64, text: &str) {
+        if self.take.context == 0 {
+            return;
+        }
+        let text = cut(text, 1, self.take.chars_max);
         let near = |hit: &&mut Hit| line.saturating_sub(hit.line) <= self.take.context as u64;
         for hit in self.hits.iter_mut().rev().take_while(near) {
-            hit.after.push(text.to_owned());
+            hit.after.push(text.clone());
         }
     }
 
-    fn remember(&mut self, line: u64, text: String) {
-        self.before.push((line, text));
+    fn remember(&mut self, line: u64, text: &str) {
+        if self.take.context == 0 {
+            return;
+        }
+        self.before.push((line, cut(text, 1, self.take.chars_max)));
         if self.before.len() > self.take.context {
             self.before.remove(0);
         }
@@ -166,7 +226,7 @@ impl Sink for Collect<'_> {
             let before = self.leading(line);
             self.hits.push(Hit { line, column, text, before, after: Vec::new(), weight });
         }
-        self.remember(line, whole.to_owned());
+        self.remember(line, whole);
         Ok(true)
     }
 
@@ -176,7 +236,7 @@ impl Sink for Collect<'_> {
         if *context.kind() != SinkContextKind::Before {
             self.trail(line, text);
         }
-        self.remember(line, text.to_owned());
+        self.remember(line, text);
         Ok(true)
     }
 }
@@ -275,8 +335,12 @@ mod tests {
     }
 
     fn found(pattern: &Pattern, text: &str, context: usize) -> Vec<(u64, usize, String, usize, usize)> {
-        let (hits, _) = pattern.hits(text, take(context, 100, 1000)).unwrap();
-        hits.into_iter()
+        let matched = pattern.hits(text, take(context, 100, 1000), &Control::default()).unwrap();
+        let streamed = pattern.hits_in(&mut text.as_bytes(), take(context, 100, 1000), &Control::default());
+        assert_eq!(matched.hits, streamed.unwrap().hits);
+        matched
+            .hits
+            .into_iter()
             .map(|hit| (hit.line, hit.column, hit.text, hit.before.len(), hit.after.len()))
             .collect()
     }
@@ -310,7 +374,8 @@ mod tests {
     fn context_is_given_to_every_hit() {
         let text = "a\nhit\nhit\nb\nc\n";
         let pattern = literal("hit").unwrap();
-        let (hits, total) = pattern.hits(text, take(1, 100, 1000)).unwrap();
+        let Matched { hits, total, .. } =
+            pattern.hits(text, take(1, 100, 1000), &Control::default()).unwrap();
         assert_eq!(total, 2);
         assert_eq!(
             (&hits[0].before[..], &hits[0].after[..]),
@@ -324,14 +389,14 @@ mod tests {
 
     #[test]
     fn what_is_not_shown_is_counted() {
-        let (hits, total) = literal("a").unwrap().hits("a\na\na\n", take(0, 2, 10)).unwrap();
-        assert_eq!((hits.len(), total), (2, 3));
+        let matched = literal("a").unwrap().hits("a\na\na\n", take(0, 2, 10), &Control::default()).unwrap();
+        assert_eq!((matched.hits.len(), matched.total), (2, 3));
     }
 
     #[test]
     fn long_lines_are_cut_around_the_hit() {
         let line = format!("{}needle{}", "x".repeat(500), "y".repeat(500));
-        let (hits, _) = literal("needle").unwrap().hits(&line, take(0, 9, 100)).unwrap();
+        let hits = literal("needle").unwrap().hits(&line, take(0, 9, 100), &Control::default()).unwrap().hits;
         assert_eq!(hits[0].column, 501);
         assert!(hits[0].text.contains("needle") && hits[0].text.starts_with('…'), "{}", hits[0].text);
         assert_eq!(hits[0].text.chars().count(), 102);

@@ -1,11 +1,13 @@
 //! The native `search`: a verdict, the hits by what they are, the way to the next ones; and when there are none, what
 //! comes nearest and how it was read.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Map, Value};
 use text::visible::visible_line;
 
 use super::{
-    Found, Look, Search,
+    Found, Look, Search, Source, in_time,
     nearest::{self, Reading},
     page::{Order, Page, Wanted, by_role, by_words, defined, page},
 };
@@ -18,6 +20,7 @@ use crate::{
         seek::{self, Names, Unseen},
     },
     plan::Top,
+    view::View,
 };
 
 /// Searches and answers.
@@ -28,9 +31,10 @@ pub(super) fn answer(
     hits_max: usize,
 ) -> Result<Planned, Failure> {
     let wanted = wanted(search, hits_max)?;
+    let started = Instant::now();
     let (mut found, unseen) = search.gather(look, target)?;
     if found.total == 0 {
-        return nothing(search, look, target, &found, unseen);
+        return nothing(search, look, target, (&found, unseen), started.elapsed());
     }
     if search.context.is_none() && wanted.start == 0 {
         widen(look, &mut found)?;
@@ -84,10 +88,10 @@ fn widen(look: &Look<'_>, found: &mut Found) -> Result<(), Failure> {
     let Some((_, context)) = limits::SEARCH_FEW.iter().find(|(most, _)| found.total <= *most) else {
         return Ok(());
     };
-    let wide = Look { context: *context, ..*look };
+    let wide = Look { context: *context, until: in_time(look.view, 2), ..*look };
     let mut again = Found::default();
     for (path, _) in &found.files {
-        wide.at_known_file(&mut again, path)?;
+        wide.at_file(&mut again, &Source::Known(path))?;
     }
     // Somebody may have changed the files meanwhile; what was found first stays.
     if again.total == found.total && again.files.len() == found.files.len() {
@@ -134,7 +138,8 @@ fn counts(found: &Found, unseen: Unseen) -> Map<String, Value> {
     Facts::new()
         .with("scanned", found.scanned)
         .maybe("binary", some(found.binary))
-        .maybe("large", some(found.large))
+        .maybe("large", some(found.left.count()))
+        .maybe("left", found.left.named())
         .maybe("unreadable", some(found.unreadable))
         .maybe("ignored", unseen.ignored())
         .object()
@@ -142,12 +147,13 @@ fn counts(found: &Found, unseen: Unseen) -> Map<String, Value> {
 
 /// The same for models: what was not looked into.
 fn notes(found: &Found, unseen: Unseen) -> String {
-    let counts = [(found.binary, "not text"), (found.large, "too large"), (found.unreadable, "not readable")];
+    let counts = [(found.binary, "not text"), (found.unreadable, "not readable")];
     let mut notes: Vec<String> = counts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
+    notes.extend(found.left.note());
     notes.extend(unseen.ignored().map(|_| match found.total {
         0 => unseen.note().trim_start_matches("; ").to_owned(),
         _ => format!("{} ignored", unseen.ignored),
@@ -160,8 +166,8 @@ fn nothing(
     search: &Search,
     look: &Look<'_>,
     target: &Target,
-    found: &Found,
-    unseen: Unseen,
+    (found, unseen): (&Found, Unseen),
+    took: Duration,
 ) -> Result<Planned, Failure> {
     let queries = search.query.texts(look.view)?;
     let query = search.query.shown();
@@ -170,7 +176,12 @@ fn nothing(
     let mut tried: Vec<&str> = Vec::new();
     let mut nearest = None;
     for (reading, pattern) in nearest::readings(&queries, search.manner()) {
-        let (other, _) = search.gather(&Look { pattern: &pattern, ..*look }, target)?;
+        if !is_time_for(look.view, took) {
+            text.push_str("; no time to read it otherwise");
+            break;
+        }
+        let other_look = Look { pattern: &pattern, until: in_time(look.view, 2), ..*look };
+        let (other, _) = search.gather(&other_look, target)?;
         bytes += other.bytes;
         if other.total > 0 {
             nearest = Some((reading, other));
@@ -193,7 +204,7 @@ fn nothing(
         let near = Facts::new().with("read", how).with("total", other.total).with("files", page.files);
         facts = facts.with("nearest", near.object());
     }
-    let names = names_like(search, look, target)?;
+    let names = if is_time_for(look.view, took) { names_like(search, look, target)? } else { Vec::new() };
     if !names.is_empty() {
         let shown: Vec<String> = names.iter().map(|name| visible_line(name).into_owned()).collect();
         text = format!("{}\nfiles named like it: {}", text.trim_end(), shown.join(", "));
@@ -201,6 +212,11 @@ fn nothing(
     }
     let text = format!("{}\n{}", text.trim_end(), notes(found, unseen));
     Ok(Planned::Read { answer: facts.answer(text.trim_end()), bytes })
+}
+
+/// Whether there is time for another look of this length: an answer without it is better than none.
+fn is_time_for(view: &View<'_>, took: Duration) -> bool {
+    view.control.deadline().saturating_duration_since(Instant::now()) > took.saturating_mul(2)
 }
 
 fn near_page(queries: &[&str], reading: Reading, other: &Found) -> Page {
