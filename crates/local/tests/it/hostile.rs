@@ -1,0 +1,196 @@
+//! `search` against patterns and trees that are made to hurt: it ends in time, answers what is true, and shows nothing from
+//! outside.
+
+#![expect(clippy::disallowed_methods, reason = "the test makes trees from outside")]
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::support::Fixture;
+
+/// More than any of this may take, on a slow machine that does other things too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn no_pattern_takes_forever() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", &format!("{}!\n", "a".repeat(60)).repeat(2_000));
+    fixture.put("line.txt", &"a".repeat(300_000));
+    fixture.put("words.txt", "word7 stands here\nand WORD9999 there\n");
+    let words: Vec<String> = (0..10_000).map(|number| format!("word{number}")).collect();
+    let alternation = words.join("|");
+    let refused = None;
+    for (query, total) in [
+        (json!("(a+)+$"), Some(1)),
+        (json!("(a|aa)+$"), Some(1)),
+        (json!("(a|a?)+$"), Some(2_003)),
+        (json!("(.*)*!"), Some(2_000)),
+        (json!("(a*)*b$"), Some(0)),
+        (json!("^(([a-z])+.)+[A-Z]([a-z])+$"), Some(0)),
+        (json!("(?:a?){200}a{200}b"), Some(0)),
+        (json!(alternation), Some(1)),
+        (json!(format!("(?i)({alternation})")), Some(2)),
+        (json!("a{1000}{1000}"), refused),
+        (json!("((a{100}){100}){100}"), refused),
+        (json!("\\w{5000}"), refused),
+        (json!(format!("{}a{}", "(".repeat(5_000), ")".repeat(5_000))), refused),
+        (json!("(?=a)"), refused),
+    ] {
+        let started = Instant::now();
+        let answer = fixture.call("search", json!({ "query": query, "regex": true }));
+        let shown: String = query.to_string().chars().take(40).collect();
+        match (answer, total) {
+            (Ok(answer), Some(total)) => assert_eq!(answer.json["total"], total, "{shown}"),
+            (Err(failure), None) => assert_eq!(failure.kind.code(), "bad_request", "{shown}"),
+            (answer, total) => panic!("{shown}: {answer:?}, not {total:?}"),
+        }
+        assert!(started.elapsed() < PATIENCE, "{shown}: {:?}", started.elapsed());
+    }
+    for (word, ignore_case, total) in [(false, false, 1), (false, true, 2), (true, true, 2)] {
+        let arguments = json!({ "query": words, "word": word, "ignore_case": ignore_case });
+        assert_eq!(fixture.ok("search", arguments)["total"], total, "{word} {ignore_case}");
+    }
+}
+
+#[test]
+fn a_million_hits_are_counted() {
+    let fixture = Fixture::new();
+    fixture.put("one.txt", &"needle\n".repeat(1_000_000));
+    let search = fixture.ok("search", json!({ "query": "needle" }));
+    assert_eq!((&search["total"], &search["truncated"]), (&json!(1_000_000), &json!(true)));
+    fs::remove_file(fixture.path("one.txt")).unwrap();
+    for number in 0..500 {
+        fixture.put(&format!("d{}/f{number}.txt", number % 20), &"a needle\n".repeat(2_000));
+    }
+    let answer = fixture.call("search", json!({ "query": "needle" })).unwrap();
+    assert_eq!((&answer.json["total"], &answer.json["truncated"]), (&json!(1_000_000), &json!(true)));
+    assert!(answer.text.to_string().starts_with("1000000 hits in 500 files"));
+}
+
+/// Ends the others however a test ends.
+struct Done<'a>(&'a AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Takes a place and puts something else there for a moment: a link out, a pipe, nothing.
+fn swap(place: &Path, aside: &Path, outside: &Path, round: usize) {
+    if fs::rename(place, aside).is_err() {
+        return;
+    }
+    let made = match round % 4 {
+        0 => symlink(outside, place).is_ok(),
+        1 => {
+            let (mode, kind) = (rustix::fs::Mode::from_raw_mode(0o644), rustix::fs::FileType::Fifo);
+            rustix::fs::mknodat(rustix::fs::CWD, place, kind, mode, 0).is_ok()
+        }
+        2 => symlink(".", place).is_ok(),
+        _ => false,
+    };
+    thread::yield_now();
+    if made {
+        fs::remove_file(place).unwrap();
+    }
+    fs::rename(aside, place).unwrap();
+}
+
+#[test]
+fn a_tree_that_is_swapped_meanwhile_shows_nothing_from_outside() {
+    const ROUNDS: usize = 60;
+    const SWAPS_MIN: usize = 2_000;
+    let fixture = Fixture::new();
+    let outside = fixture.place.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    for number in 0..40 {
+        fixture.put(&format!("stays/f{number}.txt"), "needle inside\n");
+        fixture.put(&format!("d{}/e/f{number}.txt", number % 8), "needle inside\n");
+        // What a swapped directory would be looked into for.
+        fs::create_dir_all(outside.join("e")).unwrap();
+        fs::write(outside.join(format!("e/f{number}.txt")), "needle outside\n").unwrap();
+        fs::write(outside.join(format!("f{number}.txt")), "needle outside\n").unwrap();
+    }
+    let aside = fixture.place.path().join("aside");
+    fs::create_dir(&aside).unwrap();
+    let (ended, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for attacker in 0..2 {
+            let (fixture, outside, aside, ended, swaps) = (&fixture, &outside, &aside, &ended, &swaps);
+            scope.spawn(move || {
+                let mut round = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    round += 1;
+                    // Each has its own directories: the other one's are not to be lost.
+                    let directory = 2 * (round % 4) + attacker;
+                    let (place, from) = match round % 3 {
+                        0 => (format!("d{directory}"), outside.clone()),
+                        1 => (format!("d{directory}/e"), outside.join("e")),
+                        _ => (format!("d{directory}/e/f{directory}.txt"), outside.join("f1.txt")),
+                    };
+                    swap(&fixture.path(&place), &aside.join(format!("a{attacker}")), &from, round / 3);
+                    swaps.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let _done = Done(&ended);
+        let (started, mut rounds) = (Instant::now(), 0);
+        while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
+            rounds += 1;
+            let arguments = json!({ "query": "needle", "max": 1000, "budget": 40_000, "context": 1 });
+            let answer = fixture.call("search", arguments).unwrap();
+            let total = answer.json["total"].as_u64().unwrap();
+            assert!((40..=80).contains(&total), "{total}");
+            let text = answer.text.to_string();
+            assert!(!text.contains("outside"), "{text}");
+            let files = answer.json["files"].as_array().unwrap().iter();
+            let kept = files.filter(|file| file["path"].as_str().unwrap().starts_with("stays/f")).count();
+            assert_eq!(kept, 40, "{text}");
+            assert!(started.elapsed() < PATIENCE, "{rounds} rounds, {swaps:?} swaps");
+        }
+    });
+}
+
+/// Says to a test that it is the child without rights.
+const CHILD: &str = "LOCAL_TEST_CHILD";
+
+#[test]
+fn closed_files_and_directories_are_counted_for_whoever_has_no_rights() {
+    let name = "hostile::closed_files_and_directories_are_counted_for_whoever_has_no_rights";
+    if rustix::process::geteuid().is_root() {
+        assert!(std::env::var_os(CHILD).is_none(), "the child still has rights");
+        let binary = std::env::current_exe().unwrap();
+        let user = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+        let mut command = Command::new("setpriv");
+        command.args(user).arg(binary).args(["--exact", name, "--nocapture"]).env(CHILD, "1");
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}{error}");
+        return;
+    }
+    let fixture = Fixture::new();
+    for path in ["open/f.txt", "closed/f.txt", "listed/f.txt", "file.txt", "large.txt"] {
+        fixture.put(path, "needle\n");
+    }
+    fixture.put("large.txt", &"needle\n".repeat(1 << 20));
+    let bits =
+        |path: &str, mode| fs::set_permissions(fixture.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    // Neither entered nor listed; listed and not entered; not read; not read and large.
+    let closed = [("closed", 0), ("listed", 0o444), ("file.txt", 0), ("large.txt", 0o200)];
+    closed.iter().for_each(|(path, mode)| bits(path, *mode));
+    let search = fixture.ok("search", json!({ "query": "needle" }));
+    closed.iter().for_each(|(path, _)| bits(path, 0o755));
+    assert_eq!((&search["total"], &search["unreadable"]), (&json!(1), &json!(4)), "{search:?}");
+    assert_eq!(search.get("large").and_then(Value::as_u64), None);
+}
