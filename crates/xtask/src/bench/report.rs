@@ -111,7 +111,7 @@ fn cell(samples: &Samples) -> String {
 
 fn numbers(samples: &Samples) -> Value {
     json!({
-        "samples": samples.len(), "median": samples.median(), "p90": samples.slow(), "least": samples.least(),
+        "samples": samples.len(), "median": samples.median(), "p90": samples.slow(), "p99": samples.slowest(), "least": samples.least(),
     })
 }
 

@@ -4,6 +4,7 @@
 //! Promises that all work on the same files in one interleaved run, and that every count is checked against ripgrep's
 //! before its time counts. The reference server has no content search; its search by name takes long and has one turn.
 
+mod beside;
 mod parity;
 mod queries;
 mod ripgrep;
@@ -96,6 +97,14 @@ fn time(wish: &Wish, ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(
         }
     }
     comparisons.extend(by_name(wish, ripgrep, &workspace, &mut stead, &mut other, &mut quiet)?);
+    comparisons.push(beside::reads(wish.rounds, &workspace, &mut stead, &mut quiet)?);
+    comparisons.push(Comparison {
+        what: "peak memory of everything above".to_owned(),
+        unit: Unit::Megabytes,
+        stead: Samples::one(stead.peak_megabytes()?),
+        against: "ripgrep, the frequent literal in all files",
+        other: Samples::one(ripgrep.peak_megabytes(&workspace, tree::FREQUENT, Rules::Off)?),
+    });
     comparisons.push(Comparison {
         what: "peak memory".to_owned(),
         unit: Unit::Megabytes,

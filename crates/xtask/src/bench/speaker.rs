@@ -107,6 +107,40 @@ impl Speaker {
         Ok((milliseconds(ended), results))
     }
 
+    /// Calls one tool over and over while a call of another runs; how long each took, and what the long one said.
+    pub(super) fn call_beside(
+        &mut self,
+        long: (&str, &Value),
+        short: (&str, &Value),
+    ) -> Result<(Vec<f64>, Value), String> {
+        let call = |(tool, arguments): (&str, &Value)| json!({ "name": tool, "arguments": arguments });
+        let running = self.request("tools/call", &call(long));
+        self.say(&running.line)?;
+        let mut times = Vec::new();
+        loop {
+            let request = self.request("tools/call", &call(short));
+            let started = Instant::now();
+            self.say(&request.line)?;
+            let mut said = None;
+            loop {
+                let line = hear(&mut self.output)?;
+                let ended = started.elapsed();
+                let mut answer = parse(&line)?;
+                let result = well(answer["result"].take())?;
+                if answer["id"].as_u64() == Some(running.id) {
+                    said = Some(result);
+                } else {
+                    // One that ended beside nothing does not count.
+                    times.extend(said.is_none().then(|| milliseconds(ended)));
+                    break;
+                }
+            }
+            if let Some(said) = said {
+                return Ok((times, said));
+            }
+        }
+    }
+
     fn request(&mut self, method: &str, params: &Value) -> Request {
         let id = self.next_id;
         self.next_id += 1;
@@ -138,13 +172,7 @@ impl Speaker {
 
     /// The most memory the process ever held, in MB.
     pub(super) fn peak_megabytes(&self) -> Result<f64, String> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-        let kilobytes: Option<f64> = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        kilobytes.map(|kilobytes| kilobytes / 1024.0).ok_or_else(|| format!("{path} has no VmHWM"))
+        peak_megabytes(self.child.id())
     }
 
     /// Closes the conversation; a server that stays is ended by its id.
@@ -190,4 +218,15 @@ fn well(result: Value) -> Result<Value, String> {
 
 pub(super) fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1_000.0
+}
+
+/// The most memory a running process ever held, in MB.
+pub(super) fn peak_megabytes(process: u32) -> Result<f64, String> {
+    let path = format!("/proc/{}/status", process);
+    let status = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let kilobytes: Option<f64> = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    kilobytes.map(|kilobytes| kilobytes / 1024.0).ok_or_else(|| format!("{path} has no VmHWM"))
 }

@@ -6,6 +6,8 @@ pub(super) struct Samples(Vec<f64>);
 
 /// The share of samples that are no worse than [`Samples::slow`].
 const SLOW_SHARE: f64 = 0.9;
+/// The same of [`Samples::slowest`].
+const SLOWEST_SHARE: f64 = 0.99;
 
 impl Samples {
     /// A single measurement.
@@ -32,8 +34,18 @@ impl Samples {
         Some(f64::midpoint(sorted[middle - 1], upper))
     }
 
-    /// The 90th percentile by nearest rank.
+    /// The 90th percentile.
     pub(super) fn slow(&self) -> Option<f64> {
+        self.percentile(SLOW_SHARE)
+    }
+
+    /// The 99th percentile.
+    pub(super) fn slowest(&self) -> Option<f64> {
+        self.percentile(SLOWEST_SHARE)
+    }
+
+    /// By nearest rank.
+    fn percentile(&self, share: f64) -> Option<f64> {
         let sorted = self.sorted();
         #[expect(
             clippy::cast_precision_loss,
@@ -41,7 +53,7 @@ impl Samples {
             clippy::cast_sign_loss,
             reason = "a count of samples"
         )]
-        let rank = (sorted.len() as f64 * SLOW_SHARE).ceil() as usize;
+        let rank = (sorted.len() as f64 * share).ceil() as usize;
         sorted.get(rank.checked_sub(1)?).copied()
     }
 

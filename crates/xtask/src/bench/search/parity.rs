@@ -24,8 +24,9 @@ const SEED: u64 = 20;
 const HITS_MAX: u64 = 1_000;
 /// Most differences that are shown one by one.
 const SHOWN_MAX: usize = 20;
-/// Larger files are counted by the server, not looked into.
-const FILE_BYTES_MAX: usize = 4 << 20;
+/// Hits that one answer is asked for in parts, and files that one part may name: the server keeps 2,000 hits.
+const PART_HITS_MAX: usize = 1_500;
+const PART_FILES_MAX: usize = 100;
 
 /// What was compared, and what differed.
 #[derive(Default)]
@@ -47,6 +48,7 @@ pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), 
     for source in sources::copied(place)? {
         let mut chance = Chance::seeded(SEED);
         source.plant(&mut chance)?;
+        source.plant_large()?;
         let state = place.join(format!("{}-state", source.name));
         let mut stead = started(&field::stead(binary, &source.directory, &state, "fast"))?;
         let mut tally = Tally::default();
@@ -84,15 +86,16 @@ fn compare(
     tally: &mut Tally,
 ) -> Result<(), String> {
     let theirs = ripgrep.spots(&source.directory, &query.text, query.syntax, rules)?;
-    let (ours, total) = answered(stead, query, rules)?;
+    let (ours, total) = answered(stead, query, rules, None)?;
     tally.asked += 1;
     match rules {
         Rules::Obeyed => tally.obeying += theirs.len(),
         Rules::Off => tally.all += theirs.len(),
     }
     let what = format!("{} {query:?} {rules:?}", source.name);
+    // More than one answer carries: file by file, and the number of all.
+    let ours = if (ours.len() as u64) < total { in_parts(stead, query, rules, &theirs)? } else { ours };
     if (ours.len() as u64) < total {
-        // More than one answer carries: only the number can be held against theirs.
         tally.counted += 1;
         if total != theirs.len() as u64 && differing(source, &theirs) == 0 {
             tally.unexplained.push(format!("{what}: {total} lines, ripgrep has {}", theirs.len()));
@@ -114,11 +117,19 @@ fn compare(
 }
 
 /// Every place that the server answers, over all pages, and how many lines it says there are.
-fn answered(stead: &mut Speaker, query: &Query, rules: Rules) -> Result<(BTreeSet<Spot>, u64), String> {
+fn answered(
+    stead: &mut Speaker,
+    query: &Query,
+    rules: Rules,
+    glob: Option<&str>,
+) -> Result<(BTreeSet<Spot>, u64), String> {
     let mut spots = BTreeSet::new();
     let regex = query.syntax == Syntax::Regex;
     let mut arguments =
         json!({ "query": query.text, "regex": regex, "all": rules == Rules::Off, "max": HITS_MAX });
+    if let Some(glob) = glob {
+        arguments["glob"] = glob.into();
+    }
     loop {
         let mut answer = stead.call("search", &arguments)?.result["structuredContent"].take();
         let total = answer["total"].as_u64().ok_or_else(|| format!("no total: {answer}"))?;
@@ -134,6 +145,50 @@ fn answered(stead: &mut Speaker, query: &Query, rules: Rules) -> Result<(BTreeSe
     }
 }
 
+/// Every place that the server answers in the files where ripgrep has some, asked in parts that one answer carries.
+fn in_parts(
+    stead: &mut Speaker,
+    query: &Query,
+    rules: Rules,
+    theirs: &BTreeSet<Spot>,
+) -> Result<BTreeSet<Spot>, String> {
+    let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for (path, _) in theirs {
+        *counts.entry(path).or_default() += 1;
+    }
+    let mut parts: Vec<(usize, Vec<&[u8]>)> = Vec::new();
+    for (path, count) in counts {
+        match parts.last_mut() {
+            Some((hits, paths)) if *hits + count <= PART_HITS_MAX && paths.len() < PART_FILES_MAX => {
+                *hits += count;
+                paths.push(path);
+            }
+            Some(_) | None => parts.push((count, vec![path])),
+        }
+    }
+    let mut spots = BTreeSet::new();
+    for (_, paths) in parts {
+        let escaped: Vec<String> = paths.iter().map(|path| escaped(path)).collect();
+        let glob = format!("{{{}}}", escaped.join(","));
+        let (part, _) = answered(stead, query, rules, Some(&glob))?;
+        // A name without a slash means any depth; what lies elsewhere belongs to another part.
+        spots.extend(part.into_iter().filter(|(path, _)| paths.contains(&path.as_slice())));
+    }
+    Ok(spots)
+}
+
+/// A path as a pattern that means only it.
+fn escaped(path: &[u8]) -> String {
+    let mut pattern = String::new();
+    for letter in String::from_utf8_lossy(path).chars() {
+        if "*?[]{},\\!".contains(letter) {
+            pattern.push('\\');
+        }
+        pattern.push(letter);
+    }
+    pattern
+}
+
 /// How many of these places are in files that are known to differ.
 fn differing(source: &Source, spots: &BTreeSet<Spot>) -> usize {
     spots.iter().filter(|(path, _)| explanation(source, path).is_some()).count()
@@ -142,9 +197,6 @@ fn differing(source: &Source, spots: &BTreeSet<Spot>) -> usize {
 /// Why the two may see a file differently; nothing when they must not.
 fn explanation(source: &Source, path: &[u8]) -> Option<&'static str> {
     let bytes = fs::read(source.directory.join(String::from_utf8_lossy(path).as_ref())).ok()?;
-    if bytes.len() > FILE_BYTES_MAX {
-        return Some("larger than 4 MiB: counted as large, not looked into");
-    }
     if bytes.contains(&0) {
         return Some("holds a zero byte: not text as a whole; ripgrep shows the lines before it");
     }

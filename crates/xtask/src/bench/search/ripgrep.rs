@@ -1,9 +1,15 @@
 //! Ripgrep, from the system's package manager: how it is asked for the same things as the server. It is told to look at
 //! nothing outside the tree, and to obey a project's ignore files whether or not the tree is a repository.
 
-use std::{collections::BTreeSet, path::Path, process::Command, time::Instant};
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
-use crate::bench::speaker::milliseconds;
+use crate::bench::speaker::{milliseconds, peak_megabytes};
 
 /// A place that a search found: a path below the tree, and a line.
 pub(super) type Spot = (Vec<u8>, u64);
@@ -28,6 +34,8 @@ pub(super) struct Ripgrep {
 }
 
 const PROGRAM: &str = "rg";
+/// How often its memory is looked at.
+const PEAK_LOOK: Duration = Duration::from_millis(1);
 const ALWAYS: &[&str] = &[
     "--no-config",
     "--no-messages",
@@ -71,6 +79,24 @@ impl Ripgrep {
         let mut command = asked(tree, rules);
         command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
         lines(&mut command)
+    }
+
+    /// The most memory that a search holds, in MB, as seen while it runs.
+    pub(super) fn peak_megabytes(&self, tree: &Path, query: &str, rules: Rules) -> Result<f64, String> {
+        let mut command = asked(tree, rules);
+        command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
+        let said = |error: std::io::Error| format!("{PROGRAM}: {error}");
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(said)?;
+        let mut output = child.stdout.take().ok_or("no output")?;
+        let drain = thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        let mut most = 0.0_f64;
+        while child.try_wait().map_err(said)?.is_none() {
+            // Gone when it has just ended; what was seen before counts.
+            most = most.max(peak_megabytes(child.id()).unwrap_or(0.0));
+            thread::sleep(PEAK_LOOK);
+        }
+        drop(drain.join());
+        Ok(most)
     }
 
     /// How many files have a name, and how long that took.
