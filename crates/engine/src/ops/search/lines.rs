@@ -1,7 +1,11 @@
 //! The lines of one text that match a pattern. Built on a searcher made for it, which never backtracks: time grows with
 //! the text and with the pattern, and a call can end between two pieces of a text.
 
-use std::io::{self, Read};
+use std::{
+    collections::VecDeque,
+    io::{self, Read},
+    sync::Arc,
+};
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -45,8 +49,9 @@ pub(super) struct Hit {
     column: usize,
     /// The line without its terminator, cut around the match when it is long.
     pub(super) text: String,
-    pub(super) before: Vec<String>,
-    pub(super) after: Vec<String>,
+    /// Lines around it, shared with other hits near by.
+    pub(super) before: Vec<Arc<str>>,
+    pub(super) after: Vec<Arc<str>>,
     /// What the line is to what was looked for, and how much it counts.
     pub(super) weight: Weight,
 }
@@ -168,12 +173,12 @@ struct Collect<'a> {
     hits: Vec<Hit>,
     total: usize,
     /// Lines before the next hit, those of earlier hits included.
-    before: Vec<(u64, String)>,
+    before: VecDeque<(u64, Arc<str>)>,
 }
 
 impl<'a> Collect<'a> {
     fn new(pattern: &'a RegexMatcher, take: Take<'a>) -> Self {
-        Self { pattern, take, hits: Vec::new(), total: 0, before: Vec::new() }
+        Self { pattern, take, hits: Vec::new(), total: 0, before: VecDeque::new() }
     }
 
     fn matched(self, paced: &Paced<'_>) -> Matched {
@@ -181,31 +186,29 @@ impl<'a> Collect<'a> {
     }
 
     /// Lines that stand right before a line.
-    fn leading(&self, line: u64) -> Vec<String> {
+    fn leading(&self, line: u64) -> Vec<Arc<str>> {
         let first = line.saturating_sub(self.take.context as u64);
-        let near = |(number, text): &(u64, String)| (*number >= first).then(|| text.clone());
+        let near = |(number, text): &(u64, Arc<str>)| (*number >= first).then(|| Arc::clone(text));
         self.before.iter().filter_map(near).collect()
     }
 
+    /// A line as it is shown around hits; nothing when none is.
+    fn around(&self, text: &str) -> Option<Arc<str>> {
+        (self.take.context > 0).then(|| cut(text, 1, self.take.chars_max).into())
+    }
+
     /// A line that stands after earlier hits, near enough to be shown with them.
-    fn trail(&mut self, line: u64, text: &str) {
-        if self.take.context == 0 {
-            return;
-        }
-        let text = cut(text, 1, self.take.chars_max);
+    fn trail(&mut self, line: u64, text: &Arc<str>) {
         let near = |hit: &&mut Hit| line.saturating_sub(hit.line) <= self.take.context as u64;
         for hit in self.hits.iter_mut().rev().take_while(near) {
-            hit.after.push(text.clone());
+            hit.after.push(Arc::clone(text));
         }
     }
 
-    fn remember(&mut self, line: u64, text: &str) {
-        if self.take.context == 0 {
-            return;
-        }
-        self.before.push((line, cut(text, 1, self.take.chars_max)));
+    fn remember(&mut self, line: u64, text: Arc<str>) {
+        self.before.push_back((line, text));
         if self.before.len() > self.take.context {
-            self.before.remove(0);
+            self.before.pop_front();
         }
     }
 }
@@ -217,7 +220,10 @@ impl Sink for Collect<'_> {
         self.total += 1;
         let line = found.line_number().unwrap_or(0);
         let whole = plain(found.bytes());
-        self.trail(line, whole);
+        let around = self.around(whole);
+        if let Some(around) = &around {
+            self.trail(line, around);
+        }
         if self.hits.len() < self.take.room {
             let at = self.pattern.find(whole.as_bytes())?.map_or(0..0, |found| found.start()..found.end());
             let column = whole.get(..at.start).map_or(0, |start| start.chars().count()) + 1;
@@ -226,17 +232,19 @@ impl Sink for Collect<'_> {
             let before = self.leading(line);
             self.hits.push(Hit { line, column, text, before, after: Vec::new(), weight });
         }
-        self.remember(line, whole);
+        if let Some(around) = around {
+            self.remember(line, around);
+        }
         Ok(true)
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
         let line = context.line_number().unwrap_or(0);
-        let text = plain(context.bytes());
+        let Some(around) = self.around(plain(context.bytes())) else { return Ok(true) };
         if *context.kind() != SinkContextKind::Before {
-            self.trail(line, text);
+            self.trail(line, &around);
         }
-        self.remember(line, text);
+        self.remember(line, around);
         Ok(true)
     }
 }
@@ -264,12 +272,14 @@ impl Hit {
     pub(super) fn ends_at(&mut self, last: u64, context: usize) {
         let follows = self.line + self.after.len() as u64 + 1 == last;
         if follows && self.after.len() < context {
-            self.after.push(String::new());
+            self.after.push("".into());
         }
     }
 
     pub(super) fn object(&self) -> Map<String, Value> {
-        let lines = |lines: &[String]| (!lines.is_empty()).then(|| lines.to_vec());
+        let lines = |lines: &[Arc<str>]| {
+            (!lines.is_empty()).then(|| lines.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
         Facts::new()
             .with("line", self.line)
             .with("column", self.column)
@@ -377,14 +387,9 @@ mod tests {
         let Matched { hits, total, .. } =
             pattern.hits(text, take(1, 100, 1000), &Control::default()).unwrap();
         assert_eq!(total, 2);
-        assert_eq!(
-            (&hits[0].before[..], &hits[0].after[..]),
-            (&["a".to_owned()][..], &["hit".to_owned()][..])
-        );
-        assert_eq!(
-            (&hits[1].before[..], &hits[1].after[..]),
-            (&["hit".to_owned()][..], &["b".to_owned()][..])
-        );
+        let one = |line: &str| -> Vec<Arc<str>> { vec![line.into()] };
+        assert_eq!((&hits[0].before, &hits[0].after), (&one("a"), &one("hit")));
+        assert_eq!((&hits[1].before, &hits[1].after), (&one("hit"), &one("b")));
     }
 
     #[test]
