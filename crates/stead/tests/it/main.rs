@@ -10,6 +10,7 @@ mod dialects;
 mod examples;
 mod inspector;
 mod journal;
+mod memory;
 mod python;
 mod replay;
 mod rpc;

@@ -1,0 +1,105 @@
+//! How much memory the server takes to search what is made to take much: measured from outside, on the process itself.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::bench::Bench;
+
+const MIB: usize = 1 << 20;
+/// Memory that a server without work may take, and that each of its threads may take on top, in MB.
+const BASE_MAX: u64 = 60;
+const THREAD_MAX: u64 = 60;
+/// Most threads of one search.
+const THREADS_MAX: usize = 8;
+
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    fn start(bench: &Bench) -> Self {
+        let mut command = bench.command(&["rpc"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, input, output }
+    }
+
+    fn search(&mut self, arguments: &Value) -> Value {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "search", "params": arguments });
+        writeln!(self.input, "{request}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let mut answer: Value = serde_json::from_str(&line).unwrap();
+        assert!(answer.get("error").is_none(), "{answer}");
+        answer["result"].take()
+    }
+
+    /// The most memory it ever held, in MB; it ends.
+    fn peak(self) -> u64 {
+        let Self { mut child, input, output } = self;
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kilobytes: u64 = peak.split_whitespace().next().unwrap().parse().unwrap();
+        drop((input, output));
+        child.wait().unwrap();
+        kilobytes / 1024
+    }
+}
+
+/// Searches a workspace of its own and holds the peak against what its threads may take.
+fn bounded(fill: impl Fn(&Bench), arguments: &Value) -> Value {
+    let bench = Bench::new();
+    fill(&bench);
+    let mut server = Server::start(&bench);
+    let found = server.search(arguments);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX) as u64;
+    let (peak, most) = (server.peak(), BASE_MAX + threads * THREAD_MAX);
+    assert!(peak <= most, "{peak} MB of {most}: {arguments}");
+    found
+}
+
+#[test]
+fn one_line_of_64_mib_is_not_held() {
+    let fill = |bench: &Bench| {
+        let mut file = File::create(bench.workspace().join("line.txt")).unwrap();
+        let part = "words without an end ".repeat(MIB / 21);
+        for _ in 0..64 {
+            file.write_all(part.as_bytes()).unwrap();
+        }
+        file.write_all(b"\nneedle\n").unwrap();
+    };
+    let found = bounded(fill, &json!({ "query": "needle", "context": 2 }));
+    assert_eq!((&found["total"], &found["left"][0]["why"]), (&json!(1), &json!("line")), "{found}");
+}
+
+#[test]
+fn a_million_hits_are_not_held() {
+    let fill = |bench: &Bench| {
+        for number in 0..20 {
+            let path = bench.workspace().join(format!("f{number}.txt"));
+            fs::write(path, "a needle in a line of some length, as lines are\n".repeat(50_000)).unwrap();
+        }
+    };
+    let found = bounded(fill, &json!({ "query": "needle", "context": 20 }));
+    assert_eq!(found["total"], 1_000_000, "{found}");
+}
+
+#[test]
+fn an_expression_with_many_states_is_not_given_more() {
+    let fill = |bench: &Bench| {
+        let line: String = (0_u32..3_000)
+            .map(|number| char::from(b'a' + (number.wrapping_mul(2_654_435_761) >> 24) as u8 % 20))
+            .collect();
+        fs::write(bench.workspace().join("a.txt"), format!("{line}\n").repeat(40)).unwrap();
+    };
+    let found = bounded(fill, &json!({ "query": "[a-m][a-t]{2000}[A-Z]", "regex": true }));
+    assert_eq!(found["total"], 0, "{found}");
+}
