@@ -1,10 +1,12 @@
 //! `cargo xtask bench search`: content search and search by name beside ripgrep and the reference server, on a tree of
-//! 100,000 files with junk directories and ignore files; `--parity` compares hits with ripgrep's on real sources instead.
+//! 100,000 files with junk directories and ignore files; `--parity` compares hits with ripgrep's on real sources instead,
+//! and `--huge` looks into files of 2 GiB.
 //!
 //! Promises that all work on the same files in one interleaved run, and that every count is checked against ripgrep's
 //! before its time counts. The reference server has no content search; its search by name takes long and has one turn.
 
 mod beside;
+mod huge;
 mod parity;
 mod queries;
 mod ripgrep;
@@ -46,6 +48,7 @@ struct Wish {
 enum What {
     Time,
     Parity,
+    Huge,
 }
 
 /// Measures or compares, and reports.
@@ -60,6 +63,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", target.display()))?;
     match wish.what {
         What::Parity => parity::run(&ripgrep, &binary, place.path()),
+        What::Huge => huge::run(&ripgrep, &binary, place.path()),
         What::Time => time(&wish, &ripgrep, &binary, place.path()),
     }
 }
@@ -171,9 +175,10 @@ fn wish(arguments: &[String]) -> Result<Wish, String> {
         };
         match flag.as_str() {
             "--parity" => wish.what = What::Parity,
+            "--huge" => wish.what = What::Huge,
             "--rounds" => wish.rounds = number()?,
             "--files" => wish.files = number()?,
-            other => return Err(format!("knows --parity, --rounds N and --files N, not '{other}'")),
+            other => return Err(format!("knows --parity, --huge, --rounds N and --files N, not '{other}'")),
         }
     }
     Ok(wish)
@@ -189,6 +194,7 @@ mod tests {
             wish(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
         };
         assert_eq!(parsed(&["--parity"]).unwrap().what, What::Parity);
+        assert_eq!(parsed(&["--huge"]).unwrap().what, What::Huge);
         let timed = parsed(&["--files", "1000", "--rounds", "2"]).unwrap();
         assert_eq!((timed.what, timed.files, timed.rounds), (What::Time, 1000, 2));
         assert!(parsed(&["--files", "0"]).is_err() && parsed(&["--fast"]).is_err());
