@@ -67,7 +67,7 @@ pub const SEARCH_LINE_BYTES_MAX: usize = 16 << 20;
 /// Files that `search` did not look into as a whole and names; all are counted.
 pub const SEARCH_LEFT_MAX: usize = 5;
 /// Characters of one line that `search` shows; a longer one is cut around its hit.
-pub const SEARCH_LINE_CHARS_MAX: usize = 180;
+pub const SEARCH_LINE_CHARS_MAX: usize = 120;
 /// Largest compiled pattern.
 pub const SEARCH_PATTERN_BYTES_MAX: usize = 8 << 20;
 /// Largest compiled pattern that counts as light; with a heavier one, less is looked at in one go.

@@ -185,7 +185,7 @@ impl<'a> View<'a> {
             visit(Met { path: &path, node })?;
             let done = tree.files + tree.directories;
             if done.is_multiple_of(PROGRESS_EVERY) {
-                self.control.report(done);
+                self.control.advance(PROGRESS_EVERY);
             }
             if done + waiting.len() as u64 > limits::TREE_ENTRIES_MAX {
                 return Err(Failure::new(

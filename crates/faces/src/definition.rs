@@ -162,6 +162,8 @@ pub struct Input {
 pub enum InputType {
     /// Text.
     String,
+    /// A text, or a list of texts.
+    Texts,
     /// A whole number that is not negative.
     Integer,
     /// Yes or no.
@@ -250,14 +252,18 @@ impl Operation {
 impl Input {
     fn schema(&self) -> Map<String, Value> {
         let mut schema = self.schema.clone().unwrap_or_default();
-        let word = match self.kind {
-            InputType::String | InputType::Enum => Some("string"),
-            InputType::Integer => Some("integer"),
-            InputType::Boolean => Some("boolean"),
-            InputType::Json => None,
+        let kind = match self.kind {
+            InputType::String | InputType::Enum => Some(json!("string")),
+            InputType::Integer => Some(json!("integer")),
+            InputType::Boolean => Some(json!("boolean")),
+            InputType::Texts | InputType::Json => None,
         };
-        if let Some(word) = word {
-            schema.insert("type".into(), word.into());
+        if let Some(kind) = kind {
+            schema.insert("type".into(), kind);
+        }
+        if self.kind == InputType::Texts {
+            let text = json!({ "type": "string" });
+            schema.insert("anyOf".into(), json!([text, { "type": "array", "items": text }]));
         }
         if !self.values.is_empty() {
             schema.insert("enum".into(), self.values.clone().into());

@@ -75,7 +75,7 @@ impl Runner {
         asked: Asked,
         pace: Pace,
         company: Company,
-        told: Option<watch::Sender<u64>>,
+        told: Option<watch::Sender<Progress>>,
         unwanted: impl Future<Output = ()>,
     ) -> Result<Result<Answer, Failure>, Broken> {
         let cancel = Cancel::default();
@@ -113,14 +113,14 @@ struct Job {
     asked: Asked,
     cancel: Cancel,
     pace: Pace,
-    told: Option<watch::Sender<u64>>,
+    told: Option<watch::Sender<Progress>>,
 }
 
 impl Job {
     fn run(self) -> Result<Answer, Failure> {
         let tell = |progress: Progress| {
             if let Some(told) = &self.told {
-                told.send_replace(progress.done);
+                told.send_replace(progress);
             }
         };
         let listen: Option<&(dyn Fn(Progress) + Sync)> = self.told.is_some().then_some(&tell);

@@ -13,6 +13,7 @@ mod mcp;
 mod operation;
 mod outside;
 mod pages;
+mod progress;
 mod replay;
 mod rpc;
 mod serving;

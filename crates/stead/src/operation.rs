@@ -6,13 +6,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser,
 };
-use engine::{Answer, Call, Failure, Kind, limits::WRITE_BYTES_MAX};
+use engine::{Answer, Call, Cancel, Control, Failure, Kind, Progress, limits::WRITE_BYTES_MAX};
 use faces::definition::{Input, InputType, Operation};
 use local::Wall;
 use serde_json::{Map, Value};
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
+    progress::Meter,
     show::{self, Exit, Form, Outcome, Problem},
     wire::{self, Asker},
 };
@@ -53,22 +54,28 @@ fn argument(input: &Input) -> Arg {
     let arg = Arg::new(input.name.clone()).help(input.description.trim_end_matches('.').to_owned());
     let arg = match (input.kind, input.positional) {
         (InputType::Boolean, _) => return arg.long(flag(input)).action(ArgAction::SetTrue),
-        (InputType::String | InputType::Integer | InputType::Enum | InputType::Json, Some(place)) => {
-            arg.index(place).required(input.required)
-        }
-        (InputType::String | InputType::Integer | InputType::Enum | InputType::Json, None) if input.stdin => {
-            arg.long(flag(input))
-                .help(format!("{} [default: standard input]", input.description.trim_end_matches('.')))
-        }
-        (InputType::String | InputType::Integer | InputType::Enum | InputType::Json, None) => {
-            arg.long(flag(input)).required(input.required)
-        }
+        (
+            InputType::String | InputType::Texts | InputType::Integer | InputType::Enum | InputType::Json,
+            Some(place),
+        ) => arg.index(place).required(input.required),
+        (
+            InputType::String | InputType::Texts | InputType::Integer | InputType::Enum | InputType::Json,
+            None,
+        ) if input.stdin => arg
+            .long(flag(input))
+            .help(format!("{} [default: standard input]", input.description.trim_end_matches('.'))),
+        (
+            InputType::String | InputType::Texts | InputType::Integer | InputType::Enum | InputType::Json,
+            None,
+        ) => arg.long(flag(input)).required(input.required),
     };
     let arg = arg.value_name(input.name.to_uppercase());
     match input.kind {
         InputType::Integer => arg.value_parser(value_parser!(u64)),
         InputType::Enum => arg.value_parser(PossibleValuesParser::new(input.values.clone())),
-        InputType::String | InputType::Boolean | InputType::Json => arg.allow_hyphen_values(input.stdin),
+        InputType::String | InputType::Texts | InputType::Boolean | InputType::Json => {
+            arg.allow_hyphen_values(input.stdin)
+        }
     }
 }
 
@@ -85,7 +92,14 @@ pub(crate) fn run(operation: &Operation, flags: &WorkspaceFlags, matches: &ArgMa
     let mut call = Call::new(&caller, &operation.name, arguments);
     call.key = call_flags.key.as_deref();
     let form = Form::from(call_flags.json);
-    match opened.engine.call(&call) {
+    let meter = Meter::for_person();
+    let tell = |progress| meter.iter().for_each(|meter| meter.tell(progress));
+    let listen: Option<&(dyn Fn(Progress) + Sync)> = meter.is_some().then_some(&tell);
+    call.control = Control::new(call.control.deadline(), Cancel::default(), listen);
+    let outcome = opened.engine.call(&call);
+    // The line goes before the answer comes.
+    drop(meter);
+    match outcome {
         Ok(answer) => print(operation, answer, form),
         Err(failure) => {
             if form == Form::Json {
@@ -103,7 +117,7 @@ fn arguments(operation: &Operation, matches: &ArgMatches) -> Result<Map<String, 
         let value = match input.kind {
             InputType::Boolean => matches.get_flag(name).then(|| Value::Bool(true)),
             InputType::Integer => matches.get_one::<u64>(name).map(|number| (*number).into()),
-            InputType::String | InputType::Enum => {
+            InputType::String | InputType::Texts | InputType::Enum => {
                 matches.get_one::<String>(name).map(|text| text.clone().into())
             }
             InputType::Json => {

@@ -55,9 +55,11 @@ impl Operation for Find {
             Listing::Entries(_) => Globs::new([self.pattern.as_str()])?,
         };
         let max = bounded(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
+        view.control.count_found(0);
         let (gathered, unseen) = seek::walk(view, top, self.all.into(), &First::default, &|own, met| {
             if pattern.match_bytes(met.below()) && view.may_read(met.path) {
                 own.meet(met.path, max);
+                view.control.count_found(1);
             }
             Ok(())
         })?;

@@ -270,6 +270,7 @@ impl Look<'_> {
             found.left.add(path, Why::Line);
         }
         found.total += total;
+        self.view.control.count_found(total as u64);
         found.hits += hits.len();
         if !hits.is_empty() {
             found.holding += 1;

@@ -24,13 +24,13 @@ fn definitions_come_first_then_uses_then_imports() {
     let world = World::with(TREE);
     assert_eq!(
         text(&world, json!({ "query": "parse_header" })),
-        "7 hits in 4 files; defined at src/parser.rs:2, tests/it.rs:1\n\
+        "7 hits in 4 files, 2 definitions\n\
          src/parser.rs [def]\n2 pub fn parse_header(bytes: &[u8]) {}\n\
          tests/it.rs [def]\n1 fn parse_header() {}\n\
          src/parser.rs\n4 fn parse_header_line() {}\n\
          README.md\n3 Call `parse_header`.\n\
          src/a.rs\n4 parse_header(b\"\"); (×2)\n\
-         src/a.rs [import]\n1 use crate::parser::parse_header;"
+         [import] src/a.rs:1"
     );
 }
 

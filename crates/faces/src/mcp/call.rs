@@ -1,9 +1,7 @@
 //! What a running call has to do with its conversation: it is stopped when the client cancels, and tells its progress
 //! when the client asked for it.
 
-use std::convert::Infallible;
-
-use engine::{Answer, Failure, Pace};
+use engine::{Answer, Failure, Pace, Progress};
 use rmcp::{
     ErrorData, RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -27,13 +25,8 @@ pub(super) async fn run(
     let pace = runner.pace(&asked);
     let company = if is_alone(&context.extensions) { Company::Alone } else { Company::Others };
     let (told, progress) = Teller::new(context);
-    let unwanted = async {
-        tokio::select! {
-            () = stopped(pace, closed, context) => {}
-            never = progress.tell() => match never {},
-        }
-    };
-    let outcome = runner.run(asked, pace, company, told, unwanted).await;
+    let call = runner.run(asked, pace, company, told, stopped(pace, closed, context));
+    let (outcome, ()) = tokio::join!(call, progress.tell());
     outcome.map_err(|broken| ErrorData::internal_error(broken.to_string(), None))
 }
 
@@ -54,39 +47,52 @@ async fn stopped(pace: Pace, closed: &Closed, context: &RequestContext<RoleServe
 }
 
 /// Tells a client how far its call has come.
-struct Teller(Option<(ProgressToken, Peer<RoleServer>, watch::Receiver<u64>)>);
+struct Teller(Option<(ProgressToken, Peer<RoleServer>, watch::Receiver<Progress>)>);
 
 impl Teller {
     /// Where a call puts its progress, and who tells it; both idle when the client did not ask.
-    fn new(context: &RequestContext<RoleServer>) -> (Option<watch::Sender<u64>>, Self) {
+    fn new(context: &RequestContext<RoleServer>) -> (Option<watch::Sender<Progress>>, Self) {
         match context.meta.get_progress_token() {
             Some(token) => {
-                let (told, seen) = watch::channel(0);
+                let (told, seen) = watch::channel(Progress::default());
                 (Some(told), Self(Some((token, context.peer.clone(), seen))))
             }
             None => (None, Self(None)),
         }
     }
 
-    /// Tells as long as the call runs, at most once an interval, and only what is new.
-    async fn tell(self) -> Infallible {
-        if let Some((token, peer, mut seen)) = self.0 {
-            let mut told = 0;
-            while seen.changed().await.is_ok() {
-                let done = *seen.borrow_and_update();
-                // A call may go over its places twice; what a client sees only grows.
-                if done <= told {
-                    continue;
-                }
-                told = done;
-                #[expect(clippy::cast_precision_loss, reason = "the protocol counts in floating point")]
-                let shown = done as f64;
-                if peer.notify_progress(ProgressNotificationParam::new(token.clone(), shown)).await.is_err() {
-                    break;
-                }
-                tokio::time::sleep(PROGRESS_INTERVAL).await;
+    /// Tells as long as the call runs, at most once an interval, and only what is new. Ends with the call, and never
+    /// in the middle of a notice: one that is on its way when the answer goes could come after it.
+    async fn tell(self) {
+        let Some((token, peer, mut seen)) = self.0 else { return };
+        let mut told = 0;
+        // A call that has ended has closed its side.
+        while seen.changed().await.is_ok() && seen.has_changed().is_ok() {
+            let progress = *seen.borrow_and_update();
+            if progress.done <= told {
+                continue;
+            }
+            told = progress.done;
+            #[expect(clippy::cast_precision_loss, reason = "the protocol counts in floating point")]
+            let mut notice = ProgressNotificationParam::new(token.clone(), progress.done as f64);
+            notice.message = Some(progress.to_string());
+            if peer.notify_progress(notice).await.is_err() || pause(&mut seen).await.is_err() {
+                return;
             }
         }
-        std::future::pending().await
     }
+}
+
+/// Waits for an interval to pass; ends early, and badly, when the call ends.
+async fn pause(seen: &mut watch::Receiver<Progress>) -> Result<(), watch::error::RecvError> {
+    let passed = tokio::time::sleep(PROGRESS_INTERVAL);
+    tokio::pin!(passed);
+    loop {
+        tokio::select! {
+            () = &mut passed => break,
+            changed = seen.changed() => changed?,
+        }
+    }
+    seen.mark_changed();
+    Ok(())
 }

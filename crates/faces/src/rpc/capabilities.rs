@@ -70,6 +70,7 @@ fn whole(operation: &Operation) -> Value {
 fn input(input: &Input) -> Value {
     let kind = match input.kind {
         InputType::String | InputType::Enum => "string",
+        InputType::Texts => "string or array of strings",
         InputType::Integer => "integer",
         InputType::Boolean => "boolean",
         InputType::Json => "json",

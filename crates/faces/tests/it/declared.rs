@@ -16,6 +16,7 @@ fn ask(operation: &str, arguments: Map<String, Value>) -> Result<engine::Answer,
 fn fitting(input: &Input) -> Value {
     match input.kind {
         InputType::String => "x".into(),
+        InputType::Texts => json!(["x", "y"]),
         InputType::Integer => 1.into(),
         InputType::Boolean => false.into(),
         InputType::Enum => input.values[0].clone().into(),

@@ -165,6 +165,7 @@ pub(crate) struct Input {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum InputType {
     String,
+    Texts,
     Integer,
     Boolean,
     Enum,
@@ -175,6 +176,7 @@ impl InputType {
     pub(crate) fn word(self) -> &'static str {
         match self {
             InputType::String => "string",
+            InputType::Texts => "string or array of strings",
             InputType::Integer => "integer",
             InputType::Boolean => "boolean",
             InputType::Enum => "one of",

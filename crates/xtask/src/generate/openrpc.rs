@@ -170,14 +170,18 @@ fn parameter(name: &str, description: &str, presence: Presence, schema: &Value) 
 /// The JSON Schema of one argument, said in full.
 fn schema(input: &Input) -> Map<String, Value> {
     let mut schema = input.schema.clone().unwrap_or_default();
-    let word = match input.kind {
-        InputType::String | InputType::Enum => Some("string"),
-        InputType::Integer => Some("integer"),
-        InputType::Boolean => Some("boolean"),
-        InputType::Json => None,
+    let kind = match input.kind {
+        InputType::String | InputType::Enum => Some(json!("string")),
+        InputType::Integer => Some(json!("integer")),
+        InputType::Boolean => Some(json!("boolean")),
+        InputType::Texts | InputType::Json => None,
     };
-    if let Some(word) = word {
-        schema.insert("type".to_owned(), word.into());
+    if let Some(kind) = kind {
+        schema.insert("type".to_owned(), kind);
+    }
+    if input.kind == InputType::Texts {
+        let text = json!({ "type": "string" });
+        schema.insert("anyOf".to_owned(), json!([text, { "type": "array", "items": text }]));
     }
     if input.kind == InputType::Integer {
         schema.insert("minimum".to_owned(), 0.into());

@@ -289,15 +289,15 @@ impl Hit {
             .object()
     }
 
-    /// Where a hit is and what it is, without its text.
+    /// Where a hit is, and what it is if it is more than a use; without its text.
     pub(super) fn place(&self) -> Map<String, Value> {
         let kind = match self.weight.role {
-            Role::Definition => "definition",
-            Role::Likely => "likely",
-            Role::Usage => "use",
-            Role::Import => "import",
+            Role::Definition => Some("definition"),
+            Role::Likely => Some("likely"),
+            Role::Usage => None,
+            Role::Import => Some("import"),
         };
-        Facts::new().with("line", self.line).with("column", self.column).with("kind", kind).object()
+        Facts::new().with("line", self.line).with("column", self.column).maybe("kind", kind).object()
     }
 
     /// How a hit reads: its number and its line, the lines around it marked otherwise.

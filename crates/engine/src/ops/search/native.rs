@@ -9,7 +9,7 @@ use text::visible::visible_line;
 use super::{
     Found, Look, Search, Source, in_time,
     nearest::{self, Reading},
-    page::{Order, Page, Wanted, by_role, by_words, defined, page},
+    page::{Page, Wanted, by_role, by_words, defined, page},
 };
 use crate::{
     failure::{Failure, Kind},
@@ -42,7 +42,7 @@ pub(super) fn answer(
     let order = by_role(&found.files);
     let page = page(&found.files, &order, wanted);
     let lost = found.total - order.len();
-    let mut text = verdict(search, &found, &order, wanted);
+    let mut text = verdict(search, &found, wanted);
     text.push_str(&page.text);
     if let Some(next) = page.next {
         text.push_str(&format!("[{} more: cursor \"{next}\"]\n", found.total - next));
@@ -101,7 +101,7 @@ fn widen(look: &Look<'_>, found: &mut Found) -> Result<(), Failure> {
 }
 
 /// The first line of the answer.
-fn verdict(search: &Search, found: &Found, order: &Order, wanted: Wanted) -> String {
+fn verdict(search: &Search, found: &Found, wanted: Wanted) -> String {
     let (total, files) = (found.total, found.holding);
     if wanted.start > 0 {
         return format!(
@@ -110,7 +110,7 @@ fn verdict(search: &Search, found: &Found, order: &Order, wanted: Wanted) -> Str
             wanted.start + 1
         );
     }
-    let defined = defined(&found.files, order).map(|place| format!("; {place}")).unwrap_or_default();
+    let defined = defined(&found.files).map(|count| format!(", {count}")).unwrap_or_default();
     format!("{}{defined}\n", hits_in(total, files))
 }
 

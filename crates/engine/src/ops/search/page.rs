@@ -45,8 +45,6 @@ pub(super) type Order = Vec<(usize, usize)>;
 
 /// Lines of one file that come before those of the next one, when words are looked for.
 const WORDS_LINES: usize = 3;
-/// Definitions that the verdict names.
-const NAMED_MAX: usize = 3;
 
 /// The order for a name or an expression.
 pub(super) fn by_role(files: &[FileHits]) -> Order {
@@ -93,6 +91,16 @@ struct Row<'a> {
     hit: &'a Hit,
     text: String,
     times: usize,
+    form: Form,
+}
+
+/// How a row is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// The line itself, below its file.
+    Line,
+    /// Only where it is: an import beside the definition that it brings in.
+    Place,
 }
 
 /// Which lines of which files are shown already, or will be for themselves.
@@ -128,10 +136,18 @@ pub(super) fn page(files: &[FileHits], order: &Order, wanted: Wanted) -> Page {
         let (path, hits) = &files[at];
         let hit = &hits[number];
         let key = (hit.weight.role, hit.text.trim());
-        match known.get(&key).filter(|_| hit.is_bare()).and_then(|row| rows.get_mut(*row)) {
+        let brings = hit.weight.role == Role::Import && hit.is_bare();
+        let defined = rows.first().is_some_and(|row| row.hit.weight.role == Role::Definition);
+        let form = if brings && defined { Form::Place } else { Form::Line };
+        let same = known.get(&key).filter(|_| hit.is_bare() && form == Form::Line);
+        match same.and_then(|row| rows.get_mut(*row)) {
             Some(row) => row.times += 1,
             None => {
-                let row = Row { path, hit, text: lines.read(at, hit), times: 1 };
+                let text = match form {
+                    Form::Line => lines.read(at, hit),
+                    Form::Place => format!("{}:{}", visible_line(&path.to_wire()), hit.line),
+                };
+                let row = Row { path, hit, text, times: 1, form };
                 let cost = row.heading(rows.last()).chars().count() + row.text.chars().count();
                 if used + cost > wanted.budget_chars && shown > 0 {
                     break;
@@ -148,6 +164,16 @@ pub(super) fn page(files: &[FileHits], order: &Order, wanted: Wanted) -> Page {
             None => places.push((at, vec![place])),
         }
     }
+    let file = |(at, hits): (usize, Vec<Value>)| {
+        Value::Object(Facts::new().with("path", files[at].0.to_string()).with("hits", hits).object())
+    };
+    let end = wanted.start.saturating_add(shown);
+    let next = (end < order.len()).then_some(end);
+    Page { files: places.into_iter().map(file).collect(), text: written(&rows), next }
+}
+
+/// The rows below their headings.
+fn written(rows: &[Row<'_>]) -> String {
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
         text.push_str(&row.heading(number.checked_sub(1).and_then(|before| rows.get(before))));
@@ -155,19 +181,20 @@ pub(super) fn page(files: &[FileHits], order: &Order, wanted: Wanted) -> Page {
         if row.times > 1 {
             text.push_str(&format!(" (×{})", row.times));
         }
-        text.push('\n');
+        let more = row.form == Form::Place && rows.get(number + 1).is_some_and(|row| row.form == Form::Place);
+        text.push_str(if more { ", " } else { "\n" });
     }
-    let file = |(at, hits): (usize, Vec<Value>)| {
-        Value::Object(Facts::new().with("path", files[at].0.to_string()).with("hits", hits).object())
-    };
-    let end = wanted.start.saturating_add(shown);
-    Page { files: places.into_iter().map(file).collect(), text, next: (end < order.len()).then_some(end) }
+    text
 }
 
 impl Row<'_> {
     /// The line that names the file, if it is another than before, or another part of the answer.
     fn heading(&self, before: Option<&Row<'_>>) -> String {
         let role = self.hit.weight.role;
+        if self.form == Form::Place {
+            let first = before.is_none_or(|before| before.form == Form::Line);
+            return if first { "[import] ".to_owned() } else { String::new() };
+        }
         if before.is_some_and(|before| before.path == self.path && before.hit.weight.role == role) {
             return String::new();
         }
@@ -181,24 +208,15 @@ impl Row<'_> {
     }
 }
 
-/// Where something is defined, as far as the hits tell; nothing when they do not.
-pub(super) fn defined(files: &[FileHits], order: &Order) -> Option<String> {
-    let hit = |(at, number): &(usize, usize)| (&files[*at].0, &files[*at].1[*number]);
-    let first = order.first().map(hit)?.1.weight.role;
-    let word = match first {
-        Role::Definition => "defined",
-        Role::Likely => "likely defined",
-        Role::Usage | Role::Import => return None,
+/// How many definitions there are, as far as the hits tell; nothing when they tell of none. Where they are stands right
+/// below, so the verdict does not say it twice.
+pub(super) fn defined(files: &[FileHits]) -> Option<String> {
+    let count =
+        |role: Role| files.iter().flat_map(|(_, hits)| hits).filter(|hit| hit.weight.role == role).count();
+    let (word, count) = match (count(Role::Definition), count(Role::Likely)) {
+        (0, 0) => return None,
+        (0, likely) => ("likely definition", likely),
+        (sure, _) => ("definition", sure),
     };
-    let mut all = order.iter().map(hit).filter(|(_, hit)| hit.weight.role == first);
-    let named: Vec<String> = all
-        .by_ref()
-        .take(NAMED_MAX)
-        .map(|(path, hit)| format!("{}:{}", visible_line(&path.to_wire()), hit.line))
-        .collect();
-    let rest = match all.count() {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(format!("{word} at {}{rest}", named.join(", ")))
+    Some(format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
 }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Entries between two progress reports.
-const PROGRESS_EVERY: u64 = 512;
+const PROGRESS_EVERY: u64 = 256;
 /// Entries after which one thread no longer walks alone.
 const ALONE_ENTRIES: u64 = 256;
 /// Most threads of one walk.
@@ -125,8 +125,8 @@ impl<'a, 'v> Crew<'a, 'v> {
                     hands.extend((1..threads()).map_while(spawn));
                 }
                 if met >= told + PROGRESS_EVERY {
+                    self.view.control.advance(met - told);
                     told = met;
-                    self.view.control.report(met);
                 }
             });
             for hand in hands {
