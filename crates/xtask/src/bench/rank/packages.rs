@@ -45,7 +45,8 @@ pub(super) struct Source {
     pub(super) text: String,
 }
 
-/// A package whose late names were ever printed and read is one that rules were made by.
+/// A package whose late names were read to make rules is a tuned one. Those of regex-automata, starlette, click and
+/// commander were once printed; no rule came of them.
 const PACKAGES: &[(Origin, &str, &str, Purpose)] = &[
     (Origin::Cargo, "tokio", "Rust", Purpose::Tuned),
     (Origin::Cargo, "ring", "C and Rust", Purpose::Tuned),
