@@ -25,6 +25,7 @@ mod stage;
 mod stat;
 mod state;
 mod sys;
+pub mod terminal;
 mod walk;
 pub mod wall;
 pub mod watch;

@@ -39,13 +39,18 @@ pub struct WallReport {
 /// Raises the wall around `read_write`. Call it before the first thread is started: threads that run already stay
 /// outside on kernels before interface version 8.
 pub fn raise(read_write: &[&Path]) -> WallReport {
-    match restrict(read_write) {
+    raise_beside(read_write, &[])
+}
+
+/// The same, with places that stay readable.
+pub fn raise_beside(read_write: &[&Path], read_only: &[&Path]) -> WallReport {
+    match restrict(read_write, read_only) {
         Ok(status) => report(&status),
         Err(error) => WallReport { standing: Standing::None, abi: None, reason: Some(error.to_string()) },
     }
 }
 
-fn restrict(read_write: &[&Path]) -> Result<RestrictionStatus, WallError> {
+fn restrict(read_write: &[&Path], read_only: &[&Path]) -> Result<RestrictionStatus, WallError> {
     let all = AccessFs::from_all(NEWEST);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -55,8 +60,11 @@ fn restrict(read_write: &[&Path]) -> Result<RestrictionStatus, WallError> {
     for place in read_write {
         rules = rules.add_rule(PathBeneath::new(PathFd::new(place)?, all))?;
     }
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    for place in read_only {
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(place)?, read))?;
+    }
     if let Ok(own) = PathFd::new(OWN_PROCESS) {
-        let read = AccessFs::ReadFile | AccessFs::ReadDir;
         rules = rules.add_rule(PathBeneath::new(own, read))?;
     }
     Ok(rules.restrict_self()?)

@@ -1,5 +1,8 @@
-//! Whether a call may be: scope, read-only, protected places, portable names, leases. Pure rules over resolved
-//! targets; no lock is held here, because asking a person may one day take its time.
+//! Whether a call may be, and how far alone: scope, read-only, policy, portable names, leases. Pure rules over resolved
+//! targets and over the plan.
+//!
+//! What is blocked is refused here, before anything is read; what needs a person's yes is a verdict, which the pipeline
+//! settles once everything is planned.
 
 use path::{RelPath, check_portable, fold};
 
@@ -9,11 +12,20 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Effect, Need, Place, Reach, Target},
-    plan::{Change, Plan, Top},
-    protected,
+    plan::{Change, Expect, Plan, Top},
+    policy::{Action, Right, Tier, Verdict, looking},
     view::View,
-    workspace::NameProfile,
+    workspace::{NameProfile, Stamp},
 };
+
+/// What the rules say of the places of a call before it is planned.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judged {
+    /// Of what it looks at.
+    pub(crate) looks: Verdict,
+    /// Of what it would change, as far as that is known.
+    pub(crate) changes: Verdict,
+}
 
 /// Judges the resolved targets of a call.
 pub(crate) fn judge(
@@ -21,32 +33,88 @@ pub(crate) fn judge(
     effect: Effect,
     asks: &[Ask],
     targets: &[Target],
-) -> Result<(), Failure> {
+) -> Result<Judged, Failure> {
     if effect != Effect::Read && view.caller.grants.access == Access::ReadOnly {
         return Err(Failure::new(Kind::ReadOnly, "you may read this workspace but not change it"));
     }
+    let mut judged = Judged { looks: Verdict::FREE, changes: Verdict::FREE };
     for (ask, target) in asks.iter().zip(targets) {
-        match ask.need {
-            Need::Read => judge_read(view, target),
-            Need::Write | Need::Remove => judge_change(view, &target.path),
-        }
-        .map_err(|failure| named(view, ask, failure))?;
+        let verdict = judge_target(view, ask, target).map_err(|failure| named(view, ask, failure))?;
+        let told = if ask.need == Need::Read { &mut judged.looks } else { &mut judged.changes };
+        *told = told.stricter(verdict);
         if let (Reach::Tree, Some(node)) = (ask.reach, target.node)
             && node.top == Top::Directory
         {
-            view.walk_whole(&target.path, node, &mut |met| match ask.need {
-                Need::Read => Ok(()),
-                Need::Write | Need::Remove => judge_change(view, met.path),
+            view.walk_whole(&target.path, node, &mut |met| {
+                if ask.need != Need::Read {
+                    judge_change(view, met.path, Some(met.node.stamp))?;
+                    let right = if ask.need == Need::Remove { Right::Delete } else { Right::Modify };
+                    *told = told.stricter(ruled(view, &Action::new(right, met.path))?);
+                }
+                Ok(())
             })?;
         }
     }
+    view.pass(targets);
     let changed: Vec<RelPath> = asks
         .iter()
         .zip(targets)
         .filter(|(ask, _)| ask.need != Need::Read)
         .map(|(_, target)| target.path.clone())
         .collect();
-    judge_leases(view, &changed)
+    judge_leases(view, &changed)?;
+    if asks.is_empty() {
+        judged.looks = judged.looks.stricter(placeless(view)?);
+    }
+    Ok(judged)
+}
+
+/// A call that is about no place is judged as one about the root.
+fn placeless(view: &View<'_>) -> Result<Verdict, Failure> {
+    ruled(view, &Action::new(Right::Read, &RelPath::root()))
+}
+
+fn judge_target(view: &View<'_>, ask: &Ask, target: &Target) -> Result<Verdict, Failure> {
+    let top = target.node.map(|node| node.top);
+    let right = match (ask.need, top) {
+        (Need::Read, top) => {
+            judge_read(view, target)?;
+            looking(top)
+        }
+        (Need::Write, top) => {
+            judge_change(view, &target.path, target.node.map(|node| node.stamp))?;
+            match top {
+                None => Right::Create,
+                // What is put into a directory is judged by its own place, once it is planned.
+                Some(Top::Directory) => return Ok(Verdict::FREE),
+                Some(Top::File | Top::Link | Top::Special) => Right::Modify,
+            }
+        }
+        (Need::Remove, _) => {
+            judge_change(view, &target.path, target.node.map(|node| node.stamp))?;
+            Right::Delete
+        }
+    };
+    ruled(view, &Action::new(right, &target.path))
+}
+
+/// What the policy says of one action; refused when it is blocked.
+pub(crate) fn ruled(view: &View<'_>, action: &Action<'_>) -> Result<Verdict, Failure> {
+    let verdict = view.in_force.policy.judge(&view.asked(), action);
+    refuse_blocked(view, action.path, verdict)?;
+    Ok(verdict)
+}
+
+/// Refuses what is blocked.
+pub(crate) fn refuse_blocked(view: &View<'_>, path: &RelPath, verdict: Verdict) -> Result<(), Failure> {
+    if verdict.tier < Tier::Blocked {
+        return Ok(());
+    }
+    let policy = &view.in_force.policy;
+    let place = if path.is_root() { "this call".to_owned() } else { path.to_string() };
+    Err(Failure::new(Kind::PolicyDenied, format!("{place} is blocked by {}", verdict.why.sentence(policy)))
+        .hint("do it another way, or ask the person you work for")
+        .fact("rule", verdict.why.name(policy)))
 }
 
 /// Says which place was refused: as the caller spelled it, because where a link leads may not be theirs to know.
@@ -60,27 +128,29 @@ fn named(view: &View<'_>, ask: &Ask, failure: Failure) -> Failure {
 
 fn judge_read(view: &View<'_>, target: &Target) -> Result<(), Failure> {
     let listing = target.node.is_some_and(|node| node.top == Top::Directory);
-    if view.may_read(&target.path) || (listing && view.may_pass(&target.path)) {
+    if view.was_granted(&target.path) || (listing && view.may_pass(&target.path)) {
         return Ok(());
     }
     Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read"))
 }
 
-/// Whether this caller may change this place.
-fn judge_change(view: &View<'_>, path: &RelPath) -> Result<(), Failure> {
+/// Whether this caller may change this place at all, whatever the rules say.
+fn judge_change(view: &View<'_>, path: &RelPath, stamp: Option<Stamp>) -> Result<(), Failure> {
     let grants = &view.caller.grants;
     let kept = grants.hidden.hide(path) || grants.fixed.hide(path);
     if kept || !grants.writable.iter().any(|granted| path.is_within(granted)) {
         return Err(Failure::new(Kind::OutOfScope, "that place is outside what you may change"));
     }
-    match (&view.caller.principal, protected::rule(path)) {
-        (Principal::Agent(_), Some(rule)) => Err(Failure::new(
-            Kind::ProtectedPath,
-            format!("{path} is protected: other programs run or obey what is in {rule}"),
-        )
-        .hint("ask the person you work for to make this change")),
-        (Principal::Agent(_), None) | (Principal::User(_) | Principal::System, _) => Ok(()),
+    match &view.caller.principal {
+        Principal::Agent(_) if view.in_force.is_policy(path, stamp) => Err(policy_file(path)),
+        Principal::Agent(_) | Principal::User(_) | Principal::System => Ok(()),
     }
+}
+
+/// The rules are not for those to change whom they bind.
+pub(crate) fn policy_file(path: &RelPath) -> Failure {
+    Failure::new(Kind::ProtectedPath, format!("{path} is or holds the policy that you are bound by"))
+        .hint("ask the person you work for to change the policy")
 }
 
 fn judge_leases(view: &View<'_>, changed: &[RelPath]) -> Result<(), Failure> {
@@ -99,7 +169,7 @@ fn judge_leases(view: &View<'_>, changed: &[RelPath]) -> Result<(), Failure> {
 }
 
 /// Judges what a plan would really touch: every place again, and every name it would create.
-pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
+pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<Verdict, Failure> {
     if plan.changes.len() > limits::PLAN_CHANGES_MAX {
         return Err(Failure::new(
             Kind::TooLarge,
@@ -108,23 +178,56 @@ pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<(), Failure> {
         .hint("work on a smaller subtree"));
     }
     let names = view.workspace().profile().names;
+    let mut verdict = Verdict::FREE;
     for change in &plan.changes {
         for path in change.paths() {
-            judge_change(view, path)?;
+            judge_change(view, path, stamp_at(view, path)?)?;
         }
-        carried::judge(view, change)?;
+        for action in actions(change).into_iter().flatten() {
+            verdict = verdict.stricter(ruled(view, &action)?);
+        }
+        verdict = verdict.stricter(carried::judge(view, change)?);
         if names == NameProfile::Portable
             && let Some(created) = created(view, change)?
         {
             judge_name(view, created, change)?;
         }
     }
-    Ok(())
+    Ok(verdict)
+}
+
+/// Which thing is at a place, where that matters: only a policy file inside is known by what it is.
+fn stamp_at(view: &View<'_>, path: &RelPath) -> Result<Option<Stamp>, Failure> {
+    if view.in_force.place.is_none() {
+        return Ok(None);
+    }
+    Ok(view.workspace().stat(path)?.map(|node| node.stamp))
+}
+
+/// What a change does to its own places. What it carries along is judged beside.
+fn actions(change: &Change) -> [Option<Action<'_>>; 2] {
+    let new = |expect: &Expect| if *expect == Expect::Absent { Right::Create } else { Right::Modify };
+    match change {
+        Change::Put { path, expect, size, .. } => {
+            [Some(Action::new(new(expect), path).of_bytes(*size)), None]
+        }
+        Change::MakeDirectory { path, .. } | Change::MakeLink { path, .. } => {
+            [Some(Action::new(Right::Create, path)), None]
+        }
+        Change::Move { from, to, over, .. } => {
+            [Some(Action::new(Right::Delete, from)), Some(Action::new(new(over), to))]
+        }
+        Change::Remove { path, .. } | Change::RemoveDirectory { path } => {
+            [Some(Action::new(Right::Delete, path)), None]
+        }
+        Change::Restore { path, tree, .. } => {
+            [Some(Action::new(Right::Create, path).of_bytes(tree.bytes)), None]
+        }
+    }
 }
 
 /// The place a change makes anew, if the name was chosen by a caller.
 fn created<'c>(view: &View<'_>, change: &'c Change) -> Result<Option<&'c RelPath>, Failure> {
-    use crate::plan::Expect;
     Ok(match change {
         Change::Put { path, expect: Expect::Absent, .. } | Change::MakeDirectory { path, .. } => Some(path),
         Change::Move { to, over: Expect::Absent, .. } => Some(to),

@@ -67,6 +67,16 @@ pub enum Access {
     ReadOnly,
 }
 
+/// Whether a caller may answer what others asked a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Approver {
+    /// No. Whoever comes through a face.
+    #[default]
+    No,
+    /// Yes: a person who has shown the approver's secret.
+    Shown,
+}
+
 /// What a caller may reach.
 #[derive(Debug, Clone)]
 pub struct Grants {
@@ -80,6 +90,8 @@ pub struct Grants {
     pub hidden: Globs,
     /// Places that this caller may see but not change, whatever else is granted.
     pub fixed: Globs,
+    /// Whether it may answer what others asked a person. No face ever sets it.
+    pub approver: Approver,
 }
 
 impl Default for Grants {
@@ -90,6 +102,7 @@ impl Default for Grants {
             writable: vec![RelPath::root()],
             hidden: Globs::default(),
             fixed: Globs::default(),
+            approver: Approver::No,
         }
     }
 }

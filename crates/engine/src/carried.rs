@@ -4,32 +4,36 @@
 use path::RelPath;
 
 use crate::{
+    authorise,
     caller::Principal,
     failure::{Failure, Kind},
     plan::{Change, Top},
-    protected,
+    policy::{Action, Below, Right, Verdict},
     view::View,
 };
 
 /// Judges what one change carries with it.
-pub(crate) fn judge(view: &View<'_>, change: &Change) -> Result<(), Failure> {
+pub(crate) fn judge(view: &View<'_>, change: &Change) -> Result<Verdict, Failure> {
     match change {
         Change::Move { from, to, tree, .. } => {
             refuse_own_below(view, from)?;
             refuse_revealing(view, from, to)?;
-            if tree.top == Top::Directory { judge_moved(view, from, to) } else { Ok(()) }
+            if tree.top == Top::Directory { judge_moved(view, from, to) } else { Ok(Verdict::FREE) }
         }
-        Change::Remove { path, .. } => refuse_own_below(view, path),
+        Change::Remove { path, tree, .. } => {
+            refuse_own_below(view, path)?;
+            if tree.top == Top::Directory { judge_removed(view, path) } else { Ok(Verdict::FREE) }
+        }
         Change::Restore { trash, path, tree } => {
             if let Some(item) = view.workspace().trashed(trash)? {
                 refuse_revealing(view, &item.path, path)?;
             }
-            if tree.top == Top::Directory { judge_restored(view, trash, path) } else { Ok(()) }
+            if tree.top == Top::Directory { judge_restored(view, trash, path) } else { Ok(Verdict::FREE) }
         }
         Change::Put { .. }
         | Change::MakeDirectory { .. }
         | Change::MakeLink { .. }
-        | Change::RemoveDirectory { .. } => Ok(()),
+        | Change::RemoveDirectory { .. } => Ok(Verdict::FREE),
     }
 }
 
@@ -42,7 +46,8 @@ fn refuse_revealing(view: &View<'_>, from: &RelPath, to: &RelPath) -> Result<(),
         .hint("it can only go to places that you may not read either"))
 }
 
-/// A directory that holds the server's own files stays where it is, whoever asks.
+/// A directory that holds the server's own files stays where it is, whoever asks; one that holds the policy, when an
+/// agent asks.
 fn refuse_own_below(view: &View<'_>, path: &RelPath) -> Result<(), Failure> {
     if view.workspace().profile().own.iter().any(|own| own.is_within(path)) {
         return Err(Failure::new(
@@ -50,52 +55,71 @@ fn refuse_own_below(view: &View<'_>, path: &RelPath) -> Result<(), Failure> {
             format!("{path} holds files that belong to the server"),
         ));
     }
+    if is_bound(&view.caller.principal) && view.in_force.is_below(path) {
+        return Err(authorise::policy_file(path));
+    }
     Ok(())
 }
 
-fn judge_moved(view: &View<'_>, from: &RelPath, to: &RelPath) -> Result<(), Failure> {
-    if !bound(&view.caller.principal) {
-        return Ok(());
+/// Everything below leaves one place and comes to another.
+fn judge_moved(view: &View<'_>, from: &RelPath, to: &RelPath) -> Result<Verdict, Failure> {
+    if is_free(view) {
+        return Ok(Verdict::FREE);
     }
-    let Some(node) = view.workspace().stat(from)? else { return refuse_leading(to) };
+    let Some(node) = view.workspace().stat(from)? else { return unseen(view, to) };
+    let mut verdict = Verdict::FREE;
     view.walk(from, node, &mut |met| {
         let rest = met.path.below(from).unwrap_or_default();
-        match protected::rule(&to.append(&rest)?) {
-            Some(rule) => Err(refused(&to.append(&rest)?, &rule)),
-            None => Ok(()),
+        let there = to.append(&rest)?;
+        for action in [Action::new(Right::Delete, met.path), Action::new(Right::Create, &there)] {
+            verdict = verdict.stricter(authorise::ruled(view, &action)?);
         }
+        Ok(())
     })?;
-    Ok(())
+    Ok(verdict)
 }
 
-/// What lies in the trash cannot be walked, but it was judged where it was: only another place can make it matter.
-fn judge_restored(view: &View<'_>, trash: &str, path: &RelPath) -> Result<(), Failure> {
-    if !bound(&view.caller.principal) {
-        return Ok(());
+/// Everything below goes.
+fn judge_removed(view: &View<'_>, path: &RelPath) -> Result<Verdict, Failure> {
+    if is_free(view) {
+        return Ok(Verdict::FREE);
     }
+    let Some(node) = view.workspace().stat(path)? else { return Ok(Verdict::FREE) };
+    let mut verdict = Verdict::FREE;
+    view.walk_whole(path, node, &mut |met| {
+        verdict = verdict.stricter(authorise::ruled(view, &Action::new(Right::Delete, met.path))?);
+        Ok(())
+    })?;
+    Ok(verdict)
+}
+
+/// What lies in the trash cannot be walked. Protected places in it were judged where it was: only another place can make
+/// them matter. Rules may have come since.
+fn judge_restored(view: &View<'_>, trash: &str, path: &RelPath) -> Result<Verdict, Failure> {
     match view.workspace().trashed(trash)? {
-        Some(item) if item.path == *path => Ok(()),
-        Some(_) | None => refuse_leading(path),
+        Some(item) if item.path == *path => ruled_unseen(view, path, Below::Nothing),
+        Some(_) | None => unseen(view, path),
     }
 }
 
-fn refuse_leading(path: &RelPath) -> Result<(), Failure> {
-    match protected::leads_to(path) {
-        Some(rule) => Err(refused(path, &rule)),
-        None => Ok(()),
-    }
+fn unseen(view: &View<'_>, path: &RelPath) -> Result<Verdict, Failure> {
+    ruled_unseen(view, path, Below::Unseen)
 }
 
-fn refused(path: &RelPath, rule: &str) -> Failure {
-    Failure::new(
-        Kind::ProtectedPath,
-        format!("{path} is protected: other programs run or obey what is in {rule}"),
-    )
-    .hint("ask the person you work for to make this change")
+fn ruled_unseen(view: &View<'_>, path: &RelPath, below: Below) -> Result<Verdict, Failure> {
+    let action = Action { right: Right::Create, path, bytes: None, below };
+    let verdict = view.in_force.policy.judge_unseen(&view.asked(), &action);
+    authorise::refuse_blocked(view, path, verdict)?;
+    Ok(verdict)
 }
 
-/// Whether protected places bind this principal.
-fn bound(principal: &Principal) -> bool {
+/// Whether no rule can say anything, so that nothing need be walked.
+fn is_free(view: &View<'_>) -> bool {
+    !is_bound(&view.caller.principal) && view.in_force.policy.is_built_in()
+}
+
+/// Whether a principal is bound by the policy's own protection.
+fn is_bound(principal: &Principal) -> bool {
     match principal {
         Principal::Agent(_) => true,
         Principal::User(_) | Principal::System => false,

@@ -6,7 +6,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -65,6 +65,7 @@ pub struct Control<'a> {
     progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     done: AtomicU64,
     found: OnceLock<AtomicU64>,
+    hold: Duration,
 }
 
 impl Default for Control<'_> {
@@ -76,7 +77,28 @@ impl Default for Control<'_> {
 impl<'a> Control<'a> {
     /// Bounds with this switch and this listener.
     pub fn new(deadline: Instant, cancel: Cancel, progress: Option<&'a (dyn Fn(Progress) + Sync)>) -> Self {
-        Self { deadline, cancel, progress, done: AtomicU64::new(0), found: OnceLock::new() }
+        Self {
+            deadline,
+            cancel,
+            progress,
+            done: AtomicU64::new(0),
+            found: OnceLock::new(),
+            hold: Duration::ZERO,
+        }
+    }
+
+    /// The same for a call that waits so long for a person's answer, if it needs one. The deadline does not count that
+    /// time.
+    #[must_use]
+    pub fn holding(mut self, hold_ms: u64) -> Self {
+        self.hold = Duration::from_millis(hold_ms.min(limits::APPROVAL_HOLD_MS_MAX));
+        self.deadline += self.hold;
+        self
+    }
+
+    /// How long the call waits for a person's answer.
+    pub(crate) fn hold(&self) -> Duration {
+        self.hold
     }
 
     /// When the call must have ended.

@@ -6,6 +6,7 @@ use path::RelPath;
 use serde_json::{Map, Value};
 
 use crate::{
+    approval::Asking,
     caller::Caller,
     control::Control,
     failure::Failure,
@@ -74,12 +75,25 @@ pub struct Held {
 #[derive(Clone)]
 pub struct Engine {
     workspace: Arc<dyn Workspace>,
+    asking: Asking,
 }
 
 impl Engine {
-    /// An engine over this workspace.
+    /// An engine over this workspace that asks a person where the policy says so.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
-        Self { workspace }
+        Self { workspace, asking: Asking::Ask }
+    }
+
+    /// The same with the operator's choice of what is done where a person must be asked.
+    #[must_use]
+    pub fn asking(mut self, asking: Asking) -> Self {
+        self.asking = asking;
+        self
+    }
+
+    /// What is done where a person must be asked.
+    pub fn how_it_asks(&self) -> Asking {
+        self.asking
     }
 
     /// The workspace beneath.
@@ -95,6 +109,6 @@ impl Engine {
 
     /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.
     pub fn call(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        pipeline::run(&*self.workspace, call)
+        pipeline::run(&*self.workspace, self.asking, call)
     }
 }

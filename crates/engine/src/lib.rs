@@ -4,6 +4,7 @@
 //! Owns the table of operations, the pipeline that every call takes, the rules that judge it and the plans it makes.
 //! Never writes: the only write verb is [`Workspace::commit`], called from one place.
 
+mod approval;
 mod authorise;
 mod caller;
 mod carried;
@@ -27,7 +28,11 @@ mod version;
 mod view;
 mod workspace;
 
-pub use caller::{Access, Caller, Grants, Principal};
+pub use approval::{
+    ALLOWED_BY_OPERATOR, Answered, Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, ApprovalState,
+    Asking, Say,
+};
+pub use caller::{Access, Approver, Caller, Grants, Principal};
 pub use control::{Cancel, Control, Progress};
 pub use engine::{Answer, Call, Engine, Held};
 pub use failure::{Failure, Fault, Kind};
@@ -37,7 +42,7 @@ pub use ops::{OPERATIONS, OperationRow, row};
 pub use pace::Pace;
 pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
-pub use policy::{Tier, UnknownTier};
+pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Quota, Right, Tier, UnknownTier, Verdict, Why};
 pub use terms::{
     Evidence, Filter, Form, Listing, Parents, Privacy, Removable, Replaced, Retention, Terms, Unseen,
 };

@@ -120,3 +120,23 @@ pub const KEY_BYTES_MAX: usize = 200;
 pub const TRASH_USER_MS: i64 = 168 * 60 * 60 * 1000;
 /// How long removed things of an agent stay recoverable.
 pub const TRASH_AGENT_MS: i64 = 24 * 60 * 60 * 1000;
+/// How long a question to a person stands.
+pub const APPROVAL_LASTS_MS: i64 = 24 * 60 * 60 * 1000;
+/// Most questions of one principal that wait for an answer.
+pub const APPROVALS_PENDING_MAX: usize = 100;
+/// Most approvals one answer lists.
+pub const APPROVALS_PAGE: usize = 100;
+/// Approvals of one call that are looked through for one that fits.
+pub const APPROVALS_PER_CALL_MAX: usize = 20;
+/// Changes of a plan that a question shows; the rest is counted.
+pub const APPROVAL_CHANGES_SHOWN: usize = 200;
+/// Lines of differences that a question shows in all.
+pub const APPROVAL_DIFF_LINES_MAX: usize = 1_000;
+/// Largest file whose difference a question shows.
+pub const APPROVAL_DIFF_BYTES_MAX: u64 = 1 << 20;
+/// How often a waiting call looks for its answer, besides when the journal grows.
+pub const APPROVAL_LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Longest time a call may wait for a person.
+pub const APPROVAL_HOLD_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+/// Longest reason that an answer carries.
+pub const APPROVAL_REASON_CHARS_MAX: usize = 500;

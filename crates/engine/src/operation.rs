@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::{
+    approval::{Approval, ApprovalAnswer},
     engine::Answer,
     failure::{Failure, Kind},
     plan::{Plan, Seen},
@@ -113,6 +114,9 @@ pub(crate) type Finish = Box<dyn FnOnce(&Committed) -> Answer>;
 /// The answer of a lease, made once it is recorded.
 pub(crate) type FinishLease = Box<dyn FnOnce(&Lease, &Committed) -> Answer>;
 
+/// The answer of a person's answer, made once it is recorded.
+pub(crate) type FinishAnswer = Box<dyn FnOnce(&Approval, &Committed) -> Answer>;
+
 /// What an operation decided.
 pub(crate) enum Planned {
     /// Nothing changes; this is the answer. Bytes read are counted in the journal.
@@ -123,6 +127,8 @@ pub(crate) enum Planned {
     Change { plan: Plan, finish: Finish },
     /// A lease is taken or given back.
     Lease { ask: LeaseAsk, finish: FinishLease },
+    /// A person answers what somebody asked.
+    Answer { answer: ApprovalAnswer, finish: FinishAnswer },
 }
 
 /// One operation, decoded from its arguments.

@@ -10,6 +10,8 @@ use crate::{
 
 mod answer;
 mod append;
+mod approvals;
+mod approve;
 mod changes;
 mod copy;
 mod diff;
@@ -24,6 +26,7 @@ mod r#move;
 mod older;
 mod parents;
 mod patch;
+mod policy;
 mod read;
 mod recorded;
 mod redo;
@@ -40,6 +43,7 @@ mod unlock;
 mod write;
 
 pub(crate) use answer::answer_from_entry;
+pub(crate) use diff::text_of;
 pub(crate) use stat::type_name;
 
 /// Turns arguments into an operation.
@@ -91,6 +95,10 @@ operations! {
     "changes" Read ByWait changes::Changes;
     "lock" Write Steady lock::Lock;
     "unlock" Write Steady unlock::Unlock;
+    "policy" Read Steady policy::Policy;
+    "approvals" Read Steady approvals::Approvals;
+    "approve" Write Steady approve::Approve;
+    "deny" Write Steady approve::Deny;
 }
 
 /// The row of this name.

@@ -1,5 +1,6 @@
-//! The steps every call takes, from every face, in this order: decode, resolve, authorise, lock, check, plan, commit
-//! and record, announce. Announcing is reading the journal, so the last step is whoever waits on it.
+//! The steps every call takes, from every face, in this order: decode, resolve, authorise, lock, check, plan, approve,
+//! commit and record, announce. Announcing is reading the journal, so the last step is whoever waits on it. A call that
+//! must wait for a person gives its locks back first, and starts over when the answer is there.
 //!
 //! Promises: whatever happens, a call leaves exactly one entry; nothing is written before everything is planned.
 
@@ -8,20 +9,22 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::{
-    authorise,
+    approval::{self, ALLOWED_BY_OPERATOR, Asking, Binding, Gate, Question, Settled},
+    authorise::{self, Judged},
     engine::{Answer, Call},
     failure::{Failure, Kind},
     limits,
     operation::{Effect, Need, Operation, Planned, Target},
     ops::{self, OperationRow},
     plan::{Change, Mode, Plan},
+    policy::{self, Action, Right, Tier, Verdict},
     resolve,
     view::View,
     workspace::{CommitError, Guard, LockAsk, Record, Workspace},
 };
 
 /// Runs one call.
-pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, Failure> {
+pub(crate) fn run(workspace: &dyn Workspace, asking: Asking, call: &Call<'_>) -> Result<Answer, Failure> {
     let row = ops::row(call.operation);
     let mut record = Record {
         caller: call.caller,
@@ -31,14 +34,23 @@ pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, 
         paths: Vec::new(),
         key: call.key,
         reason: None,
+        tier: Tier::Autonomous,
+        approval: None,
+        policy: 0,
         bytes: 0,
         started: Instant::now(),
     };
-    let outcome = match (&call.terms.objection, row) {
-        (Some(objection), _) => Err(objection.clone()),
-        (None, Some(row)) => steps(workspace, call, row, &mut record),
-        (None, None) => Err(unknown_operation(call.operation)),
-    };
+    let outcome = workspace.in_force().and_then(|in_force| {
+        record.policy = in_force.policy.version();
+        match (&call.terms.objection, row) {
+            (Some(objection), _) => Err(objection.clone()),
+            (None, Some(row)) => {
+                let view = View::new(workspace, call, &in_force);
+                steps(&view, asking, call, row, &mut record)
+            }
+            (None, None) => Err(unknown_operation(call.operation)),
+        }
+    });
     match outcome {
         Ok(Done::Recorded(answer)) => Ok(answer),
         Ok(Done::Amended(failure)) => Err(failure),
@@ -48,6 +60,9 @@ pub(crate) fn run(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Answer, 
         }
         Err(failure) => {
             record.reason = Some(failure.kind);
+            if failure.kind == Kind::PolicyDenied {
+                record.tier = Tier::Blocked;
+            }
             // A refusal that cannot be recorded is still a refusal; the reason the caller sees stays the first one.
             match workspace.note(&record) {
                 Ok(()) | Err(_) => Err(failure),
@@ -67,21 +82,34 @@ enum Done {
 }
 
 fn steps(
-    workspace: &dyn Workspace,
+    view: &View<'_>,
+    asking: Asking,
     call: &Call<'_>,
     row: &OperationRow,
     record: &mut Record<'_>,
 ) -> Result<Done, Failure> {
+    let workspace = view.workspace();
     let operation = (row.decode)(&call.arguments)?;
     if let Some(done) = replay(workspace, call)? {
         return Ok(done);
     }
-    let view = View::new(workspace, call);
+    let rate = policy::rates::judge(view, row.effect)?;
+    let turn = Turn { view, asking, call, row, operation: &*operation, rate };
     for _ in 0..limits::REPLAN_MAX {
         call.control.check()?;
-        match attempt(&view, call, row, &*operation, record)? {
+        match turn.attempt(record)? {
             Attempt::Done(done) => return Ok(done),
             Attempt::Again => {}
+            Attempt::Ask(question) => {
+                record.tier = Tier::ApprovalRequired;
+                match approval::settle(view, call, *question)? {
+                    Settled::GoOn => {}
+                    Settled::Refused(failure, approval) => {
+                        record.approval = approval;
+                        return Err(failure);
+                    }
+                }
+            }
         }
     }
     Err(Failure::new(Kind::Busy, "the place keeps changing while the call runs; nothing was changed")
@@ -93,49 +121,128 @@ enum Attempt {
     Done(Done),
     /// The world moved between planning and commit.
     Again,
+    /// A person must be asked. The locks are given back.
+    Ask(Box<Question>),
 }
 
-fn attempt(
-    view: &View<'_>,
-    call: &Call<'_>,
-    row: &OperationRow,
-    operation: &dyn Operation,
-    record: &mut Record<'_>,
-) -> Result<Attempt, Failure> {
-    let workspace = view.workspace();
-    let asks = operation.asks(view)?;
-    let mut targets = resolve::targets(workspace, &asks, &call.terms.reading)?;
-    record.paths = targets.iter().map(|target| target.path.clone()).collect();
-    authorise::judge(view, row.effect, &asks, &targets)?;
-    let _guard = lock(workspace, row.effect, &asks, &targets, call)?;
-    resolve::check(view, &mut targets)?;
-    let outcome = match operation.plan(view, &targets)? {
-        Planned::Read { answer, bytes } => {
-            record.bytes = bytes;
-            if row.effect != Effect::Read {
-                add_fact(&mut record.arguments, UNCHANGED, answer.json.get("version").cloned());
+/// What every round of one call has in common.
+struct Turn<'t> {
+    view: &'t View<'t>,
+    asking: Asking,
+    call: &'t Call<'t>,
+    row: &'t OperationRow,
+    operation: &'t dyn Operation,
+    /// What the rates say.
+    rate: Verdict,
+}
+
+impl Turn<'_> {
+    fn attempt(&self, record: &mut Record<'_>) -> Result<Attempt, Failure> {
+        let (view, row) = (self.view, self.row);
+        let workspace = view.workspace();
+        let asks = self.operation.asks(view)?;
+        let mut targets = resolve::targets(workspace, &asks, &self.call.terms.reading)?;
+        record.paths = targets.iter().map(|target| target.path.clone()).collect();
+        let Judged { looks, changes } = authorise::judge(view, row.effect, &asks, &targets)?;
+        let looks = looks.stricter(self.rate);
+        if row.effect == Effect::Read
+            && let Some(question) = self.gate(looks, record, &targets, None)?
+        {
+            return Ok(Attempt::Ask(question));
+        }
+        let _guard = lock(workspace, row.effect, &asks, &targets, self.call)?;
+        resolve::check(view, &mut targets)?;
+        let planned = self.operation.plan(view, &targets)?;
+        let verdict = match &planned {
+            Planned::Read { .. } | Planned::Preview(_) if row.effect == Effect::Read => Verdict::FREE,
+            Planned::Read { .. } | Planned::Preview(_) => looks,
+            Planned::Lease { ask, .. } => {
+                looks.stricter(authorise::ruled(view, &Action::new(Right::Modify, ask.path()))?)
             }
-            return Ok(Attempt::Done(Done::Looked(answer)));
+            Planned::Answer { .. } => Verdict::FREE,
+            Planned::Change { plan, .. } => {
+                looks.stricter(changes).stricter(authorise::judge_plan(view, plan)?)
+            }
+        };
+        if let Some(question) = self.gate(verdict, record, &targets, Some(&planned))? {
+            return Ok(Attempt::Ask(question));
         }
-        Planned::Preview(answer) => return Ok(Attempt::Done(Done::Looked(answer))),
-        Planned::Lease { ask, finish } => {
-            let (lease, committed) = workspace.lease(&ask, record)?;
-            return Ok(Attempt::Done(Done::Recorded(finish(&lease, &committed))));
-        }
-        Planned::Change { plan, finish } => {
-            authorise::judge_plan(view, &plan)?;
-            call.control.check()?;
-            add_fact(&mut record.arguments, MOVED, moved(&plan));
-            workspace.commit(&plan, record).map(|committed| finish(&committed))
-        }
-    };
-    match outcome {
-        Ok(answer) => Ok(Attempt::Done(Done::Recorded(answer))),
-        Err(CommitError::Moved(_)) => Ok(Attempt::Again),
-        Err(CommitError::Replayed(number)) => Ok(Attempt::Done(Done::Looked(replayed(workspace, number)?))),
-        Err(CommitError::Amended(failure)) => Ok(Attempt::Done(Done::Amended(failure))),
-        Err(CommitError::Failed(failure)) => Err(failure),
+        self.finish(planned, record)
     }
+
+    /// Lets a call through, or says what must be asked.
+    fn gate(
+        &self,
+        verdict: Verdict,
+        record: &mut Record<'_>,
+        targets: &[Target],
+        planned: Option<&Planned>,
+    ) -> Result<Option<Box<Question>>, Failure> {
+        record.tier = record.tier.max(verdict.tier);
+        if verdict.tier < Tier::ApprovalRequired {
+            return Ok(None);
+        }
+        let view = self.view;
+        let call = approval::of_call(self.call);
+        let (plan, shown) = match planned {
+            Some(Planned::Change { plan, .. }) => {
+                (approval::of_plan(view, &call, plan)?, approval::shown(view, plan))
+            }
+            Some(
+                Planned::Read { .. } | Planned::Preview(_) | Planned::Lease { .. } | Planned::Answer { .. },
+            )
+            | None => (approval::of_targets(view, &call, targets), looked(targets)),
+        };
+        match Gate::check(view, self.asking, Binding { call, plan }, verdict, move || shown)? {
+            Gate::Open(approval) => record.approval = Some(approval),
+            Gate::OperatorOpened => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
+            Gate::Closed(question) => return Ok(Some(Box::new(question))),
+        }
+        Ok(None)
+    }
+
+    /// Makes it true and records it.
+    fn finish(&self, planned: Planned, record: &mut Record<'_>) -> Result<Attempt, Failure> {
+        let workspace = self.view.workspace();
+        let outcome = match planned {
+            Planned::Read { answer, bytes } => {
+                record.bytes = bytes;
+                if self.row.effect != Effect::Read {
+                    add_fact(&mut record.arguments, UNCHANGED, answer.json.get("version").cloned());
+                }
+                return Ok(Attempt::Done(Done::Looked(answer)));
+            }
+            Planned::Preview(answer) => return Ok(Attempt::Done(Done::Looked(answer))),
+            Planned::Lease { ask, finish } => {
+                let (lease, committed) = workspace.lease(&ask, record)?;
+                return Ok(Attempt::Done(Done::Recorded(finish(&lease, &committed))));
+            }
+            Planned::Answer { answer, finish } => {
+                let (approval, committed) = workspace.answer(&answer, record)?;
+                return Ok(Attempt::Done(Done::Recorded(finish(&approval, &committed))));
+            }
+            Planned::Change { plan, finish } => {
+                self.call.control.check()?;
+                add_fact(&mut record.arguments, MOVED, moved(&plan));
+                workspace.commit(&plan, record).map(|committed| finish(&committed))
+            }
+        };
+        match outcome {
+            Ok(answer) => Ok(Attempt::Done(Done::Recorded(answer))),
+            Err(CommitError::Moved(_)) => Ok(Attempt::Again),
+            Err(CommitError::Replayed(number)) => {
+                Ok(Attempt::Done(Done::Looked(replayed(workspace, number)?)))
+            }
+            Err(CommitError::Amended(failure)) => Ok(Attempt::Done(Done::Amended(failure))),
+            Err(CommitError::Failed(failure)) => Err(failure),
+        }
+    }
+}
+
+/// What a person is shown of a call that changes nothing.
+fn looked(targets: &[Target]) -> Value {
+    let places: Vec<String> = targets.iter().map(|target| target.path.to_string()).collect();
+    serde_json::json!({ "changes": [], "places": places })
 }
 
 /// Locks what will change, in sorted order. Looking takes no lock: every file is replaced whole.

@@ -1,15 +1,19 @@
 //! What a plan may look at. Every look through here is judged against the caller's readable scope, so an operation
 //! that discovers places cannot see around a rule. No method writes.
 
+use std::sync::{PoisonError, RwLock};
+
 use path::{Name, RelPath};
 
 use crate::{
-    caller::Caller,
+    caller::{Caller, Principal},
     control::Control,
     engine::{Call, Held},
     failure::{Failure, Kind},
     limits,
+    operation::Target,
     plan::{Seen, Top, Tree},
+    policy::{Action, Asked, InForce, Right, Tier},
     terms::{Evidence, Terms},
     version::Version,
     workspace::{FileBytes, Listed, Looked, Node, Want, Workspace},
@@ -21,6 +25,12 @@ pub(crate) struct View<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) control: &'a Control<'a>,
     pub(crate) terms: &'a Terms,
+    /// The policy that this call is judged by.
+    pub(crate) in_force: &'a InForce,
+    /// The operation, as rules name it.
+    pub(crate) operation: &'a str,
+    /// Places that the call asked for and was let to see. Filled only where rules are about looking.
+    passed: RwLock<Vec<RelPath>>,
 }
 
 /// One thing met on a walk.
@@ -30,8 +40,56 @@ pub(crate) struct Met<'a> {
 }
 
 impl<'a> View<'a> {
-    pub(crate) fn new(workspace: &'a dyn Workspace, call: &'a Call<'a>) -> Self {
-        Self { workspace, caller: call.caller, control: &call.control, terms: &call.terms }
+    pub(crate) fn new(workspace: &'a dyn Workspace, call: &'a Call<'a>, in_force: &'a InForce) -> Self {
+        Self {
+            workspace,
+            caller: call.caller,
+            control: &call.control,
+            terms: &call.terms,
+            in_force,
+            operation: call.operation,
+            passed: RwLock::default(),
+        }
+    }
+
+    /// The same sight for somebody else who would ask for something else.
+    pub(crate) fn of(&self, caller: &'a Caller, operation: &'a str, terms: &'a Terms) -> Self {
+        Self {
+            workspace: self.workspace,
+            caller,
+            control: self.control,
+            terms,
+            in_force: self.in_force,
+            operation,
+            passed: RwLock::default(),
+        }
+    }
+
+    /// The places that the call asked for were judged and may be seen.
+    pub(crate) fn pass(&self, targets: &[Target]) {
+        if self.in_force.policy.rules_reading() {
+            let mut passed = self.passed.write().unwrap_or_else(PoisonError::into_inner);
+            *passed = targets.iter().map(|target| target.path.clone()).collect();
+        }
+    }
+
+    /// Who asks for what, as rules see it. What a tool's definition says binds agents: a person has said yes already.
+    pub(crate) fn asked(&self) -> Asked<'a> {
+        let declared = match &self.caller.principal {
+            Principal::Agent(_) => self.terms.tier,
+            Principal::User(_) | Principal::System => None,
+        };
+        let tool = self.terms.tool.as_deref();
+        Asked { principal: &self.caller.principal, operation: self.operation, tool, declared }
+    }
+
+    /// Whether a rule lets this place be looked at. What needs a person's yes to be seen is left out of walks, unless
+    /// it is what the call asked for.
+    fn may_look(&self, path: &RelPath) -> bool {
+        let asked = self.asked();
+        let tier = |right| self.in_force.policy.judge(&asked, &Action::new(right, path)).tier;
+        tier(Right::Read).max(tier(Right::List)) < Tier::ApprovalRequired
+            || self.passed.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
     /// The workspace itself, for journal look-ups that no scope guards.
@@ -56,10 +114,15 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether this caller may see a place.
-    pub(crate) fn may_read(&self, path: &RelPath) -> bool {
+    /// Whether this caller was granted a place to see.
+    pub(crate) fn was_granted(&self, path: &RelPath) -> bool {
         let grants = &self.caller.grants;
         grants.readable.iter().any(|granted| path.is_within(granted)) && !grants.hidden.hide(path)
+    }
+
+    /// Whether this caller may see a place.
+    pub(crate) fn may_read(&self, path: &RelPath) -> bool {
+        self.was_granted(path) && (!self.in_force.policy.rules_reading() || self.may_look(path))
     }
 
     /// Whether this caller may see a place or something below it, so that a directory above a grant can be listed.
@@ -76,10 +139,17 @@ impl<'a> View<'a> {
         Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read"))
     }
 
+    /// Whether names in a directory must be judged one by one.
+    fn must_sift(&self, directory: &RelPath) -> bool {
+        self.in_force.policy.rules_reading()
+            || !self.caller.grants.hidden.is_empty()
+            || !self.may_read(directory)
+    }
+
     /// What is under these names of one directory.
     pub(crate) fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
         let mut looked = self.workspace.stat_names(directory, names)?;
-        if !self.may_read(directory) || !self.caller.grants.hidden.is_empty() {
+        if self.must_sift(directory) {
             for (name, looked) in names.iter().zip(&mut looked) {
                 if let Err(failure) = self.readable(&directory.join(name)?) {
                     *looked = Err(failure);
@@ -110,7 +180,7 @@ impl<'a> View<'a> {
 
     /// Takes away the names of a directory that this caller may not see.
     pub(crate) fn keep_visible(&self, directory: &RelPath, names: &mut Vec<Listed>) {
-        if !self.may_read(directory) || !self.caller.grants.hidden.is_empty() {
+        if self.must_sift(directory) {
             names.retain(|listed| directory.join(&listed.name).is_ok_and(|child| self.may_pass(&child)));
         }
     }

@@ -11,9 +11,11 @@ use path::{Name, RelPath};
 use serde_json::Value;
 
 use crate::{
+    approval::{Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter},
     caller::{Caller, Principal},
     failure::{Failure, Kind},
     plan::{Plan, Top},
+    policy::{InForce, Tier},
     version::Version,
 };
 
@@ -157,6 +159,12 @@ pub struct Record<'a> {
     pub key: Option<&'a str>,
     /// Why it was refused or failed; nothing when it was allowed.
     pub reason: Option<crate::failure::Kind>,
+    /// How far the caller may go alone with this.
+    pub tier: Tier,
+    /// The approval that lets it run, which is used up by recording it; for a refusal, the one that is asked for.
+    pub approval: Option<String>,
+    /// Version of the policy it was judged by.
+    pub policy: u64,
     /// Bytes read or written.
     pub bytes: u64,
     /// When the call came in.
@@ -307,6 +315,15 @@ pub enum LeaseAsk {
     },
 }
 
+impl LeaseAsk {
+    /// On what.
+    pub fn path(&self) -> &RelPath {
+        match self {
+            LeaseAsk::Take { path, .. } | LeaseAsk::Release { path } => path,
+        }
+    }
+}
+
 /// Which new names are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameProfile {
@@ -327,8 +344,6 @@ pub struct Profile {
     pub names: NameProfile,
     /// Places inside that are the server's own, whatever their case.
     pub own: Vec<RelPath>,
-    /// Version of the policy in force.
-    pub policy: u64,
 }
 
 /// A tree of files with its journal.
@@ -416,6 +431,24 @@ pub trait Workspace: Send + Sync {
 
     /// Running leases that overlap these places.
     fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure>;
+
+    /// The policy that holds now. Fails when its file cannot be read or understood: then nothing runs.
+    fn in_force(&self) -> Result<InForce, Failure> {
+        Ok(InForce::built_in())
+    }
+
+    /// One approval, by its id.
+    fn approval(&self, id: &str) -> Result<Option<Approval>, Failure>;
+
+    /// Approvals by filter, newest first.
+    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Failure>;
+
+    /// Keeps a question to a person. The same question that still waits is not kept twice; one of the same call with
+    /// another plan that waits or was answered with yes becomes stale.
+    fn ask(&self, ask: &ApprovalAsk) -> Result<Approval, Failure>;
+
+    /// Keeps a person's answer, recording it. Refuses when the question does not wait any more.
+    fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure>;
 
     /// Whether this entry is undone at present, and by which entry.
     fn undone(&self, number: u64) -> Result<Option<u64>, Failure>;

@@ -35,6 +35,8 @@ fn entry(number: u64) -> Entry {
         decision: Decision::Allowed,
         reason: None,
         policy: 3,
+        tier: None,
+        approval: None,
         changes: vec![Change {
             path: format!("src/some/module_{number}/file.rs"),
             kind: ChangeKind::Modify,

@@ -1,7 +1,7 @@
 //! The bytes that are hashed: one entry, one spelling.
 //!
-//! Layout: the format byte, then every field of [`Entry`] in the order of its declaration (the tool only in the format
-//! that has one). Numbers are LEB128, times
+//! Layout: the format byte, then every field of [`Entry`] in the order of its declaration (the tool, the tier
+//! and the approval only in the formats that have them). Numbers are LEB128, times
 //! are eight bytes big-endian, text is length and UTF-8, an optional text is a byte 0 or 1 and the text, an enum is a
 //! tag byte and its fields, the list of changes is its length and the changes.
 //! Promises: [`decode`] accepts exactly what [`encode`] makes and nothing else, and never allocates more than a small
@@ -18,6 +18,8 @@ use crate::entry::{Caller, Change, ChangeKind, Decision, Entry, Link, State};
 pub const FORMAT: u8 = 1;
 /// The format of an entry that names a dialect's tool, behind the operation.
 pub(crate) const FORMAT_WITH_TOOL: u8 = 2;
+/// The format of an entry that a policy had something to say about: perhaps a tool, and a tier or an approval or both.
+pub(crate) const FORMAT_WITH_POLICY: u8 = 3;
 
 /// The fewest bytes a change can take: empty path, kind, no `to`, two states without fields.
 const MIN_CHANGE_BYTES: usize = 5;
@@ -38,6 +40,8 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
         decision,
         reason,
         policy,
+        tier,
+        approval,
         changes,
         link,
         bytes,
@@ -45,7 +49,12 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
     } = entry;
     let Caller { principal, on_behalf_of, session, face } = caller;
     let mut out = Writer(Vec::with_capacity(USUAL_ENTRY_BYTES));
-    out.byte(if tool.is_some() { FORMAT_WITH_TOOL } else { FORMAT });
+    let format = match (tier.is_some() || approval.is_some(), tool) {
+        (true, _) => FORMAT_WITH_POLICY,
+        (false, Some(_)) => FORMAT_WITH_TOOL,
+        (false, None) => FORMAT,
+    };
+    out.byte(format);
     out.number(*number);
     out.signed(*time_ms);
     out.text(principal);
@@ -54,13 +63,19 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
     out.text(face);
     out.optional_text(request.as_deref());
     out.text(operation);
-    if let Some(tool) = tool {
-        out.text(tool);
+    match tool {
+        tool if format == FORMAT_WITH_POLICY => out.optional_text(tool.as_deref()),
+        Some(tool) => out.text(tool),
+        None => {}
     }
     out.text(arguments);
     out.byte(decision_tag(*decision));
     out.optional_text(reason.as_deref());
     out.number(*policy);
+    if format == FORMAT_WITH_POLICY {
+        out.optional_text(tier.as_deref());
+        out.optional_text(approval.as_deref());
+    }
     out.number(changes.len() as u64);
     for change in changes {
         write_change(&mut out, change);
@@ -75,7 +90,7 @@ pub fn encode(entry: &Entry) -> Vec<u8> {
 pub fn decode(bytes: &[u8]) -> Result<Entry, Malformed> {
     let mut from = Reader(bytes);
     let format = from.byte("format")?;
-    if ![FORMAT, FORMAT_WITH_TOOL].contains(&format) {
+    if ![FORMAT, FORMAT_WITH_TOOL, FORMAT_WITH_POLICY].contains(&format) {
         return Err(Malformed::Format { format });
     }
     // Fields are read in the order they are written here.
@@ -90,16 +105,26 @@ pub fn decode(bytes: &[u8]) -> Result<Entry, Malformed> {
         },
         request: from.optional_text("request")?,
         operation: from.text("operation")?,
-        tool: if format == FORMAT_WITH_TOOL { Some(from.text("tool")?) } else { None },
+        tool: match format {
+            FORMAT_WITH_TOOL => Some(from.text("tool")?),
+            FORMAT_WITH_POLICY => from.optional_text("tool")?,
+            _ => None,
+        },
         arguments: from.text("arguments")?,
         decision: read_decision(&mut from)?,
         reason: from.optional_text("reason")?,
         policy: from.number("policy")?,
+        tier: if format == FORMAT_WITH_POLICY { from.optional_text("tier")? } else { None },
+        approval: if format == FORMAT_WITH_POLICY { from.optional_text("approval")? } else { None },
         changes: read_changes(&mut from)?,
         link: read_link(&mut from)?,
         bytes: from.number("bytes")?,
         duration_us: from.number("duration_us")?,
     };
+    // One entry, one spelling: without a tier and an approval it belongs into an older format.
+    if format == FORMAT_WITH_POLICY && entry.tier.is_none() && entry.approval.is_none() {
+        return Err(Malformed::Format { format });
+    }
     match from.0.len() {
         0 => Ok(entry),
         count => Err(Malformed::Trailing { count }),
@@ -288,6 +313,8 @@ mod tests {
             decision: Decision::Refused,
             reason: None,
             policy: 300,
+            tier: None,
+            approval: None,
             changes: vec![],
             link: Link::Amends(7),
             bytes: 0,
@@ -322,6 +349,22 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_format_3_have_the_tier_and_the_approval_behind_the_policy() {
+        let entry = Entry { tier: Some("notify".into()), approval: Some("ap".into()), ..smallest() };
+        let mut expected = encode(&smallest());
+        expected[0] = 3;
+        let behind = expected.windows(4).position(|bytes| bytes == b"stat").unwrap() + 4;
+        expected.insert(behind, 0);
+        let behind = expected.windows(2).position(|bytes| bytes == [0xac, 0x02]).unwrap() + 2;
+        expected.splice(behind..behind, *b"\x01\x06notify\x01\x02ap");
+        assert_eq!(encode(&entry), expected);
+        assert_eq!(decode(&expected), Ok(entry));
+        // The same format without either would be a second spelling.
+        let bare = decode(&[&expected[..behind], &[0, 0], &expected[behind + 12..]].concat());
+        assert_eq!(bare, Err(Malformed::Format { format: 3 }));
+    }
+
+    #[test]
     fn every_prefix_and_every_extension_is_refused() {
         let bytes = encode(&smallest());
         for end in 0..bytes.len() {
@@ -334,8 +377,8 @@ mod tests {
     #[test]
     fn an_unknown_format_is_named() {
         let mut bytes = encode(&smallest());
-        bytes[0] = 3;
-        assert_eq!(decode(&bytes), Err(Malformed::Format { format: 3 }));
+        bytes[0] = 4;
+        assert_eq!(decode(&bytes), Err(Malformed::Format { format: 4 }));
     }
 
     #[test]

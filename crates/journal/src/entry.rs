@@ -35,6 +35,12 @@ pub struct Entry {
     pub reason: Option<String>,
     /// Version of the policy in force.
     pub policy: u64,
+    /// How far the caller could go alone, where that was not all the way: `notify`, `approval_required` or `blocked`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
+    /// The approval that let it run; for a refusal, the one that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
     /// What changed, path by path.
     pub changes: Vec<Change>,
     /// The earlier entry or thing that this one answers.

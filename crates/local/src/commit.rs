@@ -1,7 +1,7 @@
 //! The only writer. Takes a plan whose places are locked and makes it true, all or nothing: stage, record (the moment
 //! of truth, one sync), apply by rename, answer. Never decides: policy and content were settled before.
 
-use engine::{CommitError, Committed, Failure, Fault, Kind, Plan, Record};
+use engine::{CommitError, Committed, Failure, Fault, Kind, Plan, Record, Tier};
 use journal::{Decision, Entry, Link, State};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -107,9 +107,15 @@ impl LocalWorkspace {
         let agent = i64::from(matches!(record.caller.principal, engine::Principal::Agent(_)));
         let (process, boot) = (self.process.clone(), self.clock.now().boot);
         let link = plan.link.clone();
+        let ticket = self.ticket(record);
         Ok(Box::new(move |transaction, tip| {
             if let Some(number) = used_key(transaction, &draft, key.as_deref())? {
                 return Ok(Outcome::Replayed(number));
+            }
+            if let Some(failure) =
+                ticket.as_ref().map(|ticket| ticket.check(transaction)).transpose()?.flatten()
+            {
+                return Ok(Outcome::Refused(failure));
             }
             store::append(transaction, tip, &mut draft)?;
             let number = sql(draft.entry.number);
@@ -135,6 +141,9 @@ impl LocalWorkspace {
                     .execute("INSERT INTO keys VALUES (?1, ?2, ?3)", params![principal, key, number])?;
             }
             mark_undone(transaction, &link, number)?;
+            if let Some(ticket) = &ticket {
+                ticket.consume(transaction, draft.entry.number)?;
+            }
             Ok(recorded(&draft, tip))
         }))
     }
@@ -185,7 +194,9 @@ impl LocalWorkspace {
             arguments: record.arguments.clone(),
             decision,
             reason: record.reason.map(|kind| kind.code().to_owned()),
-            policy: self.profile.policy,
+            policy: record.policy,
+            tier: (record.tier != Tier::Autonomous).then(|| record.tier.word().to_owned()),
+            approval: record.approval.clone(),
             changes,
             link,
             bytes: bytes.max(record.bytes),
@@ -211,7 +222,9 @@ impl LocalWorkspace {
             arguments,
             decision: Decision::Allowed,
             reason: None,
-            policy: self.profile.policy,
+            policy: self.policy_version(),
+            tier: None,
+            approval: None,
             changes: Vec::new(),
             link,
             bytes: 0,
@@ -285,6 +298,7 @@ pub(crate) fn forget(transaction: &Connection, number: u64, steps: &[Step]) -> r
     ] {
         transaction.execute(statement, params![number])?;
     }
+    crate::approval::give_back(transaction, number)?;
     for step in steps {
         match step {
             Step::Remove { trash, .. } => {

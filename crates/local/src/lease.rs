@@ -24,7 +24,13 @@ impl LocalWorkspace {
         let answer = std::sync::Arc::new(std::sync::Mutex::new(None));
         let filled = std::sync::Arc::clone(&answer);
         let ask = ask.clone();
+        let ticket = self.ticket(record);
         let work: Work = Box::new(move |transaction, tip| {
+            if let Some(failure) =
+                ticket.as_ref().map(|ticket| ticket.check(transaction)).transpose()?.flatten()
+            {
+                return Ok(Outcome::Refused(failure));
+            }
             transaction.execute("DELETE FROM leases WHERE ends_ms <= ?1", params![now_ms])?;
             let lease = match judge(transaction, &ask, &holder)? {
                 Ok(lease) => lease,
@@ -32,6 +38,9 @@ impl LocalWorkspace {
             };
             store::append(transaction, tip, &mut draft)?;
             write(transaction, &ask, &lease)?;
+            if let Some(ticket) = &ticket {
+                ticket.consume(transaction, draft.entry.number)?;
+            }
             *store::hold(&filled) = Some(lease);
             Ok(crate::commit::recorded(&draft, tip))
         });

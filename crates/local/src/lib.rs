@@ -5,6 +5,8 @@
 //! processes may have the same workspace open; all are equal. Never decides what may be done: that is the engine's.
 
 mod apply;
+mod approval;
+mod approver;
 mod checkpoint;
 mod clock;
 mod commit;
@@ -24,6 +26,7 @@ mod query;
 mod recover;
 mod resume;
 mod revert;
+mod rules;
 mod schema;
 mod since;
 mod stage;

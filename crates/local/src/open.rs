@@ -22,6 +22,7 @@ use crate::{
     locks::Locks,
     options::{Durability, Options, Wall},
     recover::Recovery,
+    rules::Rules,
     store::{Store, hold},
 };
 
@@ -41,6 +42,8 @@ pub struct LocalWorkspace {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) durability: Durability,
     pub(crate) profile: Profile,
+    /// The policy file and what it says.
+    pub(crate) rules: Rules,
     pub(crate) kept_bytes_max: u64,
     /// Mount points inside that belong to the workspace.
     pub(crate) mounts: Vec<RelPath>,
@@ -72,7 +75,10 @@ impl LocalWorkspace {
         let mut workspace = Self::assemble(&options, state)?;
         workspace.recovery = workspace.recover()?;
         if options.wall == Wall::Raise {
-            workspace.wall = Some(disk::wall::raise(&[&options.workspace, &options.state]));
+            // The policy is read again when it changes, so its directory stays readable.
+            let policy = workspace.rules.parent();
+            workspace.wall =
+                Some(disk::wall::raise_beside(&[&options.workspace, &options.state], &[policy.as_path()]));
         }
         let workspace = Arc::new(workspace);
         let keeper = Keeper::start(Arc::downgrade(&workspace), Arc::clone(&workspace.bell));
@@ -86,13 +92,14 @@ impl LocalWorkspace {
         let fresh_id = random_name("ws-").map_err(own)?;
         let store = Store::open(options.state.join(DATABASE), &fresh_id)?;
         checkpoint::prepare_key(&store)?;
+        let now_ns = i128::from(options.clock.now().wall_ms) * 1_000_000;
+        let rules = Rules::open(options.policy.as_deref(), &options.state, root.absolute(), now_ns)?;
         let lock_file = state.lock_file().map_err(own)?;
         let profile = Profile {
             id: store.origin.workspace_id().to_owned(),
             roots: root.spellings().to_vec(),
             names: options.names,
             own: own_places(options),
-            policy: 1,
         };
         Ok(Self {
             root,
@@ -104,6 +111,7 @@ impl LocalWorkspace {
             clock: Arc::clone(&options.clock),
             durability: options.durability,
             profile,
+            rules,
             kept_bytes_max: options.kept_bytes_max,
             mounts: options.mounts.clone(),
             process: random_name("p-").map_err(own)?,
@@ -153,6 +161,26 @@ impl LocalWorkspace {
             Ok(()) => {}
             Err(_) => self.count_background_failure(),
         }
+    }
+
+    /// Version of the policy in force; zero when it cannot be used.
+    pub(crate) fn policy_version(&self) -> u64 {
+        engine::Workspace::in_force(self).map_or(0, |in_force| in_force.policy.version())
+    }
+
+    /// Where the policy file is, whether it is there or not.
+    pub fn policy_file(&self) -> &std::path::Path {
+        self.rules.file()
+    }
+
+    /// The text of the policy file; nothing when there is none.
+    pub fn policy_text(&self) -> Result<Option<String>, Failure> {
+        self.rules.text()
+    }
+
+    /// Writes the policy file, all or nothing. A malformed text is refused.
+    pub fn write_policy(&self, text: &str) -> Result<(), Failure> {
+        self.rules.write(text)
     }
 
     /// Whether a change must be on the device before it is acknowledged.
@@ -245,7 +273,7 @@ fn own_places(options: &Options) -> Vec<RelPath> {
     place.into_iter().filter(|place| !place.is_root()).chain(options.own.iter().cloned()).collect()
 }
 
-fn random_name(prefix: &str) -> Result<String, disk::DiskError> {
+pub(crate) fn random_name(prefix: &str) -> Result<String, disk::DiskError> {
     let bytes: [u8; 8] = disk::random_bytes()?;
     Ok(format!("{prefix}{:016x}", u64::from_be_bytes(bytes)))
 }

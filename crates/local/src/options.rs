@@ -48,6 +48,8 @@ pub struct Options {
     pub home: RelPath,
     /// Places inside that are the server's own, besides the state directory.
     pub own: Vec<RelPath>,
+    /// The policy file. Without one, `policy.toml` in the state directory holds if it is there.
+    pub policy: Option<PathBuf>,
     /// Whether to raise the second wall.
     pub wall: Wall,
     /// Bytes of kept history before the oldest is dropped.
@@ -68,6 +70,7 @@ impl Options {
             mounts: Vec::new(),
             home: RelPath::root(),
             own: Vec::new(),
+            policy: None,
             wall: Wall::Leave,
             kept_bytes_max: KEPT_BYTES_DEFAULT,
             clock: Arc::new(crate::clock::System::default()),

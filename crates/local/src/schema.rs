@@ -1,7 +1,9 @@
 //! The tables. One database, write-ahead log, opened by several processes at once.
 
 /// Format of the database; a newer one is refused rather than guessed at.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 2;
+/// The oldest format that is brought up to this one by making the tables that are missing.
+pub(crate) const FORMAT_OLDEST: i64 = 1;
 
 /// Makes every table that is missing.
 pub(crate) const TABLES: &str = "
@@ -29,6 +31,12 @@ CREATE TABLE IF NOT EXISTS undone (
     number INTEGER NOT NULL, by INTEGER NOT NULL, redone INTEGER, PRIMARY KEY (number, by)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS leases (
     path TEXT PRIMARY KEY, holder TEXT NOT NULL, fence INTEGER NOT NULL, ends_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS approvals (
+    id TEXT PRIMARY KEY, principal TEXT NOT NULL, session TEXT NOT NULL, operation TEXT NOT NULL, tool TEXT,
+    call BLOB NOT NULL, plan BLOB NOT NULL, shown TEXT NOT NULL, why TEXT NOT NULL, policy TEXT NOT NULL,
+    created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, created_uptime_ms INTEGER NOT NULL, boot TEXT NOT NULL,
+    state INTEGER NOT NULL, answered_by TEXT, reason TEXT, used INTEGER);
+CREATE INDEX IF NOT EXISTS approvals_of_calls ON approvals (principal, call);
 CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";

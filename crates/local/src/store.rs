@@ -153,18 +153,21 @@ fn prepare(connection: &Connection, fresh_id: &str) -> Result<String, Failure> {
     let known = format_of(connection);
     match known {
         Some(schema::FORMAT) => {}
-        Some(_) => {
+        Some(format) if !(schema::FORMAT_OLDEST..schema::FORMAT).contains(&format) => {
             return Err(Failure::new(
                 Kind::AuditUnavailable,
                 "the state directory was written by a newer version",
             ));
         }
-        None => {
+        Some(_) | None => {
             connection
                 .execute_batch(&format!("BEGIN IMMEDIATE; {} COMMIT;", schema::TABLES))
                 .map_err(error)?;
             connection
-                .execute_batch(&format!("INSERT OR IGNORE INTO meta VALUES ('format', {});", schema::FORMAT))
+                .execute_batch(&format!(
+                    "INSERT INTO meta VALUES ('format', {0}) ON CONFLICT (name) DO UPDATE SET value = {0};",
+                    schema::FORMAT
+                ))
                 .map_err(error)?;
         }
     }

@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use engine::{
-    CommitError, Committed, Entered, EntryFilter, Failure, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
-    Listed, LockAsk, Looked, Node, Pieces, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want,
-    Workspace,
+    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, Entered, EntryFilter,
+    Failure, FileBytes, Guard, Head, InForce, Last, Lease, LeaseAsk, Listed, LockAsk, Looked, Node, Pieces,
+    Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
 };
 use path::{Name, RelPath};
 use serde_json::Value;
@@ -84,7 +84,8 @@ impl Workspace for LocalWorkspace {
 
     fn note(&self, record: &Record<'_>) -> Result<(), Failure> {
         let mut draft = self.draft(record, Vec::new(), journal::Link::None, 0);
-        if record.reason.is_none() {
+        let ticket = self.ticket(record);
+        if record.reason.is_none() && ticket.is_none() {
             // A read does not depend on its record being written: a full disk must not stop it.
             if self.group.note(draft) >= keeper::NOTES_MAX {
                 self.flush_if_possible();
@@ -92,11 +93,23 @@ impl Workspace for LocalWorkspace {
             self.ring_keeper();
             return Ok(());
         }
+        let sync = if ticket.is_some() { Sync::Now } else { Sync::Later };
         let work: Work = Box::new(move |transaction, tip| {
+            if let Some(failure) =
+                ticket.as_ref().map(|ticket| ticket.check(transaction)).transpose()?.flatten()
+            {
+                return Ok(Outcome::Refused(failure));
+            }
             store::append(transaction, tip, &mut draft)?;
+            if let Some(ticket) = &ticket {
+                ticket.consume(transaction, draft.entry.number)?;
+            }
             Ok(Outcome::Recorded(draft.entry.number, tip.hash))
         });
-        self.group.submit(&self.store, self.durability, Sync::Later, work).map(|_| ())
+        match self.group.submit(&self.store, self.durability, sync, work)? {
+            Outcome::Refused(failure) => Err(failure),
+            Outcome::Recorded(..) | Outcome::Replayed(_) => Ok(()),
+        }
     }
 
     fn head(&self) -> Result<Head, Failure> {
@@ -143,6 +156,26 @@ impl Workspace for LocalWorkspace {
 
     fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure> {
         self.leases_on(paths)
+    }
+
+    fn in_force(&self) -> Result<InForce, Failure> {
+        self.rules.in_force(i128::from(self.clock.now().wall_ms) * 1_000_000)
+    }
+
+    fn approval(&self, id: &str) -> Result<Option<Approval>, Failure> {
+        self.approval_by_id(id)
+    }
+
+    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Failure> {
+        self.find_approvals(filter)
+    }
+
+    fn ask(&self, ask: &ApprovalAsk) -> Result<Approval, Failure> {
+        self.keep_question(ask)
+    }
+
+    fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure> {
+        self.keep_answer(answer, record)
     }
 
     fn undone(&self, number: u64) -> Result<Option<u64>, Failure> {

@@ -105,6 +105,11 @@ fn opening(entry: &Entry, operation: &str) -> Map<String, Value> {
 /// What every row ends with.
 fn finish(entry: &Entry, facts: &mut Map<String, Value>) {
     facts.insert("success".to_owned(), (entry.decision == Decision::Allowed).into());
+    for (name, value) in [("tier", &entry.tier), ("approval", &entry.approval)] {
+        if let Some(value) = value {
+            facts.insert(name.to_owned(), value.clone().into());
+        }
+    }
     if let Some(reason) = &entry.reason {
         facts.insert("error".to_owned(), reason.clone().into());
     }

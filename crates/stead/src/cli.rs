@@ -7,7 +7,8 @@ use clap_complete::Shell;
 use faces::definition::Definition;
 
 use crate::{
-    log::LogArguments, operation, replay::ReplayArguments, status::StatusArguments, trash::TrashArguments,
+    approvals::ApprovalsArguments, log::LogArguments, operation, policy::PolicyArguments,
+    replay::ReplayArguments, status::StatusArguments, trash::TrashArguments,
 };
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
@@ -24,6 +25,9 @@ pub(crate) struct WorkspaceFlags {
     /// Where the journal and kept bytes live [default: below $XDG_STATE_HOME/stead]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
+    /// The rules that callers are bound by [default: policy.toml in the state directory, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
     /// When a change is acknowledged: after it survives a power cut, or only the death of the process
     #[arg(long, global = true, value_enum, default_value = "full")]
     pub(crate) durability: Durability,
@@ -42,7 +46,7 @@ pub(crate) struct WorkspaceFlags {
 }
 
 /// Who asks, and what it may reach.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Caller")]
 pub(crate) struct CallerFlags {
     /// Who asks: user:NAME or agent:NAME
@@ -95,6 +99,27 @@ pub(crate) struct DialectFlags {
     pub(crate) dialect_option: Vec<String>,
 }
 
+/// What is done about a call that needs a person's yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Approve {
+    /// The question waits for `stead approvals`
+    Ask,
+    /// The call is refused; nobody is asked
+    Deny,
+    /// The call runs as if approved, and the journal says so
+    Allow,
+    /// What the client sends back counts as a person's answer
+    Client,
+}
+
+/// How a server asks people.
+#[derive(Debug, Args)]
+pub(crate) struct AskingFlags {
+    /// What is done about a call that needs a person's approval
+    #[arg(long, value_enum, default_value = "ask")]
+    pub(crate) approve: Approve,
+}
+
 /// The flags of `stead mcp`.
 #[derive(Debug, Args)]
 pub(crate) struct McpFlags {
@@ -102,6 +127,8 @@ pub(crate) struct McpFlags {
     pub(crate) dialects: DialectFlags,
     #[command(flatten)]
     pub(crate) caller: CallerFlags,
+    #[command(flatten)]
+    pub(crate) asking: AskingFlags,
 }
 
 /// The flags of `stead rpc`.
@@ -111,7 +138,12 @@ pub(crate) struct RpcFlags {
     pub(crate) dialects: DialectFlags,
     #[command(flatten)]
     pub(crate) caller: CallerFlags,
+    #[command(flatten)]
+    pub(crate) asking: AskingFlags,
 }
+
+/// Operations that are no commands by their own name: people have commands made for them.
+pub(crate) const OTHERWISE: &[&str] = &["policy", "approvals", "approve", "deny"];
 
 /// The commands that are not operations.
 #[derive(Debug, Subcommand)]
@@ -120,6 +152,10 @@ pub(crate) enum Fixed {
     Mcp(McpFlags),
     /// Serve JSON-RPC over standard input and output, one object a line
     Rpc(RpcFlags),
+    /// See and answer what waits for a person
+    Approvals(ApprovalsArguments),
+    /// Explain what the rules say
+    Policy(PolicyArguments),
     /// Show, verify or export the journal
     Log(LogArguments),
     /// List, restore or purge what was removed
@@ -141,13 +177,19 @@ pub(crate) enum Fixed {
     },
 }
 
+/// Whether an operation is a command by its own name.
+pub(crate) fn is_command(operation: &str) -> bool {
+    !OTHERWISE.contains(&operation)
+}
+
 /// The whole command line.
 pub(crate) fn command(definition: &Definition) -> Command {
     let base = Command::new("stead")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true);
-    let operations = definition.operations.iter().map(operation::command);
+    let operations =
+        definition.operations.iter().filter(|operation| is_command(&operation.name)).map(operation::command);
     // The parts bring explanations of their own, so the whole's comes after them.
     Fixed::augment_subcommands(WorkspaceFlags::augment_args(base).subcommands(operations))
         .about(ABOUT)

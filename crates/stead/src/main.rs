@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use faces::definition::Definition;
 
+mod approvals;
 mod audit;
 mod cli;
 mod log;
@@ -13,9 +14,11 @@ mod mcp;
 mod operation;
 mod outside;
 mod pages;
+mod policy;
 mod progress;
 mod replay;
 mod rpc;
+mod secret;
 mod serving;
 mod show;
 mod status;
@@ -53,12 +56,14 @@ fn run(definition: &Definition) -> Exit {
 fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
     let Some((name, below)) = matches.subcommand() else { return Ok(Exit::Usage) };
     let flags = WorkspaceFlags::from_arg_matches(cli::deepest(matches)).map_err(show::usage)?;
-    if let Some(operation) = definition.operation(name) {
+    if let Some(operation) = definition.operation(name).filter(|operation| cli::is_command(&operation.name)) {
         return operation::run(operation, &flags, below);
     }
     match Fixed::from_arg_matches(matches).map_err(show::usage)? {
         Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
         Fixed::Rpc(flags_below) => rpc::run(&flags, &flags_below),
+        Fixed::Approvals(below) => approvals::run(&flags, &below),
+        Fixed::Policy(below) => policy::run(&flags, &below),
         Fixed::Log(below) => log::run(&flags, &below),
         Fixed::Trash(below) => trash::run(&flags, &below),
         Fixed::Status(below) => status::run(&flags, &below),

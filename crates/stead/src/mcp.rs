@@ -12,7 +12,7 @@ use crate::{
 /// Serves until the client closes its side.
 pub(crate) fn run(flags: &WorkspaceFlags, mcp: &McpFlags) -> Outcome {
     let Ready { runtime, input, output, dialects, opened, caller } =
-        serving::ready(flags, &mcp.dialects, &mcp.caller, Asker::Mcp)?;
+        serving::ready(flags, &mcp.dialects, &mcp.caller, &mcp.asking, Asker::Mcp)?;
     let served = runtime.block_on(faces::mcp::serve(opened.engine.clone(), caller, dialects, input, output));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     served.map_err(|error| Problem::Outside(error.to_string()))?;

@@ -1,7 +1,7 @@
 //! What every server over standard input and output begins with: the risks said aloud, the streams, the dialects, the
 //! open workspace and the caller.
 
-use engine::Caller;
+use engine::{Asking, Caller};
 use faces::{
     dialect::{Dialects, Reach},
     limits::CALL_THREADS_MAX,
@@ -10,7 +10,7 @@ use local::Wall;
 use tokio::runtime::Runtime;
 
 use crate::{
-    cli::{CallerFlags, DialectFlags, Durability, WorkspaceFlags},
+    cli::{Approve, AskingFlags, CallerFlags, DialectFlags, Durability, WorkspaceFlags},
     outside,
     show::{self, Problem},
     stdio::{self, Input, Output},
@@ -38,6 +38,7 @@ pub(crate) fn ready(
     flags: &WorkspaceFlags,
     dialects: &DialectFlags,
     caller: &CallerFlags,
+    asking: &AskingFlags,
     asker: Asker,
 ) -> Result<Ready, Problem> {
     say_risks(flags);
@@ -57,9 +58,30 @@ pub(crate) fn ready(
             "restrict=false: callers reach every place that this user may, and no second wall stands around them",
         );
     }
-    let opened = wire::open_reaching(flags, Wall::Raise, &reach)?;
+    let mut opened = wire::open_reaching(flags, Wall::Raise, &reach)?;
+    opened.engine = opened.engine.asking(asked(asking.approve));
     let caller = wire::caller_at(caller, asker, &opened.home)?;
     Ok(Ready { runtime, input, output, dialects, opened, caller })
+}
+
+/// The operator's choice, said aloud where it is one of trust.
+fn asked(approve: Approve) -> Asking {
+    match approve {
+        Approve::Ask => Asking::Ask,
+        Approve::Deny => Asking::Deny,
+        Approve::Allow => {
+            show::remark(
+                "approve allow: calls that need a person's approval run without it; the journal says so",
+            );
+            Asking::Allow
+        }
+        Approve::Client => {
+            show::remark(
+                "approve client: whoever is the client approves; if the client is the agent, it approves itself",
+            );
+            Asking::Client
+        }
+    }
 }
 
 fn say_risks(flags: &WorkspaceFlags) {

@@ -54,6 +54,12 @@ pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -
         Reach::Workspace => Options::new(workspace, state),
         Reach::Machine => whole_machine(&workspace, state)?,
     };
+    options.policy = flags
+        .policy
+        .as_deref()
+        .map(std::path::absolute)
+        .transpose()
+        .map_err(|error| Problem::Outside(error.to_string()))?;
     options.durability = match flags.durability {
         Durability::Full => local::Durability::Full,
         Durability::Fast => local::Durability::Fast,

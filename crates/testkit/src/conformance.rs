@@ -20,7 +20,7 @@ use std::{
 
 use engine::{
     Caller, Change, CommitError, Committed, Content, Expect, Failure, Kind, LockAsk, Mode, Node, Plan,
-    Principal, Record, Seen, Stamp, Top, Tree, Version, Want, Workspace,
+    Principal, Record, Seen, Stamp, Tier, Top, Tree, Version, Want, Workspace,
 };
 use journal::Link;
 use path::RelPath;
@@ -106,6 +106,9 @@ impl Bench {
             paths: Vec::new(),
             key,
             reason: None,
+            tier: Tier::Autonomous,
+            approval: None,
+            policy: 1,
             bytes: 0,
             started: Instant::now(),
         }

@@ -2,6 +2,7 @@
 //! still until it is told otherwise. One mutex around all of it: every verb is atomic by construction.
 
 mod apply;
+mod approval;
 mod fixture;
 mod lease;
 mod ledger;
@@ -14,9 +15,9 @@ use std::{
 };
 
 use engine::{
-    CommitError, Committed, EntryFilter, Failure, FileBytes, Guard, Head, Kind, Last, Lease, LeaseAsk,
-    Listed, LockAsk, NameProfile, Node, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want,
-    Workspace,
+    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, EntryFilter, Failure,
+    FileBytes, Guard, Head, InForce, Kind, Last, Lease, LeaseAsk, Listed, LockAsk, NameProfile, Node, Plan,
+    Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
 };
 use journal::Link;
 use ledger::Ledger;
@@ -45,6 +46,8 @@ struct State {
     trash: BTreeMap<String, apply::InTrash>,
     leases: Vec<Lease>,
     fence: u64,
+    approvals: Vec<Approval>,
+    in_force: InForce,
 }
 
 impl Default for MemoryWorkspace {
@@ -64,7 +67,6 @@ impl MemoryWorkspace {
             roots: vec![Self::ROOT.to_owned()],
             names: NameProfile::Portable,
             own: Vec::new(),
-            policy: 1,
         })
     }
 
@@ -78,6 +80,8 @@ impl MemoryWorkspace {
             trash: BTreeMap::new(),
             leases: Vec::new(),
             fence: 0,
+            approvals: Vec::new(),
+            in_force: InForce::built_in(),
         };
         Self { profile, state: Mutex::new(state), grown: Condvar::new() }
     }
@@ -94,7 +98,7 @@ impl MemoryWorkspace {
         changes: Vec<journal::Change>,
         link: Link,
     ) -> Head {
-        let head = state.ledger.append(record, changes, link, state.now_ms, self.profile.policy);
+        let head = state.ledger.append(record, changes, link, state.now_ms);
         self.grown.notify_all();
         head
     }
@@ -173,9 +177,11 @@ impl Workspace for MemoryWorkspace {
         {
             return Err(CommitError::Replayed(number));
         }
+        approval::check(&state, record)?;
         let owner = record.caller.principal.to_string();
         let applied = apply::apply(&state, plan, &owner)?;
         let head = self.record(&mut state, record, applied.changes, plan.link.clone());
+        approval::consume(&mut state, record, head.number);
         let trash = applied.trashed.iter().map(|item| item.facts.id.clone()).collect();
         state.tree = applied.tree;
         state.kept.extend(applied.kept);
@@ -190,7 +196,14 @@ impl Workspace for MemoryWorkspace {
     }
 
     fn note(&self, record: &Record<'_>) -> Result<(), Failure> {
-        self.record(&mut self.state(), record, Vec::new(), Link::None);
+        let mut state = self.state();
+        if record.reason.is_none() {
+            approval::check(&state, record)?;
+        }
+        let head = self.record(&mut state, record, Vec::new(), Link::None);
+        if record.reason.is_none() {
+            approval::consume(&mut state, record, head.number);
+        }
         Ok(())
     }
 
@@ -245,9 +258,11 @@ impl Workspace for MemoryWorkspace {
 
     fn lease(&self, ask: &LeaseAsk, record: &Record<'_>) -> Result<(Lease, Committed), Failure> {
         let mut state = self.state();
+        approval::check(&state, record)?;
         let lease = lease::judge(&state, ask, &record.caller.principal.to_string())?;
         lease::write(&mut state, ask, &lease);
         let head = self.record(&mut state, record, Vec::new(), Link::None);
+        approval::consume(&mut state, record, head.number);
         let committed =
             Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
         Ok((lease, committed))
@@ -259,6 +274,31 @@ impl Workspace for MemoryWorkspace {
             .filter(|lease| paths.iter().any(|path| lease::overlap(&lease.path, path)))
             .cloned()
             .collect())
+    }
+
+    fn in_force(&self) -> Result<InForce, Failure> {
+        Ok(self.state().in_force.clone())
+    }
+
+    fn approval(&self, id: &str) -> Result<Option<Approval>, Failure> {
+        Ok(approval::all(&self.state()).into_iter().find(|approval| approval.id == id))
+    }
+
+    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Failure> {
+        Ok(approval::fitting(&self.state(), filter))
+    }
+
+    fn ask(&self, ask: &ApprovalAsk) -> Result<Approval, Failure> {
+        approval::ask(&mut self.state(), ask)
+    }
+
+    fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure> {
+        let mut state = self.state();
+        let approval = approval::answer(&mut state, answer, record)?;
+        let head = self.record(&mut state, record, Vec::new(), Link::None);
+        let committed =
+            Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
+        Ok((approval, committed))
     }
 
     fn undone(&self, number: u64) -> Result<Option<u64>, Failure> {

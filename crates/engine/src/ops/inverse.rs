@@ -286,8 +286,11 @@ impl Maker<'_> {
         if !as_left {
             return Ok(Some(Reason::Changed));
         }
-        let keep_until_ms =
-            self.view.workspace().now_ms().saturating_add(self.view.caller.principal.trash_ms());
+        let keep_until_ms = self
+            .view
+            .workspace()
+            .now_ms()
+            .saturating_add(self.view.in_force.policy.trash_ms(&self.view.caller.principal));
         self.sketch.gone(path);
         self.inverse.changes.push(Change::Remove { path: path.clone(), expect, keep_until_ms, tree });
         Ok(None)

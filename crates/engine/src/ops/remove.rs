@@ -46,7 +46,7 @@ impl Operation for Remove {
         let expect = standing::expected(view, &path, node, target.seen)?;
         let tree = standing::counted(view, &path, node)?;
         let kept_ms = match view.terms.retention {
-            Retention::OfPrincipal => view.caller.principal.trash_ms(),
+            Retention::OfPrincipal => view.in_force.policy.trash_ms(&view.caller.principal),
             Retention::None => 0,
         };
         let keep_until_ms = view.workspace().now_ms().saturating_add(kept_ms);

@@ -51,7 +51,7 @@ fn what_cannot_be_held_is_refused() {
     world.fails("lock", json!({ "path": "a", "seconds": 0 }), Kind::BadRequest);
     world.fails("lock", json!({ "path": "a", "seconds": limits::LEASE_SECONDS_MAX + 1 }), Kind::BadRequest);
     world.fails("lock", json!({ "path": "." }), Kind::InvalidPath);
-    world.fails("lock", json!({ "path": ".git/config" }), Kind::ProtectedPath);
+    world.fails("lock", json!({ "path": ".git/config" }), Kind::ApprovalPending);
     world.fails("unlock", json!({ "path": "a" }), Kind::NotFound);
     let failure = world.call_as(&confined("two", &["b"]), "lock", json!({ "path": "a" })).unwrap_err();
     assert_eq!(failure.kind, Kind::OutOfScope);

@@ -1,6 +1,7 @@
 //! The engine's operations, called through the pipeline on a workspace in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in what they share as well")]
 
+mod approvals;
 mod chain;
 mod changes;
 mod desk;
@@ -13,6 +14,7 @@ mod list;
 mod lock;
 mod moves;
 mod patch;
+mod policy;
 mod ranked;
 mod read;
 mod search;

@@ -135,16 +135,16 @@ fn a_link_moves_and_goes_itself() {
 fn no_protected_place_is_made_by_moving_a_tree() {
     let desk = Desk::new();
     desk.put("x/workflows/ci.yml", "evil");
-    assert_eq!(desk.fails("move", json!({ "from": "x", "to": ".github" })).0, "protected_path");
-    assert_eq!(desk.fails("copy", json!({ "from": "x", "to": ".github" })).0, "protected_path");
+    assert_eq!(desk.fails("move", json!({ "from": "x", "to": ".github" })).0, "approval_pending");
+    assert_eq!(desk.fails("copy", json!({ "from": "x", "to": ".github" })).0, "approval_pending");
     let trash = desk.run("remove", json!({ "path": "x", "recursive": true }))["trash"].clone();
-    assert_eq!(desk.fails("restore", json!({ "trash": trash, "to": ".github" })).0, "protected_path");
+    assert_eq!(desk.fails("restore", json!({ "trash": trash, "to": ".github" })).0, "approval_pending");
     desk.run("restore", json!({ "trash": trash }));
     // Nor by moving an allowed one away, filling it, and taking the move back.
     desk.put(".github/notes", "plain");
     let moved = desk.run("move", json!({ "from": ".github", "to": "g" }))["rev"].clone();
     desk.put("g/workflows/ci.yml", "evil");
-    assert_eq!(desk.fails("undo", json!({ "entry": moved })).0, "protected_path");
+    assert_eq!(desk.fails("undo", json!({ "entry": moved })).0, "approval_pending");
     desk.and("user:u").run("undo", json!({ "entry": moved }));
     assert!(desk.exists(".github/workflows/ci.yml"));
 }

@@ -62,7 +62,7 @@ fn only_files_are_written() {
     assert_eq!(desk.fails("write", json!({ "path": "d/f/g", "content": "x" })).0, "not_dir");
     assert_eq!(desk.fails("write", json!({ "path": ".", "content": "x" })).0, "invalid_path");
     assert_eq!(desk.fails("write", json!({ "path": "x", "content": "x", "mode": 1 })).0, "bad_request");
-    assert_eq!(desk.fails("write", json!({ "path": ".git/config", "content": "x" })).0, "protected_path");
+    assert_eq!(desk.fails("write", json!({ "path": ".git/config", "content": "x" })).0, "approval_pending");
     desk.and("user:u").run("write", json!({ "path": ".git/config", "content": "x" }));
 }
 

@@ -68,10 +68,11 @@ fn entry() -> impl Strategy<Value = Entry> {
         });
     let asked =
         (any::<u64>(), any::<i64>(), caller, option::of(text()), (text(), option::of(text())), text());
-    let done = (decision, option::of(text()), any::<u64>(), vec(change(), 0..6), link());
+    let judged = (any::<u64>(), option::of(text()), option::of(text()));
+    let done = (decision, option::of(text()), judged, vec(change(), 0..6), link());
     (asked, done, any::<u64>(), any::<u64>()).prop_map(|(asked, done, bytes, duration_us)| {
         let (number, time_ms, caller, request, (operation, tool), arguments) = asked;
-        let (decision, reason, policy, changes, link) = done;
+        let (decision, reason, (policy, tier, approval), changes, link) = done;
         Entry {
             number,
             time_ms,
@@ -83,6 +84,8 @@ fn entry() -> impl Strategy<Value = Entry> {
             decision,
             reason,
             policy,
+            tier,
+            approval,
             changes,
             link,
             bytes,
@@ -122,9 +125,9 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_never_break_the_decoder(mut bytes in vec(any::<u8>(), 0..400)) {
+    fn random_bytes_never_break_the_decoder(mut bytes in vec(any::<u8>(), 0..400), known in 0_u8..3) {
         if let Some(format) = bytes.first_mut() {
-            *format = journal::FORMAT;
+            *format = journal::FORMAT + known;
         }
         if let Ok(entry) = decode(&bytes) {
             prop_assert_eq!(encode(&entry), bytes);

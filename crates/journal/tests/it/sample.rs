@@ -41,6 +41,8 @@ pub(crate) fn entry(number: u64) -> Entry {
         decision: Decision::Allowed,
         reason: None,
         policy: 3,
+        tier: None,
+        approval: None,
         changes: vec![Change {
             path: format!("src/module_{number}/file.rs"),
             kind: ChangeKind::Modify,

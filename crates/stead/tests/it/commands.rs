@@ -141,7 +141,11 @@ fn help_completions_and_manual_cover_every_operation() {
     let man = bench.ok(&["man"]).text();
     let completions = bench.ok(&["completions", "bash"]).text();
     let definition = faces::definition::Definition::stead().unwrap();
-    for operation in &definition.operations {
+    // These have commands made for people.
+    let otherwise = ["policy", "approvals", "approve", "deny"];
+    for operation in
+        definition.operations.iter().filter(|operation| !otherwise.contains(&operation.name.as_str()))
+    {
         let summary = operation.summary.trim_end_matches('.');
         assert!(help.contains(&format!("  {} ", operation.name)), "{}", operation.name);
         assert!(man.contains(&format!("stead\\-{}", operation.name)), "{}", operation.name);

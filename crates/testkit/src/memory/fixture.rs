@@ -1,7 +1,7 @@
 //! What tests do to a workspace behind its back: files that other programs made, time that passes, bytes that expire.
 //! Nothing here is recorded in the journal. A path that is none is a mistake in the test and panics.
 
-use engine::{NEW_DIRECTORY_MODE, NEW_FILE_MODE, Version};
+use engine::{NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, PolicyPlace, Version};
 use path::RelPath;
 
 use super::{
@@ -52,6 +52,22 @@ impl MemoryWorkspace {
     /// Lets time pass.
     pub fn advance_ms(&self, ms: i64) {
         self.state().now_ms += ms;
+    }
+
+    /// Puts this policy in force.
+    #[expect(clippy::expect_used, reason = "a malformed policy is a mistake in the test")]
+    pub fn set_policy(&self, text: &str) {
+        let policy = Policy::parse(text).expect("a policy");
+        self.state().in_force.policy = std::sync::Arc::new(policy);
+    }
+
+    /// Takes a file of the workspace for the policy file.
+    #[expect(clippy::expect_used, reason = "a policy that is not there is a mistake in the test")]
+    pub fn place_policy(&self, wire: &str) {
+        let path = place(wire);
+        let mut state = self.state();
+        let identity = state.tree.get(&path).expect("the policy file").node().stamp.identity;
+        state.in_force.place = Some(PolicyPlace { path, identity });
     }
 
     /// Forgets kept bytes, as a quota would.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::{EntryFilter, Fault, Head, Kind, Order, Principal, Record, Stored, Version, Which};
+use engine::{EntryFilter, Fault, Head, Kind, Order, Principal, Record, Stored, Tier, Version, Which};
 use journal::{Change, Decision, Digest, Entry, Link, Origin, State, encode, genesis, link_hash};
 use path::RelPath;
 
@@ -42,7 +42,6 @@ impl Ledger {
         changes: Vec<Change>,
         link: Link,
         now_ms: i64,
-        policy: u64,
     ) -> Head {
         let head = self.head();
         let number = head.number + 1;
@@ -76,7 +75,9 @@ impl Ledger {
             arguments: record.arguments.clone(),
             decision: decision(record.reason),
             reason: record.reason.map(|kind| kind.code().to_owned()),
-            policy,
+            policy: record.policy,
+            tier: (record.tier != Tier::Autonomous).then(|| record.tier.word().to_owned()),
+            approval: record.approval.clone(),
             changes,
             link,
             bytes: record.bytes,

@@ -247,7 +247,7 @@ impl<'v, 'w> Places<'v, 'w> {
             return Ok(None);
         };
         let kept_ms = match self.view.terms.retention {
-            Retention::OfPrincipal => self.view.caller.principal.trash_ms(),
+            Retention::OfPrincipal => self.view.in_force.policy.trash_ms(&self.view.caller.principal),
             Retention::None => 0,
         };
         let keep_until_ms = self.view.workspace().now_ms().saturating_add(kept_ms);

@@ -1,0 +1,85 @@
+//! Why a tier holds, so that a refusal can name the rule.
+
+use super::{Policy, Tier};
+
+/// A tier and where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// How far the caller may go alone.
+    pub tier: Tier,
+    /// Where that comes from.
+    pub why: Why,
+}
+
+/// Where a tier comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// What the tool's definition says; autonomous where it says nothing.
+    Definition,
+    /// The default of a layer.
+    Default {
+        /// Which layer, counted from 0.
+        layer: usize,
+    },
+    /// A rule.
+    Rule {
+        /// Which layer, counted from 0.
+        layer: usize,
+        /// Which of its rules, counted from 0.
+        rule: usize,
+    },
+    /// A place that other programs run or obey.
+    Protected(&'static [&'static str]),
+    /// A rate of a layer is used up.
+    Rate {
+        /// Which layer, counted from 0.
+        layer: usize,
+    },
+}
+
+impl Verdict {
+    /// The tier that holds where nothing is said.
+    pub(crate) const FREE: Verdict = Verdict { tier: Tier::Autonomous, why: Why::Definition };
+
+    /// The stricter of two; the first where they are equal.
+    #[must_use]
+    pub(crate) fn stricter(self, other: Verdict) -> Verdict {
+        if other.tier > self.tier { other } else { self }
+    }
+}
+
+impl Why {
+    /// The sentence that refusals and explanations show.
+    pub fn sentence(&self, policy: &Policy) -> String {
+        match self {
+            Why::Definition => "no rule fits; the tool's own tier holds".to_owned(),
+            Why::Default { layer } => {
+                format!("no rule fits; the default of the {} layer holds", policy.layer(*layer))
+            }
+            Why::Rule { layer, rule } => match policy.rule(*layer, *rule) {
+                Some(rule) => {
+                    format!("rule '{}' of the {} layer (line {})", rule.name, policy.layer(*layer), rule.line)
+                }
+                None => format!("a rule of the {} layer", policy.layer(*layer)),
+            },
+            Why::Protected(place) => format!(
+                "built-in rule 'protected places' of the system layer: other programs run or obey what is in {}",
+                place.join("/")
+            ),
+            Why::Rate { layer } => format!("the rate limit of the {} layer is used up", policy.layer(*layer)),
+        }
+    }
+
+    /// The short name of the rule, for machines and one-line notes.
+    pub fn name(&self, policy: &Policy) -> String {
+        match self {
+            Why::Definition => "definition".to_owned(),
+            Why::Default { .. } => "default".to_owned(),
+            Why::Rule { layer, rule } => {
+                policy.rule(*layer, *rule).map_or_else(String::new, |rule| rule.name.clone())
+            }
+            Why::Protected(_) => "protected places".to_owned(),
+            Why::Rate { .. } => "rate".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `stead policy`: what the rules say, and what a call would get by them.
+
+use clap::{Args, Subcommand};
+use engine::Call;
+use local::Wall;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cli::{CallerFlags, WorkspaceFlags},
+    show::{self, Exit, Form, Outcome, Problem},
+    wire::{self, Asker},
+};
+
+/// The flags of `stead policy`.
+#[derive(Debug, Args)]
+pub(crate) struct PolicyArguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Explain what a call would get, by which rule of which layer; it does not run
+    Check {
+        /// Who would call: user:NAME or agent:NAME [default: agent:mcp]
+        #[arg(long, value_name = "PRINCIPAL", default_value = "agent:mcp")]
+        principal: String,
+        /// The operation
+        operation: String,
+        /// Its arguments: NAME=VALUE, or one JSON object
+        arguments: Vec<String>,
+        /// Answer with one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the rules that bind somebody
+    List {
+        /// Whom: user:NAME or agent:NAME
+        #[arg(long, value_name = "PRINCIPAL", default_value = "agent:mcp")]
+        principal: String,
+        /// Answer with one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs one of them.
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyArguments) -> Outcome {
+    let (asked, json) = match &arguments.action {
+        Action::Check { principal, operation, arguments, json } => {
+            let arguments = parsed(arguments)?;
+            let asked = json!({ "operation": operation, "arguments": arguments, "principal": principal });
+            (asked, *json)
+        }
+        Action::List { principal, json } => (json!({ "principal": principal }), *json),
+    };
+    let caller = wire::caller(&CallerFlags::default(), Asker::Person)?;
+    let opened = wire::open(flags, Wall::Leave)?;
+    let asked = asked.as_object().cloned().unwrap_or_default();
+    let answer = opened.engine.call(&Call::new(&caller, "policy", asked))?;
+    match Form::from(json) {
+        Form::Json => show::json(&Value::Object(answer.json))?,
+        Form::Text => show::text(&answer.text)?,
+    }
+    Ok(Exit::Fine)
+}
+
+/// Arguments as a person writes them: a value that reads as JSON is that, anything else is text.
+fn parsed(written: &[String]) -> Result<Map<String, Value>, Problem> {
+    let mut arguments = Map::new();
+    for word in written {
+        if let Ok(Value::Object(whole)) = serde_json::from_str::<Value>(word) {
+            arguments.extend(whole);
+            continue;
+        }
+        let (name, value) = word
+            .split_once('=')
+            .ok_or_else(|| show::usage(format!("'{word}' is neither NAME=VALUE nor a JSON object")))?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        arguments.insert(name.to_owned(), value);
+    }
+    Ok(arguments)
+}

@@ -1,0 +1,189 @@
+//! A person answers an agent's question from another terminal, and whatever an agent may try to answer itself.
+
+use serde_json::Value;
+
+use crate::bench::{Bench, Ran};
+
+const SECRET: &str = "correct horse\n";
+
+/// A bench with a policy, a file and an approver's secret.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    std::fs::write(bench.place.path().join("secret"), SECRET).unwrap();
+    std::fs::write(
+        bench.place.path().join("policy.toml"),
+        "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n",
+    )
+    .unwrap();
+    std::fs::write(bench.workspace().join("a.txt"), "a\n").unwrap();
+    ok(&bench, &["approvals", "setup", "--secret-file", "../secret"]);
+    bench
+}
+
+fn run(bench: &Bench, arguments: &[&str]) -> Ran {
+    bench.run(&[&["--policy", "../policy.toml"], arguments].concat())
+}
+
+#[track_caller]
+fn ok(bench: &Bench, arguments: &[&str]) -> Ran {
+    let ran = run(bench, arguments);
+    assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.err);
+    ran
+}
+
+const REMOVE: &[&str] = &["remove", "a.txt", "--principal", "agent:a", "--json"];
+
+fn asked(bench: &Bench) -> String {
+    let ran = run(bench, REMOVE);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    let error = ran.json()["error"].clone();
+    assert_eq!(error["kind"], "approval_pending");
+    error["approval"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn one_terminal_asks_and_another_answers() {
+    let bench = bench();
+    let id = asked(&bench);
+    assert!(ok(&bench, &["approvals", "list"]).text().contains(&id));
+    let shown = ok(&bench, &["approvals", "show", &id]).text();
+    for word in ["agent:a", "remove a.txt", "rule 'removals' of the system layer (line 1)"] {
+        assert!(shown.contains(word), "{shown}");
+    }
+    ok(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--reason", "fine"]);
+    let entry = ok(&bench, REMOVE).json()["entry"].clone();
+    assert!(!bench.workspace().join("a.txt").exists());
+    // The audit tells the whole story.
+    let log = ok(&bench, &["log", "--json"]).text();
+    let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let with = |operation: &str| {
+        rows.iter()
+            .filter(|row| row["entry"]["operation"] == operation && row["entry"]["approval"] == id.as_str())
+            .count()
+    };
+    assert_eq!((with("remove"), with("approve")), (2, 1), "{log}");
+    let used = ok(&bench, &["approvals", "show", &id, "--json"]).json();
+    assert_eq!(
+        (&used["state"], &used["used"], &used["answered_by"]),
+        (&"used".into(), &entry, &"user:tester".into())
+    );
+    ok(&bench, &["log", "verify"]);
+}
+
+#[test]
+fn a_yes_needs_the_secret_and_wrong_ones_wait() {
+    let bench = bench();
+    let id = asked(&bench);
+    std::fs::write(bench.place.path().join("wrong"), "a guess\n").unwrap();
+    let guess = ["approvals", "approve", &id, "--secret-file", "../wrong"];
+    for _ in 0..3 {
+        let ran = run(&bench, &guess);
+        assert!(ran.code == 3 && ran.err.contains("not the approver's secret"), "{}", ran.err);
+    }
+    // Now even the right one waits.
+    let right = run(&bench, &["approvals", "approve", &id, "--secret-file", "../secret"]);
+    assert!(right.code == 3 && right.err.contains("rate_limited"), "{}", right.err);
+    assert_eq!(ok(&bench, &["approvals", "show", &id, "--json"]).json()["state"], "pending");
+}
+
+#[test]
+fn an_agent_s_name_does_not_answer_whatever_it_knows() {
+    let bench = bench();
+    let id = asked(&bench);
+    let own = ["approvals", "approve", &id, "--secret-file", "../secret", "--principal", "agent:a"];
+    let ran = run(&bench, &own);
+    assert!(ran.code == 3 && ran.err.contains("only a person"), "{}", ran.err);
+    // The operations themselves are no commands.
+    assert_eq!(run(&bench, &["approve", &id]).code, 2);
+    assert_eq!(run(&bench, &["deny", &id]).code, 2);
+    let unset = Bench::new();
+    let ran = unset.run(&["approvals", "approve", &id, "--secret-file", "/dev/null"]);
+    assert!(ran.code == 3 && ran.err.contains("approvals setup"), "{}", ran.err);
+}
+
+#[test]
+fn a_secret_is_replaced_only_by_who_knows_it() {
+    let bench = bench();
+    std::fs::write(bench.place.path().join("new"), "another secret\n").unwrap();
+    let blind =
+        run(&bench, &["approvals", "setup", "--secret-file", "../new", "--old-secret-file", "../new"]);
+    assert_eq!(blind.code, 3, "{}", blind.err);
+    ok(&bench, &["approvals", "setup", "--secret-file", "../new", "--old-secret-file", "../secret"]);
+    let id = asked(&bench);
+    assert_eq!(run(&bench, &["approvals", "approve", &id, "--secret-file", "../secret"]).code, 3);
+    ok(&bench, &["approvals", "approve", &id, "--secret-file", "../new"]);
+    let made = Bench::new().ok(&["approvals", "setup", "--generate"]).text();
+    assert_eq!(made.trim().len(), 40, "{made}");
+}
+
+#[test]
+fn always_writes_a_rule_that_the_person_sees() {
+    let bench = bench();
+    let id = asked(&bench);
+    let ran = ok(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
+    assert!(ran.err.contains("tier = \"autonomous\""), "{}", ran.err);
+    let policy = std::fs::read_to_string(bench.place.path().join("policy.toml")).unwrap();
+    assert!(policy.starts_with("# Written by user:tester on "), "{policy}");
+    ok(&bench, REMOVE);
+    std::fs::write(bench.workspace().join("a.txt"), "again\n").unwrap();
+    ok(&bench, REMOVE);
+    std::fs::write(bench.workspace().join("b.txt"), "b\n").unwrap();
+    assert_eq!(run(&bench, &["remove", "b.txt", "--principal", "agent:a"]).code, 3);
+}
+
+#[test]
+fn a_malformed_policy_stops_everything_with_its_line() {
+    let bench = bench();
+    std::fs::write(bench.place.path().join("policy.toml"), "[system]\ndefault = \"open\"\n").unwrap();
+    for command in [&["read", "a.txt"][..], &["mcp"], &["rpc"]] {
+        let ran = run(&bench, command);
+        assert!(
+            ran.code == 3 && ran.err.contains("line 2: there is no tier 'open'"),
+            "{command:?}: {}",
+            ran.err
+        );
+    }
+    let missing = bench.run(&["--policy", "../none.toml", "read", "a.txt"]);
+    assert!(missing.code == 3 && missing.err.contains("no such file"), "{}", missing.err);
+    std::os::unix::fs::symlink("policy.toml", bench.place.path().join("link.toml")).unwrap();
+    let linked = bench.run(&["--policy", "../link.toml", "read", "a.txt"]);
+    assert_eq!(linked.code, 3, "{}", linked.err);
+}
+
+#[test]
+fn a_check_explains_without_running() {
+    let bench = bench();
+    let told = ok(&bench, &["policy", "check", "--principal", "agent:a", "remove", "path=a.txt"]).text();
+    assert_eq!(told, "agent:a remove: approval_required (rule 'removals' of the system layer (line 1))\n");
+    let json =
+        ok(&bench, &["policy", "check", "--json", "write", "{\"path\":\".git/x\",\"content\":\"\"}"]).json();
+    assert_eq!((&json["tier"], &json["rule"]), (&"approval_required".into(), &"protected places".into()));
+    assert!(ok(&bench, &["policy", "list"]).text().contains("removals -> approval_required"));
+    assert!(bench.workspace().join("a.txt").exists());
+}
+
+#[test]
+fn a_policy_in_the_workspace_is_kept_from_agents_by_every_name() {
+    let bench = bench();
+    let inside = bench.workspace().join("rules.toml");
+    std::fs::rename(bench.place.path().join("policy.toml"), &inside).unwrap();
+    std::fs::hard_link(&inside, bench.workspace().join("twin")).unwrap();
+    std::os::unix::fs::symlink("rules.toml", bench.workspace().join("link")).unwrap();
+    let before = std::fs::read(&inside).unwrap();
+    for arguments in [
+        &["append", "rules.toml", "--content", "x"][..],
+        &["append", "link", "--content", "x"],
+        &["append", "twin", "--content", "x"],
+        &["move", "a.txt", "rules.toml", "--overwrite"],
+        &["move", "rules.toml", "b"],
+        &["copy", "a.txt", "twin", "--overwrite"],
+        &["lock", "rules.toml"],
+    ] {
+        let words = [&["--policy", "rules.toml"], arguments, &["--principal", "agent:a"]].concat();
+        let ran = bench.run(&words);
+        assert!(ran.code == 3 && ran.err.contains("protected_path"), "{arguments:?}: {}", ran.err);
+    }
+    assert_eq!(std::fs::read(&inside).unwrap(), before);
+    let own = bench.run(&["--policy", "rules.toml", "append", "rules.toml", "--content", "# a person may\n"]);
+    assert_eq!(own.code, 0, "{}", own.err);
+}
