@@ -53,12 +53,7 @@ impl Slot {
 
     /// Its directory if it is there.
     fn existing(&self, state: &StateDirectory) -> Result<Option<Directory>, DiskError> {
-        let path = [BLOBS.as_bytes(), self.fan.as_bytes()];
-        let path = RelPath::from_components(path).map_err(|_| bad_name())?;
-        match state.root().open_directory(&path) {
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
-            other => other.map(Some),
-        }
+        state.existing_directory(&format!("{BLOBS}/{}", self.fan))
     }
 }
 

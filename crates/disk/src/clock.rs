@@ -46,6 +46,15 @@ impl SystemClock {
     }
 }
 
+/// Lets other threads go first, those of this process too: for work that nobody waits for. Where that is not to be had
+/// the thread goes on as before.
+pub fn work_in_background() {
+    rustix::process::setpriority_process(None, BACKGROUND_PRIORITY).unwrap_or_default();
+}
+
+/// As low as a thread can be without standing still on a busy machine.
+const BACKGROUND_PRIORITY: i32 = 15;
+
 impl Default for SystemClock {
     fn default() -> Self {
         Self::new()

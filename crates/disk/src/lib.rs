@@ -33,7 +33,7 @@ pub mod watch;
 pub use attributes::{Attribute, Attributes};
 pub use blobs::Durable;
 pub use canonical::{LINKS_MAX, STEPS_MAX};
-pub use clock::SystemClock;
+pub use clock::{SystemClock, work_in_background};
 pub use confines::Resolver;
 pub use directory::{Directory, Listed};
 pub use error::{DiskError, ErrorKind};

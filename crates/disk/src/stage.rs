@@ -85,6 +85,13 @@ impl Staged {
         hash_up_to(self.file.as_fd(), self.size)
     }
 
+    /// Writes more at the end, for content that comes in pieces. Only for what was staged from bytes.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        content::write_all_at(self.file.as_fd(), bytes, self.size)?;
+        self.size += bytes.len() as u64;
+        Ok(())
+    }
+
     /// Makes the content durable. `Denied` for an adopted file that we may not read.
     pub fn sync(&self) -> Result<(), DiskError> {
         content::sync_content(self.file.as_fd()).map_err(|error| {

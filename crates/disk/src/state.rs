@@ -77,6 +77,15 @@ impl StateDirectory {
         Ok(self.root.make_directories(&path, DIRECTORY_MODE)?.0)
     }
 
+    /// A directory in it if it is there.
+    pub fn existing_directory(&self, sub: &str) -> Result<Option<Directory>, DiskError> {
+        let path = RelPath::from_components(sub.split('/').map(str::as_bytes)).map_err(|_| bad_name())?;
+        match self.root.open_directory(&path) {
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
     /// Makes everything on its file system durable.
     pub fn sync_file_system(&self) -> Result<(), DiskError> {
         self.root.sync_file_system()

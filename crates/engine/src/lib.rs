@@ -13,6 +13,7 @@ pub mod editing;
 mod engine;
 mod failure;
 mod glob;
+pub mod index;
 pub mod limits;
 mod operation;
 mod ops;

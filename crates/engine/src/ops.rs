@@ -34,7 +34,7 @@ mod remove;
 mod restore;
 mod reversal;
 mod search;
-mod seek;
+pub(crate) mod seek;
 mod spots;
 mod standing;
 mod stat;
@@ -44,6 +44,7 @@ mod write;
 
 pub(crate) use answer::answer_from_entry;
 pub(crate) use diff::text_of;
+pub(crate) use search::Cases;
 pub(crate) use stat::type_name;
 
 /// Turns arguments into an operation.

@@ -125,6 +125,13 @@ impl<'a> View<'a> {
         self.was_granted(path) && (!self.in_force.policy.rules_reading() || self.may_look(path))
     }
 
+    /// Whether this caller sees what is there, no more and no less than everybody else who does.
+    pub(crate) fn sees_all(&self) -> bool {
+        let grants = &self.caller.grants;
+        let granted = grants.hidden.is_empty() && grants.readable.iter().any(RelPath::is_root);
+        granted && !self.in_force.policy.rules_reading()
+    }
+
     /// Whether this caller may see a place or something below it, so that a directory above a grant can be listed.
     pub(crate) fn may_pass(&self, path: &RelPath) -> bool {
         let grants = &self.caller.grants;

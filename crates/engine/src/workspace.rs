@@ -14,6 +14,7 @@ use crate::{
     approval::{Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter},
     caller::{Caller, Principal},
     failure::{Failure, Kind},
+    index::{Need, Sieve, Survey},
     plan::{Plan, Top},
     policy::{InForce, Tier},
     version::Version,
@@ -75,6 +76,9 @@ pub type Looked = Result<Option<Node>, Failure>;
 pub trait Branch<'w>: Send + Sync {
     /// Opens a directory in this one and lists it, as [`Workspace::list`] does. Never follows a link.
     fn enter(&self, name: &Name) -> Result<Entered<'w>, Failure>;
+
+    /// What is under a name in this directory now; a link is not followed.
+    fn stat(&self, name: &Name) -> Looked;
 
     /// The bytes of a regular file in this directory, or only the first of them when `goes_on` says no to those. What is
     /// larger than `limit_bytes` is refused as too large. `bytes` is emptied first.
@@ -383,6 +387,21 @@ pub trait Workspace: Send + Sync {
     fn branch(&self, _path: &RelPath) -> Result<Option<Entered<'_>>, Failure> {
         Ok(None)
     }
+
+    /// What is known of files without opening them, while something is looked for that needs this; nothing when there is
+    /// no index, or when it can rule nothing out.
+    fn sieve(&self, _need: &Need) -> Option<Box<dyn Sieve + '_>> {
+        None
+    }
+
+    /// What a walk of plain names below a directory would meet, as a caller sees it who may see everything; nothing when
+    /// that is not known for certain, or when more would have to be looked into than a walk is worth.
+    fn survey(&self, _start: &RelPath, _need: &Need) -> Option<Survey> {
+        None
+    }
+
+    /// A search has looked into so many files: an index may be worth its price.
+    fn searched(&self, _files: u64) {}
 
     /// What a link says.
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure>;

@@ -12,6 +12,7 @@ mod clock;
 mod commit;
 mod failure;
 mod group;
+mod index;
 mod intent;
 mod keeper;
 mod kept;
@@ -35,7 +36,8 @@ mod trash;
 mod workspace;
 
 pub use clock::{Clock, Moment};
+pub use index::IndexFacts;
 pub use log::{LogReport, Proof};
 pub use open::LocalWorkspace;
-pub use options::{Durability, Options, Wall};
+pub use options::{Durability, Indexing, Options, Wall};
 pub use recover::Recovery;

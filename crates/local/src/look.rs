@@ -152,6 +152,13 @@ impl<'w> Branch<'w> for LocalBranch<'w> {
         Ok((Box::new(LocalBranch { workspace: self.workspace, directory, path }), listed))
     }
 
+    fn stat(&self, name: &Name) -> Looked {
+        match self.directory.stat(name) {
+            Ok(stat) => Ok(stat.map(|stat| node(&stat))),
+            Err(error) => Err(failure::at(&self.path.join(name)?, &error)),
+        }
+    }
+
     fn scan(
         &self,
         name: &Name,

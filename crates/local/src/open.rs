@@ -18,6 +18,7 @@ use crate::{
     clock::Clock,
     failure,
     group::Group,
+    index::Index,
     keeper::{Bell, Keeper},
     locks::Locks,
     options::{Durability, Options, Wall},
@@ -59,6 +60,7 @@ pub struct LocalWorkspace {
     pub(crate) suspects: Mutex<HashSet<RelPath>>,
     /// Where callers wait for the next entry.
     pub(crate) news: (Mutex<u64>, Condvar),
+    pub(crate) index: Index,
     bell: Arc<Bell>,
     keeper: Mutex<Option<Keeper>>,
     background_failures: AtomicU64,
@@ -120,6 +122,7 @@ impl LocalWorkspace {
             stuck: Mutex::default(),
             suspects: Mutex::default(),
             news: (Mutex::new(0), Condvar::new()),
+            index: Index::new(options),
             bell: Arc::default(),
             keeper: Mutex::default(),
             background_failures: AtomicU64::new(0),
@@ -141,6 +144,7 @@ impl LocalWorkspace {
     /// Stops what happens by itself and brings everything to rest: noted entries are written, changes settled, the
     /// journal signed. The workspace can still be used. What fails here is finished by the next opening.
     pub fn close(&self) {
+        self.index.stop();
         drop(hold(&self.keeper).take());
         for step in [Self::flush, Self::settle, Self::sign_checkpoint] {
             match step(self) {
@@ -224,6 +228,7 @@ impl LocalWorkspace {
             ("durability", format!("{:?}", self.durability).to_lowercase()),
             ("resolver", format!("{:?}", self.root.resolver()).to_lowercase()),
             ("wall", wall),
+            ("index", self.index_facts().to_string()),
             ("background_failures", self.background_failures.load(Ordering::Relaxed).to_string()),
         ])
     }

@@ -1,6 +1,6 @@
 //! What can be chosen when a workspace is opened.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use engine::NameProfile;
 use path::RelPath;
@@ -24,6 +24,24 @@ pub enum Wall {
     /// No second wall: the process has other work to do.
     Leave,
 }
+
+/// What becomes of the search index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Indexing {
+    /// It is built in the background when a search is worth it, and kept up.
+    Keep,
+    /// One that is there is used; nothing is built.
+    Use,
+    /// There is none.
+    Off,
+}
+
+/// Files that a search must have met before an index is built, when nothing else is said.
+const INDEX_FILES_MIN: u64 = 2_000;
+
+/// How long a file must have stood still before the index relies on its stamp, when nothing else is said. The coarsest
+/// clocks of file systems count in two seconds.
+const INDEX_SETTLED: Duration = Duration::from_secs(3);
 
 /// Bytes of kept history before the oldest is dropped, when nothing else is said.
 pub(crate) const KEPT_BYTES_DEFAULT: u64 = 1 << 30;
@@ -54,6 +72,13 @@ pub struct Options {
     pub wall: Wall,
     /// Bytes of kept history before the oldest is dropped.
     pub kept_bytes_max: u64,
+    /// What becomes of the search index.
+    pub indexing: Indexing,
+    /// Files that a search must have met before an index is built.
+    pub index_files_min: u64,
+    /// How long a file must have stood still before the index relies on its stamp: as long as two changes can have the
+    /// same one.
+    pub index_settled: Duration,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -73,6 +98,9 @@ impl Options {
             policy: None,
             wall: Wall::Leave,
             kept_bytes_max: KEPT_BYTES_DEFAULT,
+            indexing: Indexing::Keep,
+            index_files_min: INDEX_FILES_MIN,
+            index_settled: INDEX_SETTLED,
             clock: Arc::new(crate::clock::System::default()),
         }
     }

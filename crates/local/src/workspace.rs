@@ -6,6 +6,7 @@ use engine::{
     Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, Entered, EntryFilter,
     Failure, FileBytes, Guard, Head, InForce, Last, Lease, LeaseAsk, Listed, LockAsk, Looked, Node, Pieces,
     Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
+    index::{Need, Sieve, Survey},
 };
 use path::{Name, RelPath};
 use serde_json::Value;
@@ -53,6 +54,18 @@ impl Workspace for LocalWorkspace {
 
     fn branch(&self, path: &RelPath) -> Result<Option<Entered<'_>>, Failure> {
         self.branch_at(path).map(Some)
+    }
+
+    fn sieve(&self, need: &Need) -> Option<Box<dyn Sieve + '_>> {
+        self.sieve_for(need)
+    }
+
+    fn survey(&self, start: &RelPath, need: &Need) -> Option<Survey> {
+        self.survey_for(start, need)
+    }
+
+    fn searched(&self, files: u64) {
+        self.note_search(files);
     }
 
     fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure> {

@@ -7,8 +7,8 @@ use clap_complete::Shell;
 use faces::definition::Definition;
 
 use crate::{
-    approvals::ApprovalsArguments, log::LogArguments, operation, policy::PolicyArguments,
-    replay::ReplayArguments, status::StatusArguments, trash::TrashArguments,
+    approvals::ApprovalsArguments, index::IndexArguments, log::LogArguments, operation,
+    policy::PolicyArguments, replay::ReplayArguments, status::StatusArguments, trash::TrashArguments,
 };
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
@@ -40,6 +40,9 @@ pub(crate) struct WorkspaceFlags {
     /// Whose journal: the workspace's, or that of callers who were let out of it (weaver with restrict=false)
     #[arg(long, global = true, value_enum, default_value = "workspace")]
     pub(crate) reach: Reach,
+    /// The search index in the state directory: kept by servers, only used where there is one, or off
+    #[arg(long, global = true, value_enum, default_value = "on")]
+    pub(crate) index: Indexing,
     /// How paths are resolved
     #[arg(long, global = true, value_enum, default_value = "auto", hide = true)]
     pub(crate) resolver: Resolver,
@@ -79,6 +82,13 @@ pub(crate) enum Names {
 pub(crate) enum Reach {
     Workspace,
     Machine,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Indexing {
+    On,
+    Use,
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -160,6 +170,8 @@ pub(crate) enum Fixed {
     Log(LogArguments),
     /// List, restore or purge what was removed
     Trash(TrashArguments),
+    /// Build, show or drop the search index
+    Index(IndexArguments),
     /// Show how the workspace is opened and where its journal stands
     Status(StatusArguments),
     /// Make recordings of a published original again and show what differs

@@ -9,6 +9,7 @@ use faces::definition::Definition;
 mod approvals;
 mod audit;
 mod cli;
+mod index;
 mod log;
 mod mcp;
 mod operation;
@@ -66,6 +67,7 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
         Fixed::Policy(below) => policy::run(&flags, &below),
         Fixed::Log(below) => log::run(&flags, &below),
         Fixed::Trash(below) => trash::run(&flags, &below),
+        Fixed::Index(below) => index::run(&flags, &below),
         Fixed::Status(below) => status::run(&flags, &below),
         Fixed::Replay(below) => replay::run(&below),
         Fixed::Completions { shell } => pages::completions(definition, shell),

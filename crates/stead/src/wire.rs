@@ -12,7 +12,7 @@ use local::{LocalWorkspace, Options, Wall};
 use path::RelPath;
 
 use crate::{
-    cli::{self, CallerFlags, DialectFlags, Durability, Names, Resolver, WorkspaceFlags},
+    cli::{self, CallerFlags, DialectFlags, Durability, Indexing, Names, Resolver, WorkspaceFlags},
     outside,
     show::{self, Problem},
 };
@@ -74,6 +74,13 @@ pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -
         Resolver::Walker => disk::Resolver::Walker,
     };
     options.mounts.extend(beneath(&options.home, &flags.mount)?);
+    options.indexing = match (flags.index, reach, wall) {
+        // What is walked and watched would be the whole machine.
+        (Indexing::Off, _, _) | (_, Reach::Machine, _) => local::Indexing::Off,
+        // Only a server lives long enough to build one.
+        (Indexing::On, Reach::Workspace, Wall::Raise) => local::Indexing::Keep,
+        (Indexing::On | Indexing::Use, Reach::Workspace, _) => local::Indexing::Use,
+    };
     options.wall = match reach {
         Reach::Workspace => wall,
         Reach::Machine => Wall::Leave,
@@ -96,6 +103,7 @@ pub(crate) fn whole_machine(workspace: &Path, state: PathBuf) -> Result<Options,
         disk::way_to(place).map_err(|error| Problem::Outside(format!("{}: {error}", place.display())))
     };
     let mut options = Options::new(PathBuf::from("/"), state);
+    options.indexing = local::Indexing::Off;
     (options.home, options.mounts) = way(workspace)?;
     if let Ok(states) = state_home() {
         options.own.push(way(&states.join(STATES))?.0);

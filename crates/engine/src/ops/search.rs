@@ -3,6 +3,7 @@
 //! are counted and those not looked into as a whole are named, never silently skipped.
 
 mod flow;
+mod known;
 mod large;
 mod left;
 mod lines;
@@ -14,23 +15,22 @@ mod query;
 
 use std::{cmp::Reverse, time::Instant};
 
+use known::Shelves;
 use left::{Left, Why};
-use lines::{Cases, Hit, Matched, Pattern, Syntax, Take, Words};
+pub(crate) use lines::Cases;
+use lines::{Hit, Matched, Pattern, Syntax, Take, Words};
 use nearest::Manner;
 use path::RelPath;
 use query::Query;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use text::{
-    encoding::{Detected, begins_binary, decode, detect},
-    rank::Place,
-    visible::visible_line,
-};
+use text::{rank::Place, visible::visible_line};
 
 use super::{answer::Facts, find::bounded, list, seek, seek::Names};
 use crate::{
     failure::{Failure, Kind},
     glob::Globs,
+    index::{goes_on, text_of},
     limits,
     operation::{Ask, Operation, Planned, Target},
     plan::Top,
@@ -115,15 +115,25 @@ impl Search {
                 (glob.is_empty() || glob.match_bytes(below))
                     && (include.is_empty() || include.match_bytes(below))
             };
+            if let Some(surveyed) = self.surveyed(look, &target.path)? {
+                return Ok(surveyed);
+            }
+            let sieve = view.workspace().sieve(look.pattern.need());
+            let make = || (Found::default(), Shelves::new(sieve.as_deref()));
             let gathered;
             (gathered, unseen) =
-                seek::walk(view, &target.path, Names::from(self.all), &Found::default, &|own, met| {
-                    if met.top != Top::File || !wanted(met.below()) {
+                seek::walk(view, &target.path, Names::from(self.all), &make, &|(own, shelves), met| {
+                    if met.top != Top::File || !wanted(met.below()) || !view.may_read(met.path) {
                         return Ok(());
                     }
-                    look.at_file(own, &Source::Met(met))
+                    match shelves.known(met) {
+                        Some(known) => own.count(known),
+                        None => look.at_file(own, &Source::Met(met))?,
+                    }
+                    Ok(())
                 })?;
-            found = Found::merged(gathered);
+            found = Found::merged(gathered.into_iter().map(|(found, _)| found));
+            view.workspace().searched(found.files_met());
             found.unreadable += unseen.closed;
         }
         found.cut(max, view.terms.evidence);
@@ -185,7 +195,7 @@ impl Source<'_, '_, '_> {
                 *bytes = view.workspace().scan(path, limits::SEARCH_FILE_BYTES_MAX)?;
                 Ok(())
             }
-            Self::Met(met) => met.scan(view, &|first| !begins_binary(first), bytes),
+            Self::Met(met) => met.scan(view, &goes_on, bytes),
         }
     }
 
@@ -230,11 +240,7 @@ impl Look<'_> {
 
     fn at_bytes(&self, found: &mut Found, path: &RelPath, bytes: &[u8]) -> Result<(), Failure> {
         let Self { view, pattern, context, .. } = *self;
-        let text = match detect(bytes) {
-            Detected::Text { encoding } => decode(bytes, encoding).ok(),
-            Detected::Binary => None,
-        };
-        let Some(text) = text else {
+        let Some(text) = text_of(bytes) else {
             found.binary += 1;
             return Ok(());
         };
@@ -287,7 +293,7 @@ const HELD_FACTOR: usize = 4;
 
 impl Found {
     /// What several threads found, as one.
-    fn merged(gathered: Vec<Self>) -> Self {
+    fn merged(gathered: impl Iterator<Item = Self>) -> Self {
         let mut all = Self::default();
         for one in gathered {
             all.files.extend(one.files);

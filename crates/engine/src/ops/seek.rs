@@ -11,14 +11,15 @@ use std::cmp::Ordering;
 
 use crew::Crew;
 use path::{Name, RelPath};
-use rules::Rules;
+pub(crate) use rules::Rules;
+use rules::{Place, Verdict};
 
 use crate::{
     failure::Failure,
     limits,
     plan::Top,
     view::View,
-    workspace::{Branch, Node, Pieces},
+    workspace::{Branch, Node, Pieces, Stamp},
 };
 
 /// Which names are visited.
@@ -38,10 +39,12 @@ impl From<Option<bool>> for Names {
 
 /// What a walk meets.
 pub(super) struct Met<'m, 'v> {
+    /// The directory it is in.
+    pub(super) directory: &'m RelPath,
     /// The place, from the root of the workspace.
     pub(super) path: &'m RelPath,
     pub(super) top: Top,
-    name: &'m Name,
+    pub(super) name: &'m Name,
     /// Bytes of the path up to what is below the start.
     base: usize,
     /// The directory that holds it, where the workspace has handles.
@@ -52,6 +55,11 @@ impl Met<'_, '_> {
     /// The place from where the walk started, in bytes.
     pub(super) fn below(&self) -> &[u8] {
         self.path.as_bytes().get(self.base..).unwrap_or_default()
+    }
+
+    /// Its stamp now; nothing where the workspace has no handles, or where it is no longer there.
+    pub(super) fn stamp(&self) -> Option<Stamp> {
+        self.within?.stat(self.name).ok()?.map(|node| node.stamp)
     }
 
     /// The bytes of a file, or only the first of them when `goes_on` says no to those.
@@ -140,4 +148,14 @@ pub(super) fn node(view: &View<'_>, path: &RelPath) -> Option<Node> {
     let (parent, name): (RelPath, Name) = path.split()?;
     let looked = view.stat_names(&parent, &[name]).ok()?;
     looked.into_iter().next()?.ok()?
+}
+
+/// Whether a place is visited by these rules.
+pub(crate) fn is_taken(rules: &Rules, path: &RelPath, name: &Name, top: Top) -> bool {
+    let place = if top == Top::Directory { Place::Directory } else { Place::Other };
+    match rules.judge(path, place) {
+        Verdict::Silent => !name.as_bytes().starts_with(b"."),
+        Verdict::Left => false,
+        Verdict::Taken => true,
+    }
 }

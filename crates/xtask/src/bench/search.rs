@@ -1,12 +1,14 @@
 //! `cargo xtask bench search`: content search and search by name beside ripgrep and the reference server, on a tree of
-//! 100,000 files with junk directories and ignore files; `--parity` compares hits with ripgrep's on real sources instead,
-//! and `--huge` looks into files of 2 GiB.
+//! 100,000 files with junk directories and ignore files, without an index and with one; `--parity` compares hits with
+//! ripgrep's on real sources instead, `--huge` looks into files of 2 GiB, and `--growth` measures on trees of three sizes.
 //!
 //! Promises that all work on the same files in one interleaved run, and that every count is checked against ripgrep's
 //! before its time counts. The reference server has no content search; its search by name takes long and has one turn.
 
 mod beside;
+mod growth;
 mod huge;
+mod indexed;
 mod parity;
 mod queries;
 mod ripgrep;
@@ -49,6 +51,7 @@ enum What {
     Time,
     Parity,
     Huge,
+    Growth,
 }
 
 /// Measures or compares, and reports.
@@ -64,6 +67,7 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     match wish.what {
         What::Parity => parity::run(&ripgrep, &binary, place.path()),
         What::Huge => huge::run(&ripgrep, &binary, place.path()),
+        What::Growth => growth::run(&ripgrep, &binary, place.path()),
         What::Time => time(&wish, &ripgrep, &binary, place.path()),
     }
 }
@@ -73,7 +77,9 @@ fn time(wish: &Wish, ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(
     let workspace = place.join("tree");
     println!("bench: making {} files in {}", wish.files, workspace.display());
     tree::make(&workspace, wish.files)?;
-    let mut stead = started(&field::stead(binary, &workspace, &place.join("state"), "fast"))?;
+    let mut plain = field::stead(binary, &workspace, &place.join("state"), "fast");
+    plain.arguments.extend(["--index".into(), "off".into()]);
+    let mut stead = started(&plain)?;
     let mut other = started(&field::reference(&reference.script, &workspace))?;
     let mut quiet = Quiet::default();
     let mut comparisons = Vec::new();
@@ -118,6 +124,7 @@ fn time(wish: &Wish, ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(
     });
     stead.stop();
     other.stop();
+    comparisons.extend(indexed::rows(wish.rounds, ripgrep, binary, place, &mut quiet)?);
     let beside = format!("{} and {}, {} files", ripgrep.version, reference.version, wish.files);
     let run = Run { rounds: wish.rounds, reference: beside, quiet };
     Report::new(run, comparisons).write_as(&crate::needs::target_directory(), REPORT)
@@ -176,9 +183,13 @@ fn wish(arguments: &[String]) -> Result<Wish, String> {
         match flag.as_str() {
             "--parity" => wish.what = What::Parity,
             "--huge" => wish.what = What::Huge,
+            "--growth" => wish.what = What::Growth,
             "--rounds" => wish.rounds = number()?,
             "--files" => wish.files = number()?,
-            other => return Err(format!("knows --parity, --huge, --rounds N and --files N, not '{other}'")),
+            other => {
+                let known = "--parity, --huge, --growth, --rounds N and --files N";
+                return Err(format!("knows {known}, not '{other}'"));
+            }
         }
     }
     Ok(wish)

@@ -20,6 +20,7 @@ use super::pace::{Cost, Paced};
 use crate::{
     control::Control,
     failure::{Failure, Kind},
+    index::Need,
     limits,
     ops::answer::Facts,
 };
@@ -28,6 +29,7 @@ use crate::{
 pub(super) struct Pattern {
     matcher: RegexMatcher,
     cost: Cost,
+    need: Need,
 }
 
 /// The lines of a text that match.
@@ -92,7 +94,7 @@ pub(super) enum Words {
 
 /// Whether large and small letters are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cases {
+pub(crate) enum Cases {
     Differ,
     Same,
 }
@@ -124,7 +126,12 @@ impl Pattern {
             Failure::new(Kind::BadRequest, format!("the pattern cannot be read: {error}"))
                 .hint("a pattern is one line; regular expressions have no look-around and no back-references")
         };
-        Ok(Self { matcher: matcher.map_err(unreadable)?, cost })
+        Ok(Self { matcher: matcher.map_err(unreadable)?, cost, need: need(queries, syntax, cases) })
+    }
+
+    /// What a text with a match holds.
+    pub(super) fn need(&self) -> &Need {
+        &self.need
     }
 
     /// The first `room` lines that match, and how many there are.
@@ -164,6 +171,24 @@ fn searcher(take: Take<'_>) -> SearcherBuilder {
     searcher.line_number(true).bom_sniffing(false);
     searcher.before_context(take.context).after_context(take.context);
     searcher
+}
+
+/// What a match of any of these queries needs. Whole words need no less than parts, so that is not looked at.
+fn need(queries: &[&str], syntax: Syntax, cases: Cases) -> Need {
+    match (syntax, cases) {
+        (Syntax::Literal, Cases::Differ) => {
+            Need::any(queries.iter().map(|query| Need::of_text(query)).collect())
+        }
+        (Syntax::Literal | Syntax::Regex, _) => {
+            // Put together as the matcher does it: a bracket of one query may close that of another.
+            let one = |query: &&str| match syntax {
+                Syntax::Literal => format!("(?:{})", regex_syntax::escape(query)),
+                Syntax::Regex => format!("(?:{query})"),
+            };
+            let expression: Vec<String> = queries.iter().map(one).collect();
+            Need::of_expression(&expression.join("|"), cases)
+        }
+    }
 }
 
 /// Gathers what the searcher meets.

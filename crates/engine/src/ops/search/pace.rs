@@ -13,7 +13,7 @@ use std::{
 use grep_matcher::{LineMatchKind, LineTerminator, Match, Matcher, NoCaptures};
 use grep_regex::RegexMatcher;
 
-use crate::{control::Control, failure::Failure};
+use crate::{control::Control, failure::Failure, index::LINE_BYTES_MAX};
 
 /// What a pattern may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,8 @@ impl Cost {
         match self {
             Self::Text => usize::MAX,
             Self::Light => 256 << 10,
-            Self::Heavy => 16 << 10,
+            // What is no longer than this is never passed over, which an index relies on.
+            Self::Heavy => LINE_BYTES_MAX,
         }
     }
 }

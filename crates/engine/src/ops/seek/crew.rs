@@ -12,11 +12,11 @@ use std::{
     thread,
 };
 
-use path::{Name, RelPath};
+use path::RelPath;
 
 use super::{
-    Met, Unseen, Visit,
-    rules::{Place, Rules, Verdict},
+    Met, Unseen, Visit, is_taken,
+    rules::{self, Rules},
 };
 use crate::{
     failure::{Failure, Kind},
@@ -229,7 +229,8 @@ impl<'a, 'v> Crew<'a, 'v> {
             None => (None, self.view.workspace().list(&directory)?),
         };
         self.view.keep_visible(&directory, &mut listed);
-        let rules = rules.map(|rules| rules.within(self.view, &directory, &listed));
+        let rules =
+            rules.map(|rules| rules.within(&|path| rules::bytes(self.view, path), &directory, &listed));
         let job = |listed: &[Listed]| Job {
             directory: directory.clone(),
             rules: rules.clone(),
@@ -269,7 +270,7 @@ impl<'a, 'v> Crew<'a, 'v> {
                 return Ok(Vec::new());
             }
             let branch = within.map(|held| &*held.branch);
-            let met = Met { path: &path, top: *top, name, base: self.base, within: branch };
+            let met = Met { directory, path: &path, top: *top, name, base: self.base, within: branch };
             if !exclude.match_bytes(met.below()) {
                 (hand.visit)(&mut hand.own, &met)?;
             }
@@ -289,16 +290,6 @@ struct Hand<'h, A> {
     own: A,
     unseen: Unseen,
     visit: &'h Visit<'h, A>,
-}
-
-/// Whether a place is visited by these rules.
-fn is_taken(rules: &Rules, path: &RelPath, name: &Name, top: Top) -> bool {
-    let place = if top == Top::Directory { Place::Directory } else { Place::Other };
-    match rules.judge(path, place) {
-        Verdict::Silent => !name.as_bytes().starts_with(b"."),
-        Verdict::Left => false,
-        Verdict::Taken => true,
-    }
 }
 
 /// How many threads a walk has: as many as the machine runs at once. Asked once, for the answer costs files.

@@ -12,7 +12,7 @@ use crate::{limits, plan::Top, view::View, workspace::Listed};
 
 /// What the ignore files of a directory and of those above it say.
 #[derive(Debug, Default)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     above: Option<Arc<Rules>>,
     /// Bytes of a path up to what is below the directory.
     base: usize,
@@ -41,15 +41,15 @@ impl Rules {
                 let top = looked.ok()??.top;
                 Some(Listed { name: name.clone(), top })
             });
-            rules = rules.within(view, &directory, &there.collect::<Vec<_>>());
+            rules = rules.within(&|path| bytes(view, path), &directory, &there.collect::<Vec<_>>());
         }
         rules
     }
 
-    /// The rules in a directory with these names in byte order.
-    pub(super) fn within(
+    /// The rules in a directory with these names in byte order. `read` brings the bytes of an ignore file.
+    pub(crate) fn within(
         self: Arc<Self>,
-        view: &View<'_>,
+        read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
         directory: &RelPath,
         listed: &[Listed],
     ) -> Arc<Self> {
@@ -58,12 +58,12 @@ impl Rules {
             found.ok().map(|at| listed[at].top)
         };
         let file =
-            |name: &[u8]| (top_of(name) == Some(Top::File)).then(|| patterns(view, directory, &[name]))?;
+            |name: &[u8]| (top_of(name) == Some(Top::File)).then(|| patterns(read, directory, &[name]))?;
         let repository = top_of(GIT);
         let ignore = file(IGNORE);
         let git = file(GIT_IGNORE);
         let exclude = (repository == Some(Top::Directory))
-            .then(|| patterns(view, directory, &[GIT, EXCLUDE[0], EXCLUDE[1]]))
+            .then(|| patterns(read, directory, &[GIT, EXCLUDE[0], EXCLUDE[1]]))
             .flatten();
         if ignore.is_none() && git.is_none() && exclude.is_none() && repository.is_none() {
             return self;
@@ -102,13 +102,22 @@ impl Rules {
 }
 
 /// The patterns of one file below a directory, if it is there and may be read.
-fn patterns(view: &View<'_>, directory: &RelPath, names: &[&[u8]]) -> Option<Patterns> {
+fn patterns(
+    read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
+    directory: &RelPath,
+    names: &[&[u8]],
+) -> Option<Patterns> {
     let mut path = directory.clone();
     for name in names {
         path = path.join(&Name::new(name).ok()?).ok()?;
     }
-    if !view.may_read(&path) {
+    Patterns::read(&read(&path)?)
+}
+
+/// The bytes of an ignore file, if the caller may read it.
+pub(super) fn bytes(view: &View<'_>, path: &RelPath) -> Option<Vec<u8>> {
+    if !view.may_read(path) {
         return None;
     }
-    Patterns::read(&view.workspace().scan(&path, limits::IGNORE_FILE_BYTES_MAX).ok()?)
+    view.workspace().scan(path, limits::IGNORE_FILE_BYTES_MAX).ok()
 }
