@@ -120,11 +120,20 @@ pub struct Caller {
     pub face: &'static str,
     /// What it may reach.
     pub grants: Grants,
+    /// When the conversation began, in unix milliseconds; zero when nobody says.
+    pub since_ms: i64,
 }
 
 impl Caller {
     /// A caller with full grants.
     pub fn new(principal: Principal, session: impl Into<String>, face: &'static str) -> Self {
-        Self { principal, on_behalf_of: None, session: session.into(), face, grants: Grants::default() }
+        Self {
+            principal,
+            on_behalf_of: None,
+            session: session.into(),
+            face,
+            grants: Grants::default(),
+            since_ms: 0,
+        }
     }
 }

@@ -49,6 +49,17 @@ pub struct Answer {
     pub text: String,
     /// The bytes behind it, when the terms ask for them.
     pub evidence: Vec<Held>,
+    /// Which session the conversation goes on in, when the call changed that.
+    pub switch: Option<Switch>,
+}
+
+/// Which session a conversation goes on in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Switch {
+    /// One that was begun.
+    To(String),
+    /// The one it came with.
+    Back,
 }
 
 impl Answer {

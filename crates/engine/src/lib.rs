@@ -9,6 +9,7 @@ mod authorise;
 mod caller;
 mod carried;
 mod control;
+mod desk;
 pub mod editing;
 mod engine;
 mod failure;
@@ -35,7 +36,10 @@ pub use approval::{
 };
 pub use caller::{Access, Approver, Caller, Grants, Principal};
 pub use control::{Cancel, Control, Progress};
-pub use engine::{Answer, Call, Engine, Held};
+pub use desk::{
+    Alert, Desk, DeskAsk, Desked, Response, Session, Severity, Tally, TallyOf, UnknownSeverity, Usage,
+};
+pub use engine::{Answer, Call, Engine, Held, Switch};
 pub use failure::{Failure, Fault, Kind};
 pub use glob::Globs;
 pub use operation::Effect;
@@ -45,11 +49,12 @@ pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
 pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Quota, Right, Tier, UnknownTier, Verdict, Why};
 pub use terms::{
-    Evidence, Filter, Form, Listing, Parents, Privacy, Removable, Replaced, Retention, Terms, Unseen,
+    Evidence, Extent, Filter, Form, Listing, Parents, Privacy, Ranking, Removable, Replaced, Retention,
+    Terms, Unseen,
 };
 pub use version::{Base, Version};
 pub use workspace::{
     Branch, CommitError, Committed, Entered, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
-    Listed, LockAsk, Looked, NameProfile, Node, Order, Pieces, Profile, Record, Stamp, Stored, Trashed, Want,
-    Which, Workspace,
+    Listed, LockAsk, Looked, NameProfile, Node, Order, Particulars, Pieces, Profile, Record, Stamp, Stored,
+    Trashed, Want, Which, Workspace,
 };

@@ -106,6 +106,16 @@ pub const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
 pub const LEASE_SECONDS_DEFAULT: u64 = 15 * 60;
 /// Most leases one principal may hold.
 pub const LEASES_PER_PRINCIPAL_MAX: usize = 1_000;
+/// Longest alert, and longest answer to one.
+pub const ALERT_CHARS_MAX: usize = 4_000;
+/// Alerts in one answer.
+pub const ALERTS_LISTED_MAX: usize = 200;
+/// Most alerts of one principal that nobody has answered.
+pub const ALERTS_OPEN_MAX: usize = 100;
+/// Most sessions of one principal that have not ended.
+pub const SESSIONS_OPEN_MAX: usize = 1_000;
+/// How long ended sessions and answered alerts are kept.
+pub const DESK_KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// How often a place is looked at again when a link turns up where every link was followed.
 pub const LOOKS_MAX: usize = 16;
 /// How often a plan is made again when the world moves between planning and commit.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     approval::{Approval, ApprovalAnswer},
+    desk::{DeskAsk, Desked},
     engine::Answer,
     failure::{Failure, Kind},
     plan::{Plan, Seen},
@@ -116,6 +117,8 @@ pub(crate) type FinishLease = Box<dyn FnOnce(&Lease, &Committed) -> Answer>;
 
 /// The answer of a person's answer, made once it is recorded.
 pub(crate) type FinishAnswer = Box<dyn FnOnce(&Approval, &Committed) -> Answer>;
+/// The answer of something kept, made once it is recorded.
+pub(crate) type FinishKept = Box<dyn FnOnce(&Desked, &Committed) -> Answer>;
 
 /// What an operation decided.
 pub(crate) enum Planned {
@@ -129,6 +132,8 @@ pub(crate) enum Planned {
     Lease { ask: LeaseAsk, finish: FinishLease },
     /// A person answers what somebody asked.
     Answer { answer: ApprovalAnswer, finish: FinishAnswer },
+    /// Something about the conversation is kept.
+    Keep { ask: DeskAsk, finish: FinishKept },
 }
 
 /// One operation, decoded from its arguments.

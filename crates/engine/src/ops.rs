@@ -8,6 +8,7 @@ use crate::{
     pace::Tempo,
 };
 
+mod alert;
 mod answer;
 mod append;
 mod approvals;
@@ -17,6 +18,7 @@ mod copy;
 mod diff;
 mod edit;
 mod encoded;
+mod events;
 mod find;
 mod history;
 mod inverse;
@@ -35,11 +37,13 @@ mod restore;
 mod reversal;
 mod search;
 pub(crate) mod seek;
+mod session;
 mod spots;
 mod standing;
 mod stat;
 mod undo;
 mod unlock;
+mod usage;
 mod write;
 
 pub(crate) use answer::answer_from_entry;
@@ -96,6 +100,12 @@ operations! {
     "changes" Read ByWait changes::Changes;
     "lock" Write Steady lock::Lock;
     "unlock" Write Steady unlock::Unlock;
+    "session" Read Steady session::Session;
+    "events" Read ByWait events::Events;
+    "usage" Read Steady usage::Usage;
+    "alert" Read Steady alert::Alert;
+    "alerts" Read Steady alert::Alerts;
+    "respond" Read Steady alert::Respond;
     "policy" Read Steady policy::Policy;
     "approvals" Read Steady approvals::Approvals;
     "approve" Write Steady approve::Approve;

@@ -159,6 +159,7 @@ impl Turn<'_> {
             Planned::Lease { ask, .. } => {
                 looks.stricter(authorise::ruled(view, &Action::new(Right::Modify, ask.path()))?)
             }
+            Planned::Keep { .. } => looks,
             Planned::Answer { .. } => Verdict::FREE,
             Planned::Change { plan, .. } => {
                 looks.stricter(changes).stricter(authorise::judge_plan(view, plan)?)
@@ -189,7 +190,11 @@ impl Turn<'_> {
                 (approval::of_plan(view, &call, plan)?, approval::shown(view, plan))
             }
             Some(
-                Planned::Read { .. } | Planned::Preview(_) | Planned::Lease { .. } | Planned::Answer { .. },
+                Planned::Read { .. }
+                | Planned::Preview(_)
+                | Planned::Lease { .. }
+                | Planned::Keep { .. }
+                | Planned::Answer { .. },
             )
             | None => (approval::of_targets(view, &call, targets), looked(targets)),
         };
@@ -216,6 +221,10 @@ impl Turn<'_> {
             Planned::Lease { ask, finish } => {
                 let (lease, committed) = workspace.lease(&ask, record)?;
                 return Ok(Attempt::Done(Done::Recorded(finish(&lease, &committed))));
+            }
+            Planned::Keep { ask, finish } => {
+                let (kept, committed) = workspace.keep(&ask, record)?;
+                return Ok(Attempt::Done(Done::Recorded(finish(&kept, &committed))));
             }
             Planned::Answer { answer, finish } => {
                 let (approval, committed) = workspace.answer(&answer, record)?;

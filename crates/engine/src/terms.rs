@@ -27,6 +27,8 @@ pub struct Terms {
     pub form: Form,
     /// What can be removed.
     pub removable: Removable,
+    /// What can be copied and moved.
+    pub extent: Extent,
     /// How long removed things can come back.
     pub retention: Retention,
     /// What becomes of a file that another one is moved over.
@@ -41,6 +43,8 @@ pub struct Terms {
     pub patching: Patching,
     /// Who may read what is written.
     pub privacy: Privacy,
+    /// In which order hits come, where a dialect wants their lines.
+    pub ranking: Ranking,
     /// Whether the answer brings the bytes themselves.
     pub evidence: Evidence,
 }
@@ -115,6 +119,26 @@ pub enum Removable {
     Everything,
     /// Everything but directories.
     NoDirectories,
+}
+
+/// What can be copied and moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// Files, links and whole trees.
+    #[default]
+    Trees,
+    /// Files.
+    Files,
+}
+
+/// In which order hits come, where a dialect wants their lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ranking {
+    /// By place: byte order of the paths, then line by line.
+    #[default]
+    ByPlace,
+    /// What was meant first.
+    ByMeaning,
 }
 
 /// How long removed things can come back.

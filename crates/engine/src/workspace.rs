@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::{
     approval::{Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter},
     caller::{Caller, Principal},
+    desk::Desk,
     failure::{Failure, Kind},
     index::{Need, Sieve, Survey},
     plan::{Plan, Top},
@@ -58,6 +59,15 @@ pub struct Node {
     pub modified_ms: i64,
     /// Its stamp now.
     pub stamp: Stamp,
+}
+
+/// What is known about a thing beyond its [`Node`], for the few who ask.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Particulars {
+    /// When it was made, in unix milliseconds, where that is known.
+    pub created_ms: Option<i64>,
+    /// The name of the user it belongs to, or that user's number.
+    pub owner: Option<String>,
 }
 
 /// One name in a directory.
@@ -351,7 +361,7 @@ pub struct Profile {
 }
 
 /// A tree of files with its journal.
-pub trait Workspace: Send + Sync {
+pub trait Workspace: Desk + Send + Sync {
     /// What is fixed about it.
     fn profile(&self) -> &Profile;
 
@@ -363,6 +373,11 @@ pub trait Workspace: Send + Sync {
 
     /// What is at a place; links are not followed.
     fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure>;
+
+    /// What else is known about a place; links are not followed.
+    fn particulars(&self, _path: &RelPath) -> Result<Particulars, Failure> {
+        Ok(Particulars::default())
+    }
 
     /// What is under each of these names of one directory; links are not followed. One name that is closed, such as a
     /// file of another mount, does not hide the others.

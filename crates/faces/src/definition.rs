@@ -22,6 +22,12 @@ pub struct Definition {
     /// What can be set with `--dialect-option`.
     #[serde(default)]
     pub options: Vec<DialectOption>,
+    /// Fields that any answer may have.
+    #[serde(default)]
+    pub common_outputs: Vec<Output>,
+    /// Failures that any of the operations may have.
+    #[serde(default)]
+    pub errors: Vec<Recovery>,
     /// What can be asked, in documentation order.
     pub operations: Vec<Operation>,
 }
@@ -71,6 +77,36 @@ pub struct Operation {
     pub outputs: Vec<Output>,
     /// The failures worth planning for.
     pub errors: Vec<Recovery>,
+    /// The version of what it promises.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// What it does besides answering.
+    #[serde(default)]
+    pub side_effects: Vec<SideEffect>,
+    /// How it is used together with others.
+    #[serde(default)]
+    pub patterns: Vec<Pattern>,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+}
+
+/// What an operation does besides answering.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct SideEffect {
+    /// What.
+    pub description: String,
+    /// Whether it can be taken back.
+    pub reversible: bool,
+}
+
+/// A way operations are used together.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Pattern {
+    /// What for.
+    pub description: String,
+    /// How, one after the other.
+    pub steps: Vec<String>,
 }
 
 /// Whether models are shown an operation.
@@ -182,6 +218,9 @@ pub struct Output {
     /// What it is.
     #[serde(rename = "type")]
     pub kind: String,
+    /// Whether it may be null.
+    #[serde(default)]
+    pub nullable: bool,
     /// What it means.
     pub description: String,
 }
@@ -191,8 +230,27 @@ pub struct Output {
 pub struct Recovery {
     /// Its kind.
     pub kind: String,
-    /// What to do.
+    /// What to do, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovery: String,
+    /// What can be done, each way with the call that does it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recoveries: Vec<Way>,
+}
+
+/// One way out of a failure.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Way {
+    /// Its name.
+    pub action: String,
+    /// What it does.
+    pub description: String,
+    /// The tool to call; without it, the one that failed is called again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability: Option<String>,
+    /// Its arguments, with places to be filled in.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub inputs: Map<String, Value>,
 }
 
 impl Definition {
@@ -238,10 +296,15 @@ impl Operation {
         schema
     }
 
-    /// The JSON Schema of the answer: every field that may be there, with its type.
-    pub fn output_schema(&self) -> Map<String, Value> {
-        let property = |output: &Output| (output.name.clone(), json!({ "type": output.kind }));
-        let properties: Map<String, Value> = self.outputs.iter().map(property).collect();
+    /// The JSON Schema of the answer: every field that may be there, with its type. `common` are those of any answer.
+    pub fn output_schema(&self, common: &[Output]) -> Map<String, Value> {
+        let property = |output: &Output| {
+            let kind = json!({ "type": output.kind });
+            // A list of types says the same, and some clients cannot read it.
+            let schema = if output.nullable { json!({ "anyOf": [kind, { "type": "null" }] }) } else { kind };
+            (output.name.clone(), schema)
+        };
+        let properties: Map<String, Value> = self.outputs.iter().chain(common).map(property).collect();
         let mut schema = Map::new();
         schema.insert("type".into(), "object".into());
         schema.insert("properties".into(), properties.into());

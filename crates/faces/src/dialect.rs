@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 use crate::definition::{Broken, Definition};
 
 mod comma;
+mod handle;
 mod jettson;
+mod krux;
 mod native;
 mod settings;
 mod weaver;
@@ -114,8 +116,13 @@ pub struct Place {
 type Make = fn(&Settings, &Place) -> Result<Box<dyn Dialect>, DialectError>;
 
 /// Every dialect, in documentation order.
-const DIALECTS: &[(&str, Make)] =
-    &[("stead", native::make), ("jettson", jettson::make), ("weaver", weaver::make), ("comma", comma::make)];
+const DIALECTS: &[(&str, Make)] = &[
+    ("stead", native::make),
+    ("jettson", jettson::make),
+    ("weaver", weaver::make),
+    ("comma", comma::make),
+    ("krux", krux::make),
+];
 
 /// Why a choice of dialects cannot be served.
 #[derive(Debug, thiserror::Error)]

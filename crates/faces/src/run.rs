@@ -3,11 +3,11 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress, Terms};
+use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress, Switch, Terms};
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, watch};
 
@@ -30,6 +30,30 @@ pub(crate) struct Asked {
     pub(crate) arguments: Map<String, Value>,
     pub(crate) terms: Terms,
     pub(crate) key: Option<String>,
+}
+
+/// Which session a conversation is in: the one it came with, or one that was begun on the way.
+#[derive(Debug, Default)]
+pub(crate) struct Seat(Mutex<Option<String>>);
+
+impl Seat {
+    /// The caller in the session the conversation is in.
+    pub(crate) fn take(&self, mut caller: Caller) -> Caller {
+        if let Some(session) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            caller.session.clone_from(session);
+        }
+        caller
+    }
+
+    /// Follows a call that begun or ended a session.
+    pub(crate) fn follow(&self, outcome: &Result<Answer, Failure>) {
+        let session = match outcome.as_ref().ok().and_then(|answer| answer.switch.as_ref()) {
+            None => return,
+            Some(Switch::To(session)) => Some(session.clone()),
+            Some(Switch::Back) => None,
+        };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
 }
 
 /// Whether other requests wait beside a call.

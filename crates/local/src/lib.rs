@@ -10,6 +10,7 @@ mod approver;
 mod checkpoint;
 mod clock;
 mod commit;
+mod desk;
 mod failure;
 mod group;
 mod index;

@@ -1,7 +1,9 @@
 //! Looking: from the disk's plain values to the engine's. Never writes, never follows a link.
 
 use disk::{FileType, Stat};
-use engine::{Branch, Entered, FileBytes, Last, Listed, Looked, Node, Pieces, Stamp, Top, Version, Want};
+use engine::{
+    Branch, Entered, FileBytes, Last, Listed, Looked, Node, Particulars, Pieces, Stamp, Top, Version, Want,
+};
 use engine::{Failure, Kind};
 use journal::Digest;
 use path::{Name, RelPath};
@@ -63,6 +65,14 @@ impl LocalWorkspace {
     pub(crate) fn stat_place(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
         let stat = self.root.stat(path).map_err(|error| failure::at(path, &error))?;
         Ok(stat.map(|stat| node(&stat)))
+    }
+
+    pub(crate) fn particulars_of(&self, path: &RelPath) -> Result<Particulars, Failure> {
+        let stat = self.root.stat(path).map_err(|error| failure::at(path, &error))?;
+        Ok(stat.map_or_else(Particulars::default, |stat| Particulars {
+            created_ms: stat.born_ns.and_then(|born_ns| i64::try_from(born_ns / 1_000_000).ok()),
+            owner: Some(self.users.get(&stat.uid).cloned().unwrap_or_else(|| stat.uid.to_string())),
+        }))
     }
 
     pub(crate) fn stat_names_in(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {

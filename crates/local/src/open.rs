@@ -66,6 +66,8 @@ pub struct LocalWorkspace {
     background_failures: AtomicU64,
     recovery: Recovery,
     wall: Option<WallReport>,
+    /// Names of users, by their numbers. Read before the wall stands.
+    pub(crate) users: HashMap<u32, String>,
 }
 
 impl LocalWorkspace {
@@ -128,6 +130,7 @@ impl LocalWorkspace {
             background_failures: AtomicU64::new(0),
             recovery: Recovery::default(),
             wall: None,
+            users: disk::users(),
         })
     }
 

@@ -37,6 +37,12 @@ CREATE TABLE IF NOT EXISTS approvals (
     created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL, created_uptime_ms INTEGER NOT NULL, boot TEXT NOT NULL,
     state INTEGER NOT NULL, answered_by TEXT, reason TEXT, used INTEGER);
 CREATE INDEX IF NOT EXISTS approvals_of_calls ON approvals (principal, call);
+CREATE TABLE IF NOT EXISTS sessions (
+    id TEXT PRIMARY KEY, principal TEXT NOT NULL, face TEXT NOT NULL, created_ms INTEGER NOT NULL, ended_ms INTEGER,
+    first INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS alerts (
+    id TEXT PRIMARY KEY, number INTEGER NOT NULL, sender TEXT NOT NULL, session TEXT NOT NULL, severity TEXT NOT NULL,
+    message TEXT NOT NULL, time_ms INTEGER NOT NULL, answered_by TEXT, answer TEXT, answered_ms INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";

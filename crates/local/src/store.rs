@@ -152,7 +152,11 @@ fn prepare(connection: &Connection, fresh_id: &str) -> Result<String, Failure> {
     let error = |error: rusqlite::Error| failure::store(&error);
     let known = format_of(connection);
     match known {
-        Some(schema::FORMAT) => {}
+        Some(schema::FORMAT) if has_every_table(connection).map_err(error)? => {}
+        // Written before a later version added tables; what is there stays as it is.
+        Some(schema::FORMAT) => connection
+            .execute_batch(&format!("BEGIN IMMEDIATE; {} COMMIT;", schema::TABLES))
+            .map_err(error)?,
         Some(format) if !(schema::FORMAT_OLDEST..schema::FORMAT).contains(&format) => {
             return Err(Failure::new(
                 Kind::AuditUnavailable,
@@ -177,6 +181,15 @@ fn prepare(connection: &Connection, fresh_id: &str) -> Result<String, Failure> {
     connection
         .query_row("SELECT value FROM meta WHERE name = 'workspace'", [], |row| row.get(0))
         .map_err(error)
+}
+
+/// Whether the database has as many tables as there should be.
+fn has_every_table(connection: &Connection) -> rusqlite::Result<bool> {
+    let there: i64 =
+        connection
+            .query_row("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table'", [], |row| row.get(0))?;
+    let declared = schema::TABLES.matches("CREATE TABLE").count();
+    Ok(usize::try_from(there).is_ok_and(|there| there >= declared))
 }
 
 fn format_of(connection: &Connection) -> Option<i64> {

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use engine::{
     Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, Entered, EntryFilter,
-    Failure, FileBytes, Guard, Head, InForce, Last, Lease, LeaseAsk, Listed, LockAsk, Looked, Node, Pieces,
-    Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
+    Failure, FileBytes, Guard, Head, InForce, Last, Lease, LeaseAsk, Listed, LockAsk, Looked, Node,
+    Particulars, Pieces, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
     index::{Need, Sieve, Survey},
 };
 use path::{Name, RelPath};
@@ -34,6 +34,10 @@ impl Workspace for LocalWorkspace {
 
     fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
         self.stat_place(path)
+    }
+
+    fn particulars(&self, path: &RelPath) -> Result<Particulars, Failure> {
+        self.particulars_of(path)
     }
 
     fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {

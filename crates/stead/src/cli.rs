@@ -7,8 +7,9 @@ use clap_complete::Shell;
 use faces::definition::Definition;
 
 use crate::{
-    approvals::ApprovalsArguments, index::IndexArguments, log::LogArguments, operation,
-    policy::PolicyArguments, replay::ReplayArguments, status::StatusArguments, trash::TrashArguments,
+    alerts::AlertsArguments, approvals::ApprovalsArguments, index::IndexArguments, log::LogArguments,
+    operation, policy::PolicyArguments, replay::ReplayArguments, status::StatusArguments,
+    trash::TrashArguments,
 };
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
@@ -144,16 +145,29 @@ pub(crate) struct McpFlags {
 /// The flags of `stead rpc`.
 #[derive(Debug, Args)]
 pub(crate) struct RpcFlags {
-    #[command(flatten)]
-    pub(crate) dialects: DialectFlags,
+    /// The vocabulary of methods (repeatable where names do not clash) [default: stead and krux]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dialect: Vec<String>,
+    /// A documented setting of the dialect (repeatable)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) dialect_option: Vec<String>,
     #[command(flatten)]
     pub(crate) caller: CallerFlags,
     #[command(flatten)]
     pub(crate) asking: AskingFlags,
 }
 
+impl RpcFlags {
+    /// Which vocabularies are spoken.
+    pub(crate) fn dialects(&self) -> DialectFlags {
+        let usual = || vec!["stead".to_owned(), "krux".to_owned()];
+        let dialect = if self.dialect.is_empty() { usual() } else { self.dialect.clone() };
+        DialectFlags { dialect, dialect_option: self.dialect_option.clone() }
+    }
+}
+
 /// Operations that are no commands by their own name: people have commands made for them.
-pub(crate) const OTHERWISE: &[&str] = &["policy", "approvals", "approve", "deny"];
+pub(crate) const OTHERWISE: &[&str] = &["alerts", "respond", "policy", "approvals", "approve", "deny"];
 
 /// The commands that are not operations.
 #[derive(Debug, Subcommand)]
@@ -168,6 +182,8 @@ pub(crate) enum Fixed {
     Policy(PolicyArguments),
     /// Show, verify or export the journal
     Log(LogArguments),
+    /// List, show or answer what agents sent to people
+    Alerts(AlertsArguments),
     /// List, restore or purge what was removed
     Trash(TrashArguments),
     /// Build, show or drop the search index

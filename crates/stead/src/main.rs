@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use faces::definition::Definition;
 
+mod alerts;
 mod approvals;
 mod audit;
 mod cli;
@@ -66,6 +67,7 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
         Fixed::Approvals(below) => approvals::run(&flags, &below),
         Fixed::Policy(below) => policy::run(&flags, &below),
         Fixed::Log(below) => log::run(&flags, &below),
+        Fixed::Alerts(below) => alerts::run(&flags, &below),
         Fixed::Trash(below) => trash::run(&flags, &below),
         Fixed::Index(below) => index::run(&flags, &below),
         Fixed::Status(below) => status::run(&flags, &below),

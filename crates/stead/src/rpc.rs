@@ -13,7 +13,7 @@ use crate::{
 /// Serves until the client closes its side.
 pub(crate) fn run(flags: &WorkspaceFlags, rpc: &RpcFlags) -> Outcome {
     let Ready { runtime, input, output, dialects, opened, caller } =
-        serving::ready(flags, &rpc.dialects, &rpc.caller, &rpc.asking, Asker::Rpc)?;
+        serving::ready(flags, &rpc.dialects(), &rpc.caller, &rpc.asking, Asker::Rpc)?;
     let rpc = Rpc::new(opened.engine.clone(), caller, dialects)
         .map_err(|error| Problem::Outside(error.to_string()))?;
     let served = runtime.block_on(faces::rpc::serve(rpc, input, output));

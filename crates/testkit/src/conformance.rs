@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
+mod desk;
 mod history;
 mod lasting;
 mod lease;
@@ -44,11 +45,17 @@ pub struct Case {
 
 /// Every case.
 pub fn cases() -> Vec<Case> {
-    [looks::CASES, puts::CASES, moves::CASES, trash::CASES, history::CASES, lease::CASES, lasting::CASES]
-        .into_iter()
-        .flatten()
-        .map(|(name, run)| Case { name, run: *run })
-        .collect()
+    let all = [
+        looks::CASES,
+        puts::CASES,
+        moves::CASES,
+        trash::CASES,
+        history::CASES,
+        lease::CASES,
+        desk::CASES,
+        lasting::CASES,
+    ];
+    all.into_iter().flatten().map(|(name, run)| Case { name, run: *run }).collect()
 }
 
 /// Runs every case; tells each name before it runs, so that the last one named is the one that failed.

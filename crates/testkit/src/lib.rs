@@ -10,6 +10,7 @@ pub mod patches;
 pub mod race;
 pub mod replay;
 pub mod rig;
+pub mod scenario;
 pub mod several;
 pub mod workload;
 

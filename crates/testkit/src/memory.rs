@@ -3,6 +3,7 @@
 
 mod apply;
 mod approval;
+mod desk;
 mod fixture;
 mod lease;
 mod ledger;
@@ -48,6 +49,8 @@ struct State {
     fence: u64,
     approvals: Vec<Approval>,
     in_force: InForce,
+    desk: desk::Kept,
+    full: bool,
 }
 
 impl Default for MemoryWorkspace {
@@ -82,6 +85,8 @@ impl MemoryWorkspace {
             fence: 0,
             approvals: Vec::new(),
             in_force: InForce::built_in(),
+            desk: desk::Kept::default(),
+            full: false,
         };
         Self { profile, state: Mutex::new(state), grown: Condvar::new() }
     }
@@ -173,6 +178,9 @@ impl Workspace for MemoryWorkspace {
 
     fn commit(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError> {
         let mut state = self.state();
+        if state.full {
+            return Err(Failure::new(Kind::NoSpace, "no space left").into());
+        }
         if let Some(number) = record.key.and_then(|key| state.ledger.replayed(&record.caller.principal, key))
         {
             return Err(CommitError::Replayed(number));

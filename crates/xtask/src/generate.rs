@@ -13,8 +13,14 @@ mod runtime;
 
 use definition::{Definition, NATIVE};
 
-/// The dialects that are declared in `definitions/`.
-const DIALECTS: &[&str] = &["stead", "jettson", "weaver", "comma"];
+/// The dialects, and the files of `definitions/` that declare them.
+const DIALECTS: &[(&str, &str)] = &[
+    ("stead", "stead"),
+    ("jettson", "jettson"),
+    ("weaver", "weaver"),
+    ("comma", "comma"),
+    ("krux", "filesystem"),
+];
 
 /// One file to be.
 struct Product {
@@ -36,8 +42,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn products(root: &Path) -> Result<Vec<Product>, String> {
     let mut products = Vec::new();
     let mut definitions = Vec::new();
-    for dialect in DIALECTS {
-        let definition = Definition::load(&root.join(format!("definitions/{dialect}.yaml")))?;
+    for (dialect, file) in DIALECTS {
+        let definition = Definition::load(&root.join(format!("definitions/{file}.yaml")))?;
         let mut product = |path: String, text: String| products.push(Product { path: path.into(), text });
         product(format!("crates/faces/src/generated/{dialect}.json"), runtime::definitions(&definition)?);
         product(format!("crates/faces/tests/generated/{dialect}.json"), runtime::examples(&definition)?);

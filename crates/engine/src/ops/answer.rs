@@ -60,6 +60,11 @@ impl Facts {
             .maybe("notices", notices)
     }
 
+    /// One field.
+    pub(crate) fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
     /// The fields as an object, for a place inside another answer.
     pub(crate) fn object(self) -> Map<String, Value> {
         self.0
@@ -67,17 +72,22 @@ impl Facts {
 
     /// The answer with its text twin. Names may hold anything, so what a terminal would obey is spelled out.
     pub(crate) fn answer(self, text: impl AsRef<str>) -> Answer {
-        Answer { json: self.0, text: visible(text.as_ref()).into_owned(), evidence: Vec::new() }
+        Answer { json: self.0, text: visible(text.as_ref()).into_owned(), evidence: Vec::new(), switch: None }
     }
 
     /// The same for a text of one line: no name can make it two.
     pub(crate) fn line(self, text: impl AsRef<str>) -> Answer {
-        Answer { json: self.0, text: visible_line(text.as_ref()).into_owned(), evidence: Vec::new() }
+        Answer {
+            json: self.0,
+            text: visible_line(text.as_ref()).into_owned(),
+            evidence: Vec::new(),
+            switch: None,
+        }
     }
 
     /// The same for a text that holds the content of a file, which is shown as it is.
     pub(crate) fn verbatim(self, text: impl Into<String>) -> Answer {
-        Answer { json: self.0, text: text.into(), evidence: Vec::new() }
+        Answer { json: self.0, text: text.into(), evidence: Vec::new(), switch: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! `changes`: the journal read forward from a cursor. Never silent about a gap: a cursor that does not fit this
 //! journal is answered with `history_lost`, and a page that is full says so.
 
-mod cursor;
+pub(super) mod cursor;
 mod ranges;
 
 use std::time::{Duration, Instant};

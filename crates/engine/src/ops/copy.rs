@@ -42,6 +42,7 @@ impl Operation for Copy {
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
         let (source, place) = (&targets[0], &targets[1]);
         let node = standing::present(source)?;
+        standing::movable(view, source, node)?;
         if !view.may_read(&source.path) {
             return Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read"));
         }

@@ -35,6 +35,7 @@ impl Operation for Move {
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
         let (source, place) = (&targets[0], &targets[1]);
         let node = standing::present(source)?;
+        standing::movable(view, source, node)?;
         let (from, to) = (source.path.clone(), place.path.clone());
         if from == to {
             return match view.terms.replaced {

@@ -102,9 +102,11 @@ fn explained(
         let verdict = judged.looks.stricter(judged.changes);
         Ok(match operation.plan(&inner, &targets)? {
             Planned::Change { plan, .. } => verdict.stricter(authorise::judge_plan(&inner, &plan)?),
-            Planned::Read { .. } | Planned::Preview(_) | Planned::Lease { .. } | Planned::Answer { .. } => {
-                verdict
-            }
+            Planned::Read { .. }
+            | Planned::Preview(_)
+            | Planned::Lease { .. }
+            | Planned::Keep { .. }
+            | Planned::Answer { .. } => verdict,
         })
     })();
     Ok(told(view, caller, name, outcome))

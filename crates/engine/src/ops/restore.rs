@@ -66,6 +66,8 @@ fn finish(
     let text = format!("restored {path} ({}, {rev})", standing::amount(&item.tree));
     Facts::new()
         .with("path", path.to_string())
+        .with("trash", item.id.clone())
+        .with("from", item.path.to_string())
         .maybe("version", version.map(|version| version.to_string()))
         .with("rev", rev)
         .with("files", item.tree.files)
@@ -78,7 +80,11 @@ impl Restore {
     /// The thing meant, if this caller may have it back.
     fn item(&self, view: &View<'_>) -> Result<Trashed, Failure> {
         let shown = excerpt(&self.trash);
-        let item = view.workspace().trashed(&self.trash)?.ok_or_else(|| {
+        let found = match view.workspace().trashed(&self.trash)? {
+            Some(item) => Some(item),
+            None => self.newest_from(view)?,
+        };
+        let item = found.ok_or_else(|| {
             Failure::new(Kind::NotFound, format!("there is nothing in the trash with the id {shown}"))
                 .hint("call history to find the removal; its time in the trash may be over")
         })?;
@@ -98,6 +104,22 @@ impl Restore {
             .hint("ask a person for a backup"));
         }
         Ok(item)
+    }
+}
+
+impl Restore {
+    /// What was removed last from the place that is given instead of an id. An agent sees its own trash.
+    fn newest_from(&self, view: &View<'_>) -> Result<Option<Trashed>, Failure> {
+        let profile = view.workspace().profile();
+        let Ok(spelled) = path::parse(&self.trash, &profile.roots, &view.terms.reading) else {
+            return Ok(None);
+        };
+        let owner = match &view.caller.principal {
+            Principal::User(_) | Principal::System => None,
+            agent @ Principal::Agent(_) => Some(agent),
+        };
+        let items = view.workspace().trash(owner)?;
+        Ok(items.into_iter().find(|item| item.path == spelled.path))
     }
 }
 

@@ -12,6 +12,7 @@ mod nearest;
 mod pace;
 mod page;
 mod query;
+mod ranked;
 
 use std::{cmp::Reverse, time::Instant};
 
@@ -34,7 +35,7 @@ use crate::{
     limits,
     operation::{Ask, Operation, Planned, Target},
     plan::Top,
-    terms::Evidence,
+    terms::{Evidence, Ranking},
     view::View,
     workspace::Pieces,
 };
@@ -85,13 +86,19 @@ impl Operation for Search {
         let target = &targets[0];
         let max = bounded(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context) = (self.pattern(view)?, self.context()?);
-        match view.terms.evidence {
-            Evidence::None => {
+        match (view.terms.evidence, view.terms.ranking) {
+            (Evidence::None, _) => {
                 let until = in_time(view, 1);
                 let look = Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX, until };
                 native::answer(self, &look, target, max)
             }
-            Evidence::Bytes => {
+            (Evidence::Bytes, Ranking::ByMeaning) => {
+                let until = in_time(view, 1);
+                let look = Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX, until };
+                let (found, unseen) = self.gather(&look, target)?;
+                Ok(ranked::planned(&found, &target.path, unseen, max))
+            }
+            (Evidence::Bytes, Ranking::ByPlace) => {
                 let look = Look { view, pattern: &pattern, context, max, until: in_time(view, 1) };
                 let (found, unseen) = self.gather(&look, target)?;
                 Ok(found.planned(&target.path, &self.query.shown(), unseen))
@@ -136,7 +143,7 @@ impl Search {
             view.workspace().searched(found.files_met());
             found.unreadable += unseen.closed;
         }
-        found.cut(max, view.terms.evidence);
+        found.cut(max, look.weighs());
         Ok((found, unseen))
     }
 
@@ -218,6 +225,14 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
+    /// Whether hits are weighed. The native answer always has what was meant first.
+    fn weighs(&self) -> Ranking {
+        match self.view.terms.evidence {
+            Evidence::None => Ranking::ByMeaning,
+            Evidence::Bytes => self.view.terms.ranking,
+        }
+    }
+
     /// Looks through one file.
     fn at_file(&self, found: &mut Found, source: &Source<'_, '_, '_>) -> Result<(), Failure> {
         let path = source.path();
@@ -248,7 +263,7 @@ impl Look<'_> {
         found.bytes += bytes.len() as u64;
         let place = self.place(path);
         let mut matched = pattern.hits(&text, self.take(place.as_ref()), view.control)?;
-        if view.terms.evidence == Evidence::Bytes && text.ends_with('\n') {
+        if self.weighs() == Ranking::ByPlace && text.ends_with('\n') {
             let last = text.matches('\n').count() as u64 + 1;
             matched.hits.iter_mut().for_each(|hit| hit.ends_at(last, context));
         }
@@ -258,13 +273,13 @@ impl Look<'_> {
 
     /// What hits of a file are weighed by, if they are.
     fn place(&self, path: &RelPath) -> Option<Place> {
-        (self.view.terms.evidence == Evidence::None).then(|| Place::of(&path.to_string()))
+        (self.weighs() == Ranking::ByMeaning).then(|| Place::of(&path.to_string()))
     }
 
     fn take<'t>(&self, place: Option<&'t Place>) -> Take<'t> {
-        let chars_max = match self.view.terms.evidence {
-            Evidence::None => limits::SEARCH_LINE_CHARS_MAX,
-            Evidence::Bytes => usize::MAX,
+        let chars_max = match self.weighs() {
+            Ranking::ByMeaning => limits::SEARCH_LINE_CHARS_MAX,
+            Ranking::ByPlace => usize::MAX,
         };
         Take { context: self.context, room: self.max, chars_max, place }
     }
@@ -283,7 +298,7 @@ impl Look<'_> {
             found.files.push((path.clone(), hits));
         }
         if found.hits >= self.max.saturating_mul(HELD_FACTOR) {
-            found.cut(self.max, self.view.terms.evidence);
+            found.cut(self.max, self.weighs());
         }
     }
 }
@@ -310,9 +325,9 @@ impl Found {
     }
 
     /// Puts files in order and keeps the first hits, or the best.
-    fn cut(&mut self, max: usize, evidence: Evidence) {
+    fn cut(&mut self, max: usize, ranking: Ranking) {
         self.files.sort_unstable_by(|(one, _), (two, _)| seek::by_place(one, two));
-        if evidence == Evidence::None && self.hits > max {
+        if ranking == Ranking::ByMeaning && self.hits > max {
             self.keep_best(max);
         }
         let mut room = max;

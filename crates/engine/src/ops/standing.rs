@@ -7,6 +7,7 @@ use crate::{
     failure::{Failure, Kind},
     operation::Target,
     plan::{Expect, Seen, Top, Tree},
+    terms::Extent,
     view::View,
     workspace::Node,
 };
@@ -31,6 +32,22 @@ pub(crate) fn expected(
 /// How much is at a place, with everything below it that a path can name.
 pub(crate) fn counted(view: &View<'_>, path: &RelPath, node: Node) -> Result<Tree, Failure> {
     view.walk_whole(path, node, &mut |_| Ok(()))
+}
+
+/// Refuses what the terms do not let be copied or moved.
+pub(crate) fn movable(view: &View<'_>, target: &Target, node: Node) -> Result<(), Failure> {
+    let path = &target.path;
+    match (view.terms.extent, node.top) {
+        (Extent::Trees, _) | (Extent::Files, Top::File) => Ok(()),
+        (Extent::Files, Top::Directory) => {
+            Err(Failure::new(Kind::IsDirectory, format!("{path} is a directory"))
+                .hint("take the files in it one by one"))
+        }
+        (Extent::Files, Top::Link | Top::Special) => {
+            Err(Failure::new(Kind::NotRegular, format!("{path} is not a regular file"))
+                .hint("only files can be taken"))
+        }
+    }
 }
 
 /// What is there, or the failure that tells where to look.

@@ -9,6 +9,7 @@ use crate::{
     limits,
     operation::{Ask, Need, Operation, Planned, Target},
     plan::Top,
+    terms::Evidence,
     view::View,
     workspace::{Last, Node, Want},
 };
@@ -52,6 +53,10 @@ impl Operation for Stat {
             .with("size", node.size)
             .with("modified", modified)
             .with("mode", mode);
+        if view.terms.evidence == Evidence::Bytes {
+            let more = view.workspace().particulars(path)?;
+            facts = facts.maybe("created", more.created_ms.map(iso_utc)).maybe("owner", more.owner);
+        }
         match node.top {
             Top::File => facts = with_version(view, target, &node, facts, &mut text)?,
             Top::Link => {

@@ -18,6 +18,7 @@ mod policy;
 mod ranked;
 mod read;
 mod search;
+mod session;
 mod stat;
 mod undo;
 mod world;

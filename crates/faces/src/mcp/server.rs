@@ -7,7 +7,8 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+        ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        ToolAnnotations,
     },
     service::RequestContext,
 };
@@ -18,11 +19,13 @@ use crate::{
     definition::{Definition, Listed, Operation},
     dialect::{Dialects, Request, failure_text},
     limits::SESSION_CHARS_MAX,
-    run::{Asked, Runner},
+    run::{Asked, Runner, Seat},
 };
 
 /// How much of a wrong tool's name is shown back.
 const SHOWN_CHARS_MAX: usize = 64;
+/// Where a tool carries its tier.
+const TIER_MEMBER: &str = "stead/tier";
 /// Where a request carries its idempotency key.
 const KEY_MEMBER: &str = "stead/key";
 /// How long a client may keep the list of tools; it changes only with the program.
@@ -36,6 +39,7 @@ pub(super) struct Server {
     config: ServerConfig,
     runner: Runner,
     closed: Closed,
+    seat: Seat,
 }
 
 impl Server {
@@ -46,10 +50,11 @@ impl Server {
             .with_server_info(Implementation::new("stead", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions.join("\n\n"));
         let tools = dialects.iter().flat_map(|dialect| tools(dialect.definition())).collect();
+        caller.since_ms = engine.workspace().now_ms();
         for dialect in dialects.iter() {
             dialect.narrow(&mut caller);
         }
-        Self { caller, dialects, tools, config, runner: Runner::new(engine), closed }
+        Self { caller, dialects, tools, config, runner: Runner::new(engine), closed, seat: Seat::default() }
     }
 
     /// A call of a tool that is not there: refused, and recorded like any other.
@@ -69,7 +74,7 @@ impl Server {
             let plain = client.name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
             caller.session = plain.take(SESSION_CHARS_MAX).collect();
         }
-        caller
+        self.seat.take(caller)
     }
 }
 
@@ -78,9 +83,9 @@ fn tools(definition: &Definition) -> Vec<Tool> {
     let one = |operation: &Operation| {
         let tool = tool(operation);
         match operation.becomes {
-            Some(_) => {
-                tool.with_title(&operation.title).with_raw_output_schema(Arc::new(operation.output_schema()))
-            }
+            Some(_) => tool
+                .with_title(&operation.title)
+                .with_raw_output_schema(Arc::new(operation.output_schema(&definition.common_outputs))),
             None => tool,
         }
     };
@@ -95,9 +100,15 @@ fn tool(operation: &Operation) -> Tool {
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let description = format!("{} {}", operation.summary, operation.when);
-    Tool::new(operation.plain_name(), description, Arc::new(operation.input_schema()))
-        .with_annotations(annotations)
+    let mut description = format!("{} {}", operation.summary, operation.when);
+    let meta = operation.tier.map(|tier| {
+        description.push_str(&format!(" Tier: {tier}."));
+        MetaObject(Map::from_iter([(TIER_MEMBER.to_owned(), tier.word().into())]))
+    });
+    let mut tool = Tool::new(operation.plain_name(), description, Arc::new(operation.input_schema()))
+        .with_annotations(annotations);
+    tool.meta = meta;
+    tool
 }
 
 /// The idempotency key. One that is no text is passed on as an empty one, which the engine refuses: ignoring it could
@@ -136,7 +147,9 @@ impl ServerHandler for Server {
         };
         let asked =
             Asked { caller: self.caller(&context), operation, arguments: native, terms, key: key(&context) };
-        match (call::run(&self.runner, &self.closed, asked, &context).await?, named) {
+        let outcome = call::run(&self.runner, &self.closed, asked, &context).await?;
+        self.seat.follow(&outcome);
+        match (outcome, named) {
             (outcome, Some((dialect, tool))) => {
                 Ok(reply::result(dialect.reply(tool, &arguments, outcome)).into())
             }

@@ -4,14 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::code::{self, ErrorObject};
 use crate::{
-    definition::{Input, InputType, Operation},
+    definition::{Input, InputType, Operation, Recovery},
     dialect::Dialects,
 };
 
 /// The version of a tool that declares none.
 const UNVERSIONED: &str = "1.0";
-/// The tier of a tool that declares none.
-const UNTIERED: &str = "autonomous";
 
 /// Every tool that is served, or those of one category: what stands before the dot.
 pub(super) fn list(dialects: &Dialects, params: &Map<String, Value>) -> Result<Value, ErrorObject> {
@@ -51,9 +49,9 @@ fn category(name: &str) -> &str {
 fn brief(operation: &Operation) -> Value {
     json!({
         "name": operation.name,
-        "version": UNVERSIONED,
+        "version": operation.version.as_deref().unwrap_or(UNVERSIONED),
         "purpose": operation.summary,
-        "permission_tier": UNTIERED,
+        "permission_tier": operation.tier.unwrap_or_default(),
         "inputs": operation.inputs.iter().map(input).collect::<Vec<_>>(),
         "outputs": outputs(operation),
     })
@@ -63,8 +61,18 @@ fn whole(operation: &Operation) -> Value {
     let mut described = brief(operation);
     described["when_to_use"] = operation.when.clone().into();
     described["effect"] = json!(operation.effect);
-    described["errors"] = json!(operation.errors);
+    described["side_effects"] = json!(operation.side_effects);
+    described["common_patterns"] = json!(operation.patterns);
+    described["errors"] = operation.errors.iter().map(error).collect();
+    described["tags"] = json!(operation.tags);
     described
+}
+
+/// One failure, with every way out of it.
+fn error(error: &Recovery) -> Value {
+    let in_one_line = json!([{ "action": "hint", "description": error.recovery }]);
+    let ways = if error.recoveries.is_empty() { in_one_line } else { json!(error.recoveries) };
+    json!({ "type": error.kind, "recovery": ways })
 }
 
 fn input(input: &Input) -> Value {

@@ -65,7 +65,7 @@ pub(super) fn code(kind: Kind) -> i64 {
         (Kind::UnknownOperation, _) => METHOD_NOT_FOUND,
         (Kind::RateLimited, _) => RATE_LIMITED,
         (Kind::PolicyDenied, _) => POLICY_DENIED,
-        (Kind::ApprovalPending, _) => APPROVAL_PENDING,
+        (Kind::ApprovalPending | Kind::ApprovalStale, _) => APPROVAL_PENDING,
         (_, Fault::Machine) => INTERNAL_ERROR,
         (_, Fault::Refusal | Fault::World) => FAILED,
     }

@@ -13,19 +13,20 @@ use engine::Pace;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-use crate::run::Company;
+use crate::run::{Company, Seat};
 
 /// One client's conversation.
 pub struct Conversation {
     running: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
     admitted: AtomicUsize,
     closed: watch::Sender<bool>,
+    seat: Seat,
 }
 
 impl Default for Conversation {
     fn default() -> Self {
         let (closed, _) = watch::channel(false);
-        Self { running: Mutex::default(), admitted: AtomicUsize::new(0), closed }
+        Self { running: Mutex::default(), admitted: AtomicUsize::new(0), closed, seat: Seat::default() }
     }
 }
 
@@ -58,6 +59,11 @@ impl Drop for Admitted {
 }
 
 impl Admitted {
+    /// Which session the conversation is in.
+    pub(super) fn seat(&self) -> &Seat {
+        &self.0.seat
+    }
+
     pub(super) fn conversation(&self) -> &Conversation {
         &self.0
     }

@@ -109,12 +109,18 @@ impl Rpc {
             Some((dialect, tool)) => dialect.ask(tool, arguments),
             None => self.unknown(tool),
         };
-        let asked =
-            Asked { caller: self.caller.clone(), operation, arguments: native, terms, key: attached.key };
+        let asked = Asked {
+            caller: admitted.seat().take(self.caller.clone()),
+            operation,
+            arguments: native,
+            terms,
+            key: attached.key,
+        };
         let pace = self.runner.pace(&asked);
         let enlisted = admitted.enlist(attached.id.as_ref());
         let outcome = self.runner.run(asked, pace, admitted.company(), None, enlisted.unwanted(pace)).await;
         let outcome = outcome.map_err(|broken| ErrorObject::new(code::INTERNAL_ERROR, broken.to_string()))?;
+        admitted.seat().follow(&outcome);
         match (outcome, named) {
             (outcome, Some((dialect, tool))) => {
                 let failure = outcome.as_ref().err().cloned();

@@ -8,4 +8,5 @@ mod declared;
 mod examples;
 mod hostile;
 mod rpc;
+mod scenarios;
 mod weaver;

@@ -186,7 +186,7 @@ async fn an_idempotency_key_makes_a_change_once_and_every_call_is_recorded() {
 
 #[tokio::test]
 async fn the_document_of_methods_is_the_one_in_the_reference_and_is_sound() {
-    let mut client = Client::rpc(&["stead"]);
+    let mut client = Client::rpc(&["stead", "krux"]);
     let document = client.request("rpc.discover", json!({})).await["result"].clone();
     let reference: Value =
         serde_json::from_str(include_str!("../../../../docs/reference/openrpc.json")).unwrap();

@@ -49,8 +49,8 @@ fn every_example_holds_as_a_command() {
         serde_json::from_str(include_str!("../../../faces/tests/generated/stead.json")).unwrap();
     let examples = generated["examples"].as_array().unwrap();
     assert!(!examples.is_empty());
-    // People have commands of their own for these; `approvals.rs` tries them.
-    let otherwise = ["policy", "approvals", "approve", "deny"].map(Value::from);
+    // People have commands of their own for these; they are tried there.
+    let otherwise = ["alerts", "respond", "policy", "approvals", "approve", "deny"].map(Value::from);
     for example in examples.iter().filter(|example| !otherwise.contains(&example["operation"])) {
         let bench = Bench::new();
         for (path, content) in example["tree"].as_object().unwrap() {

@@ -15,4 +15,5 @@ mod memory;
 mod python;
 mod replay;
 mod rpc;
+mod scenarios;
 mod server;

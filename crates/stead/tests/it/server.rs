@@ -41,17 +41,10 @@ impl<W: Write, R: Read> Client<W, R> {
     fn converse(mut self, bench: &Bench) {
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
         assert_eq!(self.request("initialize", &hello)["serverInfo"]["name"], "stead");
-        assert_eq!(
-            self.request("tools/list", &json!({}))["tools"].as_array().map(Vec::len),
-            Some(
-                faces::definition::Definition::stead()
-                    .unwrap()
-                    .operations
-                    .iter()
-                    .filter(|operation| operation.listed == faces::definition::Listed::Yes)
-                    .count()
-            )
-        );
+        let definition = faces::definition::Definition::stead().unwrap();
+        let listed = |one: &&faces::definition::Operation| one.listed == faces::definition::Listed::Yes;
+        let shown = definition.operations.iter().filter(listed).count();
+        assert_eq!(self.request("tools/list", &json!({}))["tools"].as_array().map(Vec::len), Some(shown));
         let written = self.call("write", &json!({ "path": "a.txt", "content": "a\n", "base": "" }));
         assert_eq!(written["isError"], false, "{written}");
         assert_eq!(std::fs::read(bench.workspace().join("a.txt")).unwrap(), b"a\n");

@@ -177,7 +177,32 @@ async def comma(client, root):
     assert {entry["relativePath"] for entry in listed["data"]["entries"]} >= {"b.txt", "src"}, listed
 
 
-DIALECTS = {"jettson": jettson, "weaver": weaver, "comma": comma}
+async def krux(client, root):
+    async def said(tool, **arguments):
+        result = await client.call_tool(tool, arguments)
+        assert json.loads(result.content[0].text) == result.structured_content, result
+        assert result.is_error == ("error" in result.structured_content), result
+        return result.structured_content
+
+    session = await said("agent__session")
+    assert session["workspace_path"] == str(root) and session["writable"] == [str(root)], session
+    path = f"{root}/config.json"
+    written = await said("filesystem__write", path=path, content="{}\n")
+    read = await said("filesystem__read", path=path)
+    assert read["content"] == "{}\n" and read["checksum"] == written["checksum"], read
+    stat = await said("filesystem__stat", path=path)
+    assert stat["type"] == "file" and stat["permissions"] == "rw-r--r--", stat
+    missing = await said("filesystem__read", path=f"{root}/missing.txt")
+    assert missing["error"] == "FileNotFound", missing
+    for way in missing["recovery"]:
+        await said(way["capability"].replace(".", "__"), **way["inputs"])
+    outside = await said("filesystem__read", path="/etc/passwd")
+    assert outside["error"] == "PathOutOfScope", outside
+    listed = await said("filesystem__list", path=str(root))
+    assert [entry["name"] for entry in listed["entries"]] == ["config.json"], listed
+
+
+DIALECTS = {"jettson": jettson, "weaver": weaver, "comma": comma, "krux": krux}
 
 
 async def serve(server, place, dialect):

@@ -49,6 +49,11 @@ impl MemoryWorkspace {
         }
     }
 
+    /// Leaves no space for anything.
+    pub fn fill_up(&self) {
+        self.state().full = true;
+    }
+
     /// Lets time pass.
     pub fn advance_ms(&self, ms: i64) {
         self.state().now_ms += ms;

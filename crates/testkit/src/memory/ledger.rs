@@ -29,6 +29,11 @@ impl Ledger {
         }
     }
 
+    /// Every entry, first to last.
+    pub(super) fn all(&self) -> &[Stored] {
+        &self.entries
+    }
+
     pub(super) fn head(&self) -> Head {
         match self.entries.last() {
             Some(stored) => Head { number: stored.entry.number, hash: stored.hash },

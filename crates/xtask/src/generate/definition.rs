@@ -24,6 +24,12 @@ pub(crate) struct Definition {
     pub(crate) options: Vec<DialectOption>,
     #[serde(default)]
     pub(crate) kinds: Vec<Kind>,
+    /// Fields that any answer may have.
+    #[serde(default)]
+    pub(crate) common_outputs: Vec<Output>,
+    /// Failures that any of the operations may have.
+    #[serde(default)]
+    pub(crate) errors: Vec<Recovery>,
     pub(crate) operations: Vec<Operation>,
 }
 
@@ -84,6 +90,14 @@ pub(crate) struct Operation {
     pub(crate) hints: Hints,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Output>,
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+    #[serde(default)]
+    pub(crate) side_effects: Vec<SideEffect>,
+    #[serde(default)]
+    pub(crate) patterns: Vec<Pattern>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
     pub(crate) errors: Vec<Recovery>,
     pub(crate) examples: Vec<Example>,
 }
@@ -192,6 +206,9 @@ pub(crate) struct Output {
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) kind: String,
+    /// Whether it may be null.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) nullable: bool,
     pub(crate) description: String,
 }
 
@@ -200,7 +217,42 @@ pub(crate) struct Output {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Recovery {
     pub(crate) kind: String,
+    /// What to do, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) recovery: String,
+    /// What can be done, each way with the call that does it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) recoveries: Vec<Way>,
+}
+
+/// One way out of a failure.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Way {
+    pub(crate) action: String,
+    pub(crate) description: String,
+    /// The tool to call; without it, the one that failed is called again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) capability: Option<String>,
+    /// Its arguments. `$path`, `$parent`, `$name`, `$workspace` and `$tool` stand for what the failed call was about.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) inputs: Map<String, Value>,
+}
+
+/// What an operation does besides answering.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SideEffect {
+    pub(crate) description: String,
+    pub(crate) reversible: bool,
+}
+
+/// A way operations are used together.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pattern {
+    pub(crate) description: String,
+    pub(crate) steps: Vec<String>,
 }
 
 /// One worked example: either the fields of an answer, or a kind of failure.
@@ -255,6 +307,13 @@ impl Definition {
             if !names.insert(&operation.name) {
                 return Err(format!("{} is declared twice", operation.name));
             }
+            let ways = operation.errors.iter().chain(&self.errors).flat_map(|error| &error.recoveries);
+            let tools = ways.filter_map(|way| way.capability.as_ref());
+            if let Some(tool) =
+                tools.into_iter().find(|tool| !self.operations.iter().any(|known| known.name == **tool))
+            {
+                return Err(format!("{}: there is no {tool} to recover with", operation.name));
+            }
             operation.check(&self.kinds).map_err(|problem| format!("{}: {problem}", operation.name))?;
         }
         Ok(())
@@ -286,6 +345,11 @@ impl Operation {
             if !kinds.iter().any(|known| known.kind == *kind) {
                 return Err(format!("there is no kind {kind}"));
             }
+        }
+        if let Some(error) =
+            self.errors.iter().find(|error| error.recovery.is_empty() == error.recoveries.is_empty())
+        {
+            return Err(format!("{} says in one of two ways what to do", error.kind));
         }
         match self.examples.iter().find(|example| example.answer.is_some() == example.error.is_some()) {
             Some(example) => Err(format!("the example '{}' needs an answer or an error", example.title)),

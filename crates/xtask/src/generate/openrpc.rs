@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::definition::{Definition, Input, InputType, Operation};
+use super::definition::{Definition, Input, InputType, Operation, Output};
 
 /// The version of OpenRPC that the document is written in.
 const OPENRPC: &str = "1.3.2";
 /// The dialects that `stead rpc` serves when nothing is said.
-const USUAL: &[&str] = &["stead"];
+const USUAL: &[&str] = &["stead", "krux"];
 
 /// Everything the faces need: the frame, the methods of the face itself, and those of every dialect.
 pub(crate) fn parts(definitions: &[Definition]) -> String {
@@ -116,20 +116,26 @@ fn methods(definition: &Definition) -> Vec<Value> {
         let params = operation.inputs.iter().map(|input| {
             parameter(&input.name, &input.description, Presence::of(input), &Value::Object(schema(input)))
         });
-        let properties: Map<String, Value> = operation
-            .outputs
-            .iter()
-            .map(|output| {
-                (output.name.clone(), json!({ "type": output.kind, "description": output.description }))
-            })
-            .collect();
+        let properties: Map<String, Value> =
+            operation.outputs.iter().map(|output| (output.name.clone(), property(output))).collect();
         let answer = json!({ "type": "object", "properties": properties });
         let mut method = method(&operation.name, &operation.summary, params.collect(), &answer);
         method["description"] = operation.when.clone().into();
+        if let Some(tier) = operation.tier {
+            method["x-permission-tier"] = json!(tier);
+        }
         method["tags"] = json!([{ "name": definition.dialect }, { "name": operation.effect.word() }]);
         method
     };
     definition.operations.iter().map(one).collect()
+}
+
+/// The JSON Schema of one field of an answer.
+fn property(output: &Output) -> Value {
+    if output.nullable {
+        return json!({ "type": [output.kind, "null"], "description": output.description });
+    }
+    json!({ "type": output.kind, "description": output.description })
 }
 
 fn method(name: &str, summary: &str, params: Vec<Value>, answer: &Value) -> Value {

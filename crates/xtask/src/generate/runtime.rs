@@ -8,12 +8,18 @@ use super::definition::{Definition, Example, Operation};
 /// What the faces need at run time.
 pub(crate) fn definitions(definition: &Definition) -> Result<String, String> {
     let operations: Vec<Value> = definition.operations.iter().map(operation).collect();
-    let whole = json!({
+    let mut whole = json!({
         "dialect": definition.dialect,
         "instructions": definition.instructions,
         "options": definition.options,
         "operations": operations,
     });
+    if !definition.errors.is_empty() {
+        whole["errors"] = json!(definition.errors);
+    }
+    if !definition.common_outputs.is_empty() {
+        whole["common_outputs"] = json!(definition.common_outputs);
+    }
     line(&whole)
 }
 
@@ -32,6 +38,18 @@ fn operation(operation: &Operation) -> Value {
     });
     if let Some(tier) = operation.tier {
         fields["tier"] = json!(tier);
+    }
+    if let Some(version) = &operation.version {
+        fields["version"] = version.clone().into();
+    }
+    if !operation.side_effects.is_empty() {
+        fields["side_effects"] = json!(operation.side_effects);
+    }
+    if !operation.patterns.is_empty() {
+        fields["patterns"] = json!(operation.patterns);
+    }
+    if !operation.tags.is_empty() {
+        fields["tags"] = json!(operation.tags);
     }
     if !operation.listed {
         fields["listed"] = false.into();

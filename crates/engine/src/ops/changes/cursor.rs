@@ -26,7 +26,7 @@ const NOW: &str = "now";
 /// A cursor as callers write it.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Since {
+pub(in crate::ops) enum Since {
     /// A bare entry number.
     Number(u64),
     /// `now`, `r12`, or the cursor of an earlier answer.
@@ -35,7 +35,7 @@ pub(super) enum Since {
 
 /// A checked place in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Position {
+pub(in crate::ops) struct Position {
     number: u64,
     /// The entry's hash; nothing at the very start.
     hash: Option<Digest>,
@@ -47,7 +47,7 @@ impl Position {
     const START: Position = Position { number: 0, hash: None, delivered: None };
 
     /// Reads a cursor and holds it against the journal.
-    pub(super) fn start(workspace: &dyn Workspace, since: &Since) -> Result<Self, Failure> {
+    pub(in crate::ops) fn start(workspace: &dyn Workspace, since: &Since) -> Result<Self, Failure> {
         let text = match since {
             Since::Number(number) => return Self::checked(workspace, *number, None, None),
             Since::Text(text) => text.trim(),
@@ -92,7 +92,7 @@ impl Position {
     }
 
     /// After the last change there is.
-    fn now(workspace: &dyn Workspace) -> Result<Self, Failure> {
+    pub(in crate::ops) fn now(workspace: &dyn Workspace) -> Result<Self, Failure> {
         let filter = EntryFilter {
             what: Which::Changes,
             order: Order::NewestFirst,
@@ -102,18 +102,30 @@ impl Position {
         Ok(workspace.entries(&filter)?.first().map_or(Self::START, Self::past))
     }
 
+    /// After the last change before this entry.
+    pub(in crate::ops) fn before(workspace: &dyn Workspace, number: u64) -> Result<Self, Failure> {
+        let filter = EntryFilter {
+            what: Which::Changes,
+            order: Order::NewestFirst,
+            before: Some(number),
+            limit: 1,
+            ..EntryFilter::default()
+        };
+        Ok(workspace.entries(&filter)?.first().map_or(Self::START, Self::past))
+    }
+
     /// After an entry.
-    pub(super) fn past(stored: &Stored) -> Self {
+    pub(in crate::ops) fn past(stored: &Stored) -> Self {
         Self { number: stored.entry.number, hash: Some(stored.hash), delivered: None }
     }
 
     /// Inside an entry, of which this many changes were delivered.
-    pub(super) fn inside(stored: &Stored, delivered: usize) -> Self {
+    pub(in crate::ops) fn inside(stored: &Stored, delivered: usize) -> Self {
         Self { delivered: Some(delivered), ..Self::past(stored) }
     }
 
     /// The number after which entries are still to be delivered.
-    pub(super) fn after(self) -> u64 {
+    pub(in crate::ops) fn after(self) -> u64 {
         match self.delivered {
             Some(_) => self.number.saturating_sub(1),
             None => self.number,
@@ -121,7 +133,7 @@ impl Position {
     }
 
     /// How many changes of this entry were delivered.
-    pub(super) fn delivered_of(self, number: u64) -> usize {
+    pub(in crate::ops) fn delivered_of(self, number: u64) -> usize {
         self.delivered.filter(|_| number == self.number).unwrap_or(0)
     }
 }

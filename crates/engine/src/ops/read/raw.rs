@@ -1,6 +1,6 @@
 //! The bytes themselves, for a dialect that shows them in its own form. The answer has the facts, its evidence the bytes.
 
-use super::{Part, facts};
+use super::{super::answer::iso_utc, Part, facts};
 use crate::{
     failure::{Failure, Kind},
     limits,
@@ -24,6 +24,7 @@ pub(super) fn bytes(view: &View<'_>, target: &Target, part: Part) -> Result<Plan
     let rev = view.rev(&target.path, &file.version);
     let bytes = file.bytes.len() as u64;
     let answer = facts(target, &file.version, rev, &file.node, String::new())
+        .with("modified", iso_utc(file.node.modified_ms))
         .line(format!("{bytes} bytes of {}", target.path))
         .with_evidence(view.evidence(&target.path, Some(&file.bytes), None));
     Ok(Planned::Read { answer, bytes })

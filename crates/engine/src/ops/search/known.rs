@@ -70,7 +70,7 @@ impl Search {
             view.control.check()?;
             look.at_file(&mut found, &Source::Known(path))?;
         }
-        found.cut(look.max, view.terms.evidence);
+        found.cut(look.max, look.weighs());
         Ok(Some((found, Unseen { closed, cut: false, ignored })))
     }
 }

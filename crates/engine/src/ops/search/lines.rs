@@ -48,7 +48,7 @@ pub(super) struct Hit {
     /// Its number, from 1.
     pub(super) line: u64,
     /// Where the first match begins in it, in characters from 1.
-    column: usize,
+    pub(super) column: usize,
     /// The line without its terminator, cut around the match when it is long.
     pub(super) text: String,
     /// Lines around it, shared with other hits near by.
@@ -281,7 +281,7 @@ fn plain(bytes: &[u8]) -> &str {
 }
 
 /// A long line, cut around the column that matters.
-fn cut(line: &str, column: usize, chars_max: usize) -> String {
+pub(super) fn cut(line: &str, column: usize, chars_max: usize) -> String {
     if line.len() <= chars_max || line.chars().count() <= chars_max {
         return line.to_owned();
     }

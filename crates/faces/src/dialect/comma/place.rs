@@ -2,9 +2,7 @@
 
 use path::Reading;
 
-/// What a handle of a trashed thing starts with. It looks like a path, as the origin's does, but no place of the machine
-/// is ever named: behind it stands an id of our own trash.
-const TRASH: &str = "/trash/";
+pub(super) use super::super::handle::{handle, trash_id};
 
 /// The absolute spelling of a place, cleaned of dots.
 pub(super) fn absolute(workspace: &str, given: &str) -> String {
@@ -25,18 +23,6 @@ pub(super) fn is_outside(workspace: &str, reading: &Reading, given: &str) -> boo
     path::parse(given, &[workspace.to_owned()], reading).is_err()
 }
 
-/// The handle of a trashed thing.
-pub(super) fn handle(id: &str, path: &str) -> String {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    format!("{TRASH}{id}/{name}")
-}
-
-/// The id behind a handle. What is no handle is passed on, and is found nowhere.
-pub(super) fn trash_id(handle: &str) -> &str {
-    let id = handle.strip_prefix(TRASH).and_then(|rest| rest.split('/').next());
-    id.unwrap_or(handle)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,13 +38,5 @@ mod tests {
         ] {
             assert_eq!(absolute("/srv/ws", given), expected, "{given}");
         }
-    }
-
-    #[test]
-    fn a_handle_names_an_id_and_no_place() {
-        assert_eq!(handle("t01", "a/b.txt"), "/trash/t01/b.txt");
-        assert_eq!(trash_id("/trash/t01/b.txt"), "t01");
-        assert_eq!(trash_id("/trash/t01"), "t01");
-        assert_eq!(trash_id("/elsewhere/x.tar.gz"), "/elsewhere/x.tar.gz");
     }
 }

@@ -139,7 +139,8 @@ mod tests {
     fn said(before: &str, after: &str) -> Said {
         let side = |text: &str| Some(text.as_bytes().to_vec());
         let held = Held { path: path::RelPath::root(), before: side(before), after: side(after) };
-        let answer = Answer { json: serde_json::Map::new(), text: String::new(), evidence: vec![held] };
+        let answer =
+            Answer { json: serde_json::Map::new(), text: String::new(), evidence: vec![held], switch: None };
         edited("/d/e.txt", &answer)
     }
 

@@ -1,0 +1,43 @@
+//! `usage`: how full the workspace's file system, trash and history are. Reaches no file.
+
+use serde::Deserialize;
+
+use super::answer::Facts;
+use crate::{
+    failure::Failure,
+    operation::{Ask, Operation, Planned, Target},
+    view::View,
+};
+
+/// The arguments of `usage`: none.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Usage {}
+
+impl Operation for Usage {
+    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+        Ok(Vec::new())
+    }
+
+    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
+        let usage = view.workspace().usage()?;
+        let text = format!(
+            "{} of {} bytes free; trash {} bytes in {} things; history {} of {} bytes",
+            usage.free_bytes,
+            usage.total_bytes,
+            usage.trash_bytes,
+            usage.trash_items,
+            usage.kept_bytes,
+            usage.kept_bytes_max
+        );
+        let answer = Facts::new()
+            .with("total_bytes", usage.total_bytes)
+            .with("free_bytes", usage.free_bytes)
+            .with("trash_items", usage.trash_items)
+            .with("trash_bytes", usage.trash_bytes)
+            .with("kept_bytes", usage.kept_bytes)
+            .with("kept_bytes_max", usage.kept_bytes_max)
+            .line(text);
+        Ok(Planned::Read { answer, bytes: 0 })
+    }
+}

@@ -1,0 +1,292 @@
+//! Every scenario of the capabilities, through the engine, over MCP and over JSON-RPC, with equal answers; and that none
+//! of the declared errors, ways out and patterns is left untried.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use engine::{Approver, Call, Caller, Engine, Principal};
+use faces::{
+    definition::Definition,
+    dialect::{Dialects, Place, Verdict},
+};
+use serde_json::{Map, Value, json};
+use testkit::{
+    MemoryWorkspace,
+    scenario::{self, Ground, Need, Outcome, Planted, Scenario, Suite},
+};
+use tokio::runtime::Runtime;
+
+use crate::client::Client;
+
+fn plant(workspace: &MemoryWorkspace, path: &str, what: Planted<'_>) {
+    match what {
+        Planted::File(bytes) => workspace.put_file(path, bytes),
+        Planted::Directory => workspace.put_directory(path),
+        Planted::Link(target) => workspace.put_link(path, target),
+    }
+}
+
+/// A person's yes.
+fn approve(workspace: &Arc<MemoryWorkspace>, id: &str) {
+    let mut person = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
+    person.grants.approver = Approver::Shown;
+    let arguments = Map::from_iter([("id".to_owned(), id.into())]);
+    Engine::new(workspace.clone()).call(&Call::new(&person, "approve", arguments)).unwrap();
+}
+
+fn krux() -> Dialects {
+    let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
+    Dialects::choose(&["krux".to_owned()], &[], &place).unwrap()
+}
+
+/// The engine itself, with the dialect's translation and no face.
+struct Bare {
+    dialects: Dialects,
+    workspace: Arc<MemoryWorkspace>,
+    engine: Engine,
+    caller: Caller,
+}
+
+impl Bare {
+    fn new() -> Self {
+        let workspace = Arc::new(MemoryWorkspace::new());
+        let engine = Engine::new(workspace.clone());
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "bare", "library");
+        Self { dialects: krux(), workspace, engine, caller }
+    }
+}
+
+impl Ground for Bare {
+    fn workspace(&self) -> String {
+        MemoryWorkspace::ROOT.to_owned()
+    }
+
+    fn can(&self, _need: Need) -> bool {
+        true
+    }
+
+    fn plant(&mut self, path: &str, what: Planted<'_>) {
+        plant(&self.workspace, path, what);
+    }
+
+    fn advance_ms(&mut self, ms: i64) {
+        self.workspace.advance_ms(ms);
+    }
+
+    fn approve(&mut self, id: &str) {
+        approve(&self.workspace, id);
+    }
+
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> Outcome {
+        let dialect = self.dialects.with_tool(capability).expect("it is declared");
+        let request = dialect.ask(capability, inputs);
+        let call =
+            Call { terms: request.terms, ..Call::new(&self.caller, &request.operation, request.arguments) };
+        let outcome = self.engine.call(&call);
+        if let Ok(answer) = &outcome {
+            match &answer.switch {
+                Some(engine::Switch::To(session)) => self.caller.session.clone_from(session),
+                Some(engine::Switch::Back) => "bare".clone_into(&mut self.caller.session),
+                None => {}
+            }
+        }
+        let reply = dialect.reply(capability, inputs, outcome);
+        assert_eq!(serde_json::from_str::<Value>(&reply.text).unwrap(), Value::Object(reply.json.clone()));
+        Outcome { object: Value::Object(reply.json), failed: reply.verdict == Verdict::Error }
+    }
+}
+
+/// A client of a face, driven step by step.
+struct Behind {
+    runtime: Runtime,
+    client: Client,
+    face: Face,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Face {
+    Mcp,
+    Rpc,
+    /// JSON-RPC by `capabilities.invoke`.
+    Envelope,
+}
+
+impl Behind {
+    fn new(face: Face) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            match face {
+                Face::Mcp => Client::open_in("krux").await,
+                Face::Rpc | Face::Envelope => Client::rpc(&["krux"]),
+            }
+        });
+        Self { runtime, client, face }
+    }
+}
+
+impl Ground for Behind {
+    fn workspace(&self) -> String {
+        MemoryWorkspace::ROOT.to_owned()
+    }
+
+    fn can(&self, _need: Need) -> bool {
+        true
+    }
+
+    fn plant(&mut self, path: &str, what: Planted<'_>) {
+        plant(&self.client.workspace, path, what);
+    }
+
+    fn advance_ms(&mut self, ms: i64) {
+        self.client.workspace.advance_ms(ms);
+    }
+
+    fn approve(&mut self, id: &str) {
+        approve(&self.client.workspace, id);
+    }
+
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> Outcome {
+        let inputs = Value::Object(inputs.clone());
+        let Self { runtime, client, face } = self;
+        match face {
+            Face::Mcp => {
+                let plain = capability.replace('.', "__");
+                let answer = runtime.block_on(client.call(&plain, inputs));
+                let result = &answer["result"];
+                let object = result["structuredContent"].clone();
+                let text = result["content"][0]["text"].as_str().unwrap();
+                assert_eq!(serde_json::from_str::<Value>(text).unwrap(), object);
+                Outcome { object, failed: result["isError"] == true }
+            }
+            Face::Rpc => {
+                let direct = runtime.block_on(client.request(capability, inputs));
+                let failed = direct.get("error").is_some();
+                let object = if failed { &direct["error"]["data"] } else { &direct["result"] };
+                Outcome { object: object.clone(), failed }
+            }
+            Face::Envelope => {
+                let invoke = json!({ "capability": capability, "arguments": inputs });
+                let answer = runtime.block_on(client.request("capabilities.invoke", invoke));
+                // What the protocol has a code for is an error of the protocol.
+                if let Some(error) = answer.get("error") {
+                    return Outcome { object: error["data"].clone(), failed: true };
+                }
+                let result = &answer["result"];
+                let failed = result["success"] == false;
+                let object = if failed { unsorry(&result["error"]) } else { result["data"].clone() };
+                Outcome { object, failed }
+            }
+        }
+    }
+}
+
+/// An error as the other faces have it.
+fn unsorry(error: &Value) -> Value {
+    let renamed = |(name, value): (&String, &Value)| {
+        let name = if name == "type" { "error" } else { name };
+        (name.to_owned(), value.clone())
+    };
+    Value::Object(error.as_object().unwrap().iter().map(renamed).collect())
+}
+
+fn played(suite: &Suite, scenario: &Scenario, ground: &mut dyn Ground) -> Vec<Outcome> {
+    assert!(!scenario.steps.is_empty(), "{}: {}", suite.capability, scenario.title);
+    scenario::play(scenario, ground)
+}
+
+fn fill_up(scenario: &Scenario, workspace: &MemoryWorkspace) {
+    if scenario.needs == Some(Need::Full) {
+        workspace.fill_up();
+    }
+}
+
+#[test]
+fn every_scenario_holds_in_the_engine_and_on_both_faces_with_equal_answers() {
+    for suite in scenario::suites() {
+        for scenario in &suite.scenarios {
+            let mut bare = Bare::new();
+            fill_up(scenario, &bare.workspace);
+            let by_engine = played(&suite, scenario, &mut bare);
+            for face in [Face::Mcp, Face::Rpc, Face::Envelope] {
+                let mut behind = Behind::new(face);
+                fill_up(scenario, &behind.client.workspace);
+                let by_face = played(&suite, scenario, &mut behind);
+                let alike = |outcomes: &[Outcome]| -> Vec<Value> {
+                    outcomes.iter().map(scenario::comparable).collect()
+                };
+                // What a session counts includes the envelopes that only JSON-RPC has.
+                if suite.capability != "agent.session" && suite.capability != "session.create" {
+                    assert_eq!(
+                        alike(&by_engine),
+                        alike(&by_face),
+                        "{}: {}",
+                        suite.capability,
+                        scenario.title
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_declared_error_and_way_out_is_tried() {
+    let dialects = krux();
+    let definition: &Definition = dialects.iter().next().unwrap().definition();
+    let suites = scenario::suites();
+    let covered: Vec<&str> = suites.iter().map(|suite| suite.capability.as_str()).collect();
+    let declared: Vec<&str> = definition.operations.iter().map(|one| one.name.as_str()).collect();
+    let (covered, declared): (BTreeSet<&str>, BTreeSet<&str>) =
+        (covered.into_iter().collect(), declared.into_iter().collect());
+    assert_eq!(covered, declared);
+    for operation in &definition.operations {
+        let suite = suites.iter().find(|suite| suite.capability == operation.name).unwrap();
+        let steps = || suite.scenarios.iter().flat_map(|scenario| &scenario.steps);
+        assert!(
+            steps().any(|step| step.call == operation.name && step.error.is_none())
+                || operation.name == "session.end",
+            "{}",
+            operation.name
+        );
+        for error in &operation.errors {
+            // Bytes that a file's encoding cannot hold are hard to come by: the engine writes every character.
+            if operation.name == "filesystem.append" && error.kind == "EncodingError" {
+                continue;
+            }
+            let tried: BTreeSet<&str> = steps()
+                .filter(|step| step.call == operation.name && step.error.as_ref() == Some(&error.kind))
+                .flat_map(|step| step.follow.iter().map(String::as_str))
+                .collect();
+            for way in &error.recoveries {
+                assert!(
+                    tried.contains(way.action.as_str()),
+                    "{}: {} {}",
+                    operation.name,
+                    error.kind,
+                    way.action
+                );
+            }
+        }
+        // Each pattern is a scenario of its own.
+        for pattern in &operation.patterns {
+            let played = suite.scenarios.iter().any(|scenario| !scenario.steps.is_empty());
+            assert!(played, "{}: {}", operation.name, pattern.description);
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_show_their_tier_and_take_dotted_names() {
+    let mut client = Client::open_in("krux").await;
+    let listed = client.request("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let delete = tools.iter().find(|tool| tool["name"] == "filesystem__delete").unwrap();
+    assert_eq!(delete["_meta"]["stead/tier"], "approval_required");
+    assert!(delete["description"].as_str().unwrap().ends_with("Tier: approval_required."));
+    assert!(tools.iter().all(|tool| !tool["name"].as_str().unwrap().contains('.')));
+    client.workspace.put_file("a.txt", "a");
+    for name in ["filesystem.read", "filesystem__read"] {
+        let answer = client.call(name, json!({ "path": "/ws/a.txt" })).await;
+        assert_eq!(answer["result"]["structuredContent"]["content"], "a", "{answer}");
+    }
+    client.close().await;
+}
