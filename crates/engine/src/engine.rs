@@ -6,10 +6,10 @@ use path::RelPath;
 use serde_json::{Map, Value};
 
 use crate::{
-    approval::Asking,
+    approval::{ApprovalAnswer, Asking, Say},
     caller::Caller,
     control::Control,
-    failure::Failure,
+    failure::{Failure, Kind},
     ops,
     pace::{self, Pace, Tempo},
     pipeline,
@@ -112,10 +112,29 @@ impl Engine {
         &*self.workspace
     }
 
+    /// Whether the policy lets nobody like this caller use a tool, wherever it points: then it need not be offered. A
+    /// policy that cannot be used hides nothing; the call itself is refused.
+    pub fn never(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
+        let in_force = self.workspace.in_force();
+        in_force.is_ok_and(|in_force| in_force.policy.never(&caller.principal, operation, tool))
+    }
+
     /// How long a call is likely to take, for whoever chooses a thread for it.
     pub fn pace(&self, operation: &str, arguments: &Map<String, Value>, terms: &Terms) -> Pace {
         let tempo = ops::row(operation).map_or(Tempo::Steady, |row| row.tempo);
         pace::pace(&*self.workspace, tempo, arguments, &terms.reading)
+    }
+
+    /// Takes the word of a caller's client for a person's answer, to what that caller asked itself. Only where the
+    /// operator chose so.
+    pub fn answer_by_client(&self, caller: &Caller, id: &str, say: Say) -> Result<(), Failure> {
+        let own = self.workspace.approval(id)?;
+        let is_own = own.is_some_and(|approval| approval.principal == caller.principal.to_string());
+        if self.asking != Asking::Client || !is_own {
+            return Err(Failure::new(Kind::PolicyDenied, "what a client says is no answer here"));
+        }
+        let answer = ApprovalAnswer { id: id.to_owned(), say, reason: Some("said by the client".to_owned()) };
+        pipeline::answer(&*self.workspace, caller, &answer)
     }
 
     /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.

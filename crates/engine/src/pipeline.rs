@@ -9,8 +9,9 @@ use std::time::Instant;
 use serde_json::{Map, Value};
 
 use crate::{
-    approval::{self, ALLOWED_BY_OPERATOR, Asking, Binding, Gate, Question, Settled},
+    approval::{self, ALLOWED_BY_OPERATOR, ApprovalAnswer, Asking, Binding, Gate, Question, Say, Settled},
     authorise::{self, Judged},
+    caller::Caller,
     engine::{Answer, Call},
     failure::{Failure, Kind},
     limits,
@@ -69,6 +70,33 @@ pub(crate) fn run(workspace: &dyn Workspace, asking: Asking, call: &Call<'_>) ->
             }
         }
     }
+}
+
+/// Records the answer that a caller's client gave.
+pub(crate) fn answer(
+    workspace: &dyn Workspace,
+    caller: &Caller,
+    answer: &ApprovalAnswer,
+) -> Result<(), Failure> {
+    let operation = match answer.say {
+        Say::Yes => "approve",
+        Say::No => "deny",
+    };
+    let record = Record {
+        caller,
+        operation,
+        tool: None,
+        arguments: serde_json::json!({ "id": answer.id, "by": "client" }).to_string(),
+        paths: Vec::new(),
+        key: None,
+        reason: None,
+        tier: Tier::Autonomous,
+        approval: None,
+        policy: workspace.in_force()?.policy.version(),
+        bytes: 0,
+        started: Instant::now(),
+    };
+    workspace.answer(answer, &record).map(|_| ())
 }
 
 /// How a call ended.

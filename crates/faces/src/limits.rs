@@ -28,3 +28,7 @@ pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 pub const SESSION_CHARS_MAX: usize = 64;
 /// How long a closing server waits for calls that still run.
 pub const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
+/// Longest question that is put before a client's person, in characters; the rest is said to be elsewhere.
+pub const QUESTION_CHARS_MAX: usize = 8_000;
+/// How long a client's person may take to answer.
+pub const QUESTION_WAIT: Duration = Duration::from_secs(10 * 60);

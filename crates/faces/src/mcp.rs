@@ -14,6 +14,7 @@ use crate::{definition::Broken, dialect::Dialects};
 
 mod call;
 mod message;
+mod question;
 mod reply;
 mod server;
 mod transport;

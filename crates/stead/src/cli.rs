@@ -9,7 +9,7 @@ use faces::definition::Definition;
 use crate::{
     alerts::AlertsArguments, approvals::ApprovalsArguments, index::IndexArguments, log::LogArguments,
     operation, policy::PolicyArguments, replay::ReplayArguments, status::StatusArguments,
-    trash::TrashArguments,
+    trash::TrashArguments, watch::WatchArguments,
 };
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
@@ -178,6 +178,8 @@ pub(crate) enum Fixed {
     Rpc(RpcFlags),
     /// See and answer what waits for a person
     Approvals(ApprovalsArguments),
+    /// Follow what a supervisor should see
+    Watch(WatchArguments),
     /// Explain what the rules say
     Policy(PolicyArguments),
     /// Show, verify or export the journal

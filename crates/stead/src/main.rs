@@ -27,6 +27,7 @@ mod status;
 mod stdio;
 mod time;
 mod trash;
+mod watch;
 mod wire;
 
 use cli::{Fixed, WorkspaceFlags};
@@ -65,6 +66,7 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
         Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
         Fixed::Rpc(flags_below) => rpc::run(&flags, &flags_below),
         Fixed::Approvals(below) => approvals::run(&flags, &below),
+        Fixed::Watch(below) => watch::run(&flags, &below),
         Fixed::Policy(below) => policy::run(&flags, &below),
         Fixed::Log(below) => log::run(&flags, &below),
         Fixed::Alerts(below) => alerts::run(&flags, &below),

@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
+mod approval;
 mod desk;
 mod history;
 mod lasting;
@@ -54,6 +55,7 @@ pub fn cases() -> Vec<Case> {
         lease::CASES,
         desk::CASES,
         lasting::CASES,
+        approval::CASES,
     ];
     all.into_iter().flatten().map(|(name, run)| Case { name, run: *run }).collect()
 }

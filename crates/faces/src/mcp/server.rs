@@ -2,19 +2,24 @@
 
 use std::sync::Arc;
 
-use engine::{Caller, Engine, Failure, Kind, Terms};
+use engine::{Answer, Caller, Engine, Failure, Kind, Terms};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
-        ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-        ToolAnnotations,
+        JsonObject, ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        Tool, ToolAnnotations,
     },
     service::RequestContext,
 };
 use serde_json::Map;
 
-use super::{call, reply, transport::Closed};
+use super::{
+    call,
+    question::{self, Brought},
+    reply,
+    transport::Closed,
+};
 use crate::{
     definition::{Definition, Listed, Operation},
     dialect::{Dialects, Request, failure_text},
@@ -37,6 +42,7 @@ pub(super) struct Server {
     dialects: Dialects,
     tools: Vec<Tool>,
     config: ServerConfig,
+    engine: Engine,
     runner: Runner,
     closed: Closed,
     seat: Seat,
@@ -54,7 +60,33 @@ impl Server {
         for dialect in dialects.iter() {
             dialect.narrow(&mut caller);
         }
-        Self { caller, dialects, tools, config, runner: Runner::new(engine), closed, seat: Seat::default() }
+        let runner = Runner::new(engine.clone());
+        Self { caller, dialects, tools, config, engine, runner, closed, seat: Seat::default() }
+    }
+
+    /// Whether the policy blocks a tool for this caller, wherever it points.
+    fn is_blocked(&self, tool: &Tool) -> bool {
+        let Some((dialect, name)) = self.dialects.named(&tool.name) else { return false };
+        let definition = dialect.definition();
+        let becomes = definition.operation(name).and_then(|operation| operation.becomes.as_deref());
+        let full = format!("{}/{name}", definition.dialect);
+        self.engine.never(&self.caller, becomes.unwrap_or(name), Some(&full))
+    }
+
+    /// Makes one call.
+    async fn ask(
+        &self,
+        tool: &str,
+        arguments: &JsonObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Result<Answer, Failure>, ErrorData> {
+        let Request { operation, arguments: native, terms } = match self.dialects.named(tool) {
+            Some((dialect, tool)) => dialect.ask(tool, arguments),
+            None => self.unknown(tool),
+        };
+        let asked =
+            Asked { caller: self.caller(context), operation, arguments: native, terms, key: key(context) };
+        call::run(&self.runner, &self.closed, asked, context).await
     }
 
     /// A call of a tool that is not there: refused, and recorded like any other.
@@ -127,7 +159,8 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.clone()).with_ttl_ms(TOOLS_FRESH_MS))
+        let offered = self.tools.iter().filter(|tool| !self.is_blocked(tool)).cloned().collect();
+        Ok(ListToolsResult::with_all_items(offered).with_ttl_ms(TOOLS_FRESH_MS))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -139,15 +172,18 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let brought = Brought { responses: request.input_responses, state: request.request_state };
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
         let named = self.dialects.named(&tool);
-        let Request { operation, arguments: native, terms } = match named {
-            Some((dialect, tool)) => dialect.ask(tool, &arguments),
-            None => self.unknown(&tool),
-        };
-        let asked =
-            Asked { caller: self.caller(&context), operation, arguments: native, terms, key: key(&context) };
-        let outcome = call::run(&self.runner, &self.closed, asked, &context).await?;
+        let mut outcome = self.ask(&tool, &arguments, &context).await?;
+        if let Err(failure) = &outcome {
+            let caller = self.caller(&context);
+            match question::put(&self.engine, &caller, failure, &brought, &context).await {
+                question::Asked::Again => outcome = self.ask(&tool, &arguments, &context).await?,
+                question::Asked::First(input) => return Ok(input.into()),
+                question::Asked::Refused => {}
+            }
+        }
         self.seat.follow(&outcome);
         match (outcome, named) {
             (outcome, Some((dialect, tool))) => {

@@ -56,6 +56,16 @@ impl Client {
         })
     }
 
+    /// A server whose operator chose what is done where a person must be asked.
+    pub(crate) fn asking(asking: engine::Asking) -> Self {
+        let dialects = chosen(&["stead"], &[]);
+        Self::over("mcp", |engine, caller, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let served = faces::mcp::serve(engine.asking(asking), caller, dialects, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
     fn over(
         face: &'static str,
         serve: impl FnOnce(Engine, Caller, DuplexStream) -> JoinHandle<Result<(), String>>,
@@ -85,8 +95,12 @@ impl Client {
     }
 
     pub(crate) async fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_with(version, json!({})).await
+    }
+
+    pub(crate) async fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
         let params = json!({
-            "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "line client", "version": "1" }
+            "protocolVersion": version, "capabilities": capabilities, "clientInfo": { "name": "line client", "version": "1" }
         });
         let answer = self.request("initialize", params).await;
         self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;

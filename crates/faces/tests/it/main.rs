@@ -7,6 +7,7 @@ mod conversation;
 mod declared;
 mod examples;
 mod hostile;
+mod question;
 mod rpc;
 mod scenarios;
 mod weaver;

@@ -12,7 +12,7 @@ fn bench() -> Bench {
     std::fs::write(bench.place.path().join("secret"), SECRET).unwrap();
     std::fs::write(
         bench.place.path().join("policy.toml"),
-        "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n",
+        "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\", \"append\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n",
     )
     .unwrap();
     std::fs::write(bench.workspace().join("a.txt"), "a\n").unwrap();
@@ -186,4 +186,86 @@ fn a_policy_in_the_workspace_is_kept_from_agents_by_every_name() {
     assert_eq!(std::fs::read(&inside).unwrap(), before);
     let own = bench.run(&["--policy", "rules.toml", "append", "rules.toml", "--content", "# a person may\n"]);
     assert_eq!(own.code, 0, "{}", own.err);
+}
+
+const APPEND: &[&str] = &["append", "log", "--content", "x", "--principal", "agent:a", "--json"];
+
+fn approved_append(bench: &Bench) -> String {
+    let id = run(bench, APPEND).json()["error"]["approval"].as_str().unwrap().to_owned();
+    ok(bench, &["approvals", "approve", &id, "--secret-file", "../secret"]);
+    id
+}
+
+/// How many entries changed something with this approval.
+fn uses(bench: &Bench, id: &str) -> usize {
+    let log = ok(bench, &["log", "--json"]).text();
+    let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    rows.filter(|row| {
+        let entry = &row["entry"];
+        entry["approval"] == id && entry["changes"].as_array().is_some_and(|changes| !changes.is_empty())
+    })
+    .count()
+}
+
+#[test]
+fn many_processes_use_one_yes_once() {
+    let bench = bench();
+    let id = approved_append(&bench);
+    let codes: Vec<i32> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..6).map(|_| scope.spawn(|| run(&bench, APPEND).code)).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert_eq!(std::fs::read(bench.workspace().join("log")).unwrap(), b"x");
+    assert_eq!(uses(&bench, &id), 1);
+}
+
+#[test]
+fn a_killed_process_leaves_a_yes_used_once_or_not_at_all() {
+    let bench = bench();
+    let log = bench.workspace().join("log");
+    for round in 0..8_u64 {
+        let before = std::fs::read(&log).map_or(0, |bytes| bytes.len());
+        let id = approved_append(&bench);
+        let mut child = bench
+            .command(&[&["--policy", "../policy.toml"], APPEND].concat())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_micros(3_000 + round * 4_000);
+        while std::time::Instant::now() < until && child.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        drop(child.kill());
+        child.wait().unwrap();
+        // Whatever it had recorded is finished by the next to come; one more try may use what was left.
+        run(&bench, APPEND);
+        let after = std::fs::read(&log).unwrap().len();
+        assert_eq!((after - before, uses(&bench, &id)), (1, 1), "round {round}");
+    }
+}
+
+#[test]
+fn a_supervisor_sees_questions_answers_told_calls_and_violations() {
+    let bench = bench();
+    let policy = bench.place.path().join("policy.toml");
+    let mut rules = std::fs::read_to_string(&policy).unwrap();
+    rules.push_str("[[system.rules]]\noperations = [\"write\"]\ntier = \"notify\"\n[[system.rules]]\noperations = [\"lock\"]\ntier = \"blocked\"\n");
+    std::fs::write(&policy, rules).unwrap();
+    let id = approved_append(&bench);
+    ok(&bench, APPEND);
+    ok(&bench, &["write", "n", "--content", "n", "--principal", "agent:a"]);
+    assert_eq!(run(&bench, &["lock", "n", "--principal", "agent:a"]).code, 3);
+    ok(&bench, &["read", "n", "--principal", "agent:a"]);
+    let seen = ok(&bench, &["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
+    let events: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let told = ["capability_invoked", "capability_result"];
+    let expected =
+        [&["approval_requested", "approval_resolved"][..], &told, &told, &["policy_violation"]].concat();
+    assert_eq!(types, expected, "{seen}");
+    assert!(events[..3].iter().all(|event| event["data"]["approval"] == id.as_str()), "{seen}");
+    let text = ok(&bench, &["watch", "--supervisor", "--since", "0", "--no-wait"]).text();
+    assert!(text.contains("policy_violation agent:a lock error=policy_denied"), "{text}");
 }
