@@ -30,6 +30,8 @@ pub(crate) struct Asked {
     pub(crate) arguments: Map<String, Value>,
     pub(crate) terms: Terms,
     pub(crate) key: Option<String>,
+    /// How long it waits for a person, when one has to approve it.
+    pub(crate) hold_ms: u64,
 }
 
 /// Which session a conversation is in: the one it came with, or one that was begun on the way.
@@ -90,6 +92,9 @@ impl Runner {
 
     /// How long a call is likely to take.
     pub(crate) fn pace(&self, asked: &Asked) -> Pace {
+        if asked.hold_ms > 0 {
+            return Pace::Wait;
+        }
         self.engine.pace(&asked.operation, &asked.arguments, &asked.terms)
     }
 
@@ -155,7 +160,8 @@ impl Job {
             arguments: asked.arguments,
             key: asked.key.as_deref(),
             terms: asked.terms,
-            control: Control::new(Instant::now() + deadline(self.pace), self.cancel, listen),
+            control: Control::new(Instant::now() + deadline(self.pace), self.cancel, listen)
+                .holding(asked.hold_ms),
         })
     }
 }

@@ -35,7 +35,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(250);
 /// How long before the call's deadline a wait ends, so that there is time to answer.
 const ANSWER_TIME: Duration = Duration::from_millis(250);
 /// Operations by which people answer.
-const ANSWERING: &[&str] = &["respond"];
+const ANSWERING: &[&str] = &["respond", "approve", "deny"];
 
 impl Operation for Events {
     fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
@@ -164,13 +164,14 @@ fn add(view: &View<'_>, stored: &Stored, page: &mut Page) -> Result<(), Failure>
     let (entry, caller) = (&stored.entry, view.caller);
     let own =
         entry.caller.principal == caller.principal.to_string() && entry.caller.session == caller.session;
-    if let Some(answered) = answered(view, stored)? {
+    if let Some((kind, answered)) = answered(view, stored)? {
         if page.events.len() == limits::CHANGES_PAGE {
             page.full = true;
             return Ok(());
         }
-        page.text.push_str(&format!("r{} alert answered by {}\n", entry.number, entry.caller.principal));
-        page.events.push(event(stored, "alert_answered", answered));
+        let words = kind.replace('_', " ");
+        page.text.push_str(&format!("r{} {words} by {}\n", entry.number, entry.caller.principal));
+        page.events.push(event(stored, kind, answered));
     }
     let skipped = page.position.delivered_of(entry.number);
     for (index, change) in entry.changes.iter().enumerate().skip(skipped).filter(|_| !own) {
@@ -200,17 +201,34 @@ fn event(stored: &Stored, kind: &str, more: Map<String, Value>) -> Value {
     Value::Object(facts.object())
 }
 
-/// The answer to an alert of this caller, if the entry is one.
-fn answered(view: &View<'_>, stored: &Stored) -> Result<Option<Map<String, Value>>, Failure> {
+/// The type of an event and what belongs to it.
+type Heard = (&'static str, Map<String, Value>);
+
+/// What a person answered to this caller, if the entry is that.
+fn answered(view: &View<'_>, stored: &Stored) -> Result<Option<Heard>, Failure> {
     let entry = &stored.entry;
     if !ANSWERING.contains(&entry.operation.as_str()) || entry.decision != journal::Decision::Allowed {
         return Ok(None);
     }
     let arguments: Map<String, Value> = serde_json::from_str(&entry.arguments).unwrap_or_default();
-    let Some(id) = arguments.get("alert").and_then(Value::as_str) else { return Ok(None) };
-    let alert = view.workspace().alert(id)?.filter(|alert| alert.from == view.caller.principal.to_string());
-    Ok(alert.and_then(|alert| {
-        let answer = alert.answer?;
-        Some(Facts::new().with("alert", alert.id).with("by", answer.by).with("text", answer.text).object())
+    let named = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let (workspace, asked_by) = (view.workspace(), view.caller.principal.to_string());
+    if let Some(id) = named("alert") {
+        let alert = workspace.alert(id)?.filter(|alert| alert.from == asked_by);
+        return Ok(alert.and_then(|alert| {
+            let said = alert.answer?;
+            let facts = Facts::new().with("alert", alert.id).with("by", said.by).with("text", said.text);
+            Some(("alert_answered", facts.object()))
+        }));
+    }
+    let Some(id) = named("id") else { return Ok(None) };
+    let approval = workspace.approval(id)?.filter(|approval| approval.principal == asked_by);
+    Ok(approval.map(|approval| {
+        let facts = Facts::new()
+            .with("approval", approval.id)
+            .with("answer", if entry.operation == "approve" { "approved" } else { "rejected" })
+            .with("by", entry.caller.principal.clone())
+            .maybe("reason", approval.answered.and_then(|answered| answered.reason));
+        ("approval_resolved", facts.object())
     }))
 }

@@ -84,8 +84,14 @@ impl Server {
             Some((dialect, tool)) => dialect.ask(tool, arguments),
             None => self.unknown(tool),
         };
-        let asked =
-            Asked { caller: self.caller(context), operation, arguments: native, terms, key: key(context) };
+        let asked = Asked {
+            caller: self.caller(context),
+            operation,
+            arguments: native,
+            terms,
+            key: key(context),
+            hold_ms: 0,
+        };
         call::run(&self.runner, &self.closed, asked, context).await
     }
 

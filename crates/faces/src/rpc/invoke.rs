@@ -18,6 +18,8 @@ use crate::{
 const SHOWN_CHARS_MAX: usize = 64;
 /// The member of the parameters that is about the call and no part of it.
 const META: &str = "_meta";
+/// Where it says how long the call waits for a person, when one has to approve it.
+const HOLD_MEMBER: &str = "stead/hold_ms";
 /// Where it carries the idempotency key.
 const KEY_MEMBER: &str = "stead/key";
 
@@ -32,6 +34,7 @@ struct Ran<'a> {
 struct Attached {
     id: Option<Value>,
     key: Option<String>,
+    hold_ms: u64,
 }
 
 impl Attached {
@@ -40,7 +43,8 @@ impl Attached {
     fn take(id: Option<Value>, params: &mut Map<String, Value>) -> Self {
         let meta = params.remove(META).unwrap_or_default();
         let key = meta.get(KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned());
-        Self { id, key }
+        let hold_ms = meta.get(HOLD_MEMBER).and_then(Value::as_u64).unwrap_or_default();
+        Self { id, key, hold_ms }
     }
 }
 
@@ -115,6 +119,7 @@ impl Rpc {
             arguments: native,
             terms,
             key: attached.key,
+            hold_ms: attached.hold_ms,
         };
         let pace = self.runner.pace(&asked);
         let enlisted = admitted.enlist(attached.id.as_ref());

@@ -1,8 +1,8 @@
 //! JSON-RPC as a client meets it: codes, ids, batches, notifications, cancellation, and what is refused.
 
-use engine::{EntryFilter, Workspace};
+use engine::{Approver, Call, Caller, Engine, EntryFilter, Principal, Workspace};
 use faces::limits::{BATCH_REQUESTS_MAX, MESSAGE_BYTES_MAX};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::client::Client;
 
@@ -213,5 +213,56 @@ async fn the_document_of_methods_is_the_one_in_the_reference_and_is_sound() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), methods.len(), "no method comes twice");
+    client.close().await;
+}
+
+/// Approves, as a person, what waits; nothing when nothing does.
+fn approve(client: &Client) -> Option<String> {
+    let engine = Engine::new(client.workspace.clone());
+    let mut person = Caller::new(Principal::User("ada".to_owned()), "cli", "cli");
+    person.grants.approver = Approver::Shown;
+    let listed = engine.call(&Call::new(&person, "approvals", Map::new())).unwrap();
+    let id = listed.json["approvals"][0]["id"].as_str()?.to_owned();
+    engine.call(&Call::new(&person, "approve", Map::from_iter([("id".to_owned(), json!(id))]))).unwrap();
+    Some(id)
+}
+
+#[tokio::test]
+async fn a_call_that_needs_approval_is_pending_polled_by_id_or_held() {
+    let mut client = Client::rpc(&["stead", "krux"]);
+    for name in ["a.txt", "b.txt"] {
+        client.workspace.put_file(name, "x");
+    }
+    let pending = client.request("filesystem.delete", json!({ "path": "/ws/a.txt" })).await;
+    assert_eq!(pending["error"]["code"], -32002, "{pending}");
+    let data = &pending["error"]["data"];
+    assert_eq!(
+        (&data["status"], &data["capability"]),
+        (&json!("pending_approval"), &json!("filesystem.delete"))
+    );
+    let id = data["approval_id"].clone();
+    let polled = client.request("approvals", json!({ "id": id })).await;
+    assert_eq!(polled["result"]["state"], "pending", "{polled}");
+    let refused = client.request("approve", json!({ "id": id })).await;
+    assert!(refused.get("error").is_some(), "an agent approves nothing: {refused}");
+    assert_eq!(approve(&client).map(Value::from), Some(id.clone()));
+    assert_eq!(client.request("approvals", json!({ "id": id })).await["result"]["state"], "approved");
+    let heard = client.request("session.events", json!({})).await;
+    let event = &heard["result"]["events"][0];
+    assert_eq!((&event["type"], &event["data"]["approval"]), (&json!("approval_resolved"), &id), "{heard}");
+    let deleted = client.request("filesystem.delete", json!({ "path": "/ws/a.txt" })).await;
+    assert_eq!(deleted["result"]["deleted_path"], "/ws/a.txt", "{deleted}");
+    // The same, waiting for the answer.
+    let held = json!({ "path": "/ws/b.txt", "_meta": { "stead/hold_ms": 15_000 } });
+    client.say(&call(&json!("held"), "filesystem.delete", &held)).await;
+    while approve(&client).is_none() {
+        still_there(&mut client).await;
+    }
+    let answer = client.hear().await;
+    assert_eq!(
+        (&answer["id"], &answer["result"]["deleted_path"]),
+        (&json!("held"), &json!("/ws/b.txt")),
+        "{answer}"
+    );
     client.close().await;
 }

@@ -38,7 +38,8 @@ fn frame() -> Value {
             "title": "stead",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "The file server between AI agents and a workspace, over JSON-RPC 2.0. Parameters are given by \
-                name. Any method also takes `_meta`, an object whose `stead/key` is an idempotency key.",
+                name. Any method also takes `_meta`, an object whose `stead/key` is an idempotency key and whose `stead/hold_ms` says how long the call waits \
+                for a person, when one has to approve it.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "methods": [],

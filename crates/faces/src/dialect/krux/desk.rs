@@ -33,7 +33,8 @@ pub(super) fn request(scene: &Scene<'_>, desk: Desk, terms: Terms) -> Request {
             }
             ("events", arguments)
         }
-        Desk::Session | Desk::Whoami | Desk::Capabilities | Desk::Policy => ("session", json!({})),
+        Desk::Policy => ("policy", json!({})),
+        Desk::Session | Desk::Whoami | Desk::Capabilities => ("session", json!({})),
     };
     Request { operation: operation.to_owned(), arguments: object(arguments), terms }
 }
@@ -45,7 +46,7 @@ pub(super) fn told(scene: &Scene<'_>, desk: Desk, answer: &Answer) -> Value {
         Desk::Session => session(scene, answer),
         Desk::Whoami => whoami(answer),
         Desk::Capabilities => capabilities(scene),
-        Desk::Policy => policy(scene),
+        Desk::Policy => policy(scene, answer),
         Desk::Alert => json!({ "alert_id": fact("alert"), "status": "sent", "sent_at": fact("time") }),
         Desk::DiskUsage => usage(scene, answer),
         Desk::Begin => json!({
@@ -130,11 +131,17 @@ fn capability(operation: &Operation) -> Value {
     })
 }
 
-/// How far an agent may go alone, as the definitions say.
-fn policy(scene: &Scene<'_>) -> Value {
-    let rule = |one: &Operation| json!({ "capability": one.name, "tier": one.tier.unwrap_or_default() });
-    let rules: Vec<Value> = scene.krux.definition.operations.iter().map(rule).collect();
-    json!({ "policy_group": "system", "rules": rules, "default_tier": Tier::default() })
+/// How far an agent may go alone: what the definitions say, then the rules of the policy, which may be stricter.
+fn policy(scene: &Scene<'_>, answer: &Answer) -> Value {
+    let declared = |one: &Operation| json!({ "capability": one.name, "tier": one.tier.unwrap_or_default() });
+    let mut rules: Vec<Value> = scene.krux.definition.operations.iter().map(declared).collect();
+    rules.extend(answer.json.get("rules").and_then(Value::as_array).into_iter().flatten().cloned());
+    json!({
+        "policy_group": answer.json.get("principal"),
+        "rules": rules,
+        "default_tier": Tier::default(),
+        "version": answer.json.get("version"),
+    })
 }
 
 fn usage(scene: &Scene<'_>, answer: &Answer) -> Value {

@@ -19,7 +19,7 @@ pub(super) fn object(
     failure: &Failure,
 ) -> Value {
     if matches!(failure.kind, Kind::ApprovalPending | Kind::ApprovalStale) {
-        return pending(tool, failure);
+        return pending(krux, tool, &subject(krux, arguments, failure), failure);
     }
     let path = subject(krux, arguments, failure);
     let kind = kind(krux, known, &path, failure);
@@ -35,14 +35,16 @@ pub(super) fn object(
 }
 
 /// A call that waits for a person.
-fn pending(tool: &str, failure: &Failure) -> Value {
+fn pending(krux: &Krux, tool: &str, path: &str, failure: &Failure) -> Value {
+    let subject = Subject { tool, path, spots: &krux.spots };
     json!({
         "status": "pending_approval",
         "approval_id": failure.facts.get("approval"),
         "capability": tool,
         "message": failure.detail,
+        "recovery": ways::out(krux, &subject, "ApprovalPending", failure),
         "retryable": true,
-        "context": failure.facts,
+        "context": context(path, failure),
     })
 }
 
