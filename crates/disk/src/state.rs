@@ -95,7 +95,8 @@ impl StateDirectory {
         &self.root
     }
 
-    fn top(&self) -> Result<Directory, DiskError> {
+    /// The directory itself, for watching what other processes do in it.
+    pub fn top(&self) -> Result<Directory, DiskError> {
         self.root.open_directory(&RelPath::root())
     }
 

@@ -7,6 +7,7 @@
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::Arc,
     time::Duration,
 };
 
@@ -121,7 +122,32 @@ impl Watch {
 
     /// Waits until something is queued, but not longer than this. Says whether something is.
     pub fn wait(&self, most: Duration) -> Result<bool, DiskError> {
-        notice::wait(self.queue.as_fd(), most)
+        notice::wait(&[self.queue.as_fd()], most)
+    }
+
+    /// The same, and a ring of this bell ends the wait as well.
+    pub fn wait_for(&self, bell: &Bell, most: Duration) -> Result<(), DiskError> {
+        notice::wait(&[self.queue.as_fd(), bell.counter.as_fd()], most)?;
+        notice::uncount(bell.counter.as_fd());
+        Ok(())
+    }
+}
+
+/// Wakes who waits at a queue, from any thread. A ring before the wait is not lost.
+#[derive(Debug, Clone)]
+pub struct Bell {
+    counter: Arc<OwnedFd>,
+}
+
+impl Bell {
+    /// A bell that nobody has rung.
+    pub fn new() -> Result<Self, DiskError> {
+        Ok(Self { counter: Arc::new(notice::counter()?) })
+    }
+
+    /// Ends the wait.
+    pub fn ring(&self) {
+        notice::count(self.counter.as_fd());
     }
 }
 

@@ -143,7 +143,7 @@ fn judge_change(view: &View<'_>, path: &RelPath, stamp: Option<Stamp>) -> Result
     }
     match &view.caller.principal {
         Principal::Agent(_) if view.in_force.is_policy(path, stamp) => Err(policy_file(path)),
-        Principal::Agent(_) | Principal::User(_) | Principal::System => Ok(()),
+        Principal::Agent(_) | Principal::User(_) | Principal::System | Principal::Outside => Ok(()),
     }
 }
 

@@ -21,10 +21,12 @@ pub enum Principal {
     Agent(String),
     /// The server itself: expiry, pruning, key rotation.
     System,
+    /// Whoever changes files without asking here. Only ever told about: nobody can ask as it.
+    Outside,
 }
 
 impl Principal {
-    /// Reads `user:NAME` or `agent:NAME`. Nobody can ask as the system.
+    /// Reads `user:NAME` or `agent:NAME`. Nobody can ask as the system or as the outside.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let malformed = || Failure::new(Kind::BadRequest, "a principal is written user:NAME or agent:NAME");
         let (kind, name) = text.split_once(':').ok_or_else(malformed)?;
@@ -42,7 +44,7 @@ impl Principal {
     /// How long what this principal removes stays recoverable.
     pub fn trash_ms(&self) -> i64 {
         match self {
-            Principal::User(_) | Principal::System => crate::limits::TRASH_USER_MS,
+            Principal::User(_) | Principal::System | Principal::Outside => crate::limits::TRASH_USER_MS,
             Principal::Agent(_) => crate::limits::TRASH_AGENT_MS,
         }
     }
@@ -54,6 +56,7 @@ impl fmt::Display for Principal {
             Principal::User(name) => write!(f, "user:{name}"),
             Principal::Agent(name) => write!(f, "agent:{name}"),
             Principal::System => f.write_str("system:stead"),
+            Principal::Outside => f.write_str("outside"),
         }
     }
 }

@@ -122,6 +122,6 @@ fn is_free(view: &View<'_>) -> bool {
 fn is_bound(principal: &Principal) -> bool {
     match principal {
         Principal::Agent(_) => true,
-        Principal::User(_) | Principal::System => false,
+        Principal::User(_) | Principal::System | Principal::Outside => false,
     }
 }

@@ -187,7 +187,8 @@ fn written(change: &journal::Change) -> u64 {
             | ChangeKind::Rename
             | ChangeKind::MakeDir
             | ChangeKind::MakeLink
-            | ChangeKind::SetMode,
+            | ChangeKind::SetMode
+            | ChangeKind::Rescan,
             _,
         ) => 0,
     }

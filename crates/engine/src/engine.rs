@@ -87,12 +87,13 @@ pub struct Held {
 pub struct Engine {
     workspace: Arc<dyn Workspace>,
     asking: Asking,
+    reminder: Arc<ops::Reminder>,
 }
 
 impl Engine {
     /// An engine over this workspace that asks a person where the policy says so.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
-        Self { workspace, asking: Asking::Ask }
+        Self { workspace, asking: Asking::Ask, reminder: Arc::default() }
     }
 
     /// The same with the operator's choice of what is done where a person must be asked.
@@ -139,6 +140,8 @@ impl Engine {
 
     /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.
     pub fn call(&self, call: &Call<'_>) -> Result<Answer, Failure> {
+        self.reminder.before(&*self.workspace, call);
         pipeline::run(&*self.workspace, self.asking, call)
+            .map(|answer| self.reminder.after(&*self.workspace, call, answer))
     }
 }

@@ -28,6 +28,7 @@ mod resolve;
 mod terms;
 mod version;
 mod view;
+mod watching;
 mod workspace;
 
 pub use approval::{
@@ -43,7 +44,7 @@ pub use engine::{Answer, Call, Engine, Held, Switch};
 pub use failure::{Failure, Fault, Kind};
 pub use glob::Globs;
 pub use operation::Effect;
-pub use ops::{OPERATIONS, OperationRow, row};
+pub use ops::{Follower, Heard, OPERATIONS, OperationRow, row};
 pub use pace::Pace;
 pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
@@ -53,6 +54,7 @@ pub use terms::{
     Terms, Unseen,
 };
 pub use version::{Base, Version};
+pub use watching::{Depth, Happening, Watch, WatchAsk};
 pub use workspace::{
     Branch, CommitError, Committed, Entered, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
     Listed, LockAsk, Looked, NameProfile, Node, Order, Particulars, Pieces, Profile, Record, Stamp, Stored,

@@ -100,6 +100,16 @@ pub const CHANGES_RANGES_MAX: usize = 32;
 pub const REPORTED_PATHS_MAX: usize = 100;
 /// Longest wait of `changes`.
 pub const CHANGES_WAIT_MS_MAX: u64 = 60_000;
+/// Most watches one principal may have.
+pub const WATCHES_PER_PRINCIPAL_MAX: usize = 2_000;
+/// How long a watch lasts of which nobody asks for events.
+pub const WATCH_UNHEARD_MS: i64 = 7 * 24 * 60 * 60 * 1000;
+/// Sessions for which it is remembered what they read.
+pub const REMINDED_SESSIONS_MAX: usize = 256;
+/// Files for which it is remembered, for each session, which version it read.
+pub const REMINDED_FILES_MAX: usize = 500;
+/// Files of which one answer says that they changed since they were read.
+pub const REMINDED_AT_ONCE_MAX: usize = 20;
 /// Longest lease.
 pub const LEASE_SECONDS_MAX: u64 = 24 * 60 * 60;
 /// Lease length when none is given.

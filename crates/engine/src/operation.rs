@@ -12,6 +12,7 @@ use crate::{
     plan::{Plan, Seen},
     version::Base,
     view::View,
+    watching::{Watch, WatchAsk},
     workspace::{Committed, Last, Lease, LeaseAsk, Node},
 };
 
@@ -120,6 +121,9 @@ pub(crate) type FinishAnswer = Box<dyn FnOnce(&Approval, &Committed) -> Answer>;
 /// The answer of something kept, made once it is recorded.
 pub(crate) type FinishKept = Box<dyn FnOnce(&Desked, &Committed) -> Answer>;
 
+/// The answer of a watch, made once it is recorded.
+pub(crate) type FinishWatch = Box<dyn FnOnce(&Watch, &Committed) -> Answer>;
+
 /// What an operation decided.
 pub(crate) enum Planned {
     /// Nothing changes; this is the answer. Bytes read are counted in the journal.
@@ -134,6 +138,8 @@ pub(crate) enum Planned {
     Answer { answer: ApprovalAnswer, finish: FinishAnswer },
     /// Something about the conversation is kept.
     Keep { ask: DeskAsk, finish: FinishKept },
+    /// A watch begins or ends.
+    Watch { ask: WatchAsk, finish: FinishWatch },
 }
 
 /// One operation, decoded from its arguments.

@@ -32,6 +32,7 @@ mod policy;
 mod read;
 mod recorded;
 mod redo;
+mod reminder;
 mod remove;
 mod restore;
 mod reversal;
@@ -43,13 +44,18 @@ mod standing;
 mod stat;
 mod undo;
 mod unlock;
+mod unwatch;
 mod usage;
+mod watch;
+mod watched;
 mod write;
 
 pub(crate) use answer::answer_from_entry;
 pub(crate) use diff::text_of;
+pub(crate) use reminder::Reminder;
 pub(crate) use search::Cases;
 pub(crate) use stat::type_name;
+pub use watched::follow::{Follower, Heard};
 
 /// Turns arguments into an operation.
 type Decode = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Failure>;
@@ -110,6 +116,9 @@ operations! {
     "approvals" Read Steady approvals::Approvals;
     "approve" Write Steady approve::Approve;
     "deny" Write Steady approve::Deny;
+    "watch" Read Steady watch::Watch;
+    "unwatch" Read Steady unwatch::Unwatch;
+    "watched" Read ByWait watched::Watched;
 }
 
 /// The row of this name.

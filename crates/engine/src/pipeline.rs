@@ -188,7 +188,7 @@ impl Turn<'_> {
                 looks.stricter(authorise::ruled(view, &Action::new(Right::Modify, ask.path()))?)
             }
             Planned::Keep { .. } => looks,
-            Planned::Answer { .. } => Verdict::FREE,
+            Planned::Answer { .. } | Planned::Watch { .. } => Verdict::FREE,
             Planned::Change { plan, .. } => {
                 looks.stricter(changes).stricter(authorise::judge_plan(view, plan)?)
             }
@@ -222,6 +222,7 @@ impl Turn<'_> {
                 | Planned::Preview(_)
                 | Planned::Lease { .. }
                 | Planned::Keep { .. }
+                | Planned::Watch { .. }
                 | Planned::Answer { .. },
             )
             | None => (approval::of_targets(view, &call, targets), looked(targets)),
@@ -257,6 +258,10 @@ impl Turn<'_> {
             Planned::Answer { answer, finish } => {
                 let (approval, committed) = workspace.answer(&answer, record)?;
                 return Ok(Attempt::Done(Done::Recorded(finish(&approval, &committed))));
+            }
+            Planned::Watch { ask, finish } => {
+                let (watch, committed) = workspace.watch(&ask, record, self.call.control.deadline())?;
+                return Ok(Attempt::Done(Done::Recorded(finish(&watch, &committed))));
             }
             Planned::Change { plan, finish } => {
                 self.call.control.check()?;

@@ -267,7 +267,7 @@ impl Policy {
             self.layers.iter().filter(|layer| layer.is_about(principal)).filter_map(
                 |layer| match principal {
                     Principal::Agent(_) => layer.retention.agent_ms,
-                    Principal::User(_) | Principal::System => layer.retention.user_ms,
+                    Principal::User(_) | Principal::System | Principal::Outside => layer.retention.user_ms,
                 },
             );
         said.min().unwrap_or_else(|| principal.trash_ms())
@@ -332,7 +332,7 @@ impl Action<'_> {
                 Below::Unseen => protected::place(self.path).or_else(|| protected::leading(self.path)),
             },
             (Principal::Agent(_), Right::List | Right::Read) => None,
-            (Principal::User(_) | Principal::System, _) => None,
+            (Principal::User(_) | Principal::System | Principal::Outside, _) => None,
         }
     }
 }

@@ -178,7 +178,8 @@ pub(crate) fn version_at(view: &View<'_>, number: u64, path: &RelPath) -> Result
             | journal::State::Absent
             | journal::State::Directory { .. }
             | journal::State::Link { .. }
-            | journal::State::Tree { .. } => None,
+            | journal::State::Tree { .. }
+            | journal::State::Unknown { .. } => None,
         }
     });
     left.ok_or_else(unknown)

@@ -77,7 +77,7 @@ impl<'a> View<'a> {
     pub(crate) fn asked(&self) -> Asked<'a> {
         let declared = match &self.caller.principal {
             Principal::Agent(_) => self.terms.tier,
-            Principal::User(_) | Principal::System => None,
+            Principal::User(_) | Principal::System | Principal::Outside => None,
         };
         let tool = self.terms.tool.as_deref();
         Asked { principal: &self.caller.principal, operation: self.operation, tool, declared }

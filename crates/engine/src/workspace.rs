@@ -19,6 +19,7 @@ use crate::{
     plan::{Plan, Top},
     policy::{InForce, Tier},
     version::Version,
+    watching::{Watch, WatchAsk},
 };
 
 /// What to do with a link in the last component of a path.
@@ -445,6 +446,12 @@ pub trait Workspace: Desk + Send + Sync {
     /// Waits until an entry after this one exists, or the deadline passes.
     fn wait_after(&self, number: u64, deadline: Instant) -> Result<(), Failure>;
 
+    /// A number that is another one whenever something may have been changed since. Cheap: it is asked with every call.
+    /// News of other processes may take a second.
+    fn news(&self) -> Result<u64, Failure> {
+        Ok(self.head()?.number)
+    }
+
     /// The entry that last left this version at this path.
     fn rev_of(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Failure>;
 
@@ -483,6 +490,18 @@ pub trait Workspace: Desk + Send + Sync {
 
     /// Keeps a person's answer, recording it. Refuses when the question does not wait any more.
     fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure>;
+
+    /// Begins or ends a watch, recording it. From then on the journal tells what others do there, or that it cannot.
+    /// Waits no longer than the deadline for whoever does the watching.
+    fn watch(
+        &self,
+        ask: &WatchAsk,
+        record: &Record<'_>,
+        deadline: Instant,
+    ) -> Result<(Watch, Committed), Failure>;
+
+    /// The watches of a principal, oldest first.
+    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Failure>;
 
     /// Whether this entry is undone at present, and by which entry.
     fn undone(&self, number: u64) -> Result<Option<u64>, Failure>;

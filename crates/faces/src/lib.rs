@@ -6,5 +6,6 @@ pub mod dialect;
 pub mod limits;
 mod lines;
 pub mod mcp;
+mod push;
 pub mod rpc;
 mod run;

@@ -16,6 +16,7 @@ mod call;
 mod message;
 mod question;
 mod reply;
+mod resources;
 mod server;
 mod transport;
 
@@ -46,14 +47,17 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (transport, closed) = transport::Lines::new(input, output);
-    let server = server::Server::new(engine, caller, dialects, closed);
+    let server = std::sync::Arc::new(server::Server::new(engine, caller, dialects, closed));
     let running = match server.serve(transport).await {
         Ok(running) => running,
         // A client that closes before it says anything is no failure.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
         Err(error) => return Err(McpError::Protocol(error.to_string())),
     };
-    match running.waiting().await {
+    let served = running.service().clone();
+    let ended = running.waiting().await;
+    served.end_subscriptions().await;
+    match ended {
         Ok(_) => Ok(()),
         Err(error) => Err(McpError::Protocol(error.to_string())),
     }

@@ -90,6 +90,11 @@ impl Runner {
         }
     }
 
+    /// What calls run on.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// How long a call is likely to take.
     pub(crate) fn pace(&self, asked: &Asked) -> Pace {
         if asked.hold_ms > 0 {

@@ -158,6 +158,7 @@ fn kind_tag(kind: ChangeKind) -> u8 {
         ChangeKind::MakeDir => 6,
         ChangeKind::MakeLink => 7,
         ChangeKind::SetMode => 8,
+        ChangeKind::Rescan => 9,
     }
 }
 
@@ -171,6 +172,7 @@ fn read_kind(from: &mut Reader<'_>) -> Result<ChangeKind, Malformed> {
         6 => Ok(ChangeKind::MakeDir),
         7 => Ok(ChangeKind::MakeLink),
         8 => Ok(ChangeKind::SetMode),
+        9 => Ok(ChangeKind::Rescan),
         tag => Err(Malformed::Tag { field: "kind", tag }),
     }
 }
@@ -230,6 +232,11 @@ fn write_state(out: &mut Writer, state: &State) {
                 out.digest(version);
             }
         }
+        State::Unknown { size: None } => out.byte(6),
+        State::Unknown { size: Some(size) } => {
+            out.byte(7);
+            out.number(*size);
+        }
     }
 }
 
@@ -255,6 +262,8 @@ fn read_state(from: &mut Reader<'_>, field: &'static str) -> Result<State, Malfo
             bytes: from.number(field)?,
             version: Some(from.digest(field)?),
         }),
+        6 => Ok(State::Unknown { size: None }),
+        7 => Ok(State::Unknown { size: Some(from.number(field)?) }),
         tag => Err(Malformed::Tag { field, tag }),
     }
 }

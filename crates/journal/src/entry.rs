@@ -115,6 +115,8 @@ pub enum ChangeKind {
     MakeLink,
     /// Only permission bits changed.
     SetMode,
+    /// Anything at this place or below may have changed; what, nobody saw.
+    Rescan,
 }
 
 /// What stands at a path.
@@ -154,6 +156,12 @@ pub enum State {
         /// For one file alone, the sha256 of its bytes, where it was known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
+    },
+    /// Something whose content nobody has looked at: changed by others, too large to be hashed, or gone too soon.
+    Unknown {
+        /// Its size in bytes, where that was seen.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        size: Option<u64>,
     },
 }
 

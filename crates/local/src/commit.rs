@@ -160,7 +160,11 @@ impl LocalWorkspace {
         for change in &changes {
             let left = match &change.after {
                 State::File { version, .. } => Some(*version),
-                State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { .. } => None,
+                State::Absent
+                | State::Directory { .. }
+                | State::Link { .. }
+                | State::Tree { .. }
+                | State::Unknown { .. } => None,
             };
             match &change.to {
                 Some(to) => {

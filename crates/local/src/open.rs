@@ -6,7 +6,7 @@ use std::{
         Arc, Condvar, Mutex,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use disk::{Directory, Root, RootOptions, StateDirectory, wall::WallReport};
@@ -21,7 +21,8 @@ use crate::{
     index::Index,
     keeper::{Bell, Keeper},
     locks::Locks,
-    options::{Durability, Options, Wall},
+    options::{Durability, Listening, Options, Wall},
+    outside::Outside,
     recover::Recovery,
     rules::Rules,
     store::{Store, hold},
@@ -61,6 +62,10 @@ pub struct LocalWorkspace {
     /// Where callers wait for the next entry.
     pub(crate) news: (Mutex<u64>, Condvar),
     pub(crate) index: Index,
+    /// When the last change of anybody was looked up, and which it was.
+    others: Mutex<(Option<Instant>, u64)>,
+    pub(crate) outside: Outside,
+    pub(crate) listening: Listening,
     bell: Arc<Bell>,
     keeper: Mutex<Option<Keeper>>,
     background_failures: AtomicU64,
@@ -87,6 +92,12 @@ impl LocalWorkspace {
         let workspace = Arc::new(workspace);
         let keeper = Keeper::start(Arc::downgrade(&workspace), Arc::clone(&workspace.bell));
         *hold(&workspace.keeper) = keeper;
+        workspace.outside.belongs_to(&workspace);
+        // Where nobody can listen, whoever asks for a watch is told.
+        match workspace.listen_if_watched() {
+            Ok(()) => {}
+            Err(_) => workspace.count_background_failure(),
+        }
         Ok(workspace)
     }
 
@@ -125,6 +136,9 @@ impl LocalWorkspace {
             suspects: Mutex::default(),
             news: (Mutex::new(0), Condvar::new()),
             index: Index::new(options),
+            others: Mutex::default(),
+            outside: Outside::default(),
+            listening: options.listening,
             bell: Arc::default(),
             keeper: Mutex::default(),
             background_failures: AtomicU64::new(0),
@@ -148,6 +162,7 @@ impl LocalWorkspace {
     /// journal signed. The workspace can still be used. What fails here is finished by the next opening.
     pub fn close(&self) {
         self.index.stop();
+        self.outside.stop();
         drop(hold(&self.keeper).take());
         for step in [Self::flush, Self::settle, Self::sign_checkpoint] {
             match step(self) {
@@ -286,22 +301,44 @@ pub(crate) fn random_name(prefix: &str) -> Result<String, disk::DiskError> {
     Ok(format!("{prefix}{:016x}", u64::from_be_bytes(bytes)))
 }
 
-/// How often a waiting caller looks for entries of other processes.
-pub(crate) const NEWS_POLL_MS: u64 = 50;
+/// How often a waiting caller looks for entries of other processes, when nobody listens for them.
+const NEWS_POLL: Duration = Duration::from_millis(50);
+/// The same when somebody does, in case a word was lost.
+const NEWS_LISTENING: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether other processes changed something, when nobody listens.
+const OTHERS_LOOK: Duration = Duration::from_secs(1);
 
 impl LocalWorkspace {
+    /// How often something was announced, in this process or by a look at what others wrote.
+    pub(crate) fn count_news(&self) -> Result<u64, Failure> {
+        if !self.outside.is_listening() {
+            let mut others = hold(&self.others);
+            if others.0.is_none_or(|looked| looked.elapsed() >= OTHERS_LOOK) {
+                let last = self.store.look(crate::query::last_change)?;
+                if others.1 != last {
+                    self.hear();
+                }
+                *others = (Some(Instant::now()), last);
+            }
+        }
+        Ok(*hold(&self.news.0))
+    }
+
     /// Waits until the journal is longer, or the deadline passes.
     pub(crate) fn wait_for_news(&self, number: u64, deadline: Instant) -> Result<(), Failure> {
         loop {
+            let heard = *hold(&self.news.0);
             self.flush_if_possible();
             let tip = self.store.look(|connection| crate::store::tip(connection, &self.store.origin))?;
             let left = deadline.saturating_duration_since(Instant::now());
             if tip.number > number || left.is_zero() {
                 return Ok(());
             }
-            let pause = left.min(std::time::Duration::from_millis(NEWS_POLL_MS));
+            let pause = if self.outside.is_listening() { NEWS_LISTENING } else { NEWS_POLL };
+            let same = |news: &mut u64| *news == heard;
             let news = hold(&self.news.0);
-            drop(self.news.1.wait_timeout(news, pause).unwrap_or_else(std::sync::PoisonError::into_inner));
+            drop(self.news.1.wait_timeout_while(news, left.min(pause), same));
         }
     }
 }

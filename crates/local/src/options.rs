@@ -43,6 +43,15 @@ const INDEX_FILES_MIN: u64 = 2_000;
 /// clocks of file systems count in two seconds.
 const INDEX_SETTLED: Duration = Duration::from_secs(3);
 
+/// When a workspace begins to listen for changes that other programs make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listening {
+    /// As soon as anybody has a watch: for a process that stays.
+    AtOnce,
+    /// When a watch is begun through this opening: for a process that does one thing and ends.
+    WhenAsked,
+}
+
 /// Bytes of kept history before the oldest is dropped, when nothing else is said.
 pub(crate) const KEPT_BYTES_DEFAULT: u64 = 1 << 30;
 
@@ -79,6 +88,8 @@ pub struct Options {
     /// How long a file must have stood still before the index relies on its stamp: as long as two changes can have the
     /// same one.
     pub index_settled: Duration,
+    /// When to listen for changes that other programs make.
+    pub listening: Listening,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -101,6 +112,7 @@ impl Options {
             indexing: Indexing::Keep,
             index_files_min: INDEX_FILES_MIN,
             index_settled: INDEX_SETTLED,
+            listening: Listening::WhenAsked,
             clock: Arc::new(crate::clock::System::default()),
         }
     }

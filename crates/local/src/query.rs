@@ -61,24 +61,26 @@ impl LocalWorkspace {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Whether an entry after this one changed one of these places, something above or something below.
+    /// Whether a call after this one changed one of these places, something above or something below. What others did
+    /// to them does not count: they wait for nobody.
     pub(crate) fn changed_after(&self, number: u64, places: &[RelPath]) -> Result<bool, Failure> {
+        let outside = engine::Principal::Outside.to_string();
         self.store.look(|connection| {
             let mut exact = connection.prepare_cached(
                 "SELECT 1 FROM touched JOIN entries USING (number)
-                 WHERE path = ?1 AND number > ?2 AND changed = 1",
+                 WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
             )?;
             let mut below = connection.prepare_cached(
                 "SELECT 1 FROM touched JOIN entries USING (number)
-                 WHERE path >= ?1 AND path < ?2 AND number > ?3 AND changed = 1",
+                 WHERE path >= ?1 AND path < ?2 AND number > ?3 AND changed = 1 AND principal <> ?4",
             )?;
             for place in places {
                 let wire = place.to_string();
-                if below.exists(params![format!("{wire}/"), format!("{wire}0"), sql(number)])? {
+                if below.exists(params![format!("{wire}/"), format!("{wire}0"), sql(number), outside])? {
                     return Ok(true);
                 }
                 for path in place.ancestors().map(|above| above.to_string()).chain([wire]) {
-                    if exact.exists(params![path, sql(number)])? {
+                    if exact.exists(params![path, sql(number), outside])? {
                         return Ok(true);
                     }
                 }
@@ -109,6 +111,14 @@ impl LocalWorkspace {
                 .map(|found| found.map(i64::unsigned_abs))
         })
     }
+}
+
+/// The last entry that changed something; zero when none did.
+pub(crate) fn last_change(connection: &rusqlite::Connection) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT coalesce(max(number), 0) FROM entries WHERE changed = 1")?
+        .query_row([], |row| row.get::<_, i64>(0))
+        .map(i64::unsigned_abs)
 }
 
 /// A condition under construction, with its values.

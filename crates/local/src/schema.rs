@@ -1,7 +1,7 @@
 //! The tables. One database, write-ahead log, opened by several processes at once.
 
 /// Format of the database; a newer one is refused rather than guessed at.
-pub(crate) const FORMAT: i64 = 2;
+pub(crate) const FORMAT: i64 = 3;
 /// The oldest format that is brought up to this one by making the tables that are missing.
 pub(crate) const FORMAT_OLDEST: i64 = 1;
 
@@ -43,6 +43,10 @@ CREATE TABLE IF NOT EXISTS sessions (
 CREATE TABLE IF NOT EXISTS alerts (
     id TEXT PRIMARY KEY, number INTEGER NOT NULL, sender TEXT NOT NULL, session TEXT NOT NULL, severity TEXT NOT NULL,
     message TEXT NOT NULL, time_ms INTEGER NOT NULL, answered_by TEXT, answer TEXT, answered_ms INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS watches (
+    id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, deep INTEGER NOT NULL,
+    happenings TEXT NOT NULL, glob TEXT, started INTEGER, stage INTEGER NOT NULL, created_ms INTEGER NOT NULL,
+    heard_ms INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";

@@ -5,7 +5,8 @@ use std::time::Instant;
 use engine::{
     Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, Entered, EntryFilter,
     Failure, FileBytes, Guard, Head, InForce, Last, Lease, LeaseAsk, Listed, LockAsk, Looked, Node,
-    Particulars, Pieces, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
+    Particulars, Pieces, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Watch, WatchAsk,
+    Workspace,
     index::{Need, Sieve, Survey},
 };
 use path::{Name, RelPath};
@@ -147,6 +148,10 @@ impl Workspace for LocalWorkspace {
         self.wait_for_news(number, deadline)
     }
 
+    fn news(&self) -> Result<u64, Failure> {
+        self.count_news()
+    }
+
     fn rev_of(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Failure> {
         self.last_rev(&path.to_wire(), version)
     }
@@ -193,6 +198,19 @@ impl Workspace for LocalWorkspace {
 
     fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure> {
         self.keep_answer(answer, record)
+    }
+
+    fn watch(
+        &self,
+        ask: &WatchAsk,
+        record: &Record<'_>,
+        deadline: Instant,
+    ) -> Result<(Watch, Committed), Failure> {
+        self.change_watch(ask, record, deadline)
+    }
+
+    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Failure> {
+        self.watches_of(owner)
     }
 
     fn undone(&self, number: u64) -> Result<Option<u64>, Failure> {

@@ -125,14 +125,17 @@ fn word(kind: ChangeKind) -> &'static str {
         ChangeKind::MakeDir => "make_directory",
         ChangeKind::MakeLink => "make_link",
         ChangeKind::SetMode => "set_mode",
+        ChangeKind::Rescan => "rescan",
     }
 }
 
 fn version(state: &State) -> Option<String> {
     match state {
         State::File { version, .. } | State::Tree { version: Some(version), .. } => Some(version.to_string()),
-        State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { version: None, .. } => {
-            None
-        }
+        State::Absent
+        | State::Directory { .. }
+        | State::Link { .. }
+        | State::Tree { version: None, .. }
+        | State::Unknown { .. } => None,
     }
 }

@@ -167,7 +167,8 @@ impl RpcFlags {
 }
 
 /// Operations that are no commands by their own name: people have commands made for them.
-pub(crate) const OTHERWISE: &[&str] = &["alerts", "respond", "policy", "approvals", "approve", "deny"];
+pub(crate) const OTHERWISE: &[&str] =
+    &["alerts", "respond", "policy", "approvals", "approve", "deny", "watch"];
 
 /// The commands that are not operations.
 #[derive(Debug, Subcommand)]
@@ -178,7 +179,7 @@ pub(crate) enum Fixed {
     Rpc(RpcFlags),
     /// See and answer what waits for a person
     Approvals(ApprovalsArguments),
-    /// Follow what a supervisor should see
+    /// Tell what happens at places, or what a supervisor should see, until it is interrupted
     Watch(WatchArguments),
     /// Explain what the rules say
     Policy(PolicyArguments),

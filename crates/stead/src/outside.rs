@@ -36,6 +36,11 @@ pub(crate) fn user() -> Option<u32> {
     fs::metadata("/proc/self").ok().map(|own| own.uid())
 }
 
+/// Whether a process of this number runs.
+pub(crate) fn runs(process: u32) -> bool {
+    fs::metadata(format!("/proc/{process}")).is_ok()
+}
+
 pub(crate) fn problem(path: &Path, error: &std::io::Error) -> Problem {
     Problem::Outside(format!("{}: {error}", path.display()))
 }

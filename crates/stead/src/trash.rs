@@ -139,7 +139,7 @@ enum Whose {
 fn purge(opened: &Opened, caller: &Caller, whose: Whose, ids: &[String]) -> Outcome {
     match caller.principal {
         Principal::User(_) => {}
-        Principal::Agent(_) | Principal::System => {
+        Principal::Agent(_) | Principal::System | Principal::Outside => {
             return Err(Failure::new(Kind::NotOwner, "only a person may empty the trash").into());
         }
     }

@@ -1,28 +1,44 @@
-//! `stead watch --supervisor`: what a person who supervises agents should see, as it happens. Everything comes from the
-//! journal: calls of the tiers that are told, refusals by the policy, questions to people and their answers.
+//! `stead watch`: tells what happens at places, until it is interrupted. Whoever does it: agents, other programs, people.
 
-use std::time::{Duration, Instant};
+mod supervisor;
 
 use clap::Args;
-use engine::{EntryFilter, Kind, Order, Stored, Tier, Workspace};
-use journal::Decision;
+use engine::{Call, Caller, Failure, Workspace};
 use local::Wall;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
-    cli::WorkspaceFlags,
-    show::{self, Exit, Form, Outcome},
-    time, wire,
+    cli::{CallerFlags, WorkspaceFlags},
+    outside,
+    show::{self, Form, Outcome, Problem},
+    wire::{self, Asker, Opened},
 };
+
+use supervisor::{Then, Wish};
+
+/// How long one call waits for the first event.
+const WAIT_MS: u64 = 60_000;
 
 /// The flags of `stead watch`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArguments {
-    /// What a supervisor should see: told calls, refusals by the policy, questions and answers
-    #[arg(long, required = true)]
+    /// What to watch
+    #[arg(default_value = ".")]
+    paths: Vec<String>,
+    /// Only the names in a directory, not everything below it
+    #[arg(long)]
+    shallow: bool,
+    /// Only these events: create, modify, delete, rename (repeatable)
+    #[arg(long = "type", value_name = "EVENT")]
+    types: Vec<String>,
+    /// Only names that match
+    #[arg(long, value_name = "PATTERN")]
+    glob: Option<String>,
+    /// Instead, what a supervisor should see: told calls, refusals by the policy, questions and answers
+    #[arg(long, conflicts_with_all = ["paths", "shallow", "types", "glob"])]
     supervisor: bool,
     /// Begin after this entry [default: what comes from now on]
-    #[arg(long, value_name = "ENTRY")]
+    #[arg(long, value_name = "ENTRY", requires = "supervisor")]
     since: Option<u64>,
     /// Show what is there and end, instead of waiting for more
     #[arg(long, requires = "since")]
@@ -30,132 +46,75 @@ pub(crate) struct WatchArguments {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    caller: CallerFlags,
 }
 
-/// Entries that are read together.
-const PAGE: usize = 500;
-/// How long one wait for news lasts.
-const WAIT: Duration = Duration::from_secs(5);
-
-/// Shows events until it is interrupted.
+/// Tells until nobody listens.
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchArguments) -> Outcome {
+    let form = Form::from(arguments.json);
+    if arguments.supervisor {
+        let then = if arguments.no_wait { Then::End } else { Then::Wait };
+        return supervisor::run(flags, &Wish { since: arguments.since, then, form });
+    }
+    let caller = wire::caller(&arguments.caller, Asker::Person)?;
     let opened = wire::open(flags, Wall::Leave)?;
-    let workspace: &dyn Workspace = &*opened.local;
-    let head = workspace.head()?.number;
-    let mut cursor = arguments.since.unwrap_or(head);
+    end_forgotten(&opened, &caller)?;
+    let (mut cursor, mut own) = (Value::Null, Vec::new());
+    for path in &arguments.paths {
+        let asked = json!({
+            "path": path,
+            "recursive": !arguments.shallow,
+            "types": arguments.types,
+            "glob": arguments.glob,
+        });
+        let begun = call(&opened, &caller, "watch", asked)?;
+        own.push(begun["watch"].clone());
+        if cursor.is_null() {
+            cursor = begun["cursor"].clone();
+        }
+    }
     loop {
-        let filter = EntryFilter {
-            after: Some(cursor),
-            order: Order::OldestFirst,
-            limit: PAGE,
-            ..EntryFilter::default()
-        };
-        let page = workspace.entries(&filter)?;
-        for stored in &page {
-            cursor = stored.entry.number;
-            for event in events(stored) {
-                match Form::from(arguments.json) {
-                    Form::Json => show::json(&event)?,
-                    Form::Text => show::text(&line(&event))?,
-                }
+        let page = call(&opened, &caller, "watched", json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?;
+        cursor = page["cursor"].clone();
+        let events = page["events"].as_array().into_iter().flatten();
+        for event in events.filter(|event| own.contains(&event["watch"])) {
+            match form {
+                Form::Json => show::json(event)?,
+                Form::Text => show::text(&line(event))?,
             }
-        }
-        if page.is_empty() {
-            if arguments.no_wait {
-                return Ok(Exit::Fine);
-            }
-            workspace.wait_after(cursor, Instant::now() + WAIT)?;
         }
     }
 }
 
-/// What one entry tells a supervisor; nothing for a call that runs alone.
-fn events(stored: &Stored) -> Vec<Value> {
-    let entry = &stored.entry;
-    let reason = entry.reason.as_deref();
-    let is_told = entry.tier.as_deref().is_some_and(|tier| tier != Tier::Blocked.word());
-    let types: &[&str] = match (entry.operation.as_str(), entry.decision, reason) {
-        ("approve" | "deny", Decision::Allowed, _) => &["approval_resolved"],
-        ("alert", Decision::Allowed, _) => &["alert"],
-        (_, _, Some(kind)) if kind == Kind::ApprovalPending.code() || kind == Kind::ApprovalStale.code() => {
-            &["approval_requested"]
-        }
-        (_, Decision::Refused, Some(kind)) if is_violation(kind) => &["policy_violation"],
-        (_, Decision::Allowed, _) if is_told => &["capability_invoked", "capability_result"],
-        (_, Decision::Refused | Decision::Failed, _) if is_told => {
-            &["capability_invoked", "capability_error"]
-        }
-        (_, Decision::Allowed | Decision::Refused | Decision::Failed, _) => &[],
-    };
-    types.iter().map(|kind| event(kind, stored)).collect()
-}
-
-/// Whether a refusal is one by the rules, and not by the arguments.
-fn is_violation(kind: &str) -> bool {
-    let kinds = [
-        Kind::PolicyDenied,
-        Kind::ApprovalDenied,
-        Kind::RateLimited,
-        Kind::Quota,
-        Kind::ProtectedPath,
-        Kind::PathEscape,
-        Kind::CrossMount,
-        Kind::OutOfScope,
-        Kind::ReadOnly,
-    ];
-    kinds.iter().any(|known| known.code() == kind)
-}
-
-fn event(kind: &str, stored: &Stored) -> Value {
-    let entry = &stored.entry;
-    let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
-    let changes: Vec<&str> =
-        entry.changes.iter().map(|change| change.path.as_str()).take(CHANGES_SHOWN).collect();
-    let mut data = json!({
-        "entry": entry.number,
-        "capability": tool.unwrap_or(&entry.operation),
-        "arguments": serde_json::from_str::<Value>(&entry.arguments).unwrap_or_default(),
-    });
-    for (name, value) in [
-        ("tier", entry.tier.clone().map(Value::from)),
-        ("approval", entry.approval.clone().map(Value::from)),
-        ("error", entry.reason.clone().map(Value::from)),
-        ("changed", (!changes.is_empty()).then(|| changes.into())),
-    ] {
-        if let Some(value) = value {
-            data[name] = value;
-        }
-    }
-    json!({
-        "type": kind,
-        "timestamp": time::iso_utc(entry.time_ms),
-        "agent": entry.caller.principal,
-        "session_id": entry.caller.session,
-        "data": data,
-    })
-}
-
-/// Changed places that one event names.
-const CHANGES_SHOWN: usize = 20;
-
+/// One event for people.
 fn line(event: &Value) -> String {
-    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let data = &event["data"];
-    let mut line = format!(
-        "{} r{} {} {} {}",
-        word(&event["timestamp"]),
-        data["entry"],
-        word(&event["type"]),
-        word(&event["agent"]),
-        word(&data["capability"])
-    );
-    for name in ["error", "approval"] {
-        if let Some(value) = data[name].as_str() {
-            line.push_str(&format!(" {name}={value}"));
-        }
-    }
-    if let Some(path) = data["arguments"]["path"].as_str() {
-        line.push_str(&format!(" {path}"));
+    let word = |name: &str| event[name].as_str().unwrap_or_default();
+    let mut line = format!("{} {} {} {}", word("time"), word("actor"), word("event"), word("path"));
+    if let Some(new_path) = event["new_path"].as_str() {
+        line.push_str(&format!(" -> {new_path}"));
     }
     line
+}
+
+/// Ends watches of this command that was interrupted: their process is gone.
+fn end_forgotten(opened: &Opened, caller: &Caller) -> Result<(), Problem> {
+    for watch in opened.local.watches(&caller.principal)? {
+        let process = watch.session.strip_prefix("cli-").and_then(|number| number.parse::<u32>().ok());
+        if process.is_some_and(|process| !outside::runs(process)) {
+            call(opened, caller, "unwatch", json!({ "watch": watch.id }))?;
+        }
+    }
+    Ok(())
+}
+
+fn call(
+    opened: &Opened,
+    caller: &Caller,
+    operation: &str,
+    arguments: Value,
+) -> Result<Map<String, Value>, Failure> {
+    let given = arguments.as_object().cloned().unwrap_or_default();
+    let given = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    opened.engine.call(&Call::new(caller, operation, given)).map(|answer| answer.json)
 }

@@ -8,7 +8,7 @@ use std::{
 use disk::{Root, RootOptions};
 use engine::{Access, Caller, Engine, Failure, Grants, Kind, NameProfile, Principal, Version};
 use faces::dialect::{Dialects, Place, Reach};
-use local::{LocalWorkspace, Options, Wall};
+use local::{Listening, LocalWorkspace, Options, Wall};
 use path::RelPath;
 
 use crate::{
@@ -80,6 +80,11 @@ pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -
         // Only a server lives long enough to build one.
         (Indexing::On, Reach::Workspace, Wall::Raise) => local::Indexing::Keep,
         (Indexing::On | Indexing::Use, Reach::Workspace, _) => local::Indexing::Use,
+    };
+    options.listening = match wall {
+        // Who walls itself in stays, and serves.
+        Wall::Raise => Listening::AtOnce,
+        Wall::Leave => Listening::WhenAsked,
     };
     options.wall = match reach {
         Reach::Workspace => wall,

@@ -8,6 +8,7 @@ mod fixture;
 mod lease;
 mod ledger;
 mod tree;
+mod watch;
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +19,7 @@ use std::{
 use engine::{
     Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, EntryFilter, Failure,
     FileBytes, Guard, Head, InForce, Kind, Last, Lease, LeaseAsk, Listed, LockAsk, NameProfile, Node, Plan,
-    Principal, Profile, Record, Stored, Trashed, Version, Want, Workspace,
+    Principal, Profile, Record, Stored, Trashed, Version, Want, Watch, WatchAsk, Workspace,
 };
 use journal::Link;
 use ledger::Ledger;
@@ -46,6 +47,7 @@ struct State {
     kept: BTreeMap<Version, Vec<u8>>,
     trash: BTreeMap<String, apply::InTrash>,
     leases: Vec<Lease>,
+    watches: Vec<Watch>,
     fence: u64,
     approvals: Vec<Approval>,
     in_force: InForce,
@@ -82,6 +84,7 @@ impl MemoryWorkspace {
             kept: BTreeMap::new(),
             trash: BTreeMap::new(),
             leases: Vec::new(),
+            watches: Vec::new(),
             fence: 0,
             approvals: Vec::new(),
             in_force: InForce::built_in(),
@@ -307,6 +310,26 @@ impl Workspace for MemoryWorkspace {
         let committed =
             Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
         Ok((approval, committed))
+    }
+
+    fn watch(
+        &self,
+        ask: &WatchAsk,
+        record: &Record<'_>,
+        _deadline: Instant,
+    ) -> Result<(Watch, Committed), Failure> {
+        let mut state = self.state();
+        let watch = watch::judge(&state, ask, record)?;
+        watch::write(&mut state, ask, &watch);
+        let head = self.record(&mut state, record, Vec::new(), Link::None);
+        let committed =
+            Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
+        Ok((watch, committed))
+    }
+
+    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Failure> {
+        let owner = owner.to_string();
+        Ok(self.state().watches.iter().filter(|watch| watch.owner == owner).cloned().collect())
     }
 
     fn undone(&self, number: u64) -> Result<Option<u64>, Failure> {

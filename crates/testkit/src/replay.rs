@@ -58,7 +58,8 @@ impl Replayed {
                 | ChangeKind::Copy
                 | ChangeKind::MakeDir
                 | ChangeKind::MakeLink
-                | ChangeKind::SetMode,
+                | ChangeKind::SetMode
+                | ChangeKind::Rescan,
                 _,
             ) => self.stand(change),
         }
@@ -78,7 +79,7 @@ impl Replayed {
                 self.graft(&change.path, branch);
                 return;
             }
-            (_, State::Tree { trash: None, .. }) => return,
+            (_, State::Tree { trash: None, .. } | State::Unknown { .. }) => return,
             (_, State::File { version, .. }) => Said::File(*version),
             (_, State::Directory { .. }) => Said::Directory,
             (_, State::Link { target }) => Said::Link(target.clone()),

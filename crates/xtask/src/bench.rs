@@ -3,7 +3,8 @@
 //! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
 //! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
 //! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`,
-//! `cargo xtask bench patches`, `cargo xtask bench search` and `cargo xtask bench rank` are measures of their own.
+//! `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank` and `cargo xtask bench watch` are
+//! measures of their own.
 
 mod edits;
 mod field;
@@ -18,6 +19,7 @@ mod rows;
 mod search;
 mod speaker;
 mod statistics;
+mod watch;
 
 use std::{path::PathBuf, process::Command};
 
@@ -50,6 +52,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     if let Some(("rank", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
         return rank::run(own);
+    }
+    if let Some(("watch", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
+        return watch::run(own);
     }
     let wish = wish(arguments)?;
     let binary = build()?;

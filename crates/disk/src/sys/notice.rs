@@ -70,12 +70,34 @@ pub(crate) fn read(
     }
 }
 
-/// Waits until there is something to read; false when the time is over first, or a signal came.
-pub(crate) fn wait(queue: BorrowedFd<'_>, most: Duration) -> Result<bool, DiskError> {
+/// A counter that wakes whoever waits for it.
+pub(crate) fn counter() -> Result<OwnedFd, DiskError> {
+    run(Call::Watch, || {
+        rustix::event::eventfd(
+            0,
+            rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK,
+        )
+    })
+}
+
+/// Counts one. A counter that is full wakes as well.
+pub(crate) fn count(counter: BorrowedFd<'_>) {
+    rustix::io::write(counter, &1_u64.to_ne_bytes()).unwrap_or_default();
+}
+
+/// Sets the counter back. One that is zero already says so, and that is as good.
+pub(crate) fn uncount(counter: BorrowedFd<'_>) {
+    rustix::io::read(counter, &mut [0; size_of::<u64>()]).unwrap_or_default();
+}
+
+/// Waits until one of these has something to read; false when the time is over first, or a signal came.
+pub(crate) fn wait(handles: &[BorrowedFd<'_>], most: Duration) -> Result<bool, DiskError> {
     let seconds = i64::try_from(most.as_secs()).unwrap_or(i64::MAX);
     let most = Timespec { tv_sec: seconds, tv_nsec: i64::from(most.subsec_nanos()) };
     gate(Call::Poll)?;
-    match rustix::event::poll(&mut [PollFd::from_borrowed_fd(queue, PollFlags::IN)], Some(&most)) {
+    let mut polled: Vec<PollFd<'_>> =
+        handles.iter().map(|handle| PollFd::from_borrowed_fd(*handle, PollFlags::IN)).collect();
+    match rustix::event::poll(&mut polled, Some(&most)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
         Err(errno) => Err(DiskError::from_errno(Call::Poll.as_str(), errno)),

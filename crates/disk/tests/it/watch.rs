@@ -1,8 +1,12 @@
 //! Watching: what happened is queued when the call that did it returns, and nothing outside can be watched.
 
-use std::{fs, os::unix::fs::symlink, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    time::{Duration, Instant},
+};
 
-use disk::watch::{About, Drained, Event, Happened, Watch, WatchId};
+use disk::watch::{About, Bell, Drained, Event, Happened, Watch, WatchId};
 
 use crate::fixture::{BOTH, Fixture, kind, name, rel};
 
@@ -46,6 +50,22 @@ fn what_happened_is_there_at_once_and_in_order() {
     };
     assert_eq!((from, &*events[1].0, &*events[2].0), (to, "b", "c"));
     assert_eq!(events[3], named("a", Happened::Deleted));
+}
+
+#[test]
+fn a_bell_ends_a_wait_and_is_not_lost() {
+    let f = Fixture::new();
+    let top = f.top();
+    let watch = Watch::new(&top).unwrap();
+    let bell = Bell::new().unwrap();
+    bell.ring();
+    bell.ring();
+    let started = Instant::now();
+    watch.wait_for(&bell, Duration::from_secs(60)).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(30));
+    let started = Instant::now();
+    watch.wait_for(&bell, Duration::from_millis(20)).unwrap();
+    assert!(started.elapsed() >= Duration::from_millis(20), "a ring ends one wait");
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Operation for Alerts {
             Some(id) => vec![one(view, id)?],
             None => {
                 let from = match &view.caller.principal {
-                    Principal::User(_) | Principal::System => None,
+                    Principal::User(_) | Principal::System | Principal::Outside => None,
                     agent @ Principal::Agent(_) => Some(agent),
                 };
                 view.workspace().alerts(from, limits::ALERTS_LISTED_MAX)?
@@ -91,7 +91,7 @@ impl Operation for Respond {
     fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
         match &view.caller.principal {
             Principal::User(_) => {}
-            Principal::Agent(_) | Principal::System => {
+            Principal::Agent(_) | Principal::System | Principal::Outside => {
                 return Err(Failure::new(Kind::NotOwner, "only a person answers an alert"));
             }
         }
@@ -107,7 +107,7 @@ impl Operation for Respond {
 /// An alert that this caller may see.
 fn one(view: &View<'_>, id: &str) -> Result<Sent, Failure> {
     let found = view.workspace().alert(id)?.filter(|alert| match &view.caller.principal {
-        Principal::User(_) | Principal::System => true,
+        Principal::User(_) | Principal::System | Principal::Outside => true,
         agent @ Principal::Agent(_) => alert.from == agent.to_string(),
     });
     found.ok_or_else(|| {

@@ -128,7 +128,8 @@ fn left_version(stored: &Stored) -> Option<Version> {
             journal::State::Absent
             | journal::State::Directory { .. }
             | journal::State::Link { .. }
-            | journal::State::Tree { .. },
+            | journal::State::Tree { .. }
+            | journal::State::Unknown { .. },
         ) => None,
     });
     let first = files.next()?;

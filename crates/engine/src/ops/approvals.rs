@@ -74,7 +74,7 @@ impl Operation for Approvals {
 fn seen_by(view: &View<'_>) -> Option<String> {
     match &view.caller.principal {
         Principal::Agent(_) => Some(view.caller.principal.to_string()),
-        Principal::User(_) | Principal::System => None,
+        Principal::User(_) | Principal::System | Principal::Outside => None,
     }
 }
 

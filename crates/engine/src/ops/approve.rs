@@ -57,7 +57,7 @@ impl Operation for Deny {
 fn refuse_others(view: &View<'_>) -> Result<(), Failure> {
     match (&view.caller.principal, view.caller.grants.approver) {
         (Principal::User(_), Approver::Shown) => Ok(()),
-        (Principal::User(_) | Principal::Agent(_) | Principal::System, _) => {
+        (Principal::User(_) | Principal::Agent(_) | Principal::System | Principal::Outside, _) => {
             Err(Failure::new(Kind::PolicyDenied, "only a person who shows the approver's secret can answer")
                 .hint("ask the person you work for to run `stead approvals`"))
         }

@@ -2,7 +2,7 @@
 //! journal is answered with `history_lost`, and a page that is full says so.
 
 pub(super) mod cursor;
-mod ranges;
+pub(super) mod ranges;
 
 use std::time::{Duration, Instant};
 
@@ -34,9 +34,9 @@ pub(crate) struct Changes {
 /// Entries asked for at a time.
 const BATCH: usize = 200;
 /// How long a wait goes on before cancellation is looked at again.
-const WAIT_SLICE: Duration = Duration::from_millis(250);
+pub(super) const WAIT_SLICE: Duration = Duration::from_millis(250);
 /// How long before the call's deadline a wait ends, so that there is time to answer.
-const ANSWER_TIME: Duration = Duration::from_millis(250);
+pub(super) const ANSWER_TIME: Duration = Duration::from_millis(250);
 
 impl Operation for Changes {
     fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {

@@ -168,7 +168,8 @@ fn version_in(state: &journal::State) -> Option<Version> {
         journal::State::Absent
         | journal::State::Directory { .. }
         | journal::State::Link { .. }
-        | journal::State::Tree { .. } => None,
+        | journal::State::Tree { .. }
+        | journal::State::Unknown { .. } => None,
     }
 }
 

@@ -157,7 +157,8 @@ fn step(view: &View<'_>, change: &journal::Change, entry: u64) -> Result<Step, F
         | ChangeKind::Rename
         | ChangeKind::MakeDir
         | ChangeKind::MakeLink
-        | ChangeKind::SetMode => Some(&path),
+        | ChangeKind::SetMode
+        | ChangeKind::Rescan => Some(&path),
     };
     for place in touched.into_iter().chain(&to) {
         match view.workspace().locate(place, Last::Keep) {
@@ -179,7 +180,7 @@ pub(crate) fn asks(steps: &[Step]) -> Vec<Ask> {
             ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink => {
                 asks.push(Ask::known(step.path.clone(), Need::Remove).tree());
             }
-            ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove => {
+            ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove | ChangeKind::Rescan => {
                 asks.push(Ask::known(step.path.clone(), Need::Write));
             }
             ChangeKind::Rename => {
@@ -256,8 +257,16 @@ impl Maker<'_> {
                 self.modified(place, before, after)
             }
             (
-                State::File { .. } | State::Directory { .. } | State::Link { .. } | State::Tree { .. },
-                State::File { .. } | State::Directory { .. } | State::Link { .. } | State::Tree { .. },
+                State::File { .. }
+                | State::Directory { .. }
+                | State::Link { .. }
+                | State::Tree { .. }
+                | State::Unknown { .. },
+                State::File { .. }
+                | State::Directory { .. }
+                | State::Link { .. }
+                | State::Tree { .. }
+                | State::Unknown { .. },
             ) => Ok(Some(Reason::OtherKind)),
         }
     }
@@ -279,9 +288,14 @@ impl Maker<'_> {
                 self.view.workspace().read_link(path)? == target.as_bytes()
             }
             (State::Tree { files, bytes, .. }, _) => (tree.files, tree.bytes) == (*files, *bytes),
-            (State::File { .. } | State::Link { .. } | State::Directory { .. } | State::Absent, _) => {
-                return Ok(Some(Reason::OtherKind));
-            }
+            (
+                State::File { .. }
+                | State::Link { .. }
+                | State::Directory { .. }
+                | State::Absent
+                | State::Unknown { .. },
+                _,
+            ) => return Ok(Some(Reason::OtherKind)),
         };
         if !as_left {
             return Ok(Some(Reason::Changed));
@@ -350,6 +364,7 @@ impl Maker<'_> {
                 (Change::MakeLink { path: path.clone(), target: target.clone().into_bytes() }, Top::Link)
             }
             State::Absent => return Ok(None),
+            State::Unknown { .. } => return Ok(Some(Reason::NotKept)),
         };
         if let Some(reason) = self.make_parents(path)? {
             return Ok(Some(reason));
@@ -380,9 +395,14 @@ impl Maker<'_> {
             (State::Directory { .. }, Top::Directory)
             | (State::Link { .. }, Top::Link)
             | (State::Tree { .. }, _) => None,
-            (State::File { .. } | State::Directory { .. } | State::Link { .. } | State::Absent, _) => {
-                Some(Reason::OtherKind)
-            }
+            (
+                State::File { .. }
+                | State::Directory { .. }
+                | State::Link { .. }
+                | State::Absent
+                | State::Unknown { .. },
+                _,
+            ) => Some(Reason::OtherKind),
         };
         if let Some(reason) = problem {
             return Ok(Some(reason));

@@ -188,7 +188,8 @@ pub(crate) fn left(view: &View<'_>, path: &RelPath) -> Option<Left> {
         | ChangeKind::MakeDir
         | ChangeKind::MakeLink
         | ChangeKind::Copy
-        | ChangeKind::SetMode => None,
+        | ChangeKind::SetMode
+        | ChangeKind::Rescan => None,
     }
 }
 

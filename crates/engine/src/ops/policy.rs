@@ -106,6 +106,7 @@ fn explained(
             | Planned::Preview(_)
             | Planned::Lease { .. }
             | Planned::Keep { .. }
+            | Planned::Watch { .. }
             | Planned::Answer { .. } => verdict,
         })
     })();

@@ -144,12 +144,17 @@ fn kind(kind: ChangeKind) -> &'static str {
         ChangeKind::MakeDir => "make_dir",
         ChangeKind::MakeLink => "make_link",
         ChangeKind::SetMode => "set_mode",
+        ChangeKind::Rescan => "rescan",
     }
 }
 
 fn left(state: &State) -> Option<Left> {
     match state {
         State::File { version, size, .. } => Some(Left { version: Version(*version), size: *size }),
-        State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { .. } => None,
+        State::Absent
+        | State::Directory { .. }
+        | State::Link { .. }
+        | State::Tree { .. }
+        | State::Unknown { .. } => None,
     }
 }

@@ -89,7 +89,7 @@ impl Restore {
                 .hint("call history to find the removal; its time in the trash may be over")
         })?;
         let owned = match &view.caller.principal {
-            Principal::User(_) | Principal::System => true,
+            Principal::User(_) | Principal::System | Principal::Outside => true,
             Principal::Agent(_) => item.owner == view.caller.principal.to_string(),
         };
         if !owned {
@@ -115,7 +115,7 @@ impl Restore {
             return Ok(None);
         };
         let owner = match &view.caller.principal {
-            Principal::User(_) | Principal::System => None,
+            Principal::User(_) | Principal::System | Principal::Outside => None,
             agent @ Principal::Agent(_) => Some(agent),
         };
         let items = view.workspace().trash(owner)?;
@@ -134,7 +134,7 @@ fn recorded_version(view: &View<'_>, item: &Trashed) -> Result<Option<Version>, 
         match &change.before {
             State::File { version, .. } => Some(Version(*version)),
             State::Tree { version, .. } => version.map(Version),
-            State::Absent | State::Directory { .. } | State::Link { .. } => None,
+            State::Absent | State::Directory { .. } | State::Link { .. } | State::Unknown { .. } => None,
         }
     }))
 }

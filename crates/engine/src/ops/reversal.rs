@@ -252,8 +252,15 @@ pub(crate) fn entry(view: &View<'_>, number: u64) -> Result<Stored, Failure> {
 
 /// Agents answer for their own entries; people may take back anybody's.
 pub(crate) fn owned(view: &View<'_>, entry: &Entry) -> Result<(), Failure> {
+    if is_outside(entry) {
+        return Err(Failure::new(
+            Kind::NotOwner,
+            format!("r{} was done by other programs, not through here", entry.number),
+        )
+        .hint("read the file, or use diff against an older entry, and write what it shall hold"));
+    }
     match &view.caller.principal {
-        Principal::User(_) | Principal::System => Ok(()),
+        Principal::User(_) | Principal::System | Principal::Outside => Ok(()),
         Principal::Agent(_) if entry.caller.principal == view.caller.principal.to_string() => Ok(()),
         Principal::Agent(_) => Err(Failure::new(
             Kind::NotOwner,
@@ -263,10 +270,15 @@ pub(crate) fn owned(view: &View<'_>, entry: &Entry) -> Result<(), Failure> {
     }
 }
 
+/// Whether an entry tells what other programs did. Nobody asked for it here, so nobody takes it back.
+pub(crate) fn is_outside(entry: &Entry) -> bool {
+    entry.caller.principal == Principal::Outside.to_string()
+}
+
 /// Whose entries are looked through when the caller names none.
 pub(crate) fn own_only(view: &View<'_>) -> Option<String> {
     match &view.caller.principal {
-        Principal::User(_) | Principal::System => None,
+        Principal::User(_) | Principal::System | Principal::Outside => None,
         Principal::Agent(_) => Some(view.caller.principal.to_string()),
     }
 }

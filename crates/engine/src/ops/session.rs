@@ -136,7 +136,7 @@ fn begin() -> Planned {
 /// A session is its principal's own; people see all.
 fn may_see(view: &View<'_>, begun: &Begun) -> bool {
     match &view.caller.principal {
-        Principal::User(_) | Principal::System => true,
+        Principal::User(_) | Principal::System | Principal::Outside => true,
         agent @ Principal::Agent(_) => begun.principal == agent.to_string(),
     }
 }

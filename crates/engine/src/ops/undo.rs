@@ -56,6 +56,7 @@ fn nothing() -> Failure {
 fn latest(view: &View<'_>) -> Result<Reversal, Failure> {
     let filter = EntryFilter { principal: reversal::own_only(view), ..EntryFilter::default() };
     let found = reversal::newest(view, filter, |stored| match stored.entry.link {
+        _ if reversal::is_outside(&stored.entry) => Ok(None),
         // Undoing and redoing are steps along the entries, not entries to step over.
         Link::Undoes(_) | Link::Redoes(_) | Link::Amends(_) => Ok(None),
         Link::None | Link::Restores(_) => {

@@ -21,5 +21,6 @@ mod search;
 mod session;
 mod stat;
 mod undo;
+mod watch;
 mod world;
 mod write;

@@ -1,23 +1,27 @@
 //! The server side of MCP: what it is, which tools it has, and what becomes of a call.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use engine::{Answer, Caller, Engine, Failure, Kind, Terms};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
-        JsonObject, ListToolsResult, MetaObject, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        Tool, ToolAnnotations,
+        JsonObject, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, ToolAnnotations,
+        UnsubscribeRequestParams,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
 use serde_json::Map;
+use tokio::sync::Mutex;
 
 use super::{
     call,
     question::{self, Brought},
     reply,
+    resources::{self, Subscribed},
     transport::Closed,
 };
 use crate::{
@@ -38,21 +42,31 @@ const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
 
 /// One client's server.
 pub(super) struct Server {
-    caller: Caller,
+    pub(super) caller: Caller,
     dialects: Dialects,
     tools: Vec<Tool>,
     config: ServerConfig,
     engine: Engine,
-    runner: Runner,
+    pub(super) runner: Runner,
     closed: Closed,
     seat: Seat,
+    pub(super) subscribed: Mutex<Subscribed>,
+    pub(super) addresses: Addresses,
 }
+
+/// The address behind each watch of a subscription.
+pub(super) type Addresses = Arc<Mutex<HashMap<String, String>>>;
 
 impl Server {
     pub(super) fn new(engine: Engine, mut caller: Caller, dialects: Dialects, closed: Closed) -> Self {
         let instructions: Vec<&str> =
             dialects.iter().map(|dialect| dialect.definition().instructions.as_str()).collect();
-        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
+        let config = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("stead", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions.join("\n\n"));
         let tools = dialects.iter().flat_map(|dialect| tools(dialect.definition())).collect();
@@ -61,7 +75,18 @@ impl Server {
             dialect.narrow(&mut caller);
         }
         let runner = Runner::new(engine.clone());
-        Self { caller, dialects, tools, config, engine, runner, closed, seat: Seat::default() }
+        Self {
+            caller,
+            dialects,
+            tools,
+            config,
+            engine,
+            runner,
+            closed,
+            seat: Seat::default(),
+            subscribed: Mutex::default(),
+            addresses: Addresses::default(),
+        }
     }
 
     /// Whether the policy blocks a tool for this caller, wherever it points.
@@ -106,7 +131,7 @@ impl Server {
     }
 
     /// Who asks: the principal is given, the session is what the client calls itself.
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+    pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         let mut caller = self.caller.clone();
         if let Some(client) = context.client_info() {
             let plain = client.name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
@@ -201,6 +226,55 @@ impl ServerHandler for Server {
             }
             (Ok(_), None) => Err(ErrorData::internal_error("a tool that is not there answered", None)),
         }
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Ok(resources::list().with_ttl_ms(TOOLS_FRESH_MS))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates().with_ttl_ms(TOOLS_FRESH_MS))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.read_at(&request.uri, &context).await.map(Into::into)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscribe_to(&request.uri, &context).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.unsubscribe_from(&request.uri, &context).await;
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(self.meant(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.listen_for(&context).await
     }
 
     async fn on_custom_request(

@@ -13,7 +13,10 @@ use engine::Pace;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
-use crate::run::{Company, Seat};
+use crate::{
+    push::Push,
+    run::{Company, Seat},
+};
 
 /// One client's conversation.
 pub struct Conversation {
@@ -21,16 +24,33 @@ pub struct Conversation {
     admitted: AtomicUsize,
     closed: watch::Sender<bool>,
     seat: Seat,
+    push: Option<Push>,
 }
 
 impl Default for Conversation {
     fn default() -> Self {
         let (closed, _) = watch::channel(false);
-        Self { running: Mutex::default(), admitted: AtomicUsize::new(0), closed, seat: Seat::default() }
+        Self {
+            running: Mutex::default(),
+            admitted: AtomicUsize::new(0),
+            closed,
+            seat: Seat::default(),
+            push: None,
+        }
     }
 }
 
 impl Conversation {
+    /// One that events can be pushed to.
+    pub(super) fn pushing(push: Push) -> Self {
+        Self { push: Some(push), ..Self::default() }
+    }
+
+    /// How events reach the client, if they can.
+    pub(super) fn push(&self) -> Option<&Push> {
+        self.push.as_ref()
+    }
+
     /// Takes a message in, before it is answered.
     pub fn admit(self: &Arc<Self>) -> Admitted {
         self.admitted.fetch_add(1, Ordering::Relaxed);
@@ -40,6 +60,9 @@ impl Conversation {
     /// The client is gone: nobody is left to wait for something to happen. Changes under way are still made.
     pub fn close(&self) {
         self.closed.send_replace(true);
+        if let Some(push) = &self.push {
+            push.close();
+        }
     }
 
     /// Stops every running call of this id.

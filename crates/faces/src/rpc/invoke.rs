@@ -1,6 +1,6 @@
 //! What a method does: one of the face's own, or a tool of a dialect that is served.
 
-use engine::{Failure, Kind, Terms};
+use engine::{Answer, Failure, Kind, Terms};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -45,6 +45,23 @@ impl Attached {
         let key = meta.get(KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned());
         let hold_ms = meta.get(HOLD_MEMBER).and_then(Value::as_u64).unwrap_or_default();
         Self { id, key, hold_ms }
+    }
+}
+
+/// What a call does about watches.
+enum Watching {
+    Begins,
+    Ends,
+    Neither,
+}
+
+impl Watching {
+    fn of(operation: &str) -> Self {
+        match operation {
+            "watch" => Watching::Begins,
+            "unwatch" => Watching::Ends,
+            _ => Watching::Neither,
+        }
     }
 }
 
@@ -113,6 +130,7 @@ impl Rpc {
             Some((dialect, tool)) => dialect.ask(tool, arguments),
             None => self.unknown(tool),
         };
+        let begins = Watching::of(&operation);
         let asked = Asked {
             caller: admitted.seat().take(self.caller.clone()),
             operation,
@@ -126,6 +144,9 @@ impl Rpc {
         let outcome = self.runner.run(asked, pace, admitted.company(), None, enlisted.unwanted(pace)).await;
         let outcome = outcome.map_err(|broken| ErrorObject::new(code::INTERNAL_ERROR, broken.to_string()))?;
         admitted.seat().follow(&outcome);
+        if let Ok(answer) = &outcome {
+            self.push(&begins, answer, admitted);
+        }
         match (outcome, named) {
             (outcome, Some((dialect, tool))) => {
                 let failure = outcome.as_ref().err().cloned();
@@ -135,6 +156,18 @@ impl Rpc {
             (Ok(_), None) => {
                 Err(ErrorObject::new(code::INTERNAL_ERROR, "a method that is not there answered"))
             }
+        }
+    }
+
+    /// Events of a watch that is begun here are pushed here, until it is ended.
+    fn push(&self, watching: &Watching, answer: &Answer, admitted: &Admitted) {
+        let Some(push) = admitted.conversation().push() else { return };
+        match (watching, answer.json.get("watch").and_then(Value::as_str)) {
+            (Watching::Begins, Some(id)) => {
+                push.begin(self.runner.engine(), &admitted.seat().take(self.caller.clone()), id)
+            }
+            (Watching::Ends, Some(id)) => push.end(id),
+            (Watching::Begins | Watching::Ends | Watching::Neither, _) => {}
         }
     }
 

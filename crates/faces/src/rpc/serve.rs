@@ -3,10 +3,11 @@
 
 use std::{io, sync::Arc};
 
-use serde_json::Value;
+use engine::Heard;
+use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::Semaphore,
+    sync::{Semaphore, mpsc},
     task::JoinSet,
 };
 
@@ -14,8 +15,11 @@ use super::{Conversation, Rpc, message::Refused, message::id_of};
 use crate::{
     limits::REQUESTS_PENDING_MAX,
     lines::{LineReader, Next, Outbox},
+    push::{PUSHED_WAITING_MAX, Push},
 };
 
+/// The notification that carries an event of a watch.
+const EVENT_METHOD: &str = "filesystem.event";
 /// The byte order mark that a parser may ignore.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -30,7 +34,9 @@ where
     let mut lines = LineReader::new(input);
     let outbox = Arc::new(Outbox::new(output));
     let slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
-    let conversation = Arc::new(Conversation::default());
+    let (events, pushed) = mpsc::channel(PUSHED_WAITING_MAX);
+    let conversation = Arc::new(Conversation::pushing(Push::new(events)));
+    let pushing = tokio::spawn(push(pushed, outbox.clone()));
     let mut tasks = JoinSet::new();
     while let Ok(slot) = slots.clone().acquire_owned().await {
         while tasks.try_join_next().is_some() {}
@@ -64,7 +70,18 @@ where
     }
     conversation.close();
     while tasks.join_next().await.is_some() {}
+    pushing.abort();
     outbox.flush().await
+}
+
+/// Sends events as notifications, as they come.
+async fn push<W: AsyncWrite + Unpin>(mut pushed: mpsc::Receiver<Heard>, outbox: Arc<Outbox<W>>) {
+    while let Some(heard) = pushed.recv().await {
+        let notification = json!({ "jsonrpc": "2.0", "method": EVENT_METHOD, "params": heard.event });
+        if outbox.send(encoded(&notification)).await.is_err() {
+            return;
+        }
+    }
 }
 
 fn encoded(answer: &Value) -> Vec<u8> {

@@ -8,6 +8,7 @@ mod declared;
 mod examples;
 mod hostile;
 mod question;
+mod resources;
 mod rpc;
 mod scenarios;
 mod weaver;

@@ -266,3 +266,27 @@ async fn a_call_that_needs_approval_is_pending_polled_by_id_or_held() {
     );
     client.close().await;
 }
+
+#[tokio::test]
+async fn events_of_a_watch_are_pushed_to_who_began_it() {
+    let mut client = Client::rpc(&["stead"]);
+    let begun = client.request("watch", json!({ "recursive": true })).await;
+    let watch = begun["result"]["watch"].clone();
+    assert!(watch.is_string(), "{begun}");
+    client.others_write("a.txt", "theirs\n");
+    let pushed = client.hear().await;
+    assert_eq!((&pushed["method"], pushed.get("id")), (&json!("filesystem.event"), None), "{pushed}");
+    let event = &pushed["params"];
+    assert_eq!(
+        (&event["event"], &event["path"], &event["watch"]),
+        (&json!("create"), &json!("a.txt"), &watch)
+    );
+    assert_eq!(event["actor"], "agent:other");
+    // One's own changes are answered, not told.
+    let write = json!({ "path": "b.txt", "content": "own\n", "base": "" });
+    assert!(client.request("write", write).await["result"]["entry"].is_number());
+    assert!(client.request("unwatch", json!({ "watch": watch })).await["result"]["entry"].is_number());
+    client.others_write("c.txt", "unheard\n");
+    still_there(&mut client).await;
+    client.close().await;
+}

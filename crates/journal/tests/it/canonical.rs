@@ -19,6 +19,7 @@ fn state() -> impl Strategy<Value = State> {
         }),
         any::<u32>().prop_map(|mode| State::Directory { mode }),
         text().prop_map(|target| State::Link { target }),
+        option::of(any::<u64>()).prop_map(|size| State::Unknown { size }),
         (option::of(text()), any::<u64>(), any::<u64>(), option::of(any::<[u8; 32]>())).prop_map(
             |(trash, files, bytes, version)| State::Tree {
                 trash,
@@ -40,6 +41,7 @@ fn change() -> impl Strategy<Value = Change> {
         Just(ChangeKind::MakeDir),
         Just(ChangeKind::MakeLink),
         Just(ChangeKind::SetMode),
+        Just(ChangeKind::Rescan),
     ];
     (text(), kind, option::of(text()), state(), state()).prop_map(|(path, kind, to, before, after)| Change {
         path,

@@ -22,3 +22,5 @@ mod recovery;
 mod several;
 mod support;
 mod walk;
+mod watch;
+mod watch_load;

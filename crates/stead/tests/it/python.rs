@@ -51,3 +51,9 @@ fn the_official_client_meets_every_dialect_as_its_document_shows_it() {
     let said = said("dialects.py");
     assert_eq!(said.lines().count() + 1, faces::dialect::names().len(), "one line for each dialect: {said}");
 }
+
+#[test]
+fn the_official_client_hears_of_changes_in_both_eras() {
+    let said = said("watch.py");
+    assert_eq!(said.lines().count(), 2, "one line for each era: {said}");
+}

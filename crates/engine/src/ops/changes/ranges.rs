@@ -11,18 +11,18 @@ use text::{
 use crate::{failure::Failure, limits, version::Version, workspace::Workspace};
 
 /// Finds line ranges, within a budget for one answer.
-pub(super) struct Ranges<'a> {
+pub(in crate::ops) struct Ranges<'a> {
     workspace: &'a dyn Workspace,
     left_bytes: u64,
 }
 
 impl<'a> Ranges<'a> {
-    pub(super) fn new(workspace: &'a dyn Workspace) -> Self {
+    pub(in crate::ops) fn new(workspace: &'a dyn Workspace) -> Self {
         Self { workspace, left_bytes: limits::CHANGES_COMPARED_BYTES_MAX }
     }
 
     /// The lines a change touched, first and last, from 1; nothing when that is not known.
-    pub(super) fn of(&mut self, change: &Change) -> Result<Option<Vec<[usize; 2]>>, Failure> {
+    pub(in crate::ops) fn of(&mut self, change: &Change) -> Result<Option<Vec<[usize; 2]>>, Failure> {
         // A move or a copy touches no line.
         if change.to.is_some() {
             return Ok(None);
@@ -31,7 +31,7 @@ impl<'a> Ranges<'a> {
         let old = match &change.before {
             State::Absent => Some(String::new()),
             State::File { .. } => self.text(&change.before)?,
-            State::Directory { .. } | State::Link { .. } | State::Tree { .. } => None,
+            State::Directory { .. } | State::Link { .. } | State::Tree { .. } | State::Unknown { .. } => None,
         };
         Ok(old.map(|old| between(&old, &new)))
     }
@@ -39,9 +39,11 @@ impl<'a> Ranges<'a> {
     fn text(&mut self, state: &State) -> Result<Option<String>, Failure> {
         let (version, size) = match state {
             State::File { version, size, .. } => (Version(*version), *size),
-            State::Absent | State::Directory { .. } | State::Link { .. } | State::Tree { .. } => {
-                return Ok(None);
-            }
+            State::Absent
+            | State::Directory { .. }
+            | State::Link { .. }
+            | State::Tree { .. }
+            | State::Unknown { .. } => return Ok(None),
         };
         let Some(left) = self.left_bytes.checked_sub(size) else { return Ok(None) };
         let Some(bytes) = self.workspace.kept(&version)? else { return Ok(None) };

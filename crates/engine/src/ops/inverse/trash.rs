@@ -98,7 +98,8 @@ fn removals(entry: &Entry) -> impl Iterator<Item = (&str, Removal)> {
             | State::Absent
             | State::File { .. }
             | State::Directory { .. }
-            | State::Link { .. },
+            | State::Link { .. }
+            | State::Unknown { .. },
             _,
         ) => None,
     })

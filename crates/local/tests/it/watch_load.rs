@@ -1,0 +1,235 @@
+//! Watching under load and through deaths: nothing is missed unless a rescan says so.
+
+#![expect(clippy::disallowed_methods, reason = "the test is the other program, and starts it")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    support::{self, Fixture},
+    watch::Listener,
+};
+
+/// Says to the test `child` what to do, and where.
+const TASK: &str = "LOCAL_TEST_WATCH_TASK";
+const PLACE: &str = "LOCAL_TEST_WATCH_PLACE";
+/// What a child says when it is ready.
+const READY: &str = "@@ ready";
+/// Files of a burst, and the directories they are in.
+const FILES: usize = 10_000;
+const DIRECTORIES: usize = 50;
+/// Longest time an event is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// This binary again, running only the test below.
+fn start(task: &str, place: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "watch_load::child", "--nocapture", "--test-threads=1"])
+        .env(TASK, task)
+        .env(PLACE, place)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn child() {
+    let Some(task) = std::env::var_os(TASK) else { return };
+    let place = std::path::PathBuf::from(std::env::var_os(PLACE).unwrap());
+    match task.to_str().unwrap() {
+        "burst" => burst(&place.join("ws")),
+        "record" => record(&place),
+        other => panic!("{other}"),
+    }
+}
+
+fn file(number: usize, name: &str) -> String {
+    format!("d{}/{name}{number}", number % DIRECTORIES)
+}
+
+/// Creates, changes, renames and removes, as fast as it can.
+fn burst(ws: &Path) {
+    for number in 0..FILES {
+        let path = ws.join(file(number, "f"));
+        if number < DIRECTORIES {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+        }
+        fs::write(path, format!("{number}\n")).unwrap();
+    }
+    for number in (0..FILES).step_by(2) {
+        fs::write(ws.join(file(number, "f")), format!("changed {number}\n")).unwrap();
+    }
+    for number in (0..FILES).step_by(3) {
+        fs::rename(ws.join(file(number, "f")), ws.join(file(number, "g"))).unwrap();
+    }
+    for number in (0..FILES).step_by(5) {
+        let name = if number % 3 == 0 { "g" } else { "f" };
+        fs::remove_file(ws.join(file(number, name))).unwrap();
+    }
+    fs::rename(ws.join("d1"), ws.join("e1")).unwrap();
+    fs::remove_dir_all(ws.join("d2")).unwrap();
+}
+
+/// Opens the workspace, watches it, and records until it is killed.
+fn record(place: &Path) {
+    let workspace = local::LocalWorkspace::open(support::options_at(place)).unwrap();
+    let engine = engine::Engine::new(workspace);
+    let caller = engine::Caller::new(engine::Principal::Agent("first".into()), "s0", "library");
+    engine.call(&engine::Call::new(&caller, "watch", serde_json::Map::new())).unwrap();
+    std::io::Write::write_all(&mut std::io::stdout(), format!("{READY}\n").as_bytes()).unwrap();
+    drop(std::io::stdin().read(&mut [0]));
+}
+
+fn wait_ready(child: &mut Child) {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains(READY)), "the child ended");
+}
+
+/// Every file and what it holds.
+type Model = BTreeMap<String, String>;
+
+fn on_disk(ws: &Path) -> Model {
+    let mut model = Model::new();
+    let mut waiting = vec![ws.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(entry.path());
+            } else {
+                let version = engine::Version::of(&fs::read(entry.path()).unwrap()).to_string();
+                let name = entry.path().strip_prefix(ws).unwrap().to_str().unwrap().to_owned();
+                model.insert(name, version);
+            }
+        }
+    }
+    model
+}
+
+/// What a listener that does as it is told knows.
+#[derive(Default)]
+struct Follower {
+    model: Model,
+    rescans: usize,
+    events: usize,
+}
+
+impl Follower {
+    fn take(&mut self, event: &Value, ws: &Path) {
+        self.events += 1;
+        let path = event["path"].as_str().unwrap();
+        let version = event["version"].as_str();
+        match event["event"].as_str().unwrap() {
+            "create" | "modify" => {
+                if let Some(version) = version {
+                    self.model.insert(path.to_owned(), version.to_owned());
+                }
+            }
+            "delete" => drop(self.branch(path)),
+            "rename" => {
+                let to = event["new_path"].as_str().unwrap();
+                for (below, known) in self.branch(path) {
+                    self.model.insert(format!("{to}{below}"), known);
+                }
+                if let Some(version) = version {
+                    self.model.insert(to.to_owned(), version.to_owned());
+                }
+            }
+            "rescan" => {
+                self.rescans += 1;
+                self.model = on_disk(ws);
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Takes a place out with everything below it.
+    fn branch(&mut self, top: &str) -> Vec<(String, String)> {
+        let below = format!("{top}/");
+        let gone: Vec<String> =
+            self.model.keys().filter(|path| *path == top || path.starts_with(&below)).cloned().collect();
+        gone.into_iter()
+            .filter_map(|path| self.model.remove(&path).map(|known| (path[top.len()..].to_owned(), known)))
+            .collect()
+    }
+}
+
+#[test]
+fn ten_thousand_files_by_another_process_and_nothing_is_missed_in_silence() {
+    let fixture = Fixture::new();
+    let ws = fixture.path("");
+    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
+    let mut child = start("burst", fixture.place.path());
+    let mut follower = Follower::default();
+    while child.try_wait().unwrap().is_none() {
+        for event in listener.page(50) {
+            follower.take(&event, &ws);
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    let (disk, end) = (on_disk(&ws), Instant::now() + PATIENCE);
+    while follower.model != disk {
+        for event in listener.page(500) {
+            follower.take(&event, &ws);
+        }
+        if Instant::now() > end {
+            let missing: Vec<_> = disk
+                .iter()
+                .filter(|(path, known)| follower.model.get(*path) != Some(known))
+                .take(5)
+                .collect();
+            let extra: Vec<_> =
+                follower.model.keys().filter(|path| !disk.contains_key(*path)).take(5).collect();
+            panic!("missing {missing:?}, extra {extra:?}, rescans {}", follower.rescans);
+        }
+    }
+    eprintln!("{} events, {} rescans", follower.events, follower.rescans);
+    assert!(follower.events > 0);
+    assert_eq!(fixture.workspace.verify_log(None, &[]).unwrap().tamper, None);
+}
+
+#[test]
+fn when_the_recorder_is_killed_another_takes_over_and_says_so() {
+    let fixture = Fixture::new();
+    let mut child = start("record", fixture.place.path());
+    wait_ready(&mut child);
+    // The child records; this process listens to what it writes.
+    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
+    fs::write(fixture.path("one"), "1").unwrap();
+    let heard = wait_for(&mut listener, "create", "one");
+    let entry = fixture.workspace_entry(&heard);
+    assert_ne!(entry, "", "somebody recorded it");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for(&mut listener, "rescan", ".");
+    fs::write(fixture.path("two"), "2").unwrap();
+    let heard = wait_for(&mut listener, "create", "two");
+    assert_ne!(fixture.workspace_entry(&heard), entry, "another process recorded it");
+}
+
+fn wait_for(listener: &mut Listener<'_>, event: &str, path: &str) -> Value {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let page = listener.page(500);
+        if let Some(found) = page.into_iter().find(|found| found["event"] == event && found["path"] == path) {
+            return found;
+        }
+        assert!(Instant::now() < end, "{event} {path}");
+    }
+}
+
+impl Fixture {
+    /// Which opening recorded an event.
+    fn workspace_entry(&self, event: &Value) -> String {
+        let workspace: &dyn engine::Workspace = &*self.workspace;
+        workspace.entry(event["entry"].as_u64().unwrap()).unwrap().unwrap().entry.caller.session
+    }
+}

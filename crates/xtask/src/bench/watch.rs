@@ -1,0 +1,197 @@
+//! `cargo xtask bench watch`: how long it takes from a change by another program to the event, and what watches cost while
+//! nothing happens.
+//!
+//! One server records and pushes, a second one on the same workspace waits by cursor, and this process is the other program.
+//! Promises that every change is heard by both before the next one is made.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::statistics::{Samples, shown};
+
+/// Changes when nothing is said.
+const ROUNDS_DEFAULT: usize = 300;
+/// Watches whose cost is measured.
+const WATCHES: usize = 1_000;
+/// How long nothing happens.
+const IDLE: Duration = Duration::from_secs(10);
+/// How long the server is left alone before that.
+const REST: Duration = Duration::from_secs(8);
+/// How long one cursor waits.
+const WAIT_MS: u64 = 30_000;
+
+/// A server of JSON-RPC.
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    next_id: u64,
+}
+
+impl Server {
+    fn start(binary: &Path, place: &Path) -> Result<Self, String> {
+        let mut child = Command::new(binary)
+            .arg("rpc")
+            .arg("--workspace")
+            .arg(place.join("ws"))
+            .arg("--state")
+            .arg(place.join("state"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{}: {error}", binary.display()))?;
+        let input = child.stdin.take().ok_or("no standard input")?;
+        let output = BufReader::new(child.stdout.take().ok_or("no standard output")?);
+        Ok(Self { child, input, output, next_id: 1 })
+    }
+
+    fn say(&mut self, method: &str, params: &Value) -> Result<u64, String> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        writeln!(self.input, "{line}").map_err(|error| error.to_string())?;
+        Ok(id)
+    }
+
+    fn hear(&mut self) -> Result<Value, String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line).map_err(|error| error.to_string())?;
+        serde_json::from_str(&line).map_err(|error| format!("'{line}': {error}"))
+    }
+
+    /// The answer to one call; what is pushed meanwhile is left out.
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, String> {
+        let id = self.say(method, params)?;
+        loop {
+            let mut heard = self.hear()?;
+            if heard["id"] == id {
+                let result = heard["result"].take();
+                return if result.is_null() { Err(heard.to_string()) } else { Ok(result) };
+            }
+        }
+    }
+
+    /// Waits for the event of one file.
+    fn pushed(&mut self, path: &str) -> Result<(), String> {
+        loop {
+            let heard = self.hear()?;
+            if heard["method"] == "filesystem.event" && heard["params"]["path"] == path {
+                return Ok(());
+            }
+        }
+    }
+
+    /// How often its threads have slept and woken, and the processor time they took, in clock ticks.
+    fn spent(&self) -> Result<(u64, u64), String> {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let (mut wakes, mut ticks) = (0, 0);
+        for task in fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?.flatten() {
+            let read = |name: &str| fs::read_to_string(task.path().join(name)).unwrap_or_default();
+            let status = read("status");
+            let woken = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            wakes += woken.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or(0);
+            let stat = read("stat");
+            let fields: Vec<&str> =
+                stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+            let field = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+            ticks += field(11) + field(12);
+        }
+        Ok((wakes, ticks))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Measures and reports.
+pub(super) fn run(arguments: &[String]) -> Result<(), String> {
+    let rounds = match arguments {
+        [] => ROUNDS_DEFAULT,
+        [flag, given] if flag == "--rounds" => {
+            given.parse().map_err(|_| format!("'{given}' is no number of rounds"))?
+        }
+        _ => return Err("knows --rounds N".to_owned()),
+    };
+    let binary = super::build()?;
+    let target = crate::needs::target_directory();
+    let place = tempfile::Builder::new()
+        .prefix("bench-watch-")
+        .tempdir_in(&target)
+        .map_err(|error| format!("{}: {error}", target.display()))?;
+    let ws = place.path().join("ws");
+    fs::create_dir_all(ws.join("d")).map_err(|error| error.to_string())?;
+    let mut first = Server::start(&binary, place.path())?;
+    first.ask("watch", &json!({ "recursive": true }))?;
+    let mut second = Server::start(&binary, place.path())?;
+    let mut cursor = second.ask("watch", &json!({ "recursive": true }))?["cursor"].take();
+    let (mut push, mut by_cursor) = (Samples::default(), Samples::default());
+    for round in 0..rounds {
+        let path = format!("d/f{}", round % 50);
+        let waiting = second.say("watched", &json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?;
+        // The second must be waiting, or its cursor finds the event without a wait.
+        std::thread::sleep(Duration::from_millis(20));
+        let started = Instant::now();
+        fs::write(ws.join(&path), format!("{round}\n")).map_err(|error| error.to_string())?;
+        first.pushed(&path)?;
+        push.push(milliseconds(started));
+        loop {
+            let mut heard = second.hear()?;
+            if heard["id"] == waiting {
+                cursor = heard["result"]["cursor"].take();
+                break;
+            }
+        }
+        by_cursor.push(milliseconds(started));
+    }
+    drop(second);
+    println!("from a change by another program to the event, in milliseconds, {rounds} changes:");
+    println!("| way | p50 | p90 | p99 |\n| --- | --- | --- | --- |");
+    for (name, samples) in
+        [("pushed by the recording process", &push), ("by cursor, in another process", &by_cursor)]
+    {
+        let figure = |value: Option<f64>| value.map(shown).unwrap_or_default();
+        println!(
+            "| {name} | {} | {} | {} |",
+            figure(samples.median()),
+            figure(samples.slow()),
+            figure(samples.slowest())
+        );
+    }
+    idle(&mut first, &ws)
+}
+
+fn idle(server: &mut Server, ws: &Path) -> Result<(), String> {
+    for number in 0..WATCHES {
+        fs::create_dir(ws.join(format!("w{number}"))).map_err(|error| error.to_string())?;
+    }
+    for number in 0..WATCHES {
+        server.ask("watch", &json!({ "path": format!("w{number}") }))?;
+    }
+    std::thread::sleep(REST);
+    let before = server.spent()?;
+    std::thread::sleep(IDLE);
+    let after = server.spent()?;
+    println!(
+        "{WATCHES} watches, idle for {} s: {} wake-ups, {} clock ticks of processor time",
+        IDLE.as_secs(),
+        after.0.saturating_sub(before.0),
+        after.1.saturating_sub(before.1)
+    );
+    Ok(())
+}
+
+fn milliseconds(started: Instant) -> f64 {
+    started.elapsed().as_secs_f64() * 1000.0
+}
