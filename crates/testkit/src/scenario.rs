@@ -43,6 +43,8 @@ pub enum Need {
     Clock,
     /// Be full.
     Full,
+    /// Take thousands of calls.
+    Many,
 }
 
 /// One call.
@@ -139,6 +141,8 @@ suites!(
     "filesystem.search_content",
     "filesystem.copy",
     "filesystem.move",
+    "filesystem.watch",
+    "filesystem.unwatch",
     "filesystem.append",
     "agent.session",
     "agent.whoami",

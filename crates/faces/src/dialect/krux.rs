@@ -16,6 +16,7 @@ mod seeking;
 mod sorry;
 mod spot;
 mod tool;
+mod watching;
 mod ways;
 
 use asked::Asked;
@@ -63,6 +64,7 @@ impl Scene<'_> {
             Tool::File(file) => files::request(self, file, terms),
             Tool::Moving(moving) => moving::request(self, moving, terms),
             Tool::Seek(seek) => seeking::request(self, seek, terms),
+            Tool::Watch(watching) => watching::request(self, watching, terms),
             Tool::Desk(desk) => Ok(desk::request(self, desk, terms)),
         }
     }
@@ -73,6 +75,7 @@ impl Scene<'_> {
             Tool::File(file) => files::told(self, file, answer),
             Tool::Moving(moving) => Ok(moving::told(self, moving, answer)),
             Tool::Seek(seek) => Ok(seeking::told(self, seek, answer)),
+            Tool::Watch(watching) => Ok(watching::told(self, watching, answer)),
             Tool::Desk(desk) => Ok(desk::told(self, desk, answer)),
         }
     }

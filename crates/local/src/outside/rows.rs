@@ -111,11 +111,15 @@ pub(crate) fn ask(
         .prepare_cached("SELECT count(*) FROM watches WHERE owner = ?1")?
         .query_row(params![owner.0], |row| row.get(0))?;
     if count.unsigned_abs() >= limits::WATCHES_PER_PRINCIPAL_MAX as u64 {
+        let oldest: String = connection
+            .prepare_cached("SELECT id FROM watches WHERE owner = ?1 ORDER BY created_ms, id LIMIT 1")?
+            .query_row(params![owner.0], |row| row.get(0))?;
         return Ok(Err(Failure::new(
             Kind::TooMany,
             format!("you have {count} watches, which is all you may have"),
         )
-        .hint("call unwatch on one of them, or watch a directory above several")));
+        .hint("call unwatch on one of them, or watch a directory above several")
+        .fact("oldest", oldest)));
     }
     let words: Vec<&str> = happenings.iter().map(|happening| happening.word()).collect();
     connection

@@ -11,11 +11,14 @@ pub(super) fn judge(state: &State, ask: &WatchAsk, record: &Record<'_>) -> Resul
         WatchAsk::Begin { path, depth, happenings, glob } => {
             let count = state.watches.iter().filter(|watch| watch.owner == owner).count();
             if count >= limits::WATCHES_PER_PRINCIPAL_MAX {
+                let oldest = state.watches.iter().find(|watch| watch.owner == owner);
+                let oldest = oldest.map(|watch| watch.id.clone());
                 return Err(Failure::new(
                     Kind::TooMany,
                     format!("you have {count} watches, which is all you may have"),
                 )
-                .hint("call unwatch on one of them, or watch a directory above several"));
+                .hint("call unwatch on one of them, or watch a directory above several")
+                .fact("oldest", oldest));
             }
             let started = state.ledger.head().number + 1;
             Ok(Watch {

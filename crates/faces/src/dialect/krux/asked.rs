@@ -37,6 +37,11 @@ impl<'a> Asked<'a> {
         self.maybe(name).unwrap_or_default()
     }
 
+    /// Whatever is given.
+    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
+        self.0.get(name)
+    }
+
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         self.0.get(name).and_then(Value::as_u64)
     }

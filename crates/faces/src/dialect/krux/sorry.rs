@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Krux,
     asked::FIELD,
-    tool::{Desk, File, Moving, Tool},
+    tool::{Desk, File, Moving, Tool, Watching},
     ways::{self, Subject},
 };
 
@@ -23,7 +23,7 @@ pub(super) fn object(
     }
     let path = subject(krux, arguments, failure);
     let kind = kind(krux, known, &path, failure);
-    let subject = Subject { tool, path: &path, spots: &krux.spots };
+    let subject = Subject { tool, path: &path, watch: oldest(failure), spots: &krux.spots };
     let recovery = ways::out(krux, &subject, kind, failure);
     json!({
         "error": kind,
@@ -36,7 +36,7 @@ pub(super) fn object(
 
 /// A call that waits for a person.
 fn pending(krux: &Krux, tool: &str, path: &str, failure: &Failure) -> Value {
-    let subject = Subject { tool, path, spots: &krux.spots };
+    let subject = Subject { tool, path, watch: oldest(failure), spots: &krux.spots };
     json!({
         "status": "pending_approval",
         "approval_id": failure.facts.get("approval"),
@@ -67,15 +67,23 @@ fn subject(krux: &Krux, arguments: &Map<String, Value>, failure: &Failure) -> St
     spelled.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 
+/// The watch that could be ended to make room.
+fn oldest(failure: &Failure) -> &str {
+    failure.facts.get("oldest").and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The documented type.
 fn kind(krux: &Krux, tool: Option<Tool>, path: &str, failure: &Failure) -> &'static str {
-    let seeks = matches!(tool, Some(Tool::File(File::List) | Tool::Seek(_)));
+    let begins = tool == Some(Tool::Watch(Watching::Begin));
+    let seeks = begins || matches!(tool, Some(Tool::File(File::List) | Tool::Seek(_)));
     match failure.kind {
         // Some refusals of a spelling are about what it means: the workspace itself cannot go.
         Kind::InvalidPath if krux.spots.meant(path).is_some() || path.contains('\0') => "InvalidInput",
         Kind::InvalidPath | Kind::PathEscape | Kind::OutOfScope | Kind::CrossMount => "PathOutOfScope",
         Kind::BadRequest if failure.facts.contains_key(FIELD) => "InvalidInput",
-        Kind::BadRequest if matches!(tool, Some(Tool::Seek(_))) => "InvalidPattern",
+        Kind::BadRequest if begins || matches!(tool, Some(Tool::Seek(_))) => "InvalidPattern",
+        Kind::TooMany if begins => "TooManyWatches",
+        Kind::NotFound if tool == Some(Tool::Watch(Watching::End)) => "WatchNotFound",
         Kind::NotFound if failure.facts.contains_key("parent") => "ParentNotFound",
         Kind::NotFound if seeks => "DirectoryNotFound",
         Kind::NotFound if tool == Some(Tool::Moving(Moving::Restore)) => "TrashEntryNotFound",

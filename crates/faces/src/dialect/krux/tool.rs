@@ -6,6 +6,7 @@ pub(super) enum Tool {
     File(File),
     Moving(Moving),
     Seek(Seek),
+    Watch(Watching),
     Desk(Desk),
 }
 
@@ -35,6 +36,13 @@ pub(super) enum Seek {
     Contents,
 }
 
+/// What begins or ends a watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Watching {
+    Begin,
+    End,
+}
+
 /// What is not about files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Desk {
@@ -61,6 +69,8 @@ const NAMES: &[(&str, Tool)] = &[
     ("filesystem.search_content", Tool::Seek(Seek::Contents)),
     ("filesystem.copy", Tool::Moving(Moving::Copy)),
     ("filesystem.move", Tool::Moving(Moving::Move)),
+    ("filesystem.watch", Tool::Watch(Watching::Begin)),
+    ("filesystem.unwatch", Tool::Watch(Watching::End)),
     ("filesystem.append", Tool::File(File::Append)),
     ("agent.session", Tool::Desk(Desk::Session)),
     ("agent.whoami", Tool::Desk(Desk::Whoami)),

@@ -14,6 +14,8 @@ use crate::definition::{Recovery, Way};
 pub(super) struct Subject<'a> {
     pub(super) tool: &'a str,
     pub(super) path: &'a str,
+    /// A watch that could be ended.
+    pub(super) watch: &'a str,
     pub(super) spots: &'a Spots,
 }
 
@@ -55,7 +57,7 @@ fn fill(name: &str, value: &Value, subject: &Subject<'_>) -> Value {
     while let Some(at) = rest.find('$') {
         text.push_str(&rest[..at]);
         rest = &rest[at..];
-        let known = ["$parent", "$path", "$name", "$workspace", "$tool"];
+        let known = ["$parent", "$path", "$name", "$watch", "$workspace", "$tool"];
         match known.into_iter().find(|word| rest.starts_with(word)) {
             None => {
                 text.push('$');
@@ -76,6 +78,7 @@ fn meant(word: &str, input: &str, subject: &Subject<'_>) -> String {
     match word {
         "$parent" => subject.spots.parent(subject.path),
         "$path" => subject.path.to_owned(),
+        "$watch" => subject.watch.to_owned(),
         "$workspace" => subject.spots.workspace.clone(),
         "$name" if input == "pattern" => literal(name),
         "$name" => name.to_owned(),
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn what_the_call_was_about_is_filled_in_once() {
         let spots = Spots::new("/ws");
-        let subject = Subject { tool: "filesystem.read", path: "/ws/d/$name", spots: &spots };
+        let subject = Subject { tool: "filesystem.read", path: "/ws/d/$name", watch: "w-1", spots: &spots };
         let filled = |name: &str, template: &str| fill(name, &template.into(), &subject);
         assert_eq!(filled("path", "$parent"), "/ws/d");
         assert_eq!(filled("message", "$tool at $path, $5"), "filesystem.read at /ws/d/$name, $5");
