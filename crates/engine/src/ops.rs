@@ -19,6 +19,7 @@ mod diff;
 mod edit;
 mod encoded;
 mod events;
+mod feed;
 mod find;
 mod history;
 mod inverse;

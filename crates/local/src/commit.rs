@@ -2,7 +2,7 @@
 //! of truth, one sync), apply by rename, answer. Never decides: policy and content were settled before.
 
 use engine::{CommitError, Committed, Failure, Fault, Kind, Plan, Record, Tier};
-use journal::{Decision, Entry, Link, State};
+use journal::{Decision, Entry, Link};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
@@ -158,21 +158,7 @@ impl LocalWorkspace {
     ) -> Draft {
         let mut touched: Vec<(String, Option<journal::Digest>)> = Vec::new();
         for change in &changes {
-            let left = match &change.after {
-                State::File { version, .. } => Some(*version),
-                State::Absent
-                | State::Directory { .. }
-                | State::Link { .. }
-                | State::Tree { .. }
-                | State::Unknown { .. } => None,
-            };
-            match &change.to {
-                Some(to) => {
-                    touched.push((change.path.clone(), None));
-                    touched.push((to.clone(), left));
-                }
-                None => touched.push((change.path.clone(), left)),
-            }
+            touched.extend(store::touched(change));
         }
         // A change is about what it changed; a call that changed nothing is about what it asked for.
         if changes.is_empty() {

@@ -262,6 +262,23 @@ pub(crate) struct Draft {
     pub(crate) touched: Vec<(String, Option<Digest>)>,
 }
 
+/// The places that a change is about, each with the version it left there, if that is one file.
+pub(crate) fn touched(change: &journal::Change) -> impl Iterator<Item = (String, Option<Digest>)> {
+    let left = match &change.after {
+        journal::State::File { version, .. } => Some(*version),
+        journal::State::Absent
+        | journal::State::Directory { .. }
+        | journal::State::Link { .. }
+        | journal::State::Tree { .. }
+        | journal::State::Unknown { .. } => None,
+    };
+    let (first, second) = match &change.to {
+        Some(to) => ((change.path.clone(), None), Some((to.clone(), left))),
+        None => ((change.path.clone(), left), None),
+    };
+    std::iter::once(first).chain(second)
+}
+
 /// The database counts signed.
 pub(crate) fn sql(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)

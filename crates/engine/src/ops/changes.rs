@@ -4,8 +4,6 @@
 pub(super) mod cursor;
 pub(super) mod ranges;
 
-use std::time::{Duration, Instant};
-
 use cursor::{Position, Since};
 use ranges::Ranges;
 use serde::Deserialize;
@@ -13,6 +11,7 @@ use serde_json::Value;
 
 use super::{
     answer::{Facts, iso_utc},
+    feed::{self, Page, Told},
     recorded::Shown,
 };
 use crate::{
@@ -20,7 +19,7 @@ use crate::{
     limits,
     operation::{Ask, Operation, Planned, Target},
     view::View,
-    workspace::{EntryFilter, Order, Stored, Which},
+    workspace::Stored,
 };
 
 /// The arguments of `changes`.
@@ -31,100 +30,33 @@ pub(crate) struct Changes {
     wait_ms: Option<u64>,
 }
 
-/// Entries asked for at a time.
-const BATCH: usize = 200;
-/// How long a wait goes on before cancellation is looked at again.
-pub(super) const WAIT_SLICE: Duration = Duration::from_millis(250);
-/// How long before the call's deadline a wait ends, so that there is time to answer.
-pub(super) const ANSWER_TIME: Duration = Duration::from_millis(250);
-
 impl Operation for Changes {
     fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
         Ok(Vec::new())
     }
 
     fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let wait_ms = self.wait_ms.unwrap_or(0).min(limits::CHANGES_WAIT_MS_MAX);
-        let started = Instant::now();
-        let left = view.control.deadline().saturating_duration_since(started).saturating_sub(ANSWER_TIME);
-        let until = started + Duration::from_millis(wait_ms).min(left);
-        let mut position = Position::start(view.workspace(), &self.since)?;
-        loop {
-            // Taken before looking, so that an entry made meanwhile ends the wait below.
-            let head = view.workspace().head()?.number;
-            let page = gather(view, position)?;
-            let now = Instant::now();
-            if !page.events.is_empty() || page.full || now >= until {
-                return Ok(Planned::Read { answer: page.answer(), bytes: 0 });
-            }
-            position = page.position;
-            view.control.check()?;
-            view.workspace().wait_after(head, until.min(now + WAIT_SLICE))?;
-        }
+        let start = Position::start(view.workspace(), &self.since)?;
+        let page = feed::wait(view, self.wait_ms, start, &mut |position| gather(view, position))?;
+        Ok(Planned::Read { answer: page.answer("no changes", "changes"), bytes: 0 })
     }
 }
 
-/// Events in order, and where the next page starts.
-struct Page {
-    events: Vec<Value>,
-    text: String,
-    chars: usize,
-    position: Position,
-    /// Whether more may follow at once.
-    full: bool,
-}
-
-impl Page {
-    fn answer(self) -> crate::Answer {
-        let cursor = self.position.to_string();
-        let mut text = self.text;
-        if self.events.is_empty() {
-            text.push_str("no changes\n");
-        }
-        if self.full {
-            text.push_str(&format!("… more: call changes with since \"{cursor}\""));
-        } else {
-            text.push_str(&format!("[cursor {cursor}]"));
-        }
-        Facts::new()
-            .with("events", self.events)
-            .with("cursor", cursor)
-            .with("truncated", self.full)
-            .answer(text)
-    }
-}
-
-fn gather(view: &View<'_>, start: Position) -> Result<Page, Failure> {
-    let mut page = Page { events: Vec::new(), text: String::new(), chars: 0, position: start, full: false };
-    let mut ranges = Ranges::new(view.workspace());
-    let mut scanned = 0;
-    while scanned < limits::ENTRIES_SCANNED_MAX {
-        view.control.check()?;
-        let filter = EntryFilter {
-            after: Some(page.position.after()),
-            what: Which::Changes,
-            order: Order::OldestFirst,
-            limit: BATCH,
-            ..EntryFilter::default()
-        };
-        let batch = view.workspace().entries(&filter)?;
-        scanned += batch.len();
-        for stored in &batch {
-            add(view, stored, &mut page, &mut ranges)?;
-            if page.full {
-                return Ok(page);
-            }
-        }
-        if batch.len() < BATCH {
-            return Ok(page);
-        }
-    }
-    page.full = true;
-    Ok(page)
+fn gather(view: &View<'_>, start: Position) -> Result<Page<Told>, Failure> {
+    let (mut ranges, mut chars) = (Ranges::new(view.workspace()), 0);
+    feed::scan(view, start, &|after| feed::changes(view, after), &mut |stored, page| {
+        add(view, stored, page, &mut ranges, &mut chars)
+    })
 }
 
 /// Adds the changes of one entry, as many as fit.
-fn add(view: &View<'_>, stored: &Stored, page: &mut Page, ranges: &mut Ranges<'_>) -> Result<(), Failure> {
+fn add(
+    view: &View<'_>,
+    stored: &Stored,
+    page: &mut Page<Told>,
+    ranges: &mut Ranges<'_>,
+    chars: &mut usize,
+) -> Result<(), Failure> {
     let entry = &stored.entry;
     let skipped = page.position.delivered_of(entry.number);
     for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
@@ -137,14 +69,12 @@ fn add(view: &View<'_>, stored: &Stored, page: &mut Page, ranges: &mut Ranges<'_
             line.push_str(&format!(" lines {}", spans.join(",")));
         }
         line.push('\n');
-        page.chars += line.chars().count();
-        let crowded = page.events.len() == limits::CHANGES_PAGE || page.chars > limits::PAGE_CHARS;
+        *chars += line.chars().count();
+        let crowded = page.events.len() == limits::CHANGES_PAGE || *chars > limits::PAGE_CHARS;
         if crowded && !page.events.is_empty() {
-            page.position = Position::inside(stored, index);
-            page.full = true;
+            page.end_at(Position::inside(stored, index));
             return Ok(());
         }
-        page.text.push_str(&line);
         let rev = shown.left.map(|_| format!("r{}", entry.number));
         let event = Facts::new()
             .with("entry", entry.number)
@@ -157,7 +87,7 @@ fn add(view: &View<'_>, stored: &Stored, page: &mut Page, ranges: &mut Ranges<'_
                 "lines",
                 lines.map(|lines| lines.into_iter().map(|span| span.to_vec()).collect::<Vec<_>>()),
             );
-        page.events.push(Value::Object(event.object()));
+        page.events.push((Value::Object(event.object()), line));
     }
     page.position = Position::past(stored);
     Ok(())

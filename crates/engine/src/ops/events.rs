@@ -1,14 +1,13 @@
 //! `events`: what happened around a session since a cursor: what others changed, and what people answered to it. The
 //! session's own changes are not told back to it. Never silent about a gap, as `changes` is not.
 
-use std::time::{Duration, Instant};
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     answer::{Facts, iso_utc},
     changes::cursor::{Position, Since},
+    feed::{self, BATCH, Batch, Page, Rest, Told},
     recorded::Shown,
 };
 use crate::{
@@ -17,7 +16,7 @@ use crate::{
     limits,
     operation::{Ask, Operation, Planned, Target},
     view::View,
-    workspace::{EntryFilter, Order, Stored, Which},
+    workspace::{EntryFilter, Stored},
 };
 
 /// The arguments of `events`.
@@ -28,12 +27,6 @@ pub(crate) struct Events {
     wait_ms: Option<u64>,
 }
 
-/// Entries asked for at a time.
-const BATCH: usize = 200;
-/// How long a wait goes on before cancellation is looked at again.
-const WAIT_SLICE: Duration = Duration::from_millis(250);
-/// How long before the call's deadline a wait ends, so that there is time to answer.
-const ANSWER_TIME: Duration = Duration::from_millis(250);
 /// Operations by which people answer.
 const ANSWERING: &[&str] = &["respond", "approve", "deny"];
 
@@ -43,26 +36,16 @@ impl Operation for Events {
     }
 
     fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let wait_ms = self.wait_ms.unwrap_or(0).min(limits::CHANGES_WAIT_MS_MAX);
-        let started = Instant::now();
-        let left = view.control.deadline().saturating_duration_since(started).saturating_sub(ANSWER_TIME);
-        let until = started + Duration::from_millis(wait_ms).min(left);
-        let mut position = match &self.since {
+        let start = match &self.since {
             Some(since) => Position::start(view.workspace(), since)?,
             None => beginning(view)?,
         };
-        loop {
-            // Taken before looking, so that an entry made meanwhile ends the wait below.
-            let head = view.workspace().head()?.number;
-            let page = gather(view, position)?;
-            let now = Instant::now();
-            if !page.events.is_empty() || page.full || now >= until {
-                return Ok(Planned::Read { answer: page.answer(), bytes: 0 });
-            }
-            position = page.position;
-            view.control.check()?;
-            view.workspace().wait_after(head, until.min(now + WAIT_SLICE))?;
-        }
+        let page = feed::wait(view, self.wait_ms, start, &mut |position| {
+            feed::scan(view, position, &|after| batch(view, after), &mut |stored, page| {
+                add(view, stored, page)
+            })
+        })?;
+        Ok(Planned::Read { answer: page.answer("nothing happened", "events"), bytes: 0 })
     }
 }
 
@@ -84,67 +67,16 @@ fn beginning(view: &View<'_>) -> Result<Position, Failure> {
     }
 }
 
-/// Events in order, and where the next page starts.
-struct Page {
-    events: Vec<Value>,
-    text: String,
-    position: Position,
-    /// Whether more may follow at once.
-    full: bool,
-}
-
-impl Page {
-    fn answer(self) -> crate::Answer {
-        let cursor = self.position.to_string();
-        let mut text = self.text;
-        if self.events.is_empty() {
-            text.push_str("nothing happened\n");
-        }
-        text.push_str(&format!("[cursor {cursor}]"));
-        Facts::new()
-            .with("events", self.events)
-            .with("cursor", cursor)
-            .with("truncated", self.full)
-            .answer(text)
-    }
-}
-
-fn gather(view: &View<'_>, start: Position) -> Result<Page, Failure> {
-    let mut page = Page { events: Vec::new(), text: String::new(), position: start, full: false };
-    let mut scanned = 0;
-    while scanned < limits::ENTRIES_SCANNED_MAX {
-        view.control.check()?;
-        let (batch, whole) = batch(view, page.position.after())?;
-        scanned += batch.len();
-        for stored in &batch {
-            add(view, stored, &mut page)?;
-            if page.full {
-                return Ok(page);
-            }
-        }
-        if whole {
-            return Ok(page);
-        }
-    }
-    page.full = true;
-    Ok(page)
-}
-
-/// The next entries that may be events, in order, and whether these are all.
-fn batch(view: &View<'_>, after: u64) -> Result<(Vec<Stored>, bool), Failure> {
-    let filter =
-        EntryFilter { after: Some(after), order: Order::OldestFirst, limit: BATCH, ..EntryFilter::default() };
-    let changes = view.workspace().entries(&EntryFilter { what: Which::Changes, ..filter.clone() })?;
-    let mut all_here = changes.len() < BATCH;
-    // What comes after the last change of a full batch waits for the next one.
-    let mut until = if all_here { u64::MAX } else { last(&changes) };
-    let mut found = changes;
+/// The next entries that may be events, in order.
+fn batch(view: &View<'_>, after: u64) -> Result<Batch, Failure> {
+    let (mut found, mut rest) = feed::changes(view, after)?;
+    // What comes after the last entry of a full batch waits for the next one.
+    let mut until = if rest == Rest::Nothing { u64::MAX } else { last(&found) };
     for operation in ANSWERING {
-        let answers = view
-            .workspace()
-            .entries(&EntryFilter { operation: Some((*operation).to_owned()), ..filter.clone() })?;
+        let wanted = EntryFilter { operation: Some((*operation).to_owned()), ..feed::filter(after) };
+        let answers = view.workspace().entries(&wanted)?;
         if answers.len() == BATCH {
-            all_here = false;
+            rest = Rest::Something;
             until = until.min(last(&answers));
         }
         found.extend(answers);
@@ -152,7 +84,7 @@ fn batch(view: &View<'_>, after: u64) -> Result<(Vec<Stored>, bool), Failure> {
     found.retain(|stored| stored.entry.number <= until);
     found.sort_by_key(|stored| stored.entry.number);
     found.dedup_by_key(|stored| stored.entry.number);
-    Ok((found, all_here))
+    Ok((found, rest))
 }
 
 fn last(entries: &[Stored]) -> u64 {
@@ -160,7 +92,7 @@ fn last(entries: &[Stored]) -> u64 {
 }
 
 /// Adds what one entry is to this session, as much as fits.
-fn add(view: &View<'_>, stored: &Stored, page: &mut Page) -> Result<(), Failure> {
+fn add(view: &View<'_>, stored: &Stored, page: &mut Page<Told>) -> Result<(), Failure> {
     let (entry, caller) = (&stored.entry, view.caller);
     let own =
         entry.caller.principal == caller.principal.to_string() && entry.caller.session == caller.session;
@@ -170,20 +102,18 @@ fn add(view: &View<'_>, stored: &Stored, page: &mut Page) -> Result<(), Failure>
             return Ok(());
         }
         let words = kind.replace('_', " ");
-        page.text.push_str(&format!("r{} {words} by {}\n", entry.number, entry.caller.principal));
-        page.events.push(event(stored, kind, answered));
+        let line = format!("r{} {words} by {}\n", entry.number, entry.caller.principal);
+        page.events.push((event(stored, kind, answered), line));
     }
     let skipped = page.position.delivered_of(entry.number);
     for (index, change) in entry.changes.iter().enumerate().skip(skipped).filter(|_| !own) {
         let Some(shown) = Shown::seen_by(view, change) else { continue };
         if page.events.len() == limits::CHANGES_PAGE {
-            page.position = Position::inside(stored, index);
-            page.full = true;
+            page.end_at(Position::inside(stored, index));
             return Ok(());
         }
         let line = format!("r{} {} {}\n", entry.number, entry.caller.principal, shown.line());
-        page.text.push_str(&line);
-        page.events.push(event(stored, "file_changed", shown.object()));
+        page.events.push((event(stored, "file_changed", shown.object()), line));
     }
     page.position = Position::past(stored);
     Ok(())

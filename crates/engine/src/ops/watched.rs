@@ -4,8 +4,6 @@
 pub(crate) mod follow;
 pub(crate) mod story;
 
-use std::time::{Duration, Instant};
-
 use serde::Deserialize;
 use serde_json::Value;
 use story::{Told, Watcher};
@@ -13,10 +11,10 @@ use story::{Told, Watcher};
 use super::{
     answer::{Facts, excerpt},
     changes::{
-        ANSWER_TIME, WAIT_SLICE,
         cursor::{Position, Since},
         ranges::Ranges,
     },
+    feed::{self, Page},
 };
 use crate::{
     failure::{Failure, Kind},
@@ -24,7 +22,7 @@ use crate::{
     operation::{Ask, Operation, Planned, Target},
     view::View,
     watching::Watch,
-    workspace::{EntryFilter, Order, Stored, Which},
+    workspace::Stored,
 };
 
 /// The arguments of `watched`.
@@ -37,9 +35,6 @@ pub(crate) struct Watched {
     #[serde(default)]
     own: bool,
 }
-
-/// Entries asked for at a time.
-const BATCH: usize = 200;
 
 /// Whether the listener hears of its own changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,11 +50,7 @@ impl Operation for Watched {
 
     fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
         let watches = self.watches(view)?;
-        let wait_ms = self.wait_ms.unwrap_or(0).min(limits::CHANGES_WAIT_MS_MAX);
-        let started = Instant::now();
-        let left = view.control.deadline().saturating_duration_since(started).saturating_sub(ANSWER_TIME);
-        let until = started + Duration::from_millis(wait_ms).min(left);
-        let mut position = match &self.cursor {
+        let start = match &self.cursor {
             Some(cursor) => Position::start(view.workspace(), cursor)?,
             // From the first thing that any of them could tell.
             None => match watches.iter().map(|watch| watch.started).min() {
@@ -69,18 +60,9 @@ impl Operation for Watched {
         };
         let watchers: Vec<Watcher<'_>> = watches.iter().map(Watcher::new).collect();
         let own = if self.own { Own::Told } else { Own::Left };
-        loop {
-            // Taken before looking, so that an entry made meanwhile ends the wait below.
-            let head = view.workspace().head()?.number;
-            let page = gather(view, &watchers, own, position)?;
-            let now = Instant::now();
-            if !page.events.is_empty() || page.full || now >= until {
-                return Ok(Planned::Read { answer: page.answer(watches.len()), bytes: 0 });
-            }
-            position = page.position;
-            view.control.check()?;
-            view.workspace().wait_after(head, until.min(now + WAIT_SLICE))?;
-        }
+        let page =
+            feed::wait(view, self.wait_ms, start, &mut |position| gather(view, &watchers, own, position))?;
+        Ok(Planned::Read { answer: answer(page, watches.len()), bytes: 0 })
     }
 }
 
@@ -98,36 +80,21 @@ impl Watched {
     }
 }
 
-/// Events in order, and where the next page starts.
-pub(crate) struct Page {
-    pub(crate) events: Vec<Told>,
-    pub(crate) position: Position,
-    /// Whether more may follow at once.
-    pub(crate) full: bool,
-}
-
-impl Page {
-    fn answer(self, watches: usize) -> crate::Answer {
-        let cursor = self.position.to_string();
-        let mut text: String = self.events.iter().map(Told::line).collect();
-        match (self.events.is_empty(), watches) {
-            (true, 0) => text.push_str("you watch nothing; call watch first\n"),
-            (true, _) => text.push_str("no events\n"),
-            (false, _) => {}
-        }
-        if self.full {
-            text.push_str(&format!("… more: call watched with cursor \"{cursor}\""));
-        } else {
-            text.push_str(&format!("[cursor {cursor}]"));
-        }
-        let events: Vec<Value> = self.events.into_iter().map(|told| Value::Object(told.object())).collect();
-        Facts::new()
-            .with("events", events)
-            .with("cursor", cursor)
-            .with("watches", watches)
-            .with("truncated", self.full)
-            .answer(text)
+fn answer(page: Page<Told>, watches: usize) -> crate::Answer {
+    let (cursor, end) = (page.position.to_string(), page.end("watched", "cursor"));
+    let mut text: String = page.events.iter().map(Told::line).collect();
+    match (page.events.is_empty(), watches) {
+        (true, 0) => text.push_str("you watch nothing; call watch first\n"),
+        (true, _) => text.push_str("no events\n"),
+        (false, _) => {}
     }
+    let events: Vec<Value> = page.events.into_iter().map(|told| Value::Object(told.object())).collect();
+    Facts::new()
+        .with("events", events)
+        .with("cursor", cursor)
+        .with("watches", watches)
+        .with("truncated", page.full)
+        .answer(text + &end)
 }
 
 /// What these watchers hear after a position, as much as one page holds.
@@ -136,33 +103,11 @@ pub(crate) fn gather(
     watchers: &[Watcher<'_>],
     own: Own,
     start: Position,
-) -> Result<Page, Failure> {
-    let mut page = Page { events: Vec::new(), position: start, full: false };
+) -> Result<Page<Told>, Failure> {
     let mut ranges = Ranges::new(view.workspace());
-    let mut scanned = 0;
-    while scanned < limits::ENTRIES_SCANNED_MAX {
-        view.control.check()?;
-        let filter = EntryFilter {
-            after: Some(page.position.after()),
-            what: Which::Changes,
-            order: Order::OldestFirst,
-            limit: BATCH,
-            ..EntryFilter::default()
-        };
-        let batch = view.workspace().entries(&filter)?;
-        scanned += batch.len();
-        for stored in &batch {
-            add(view, watchers, own, stored, &mut page, &mut ranges)?;
-            if page.full {
-                return Ok(page);
-            }
-        }
-        if batch.len() < BATCH {
-            return Ok(page);
-        }
-    }
-    page.full = true;
-    Ok(page)
+    feed::scan(view, start, &|after| feed::changes(view, after), &mut |stored, page| {
+        add(view, watchers, own, stored, page, &mut ranges)
+    })
 }
 
 /// Adds what one entry tells, as much as fits.
@@ -171,7 +116,7 @@ fn add(
     watchers: &[Watcher<'_>],
     own: Own,
     stored: &Stored,
-    page: &mut Page,
+    page: &mut Page<Told>,
     ranges: &mut Ranges<'_>,
 ) -> Result<(), Failure> {
     let entry = &stored.entry;
@@ -181,8 +126,7 @@ fn add(
         let skipped = page.position.delivered_of(entry.number);
         for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
             if page.events.len() >= limits::CHANGES_PAGE {
-                page.position = Position::inside(stored, index);
-                page.full = true;
+                page.end_at(Position::inside(stored, index));
                 return Ok(());
             }
             let mut told: Vec<Told> = Vec::new();

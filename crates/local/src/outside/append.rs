@@ -124,21 +124,7 @@ fn work(mut draft: Draft, news: Vec<Judged>, again: Arc<Mutex<Vec<Item>>>) -> Wo
                 continue;
             }
             let change = judged.change;
-            let left = match &change.after {
-                State::File { version, .. } => Some(*version),
-                State::Absent
-                | State::Directory { .. }
-                | State::Link { .. }
-                | State::Tree { .. }
-                | State::Unknown { .. } => None,
-            };
-            match &change.to {
-                Some(to) => {
-                    draft.touched.push((change.path.clone(), None));
-                    draft.touched.push((to.clone(), left));
-                }
-                None => draft.touched.push((change.path.clone(), left)),
-            }
+            draft.touched.extend(store::touched(&change));
             if let Some((version, bytes)) = judged.kept
                 && kept_bytes + bytes.len() <= KEPT_BYTES_MAX
             {
