@@ -1,11 +1,14 @@
 //! Locks between processes: one byte of a file per slot, held by an open file description. The kernel frees the locks
 //! of a process that dies. Two threads that share one [`LockFile`] share its locks; open one each to exclude each other.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
     DiskError,
-    sys::content::{RangeLock, lock_range},
+    sys::{
+        content::{RangeLock, lock_range},
+        notice,
+    },
 };
 
 /// How a slot is held.
@@ -41,6 +44,15 @@ impl LockFile {
     /// Frees a slot; nothing happens when it is not held.
     pub fn unlock(&self, slot: u64) -> Result<(), DiskError> {
         lock_range(self.file.as_fd(), slot, 1, RangeLock::Free).map(|_| ())
+    }
+
+    /// Wakes every process that watches this file. One that is not woken looks by itself, only later.
+    pub fn ring(&self) {
+        notice::touch(self.file.as_fd());
+    }
+
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 

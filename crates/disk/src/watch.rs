@@ -1,6 +1,6 @@
 //! Changes of directories, as the kernel queues them. Owns the queue and the numbers of its watches.
 //!
-//! Promises: only a directory that is open beneath a root is ever watched, so nothing outside can be; a change is in the
+//! Promises: only a directory that is open beneath a root, or a lock file of ours, is ever watched; a change is in the
 //! queue before the call that made it returns to whoever made it; a queue that ran over says so. Does not tell: writes
 //! through a shared mapping before it is unmapped, writes through another name of a file that lies elsewhere, and what
 //! happens below directories that are not watched themselves. Never resolves a path and never looks at a file.
@@ -14,7 +14,7 @@ use std::{
 use path::Name;
 use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
 
-use crate::{Directory, DiskError, network, sys::notice};
+use crate::{Directory, DiskError, LockFile, network, sys::notice};
 
 /// Most events that one [`Watch::drain`] brings.
 pub const EVENTS_MAX: usize = 65_536;
@@ -104,6 +104,12 @@ impl Watch {
     /// as `NoSpace` where this user watches too much.
     pub fn add(&self, directory: &Directory) -> Result<WatchId, DiskError> {
         notice::add(self.queue.as_fd(), directory.place(), WANTED).map(WatchId)
+    }
+
+    /// Watches the lock file of a state directory: when it is rung, and when a process lets go of it.
+    pub fn add_lock_file(&self, file: &LockFile) -> Result<WatchId, DiskError> {
+        let wanted = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE);
+        notice::add_file(self.queue.as_fd(), file.handle(), wanted).map(WatchId)
     }
 
     /// Ends a watch; nothing happens when it is over already. What is queued of it still comes.

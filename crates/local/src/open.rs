@@ -105,7 +105,8 @@ impl LocalWorkspace {
         let own = |error: disk::DiskError| failure::own(&error);
         let (root, trash_place) = open_root(options, &state)?;
         let fresh_id = random_name("ws-").map_err(own)?;
-        let store = Store::open(options.state.join(DATABASE), &fresh_id)?;
+        let bell = state.lock_file().map_err(own)?;
+        let store = Store::open(options.state.join(DATABASE), bell, &fresh_id)?;
         checkpoint::prepare_key(&store)?;
         let now_ns = i128::from(options.clock.now().wall_ms) * 1_000_000;
         let rules = Rules::open(options.policy.as_deref(), &options.state, root.absolute(), now_ns)?;

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use disk::LockFile;
 use engine::{Failure, Kind};
 use journal::{Digest, Frontier, Leaf, Origin};
 use rusqlite::{Connection, OptionalExtension, Transaction, config::DbConfig, params};
@@ -34,6 +35,9 @@ pub(crate) struct Store {
     pub(crate) writer: Mutex<Connection>,
     readers: Mutex<Vec<Connection>>,
     broken: AtomicBool,
+    /// Rung when a transaction has become true, for those who wait in other processes. The database writes its bytes
+    /// earlier, so its own files tell too soon.
+    bell: LockFile,
     pub(crate) origin: Origin,
 }
 
@@ -56,7 +60,7 @@ pub(crate) fn hold<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Store {
     /// Opens or makes the database. `fresh_id` names the workspace if it is new.
-    pub(crate) fn open(file: PathBuf, fresh_id: &str) -> Result<Self, Failure> {
+    pub(crate) fn open(file: PathBuf, bell: LockFile, fresh_id: &str) -> Result<Self, Failure> {
         let writer = connect(&file).map_err(|error| failure::store(&error))?;
         let id = prepare(&writer, fresh_id)?;
         let origin = Origin::new(&id).map_err(|_| {
@@ -67,6 +71,7 @@ impl Store {
             writer: Mutex::new(writer),
             readers: Mutex::new(Vec::new()),
             broken: AtomicBool::new(false),
+            bell,
             origin,
         })
     }
@@ -116,6 +121,7 @@ impl Store {
                 failure::uncertain(&error)
             }
         })?;
+        self.bell.ring();
         Ok(value)
     }
 

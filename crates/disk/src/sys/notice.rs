@@ -36,6 +36,21 @@ pub(crate) fn add(
     run(Call::Watch, || inotify::add_watch(queue, link.as_str(), wanted | WatchFlags::ONLYDIR))
 }
 
+/// Watches the one file behind a handle.
+pub(crate) fn add_file(
+    queue: BorrowedFd<'_>,
+    file: BorrowedFd<'_>,
+    wanted: WatchFlags,
+) -> Result<i32, DiskError> {
+    let link = process_link(file);
+    run(Call::Watch, || inotify::add_watch(queue, link.as_str(), wanted))
+}
+
+/// Writes a byte that means nothing, for whoever watches the file. Passes no gate: nothing depends on it.
+pub(crate) fn touch(file: BorrowedFd<'_>) {
+    rustix::io::pwrite(file, &[0], 0).unwrap_or_default();
+}
+
 /// Ends one watch.
 pub(crate) fn remove(queue: BorrowedFd<'_>, watch: i32) -> Result<(), DiskError> {
     run(Call::Watch, || inotify::remove_watch(queue, watch))

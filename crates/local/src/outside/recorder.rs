@@ -46,8 +46,6 @@ const FAILED_PAUSE: Duration = Duration::from_secs(1);
 const SWEEP_EVERY: Duration = Duration::from_secs(60 * 60);
 /// Most things that wait to be looked at; beyond it everything is looked at anew.
 const WAITING_MAX: usize = 200_000;
-/// The names of the store's files start with this.
-const STORE_FILES: &[u8] = b"stead.db";
 
 /// What this process does for the watches of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +67,7 @@ enum Next {
 pub(super) struct Recorder {
     queue: Queue,
     bell: Bell,
-    /// The state directory among the watches of the queue.
+    /// The lock file among the watches of the queue: it is rung whenever a transaction has become true.
     store: WatchId,
     lock: LockFile,
     role: Role,
@@ -94,13 +92,14 @@ impl Recorder {
     pub(super) fn new(workspace: &LocalWorkspace, bell: Bell) -> Result<Self, DiskError> {
         let top = workspace.root.open_directory(&RelPath::root())?;
         let queue = Queue::new(&top)?;
-        let store = queue.add(&workspace.state.top()?)?;
+        let lock = workspace.state.lock_file()?;
+        let store = queue.add_lock_file(&lock)?;
         let now = Instant::now();
         Ok(Self {
             queue,
             bell,
             store,
-            lock: workspace.state.lock_file()?,
+            lock,
             role: Role::Standby { tries: 0, next: now },
             watched: Watched::default(),
             scopes: Scopes::default(),
@@ -491,11 +490,18 @@ fn is_newer(stat: &Stat, than_ms: i64) -> bool {
 }
 
 fn note_store(event: &Event, store: &mut Store) {
-    let Some(name) = &event.name else { return };
-    if name.as_bytes().starts_with(STORE_FILES) {
-        store.written = true;
-    } else if event.happened == Happened::Written {
-        store.let_go = true;
+    match event.happened {
+        Happened::Modified => store.written = true,
+        Happened::Written => store.let_go = true,
+        Happened::Created
+        | Happened::Attributes
+        | Happened::MovedFrom(_)
+        | Happened::MovedTo(_)
+        | Happened::Deleted
+        | Happened::SelfMoved
+        | Happened::SelfDeleted
+        | Happened::Ended
+        | Happened::Overflow => {}
     }
 }
 

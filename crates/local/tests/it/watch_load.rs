@@ -215,6 +215,26 @@ fn when_the_recorder_is_killed_another_takes_over_and_says_so() {
     assert_ne!(fixture.workspace_entry(&heard), entry, "another process recorded it");
 }
 
+#[test]
+fn what_another_process_writes_ends_a_wait() {
+    let fixture = Fixture::new();
+    let mut child = start("record", fixture.place.path());
+    wait_ready(&mut child);
+    let mut listener = Listener::new(&fixture, json!({}));
+    let workspace: &dyn engine::Workspace = &*fixture.workspace;
+    for round in 0..20 {
+        let end = Instant::now() + PATIENCE;
+        let head = workspace.head().unwrap();
+        fs::write(fixture.path(&format!("f{round}")), "x").unwrap();
+        // Whoever waits here looks at the journal when it is told to, and otherwise only at the very end.
+        workspace.wait_after(head.number, end).unwrap();
+        assert!(Instant::now() < end, "nobody told that the entry is there");
+        wait_for(&mut listener, "create", &format!("f{round}"));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 fn wait_for(listener: &mut Listener<'_>, event: &str, path: &str) -> Value {
     let end = Instant::now() + PATIENCE;
     loop {
