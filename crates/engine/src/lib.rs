@@ -50,8 +50,8 @@ pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
 pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Quota, Right, Tier, UnknownTier, Verdict, Why};
 pub use terms::{
-    Evidence, Extent, Filter, Form, Listing, Parents, Privacy, Ranking, Removable, Replaced, Retention,
-    Terms, Unseen,
+    Evidence, Extent, Filter, Form, Listing, Offer, Parents, Privacy, Ranking, Removable, Replaced,
+    Retention, Terms, Unseen,
 };
 pub use version::{Base, Version};
 pub use watching::{Depth, Happening, Watch, WatchAsk};

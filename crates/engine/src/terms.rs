@@ -12,6 +12,8 @@ use crate::{failure::Failure, glob::Globs, patching::Patching, plan::Mode, polic
 pub struct Terms {
     /// The dialect's name for what is asked, as the journal shows it: `comma/edit_file`.
     pub tool: Option<String>,
+    /// The tools that the dialect has, for a call that asks which of them the policy leaves.
+    pub offers: Vec<Offer>,
     /// How far a caller may go alone with this tool, as its definition says; a policy may be stricter. Nothing is
     /// [`Tier::Autonomous`].
     pub tier: Option<Tier>,
@@ -47,6 +49,15 @@ pub struct Terms {
     pub ranking: Ranking,
     /// Whether the answer brings the bytes themselves.
     pub evidence: Evidence,
+}
+
+/// A tool that a dialect offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The operation that it becomes.
+    pub operation: String,
+    /// Its name, as the journal shows it.
+    pub tool: Option<String>,
 }
 
 /// Which files a walk takes in. Patterns are compared with the path below the directory where the walk starts.

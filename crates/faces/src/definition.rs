@@ -271,6 +271,11 @@ impl Definition {
 }
 
 impl Operation {
+    /// The engine's operation behind it.
+    pub fn operation(&self) -> &str {
+        self.becomes.as_deref().unwrap_or(&self.name)
+    }
+
     /// Its name for clients that take no dots.
     pub fn plain_name(&self) -> String {
         self.name.replace('.', "__")

@@ -4,10 +4,10 @@
 //! Promises: one tool call is one engine call, so it leaves one entry; a dialect decides nothing about files, it only
 //! chooses words. What is wrong with the arguments is an objection, which the engine refuses and records.
 
-use engine::{Answer, Caller, Failure, Terms};
+use engine::{Answer, Caller, Engine, Failure, Terms};
 use serde_json::{Map, Value, json};
 
-use crate::definition::{Broken, Definition};
+use crate::definition::{Broken, Definition, Operation as Tool};
 
 mod comma;
 mod handle;
@@ -86,6 +86,16 @@ pub trait Dialect: Send + Sync {
         }
     }
 
+    /// An event of a watch, as `watched` tells it, in its own words.
+    fn event(&self, native: &Map<String, Value>) -> Map<String, Value> {
+        native.clone()
+    }
+
+    /// What a tool is called in the journal and in rules; nothing where it is the operation itself.
+    fn full_name(&self, tool: &str) -> Option<String> {
+        Some(format!("{}/{tool}", self.definition().dialect))
+    }
+
     /// How much it is set to reach.
     fn reach(&self) -> Reach {
         Reach::Workspace
@@ -102,6 +112,11 @@ impl dyn Dialect + '_ {
         let declared = self.definition().operation(tool).and_then(|operation| operation.tier);
         request.terms.tier = request.terms.tier.max(declared);
         request
+    }
+
+    /// Whether the policy blocks a tool for this caller, wherever it points: then it is not offered.
+    pub fn is_blocked(&self, engine: &Engine, caller: &Caller, tool: &Tool) -> bool {
+        engine.never(caller, tool.operation(), self.full_name(&tool.name).as_deref())
     }
 }
 
@@ -201,6 +216,11 @@ impl Dialects {
             let found = operations.iter().find(|known| known.name == tool || known.plain_name() == tool)?;
             Some((dialect, found.name.as_str()))
         })
+    }
+
+    /// The one of this name.
+    pub(crate) fn called(&self, name: &str) -> Option<&dyn Dialect> {
+        self.iter().find(|dialect| dialect.definition().dialect == name)
     }
 
     /// How much the widest of them is set to reach.

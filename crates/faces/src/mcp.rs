@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::{definition::Broken, dialect::Dialects};
 
 mod call;
+mod events;
 mod message;
 mod question;
 mod reply;

@@ -9,33 +9,87 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Caller, Cancel, Engine, Follower, Heard};
+use engine::{Answer, Caller, Cancel, Engine, Follower, Heard};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc::Sender;
 
+use crate::dialect::Dialects;
+
+/// The notification that carries an event of a watch.
+pub(crate) const EVENT_METHOD: &str = "filesystem.event";
 /// Events that wait for the client.
 pub(crate) const PUSHED_WAITING_MAX: usize = 256;
 /// How long the thread waits before it looks whether anybody is still there.
 const WAIT: Duration = Duration::from_secs(60);
 
+/// What a call does about watches.
+pub(crate) enum Watching {
+    Begins,
+    Ends,
+    Neither,
+}
+
+impl Watching {
+    /// What a call of this operation does.
+    pub(crate) fn of(operation: &str) -> Self {
+        match operation {
+            "watch" => Watching::Begins,
+            "unwatch" => Watching::Ends,
+            _ => Watching::Neither,
+        }
+    }
+}
+
+/// An event on its way, and the name of the dialect whose words it is told in.
+pub(crate) struct Pushed {
+    pub(crate) heard: Heard,
+    pub(crate) dialect: String,
+}
+
+impl Pushed {
+    /// The event in the words of whoever began the watch.
+    pub(crate) fn told(&self, dialects: &Dialects) -> Map<String, Value> {
+        let event = &self.heard.event;
+        dialects.called(&self.dialect).map_or_else(|| event.clone(), |dialect| dialect.event(event))
+    }
+}
+
 /// The watches of one conversation, and the thread that listens for them while there are any.
 #[derive(Clone)]
 pub(crate) struct Push {
-    to: Sender<Heard>,
-    ids: Arc<Mutex<Vec<String>>>,
+    to: Sender<Pushed>,
+    /// Each watch with the dialect it was begun in.
+    ids: Arc<Mutex<Vec<(String, String)>>>,
     listening: Arc<AtomicBool>,
     cancel: Cancel,
 }
 
 impl Push {
     /// Events go to this channel.
-    pub(crate) fn new(to: Sender<Heard>) -> Self {
+    pub(crate) fn new(to: Sender<Pushed>) -> Self {
         Self { to, ids: Arc::default(), listening: Arc::default(), cancel: Cancel::default() }
     }
 
-    /// A watch was begun in this conversation.
-    pub(crate) fn begin(&self, engine: &Engine, caller: &Caller, id: &str) {
+    /// Does what a call that was answered says: events of a watch that is begun here are pushed here, until it is ended.
+    pub(crate) fn follow(
+        &self,
+        watching: &Watching,
+        answer: &Answer,
+        engine: &Engine,
+        caller: &Caller,
+        dialect: &str,
+    ) {
+        match (watching, answer.json.get("watch").and_then(Value::as_str)) {
+            (Watching::Begins, Some(id)) => self.begin(engine, caller, id, dialect),
+            (Watching::Ends, Some(id)) => self.end(id),
+            (Watching::Begins | Watching::Ends | Watching::Neither, _) => {}
+        }
+    }
+
+    /// A watch was begun in this conversation, in this dialect.
+    pub(crate) fn begin(&self, engine: &Engine, caller: &Caller, id: &str, dialect: &str) {
         let mut ids = self.ids();
-        ids.push(id.to_owned());
+        ids.push((id.to_owned(), dialect.to_owned()));
         if self.listening.swap(true, Ordering::AcqRel) {
             return;
         }
@@ -49,7 +103,7 @@ impl Push {
 
     /// A watch was ended.
     pub(crate) fn end(&self, id: &str) {
-        self.ids().retain(|known| known != id);
+        self.ids().retain(|(known, _)| known != id);
     }
 
     /// Nobody listens any more.
@@ -58,7 +112,7 @@ impl Push {
         self.cancel.cancel();
     }
 
-    fn ids(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+    fn ids(&self) -> std::sync::MutexGuard<'_, Vec<(String, String)>> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -72,13 +126,17 @@ impl Push {
                     return;
                 }
             }
-            let heard = follower.wait(&|| self.ids().clone(), Instant::now() + WAIT, &self.cancel);
+            let ids = || self.ids().iter().map(|(id, _)| id.clone()).collect();
+            let heard = follower.wait(&ids, Instant::now() + WAIT, &self.cancel);
             let Ok(heard) = heard else {
                 self.listening.store(false, Ordering::Release);
                 return;
             };
             for heard in heard {
-                if self.to.blocking_send(heard).is_err() {
+                let known = self.ids().iter().find(|(id, _)| *id == heard.watch).cloned();
+                // One that was ended meanwhile has nothing more to say.
+                let Some((_, dialect)) = known else { continue };
+                if self.to.blocking_send(Pushed { heard, dialect }).is_err() {
                     return;
                 }
             }

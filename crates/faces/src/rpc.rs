@@ -10,7 +10,11 @@ use std::sync::Arc;
 use engine::{Caller, Engine};
 use serde_json::Value;
 
-use crate::{dialect::Dialects, run::Runner};
+use crate::{
+    definition::Operation,
+    dialect::{Dialect, Dialects},
+    run::Runner,
+};
 
 mod batch;
 mod capabilities;
@@ -48,6 +52,25 @@ impl Rpc {
         }
         let discovered = document(dialects.iter().map(|dialect| dialect.definition()))?;
         Ok(Arc::new(Self { caller, dialects, runner: Runner::new(engine), discovered }))
+    }
+
+    /// Whether the policy blocks a tool for the caller, wherever it points.
+    fn is_blocked(&self, dialect: &dyn Dialect, tool: &Operation) -> bool {
+        dialect.is_blocked(self.runner.engine(), &self.caller, tool)
+    }
+
+    /// The document of methods without what the policy blocks.
+    fn offered(&self, mut document: Value) -> Value {
+        let blocked = |name: &str| {
+            let named = self.dialects.named(name);
+            let tool =
+                named.and_then(|(dialect, tool)| Some((dialect, dialect.definition().operation(tool)?)));
+            tool.is_some_and(|(dialect, tool)| self.is_blocked(dialect, tool))
+        };
+        if let Some(methods) = document["methods"].as_array_mut() {
+            methods.retain(|method| !method["name"].as_str().is_some_and(blocked));
+        }
+        document
     }
 
     /// The answer to one message: one object, or a batch of them; nothing where only notifications came.

@@ -1,14 +1,17 @@
-//! `events`: what happened around a session since a cursor: what others changed, and what people answered to it. The
-//! session's own changes are not told back to it. Never silent about a gap, as `changes` is not.
+//! `events`: what happened around a session since a cursor: what the caller's watches heard, and what people answered to
+//! it. The session's own changes are not told back to it. Never silent about a gap, as `changes` is not.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     answer::{Facts, iso_utc},
-    changes::cursor::{Position, Since},
+    changes::{
+        cursor::{Position, Since},
+        ranges::Ranges,
+    },
     feed::{self, BATCH, Batch, Page, Rest, Told},
-    recorded::Shown,
+    watched::{self, Own, story::Watcher},
 };
 use crate::{
     desk::TallyOf,
@@ -40,9 +43,12 @@ impl Operation for Events {
             Some(since) => Position::start(view.workspace(), since)?,
             None => beginning(view)?,
         };
+        let watches = view.workspace().watches(&view.caller.principal)?;
+        let watchers: Vec<Watcher<'_>> = watches.iter().map(Watcher::new).collect();
         let page = feed::wait(view, self.wait_ms, start, &mut |position| {
+            let mut ranges = Ranges::new(view.workspace());
             feed::scan(view, position, &|after| batch(view, after), &mut |stored, page| {
-                add(view, stored, page)
+                add(view, &watchers, stored, page, &mut ranges)
             })
         })?;
         Ok(Planned::Read { answer: page.answer("nothing happened", "events"), bytes: 0 })
@@ -92,10 +98,14 @@ fn last(entries: &[Stored]) -> u64 {
 }
 
 /// Adds what one entry is to this session, as much as fits.
-fn add(view: &View<'_>, stored: &Stored, page: &mut Page<Told>) -> Result<(), Failure> {
-    let (entry, caller) = (&stored.entry, view.caller);
-    let own =
-        entry.caller.principal == caller.principal.to_string() && entry.caller.session == caller.session;
+fn add(
+    view: &View<'_>,
+    watchers: &[Watcher<'_>],
+    stored: &Stored,
+    page: &mut Page<Told>,
+    ranges: &mut Ranges<'_>,
+) -> Result<(), Failure> {
+    let entry = &stored.entry;
     if let Some((kind, answered)) = answered(view, stored)? {
         if page.events.len() == limits::CHANGES_PAGE {
             page.full = true;
@@ -105,18 +115,11 @@ fn add(view: &View<'_>, stored: &Stored, page: &mut Page<Told>) -> Result<(), Fa
         let line = format!("r{} {words} by {}\n", entry.number, entry.caller.principal);
         page.events.push((event(stored, kind, answered), line));
     }
-    let skipped = page.position.delivered_of(entry.number);
-    for (index, change) in entry.changes.iter().enumerate().skip(skipped).filter(|_| !own) {
-        let Some(shown) = Shown::seen_by(view, change) else { continue };
-        if page.events.len() == limits::CHANGES_PAGE {
-            page.end_at(Position::inside(stored, index));
-            return Ok(());
-        }
-        let line = format!("r{} {} {}\n", entry.number, entry.caller.principal, shown.line());
-        page.events.push((event(stored, "file_changed", shown.object()), line));
-    }
-    page.position = Position::past(stored);
-    Ok(())
+    watched::add(view, watchers, Own::Left, stored, page, ranges, &|told| {
+        let line = told.line();
+        let facts = Facts::new().with("type", "file_changed").extended(told.object());
+        (Value::Object(facts.object()), line)
+    })
 }
 
 fn event(stored: &Stored, kind: &str, more: Map<String, Value>) -> Value {

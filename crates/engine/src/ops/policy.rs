@@ -12,6 +12,7 @@ use crate::{
     operation::{Ask, Operation, Planned, Target},
     policy::{Tier, Verdict},
     resolve,
+    terms::Offer,
     view::View,
 };
 
@@ -75,10 +76,14 @@ fn listed(view: &View<'_>, principal: &Principal) -> crate::engine::Answer {
         })
         .collect();
     let text = format!("policy {:016x} for {principal}\n{}", policy.version(), lines.join("\n"));
+    let offers = &view.terms.offers;
+    let never = |offer: &&Offer| policy.never(principal, &offer.operation, offer.tool.as_deref());
+    let blocked: Vec<String> = offers.iter().filter(never).filter_map(|offer| offer.tool.clone()).collect();
     Facts::new()
         .with("principal", principal.to_string())
         .with("version", format!("{:016x}", policy.version()))
         .with("rules", rules)
+        .maybe("blocked", (!offers.is_empty()).then_some(blocked))
         .answer(text)
 }
 

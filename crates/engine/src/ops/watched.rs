@@ -106,18 +106,19 @@ pub(crate) fn gather(
 ) -> Result<Page<Told>, Failure> {
     let mut ranges = Ranges::new(view.workspace());
     feed::scan(view, start, &|after| feed::changes(view, after), &mut |stored, page| {
-        add(view, watchers, own, stored, page, &mut ranges)
+        add(view, watchers, own, stored, page, &mut ranges, &|told| told)
     })
 }
 
-/// Adds what one entry tells, as much as fits.
-fn add(
+/// Adds what one entry tells, as much as fits, in the form that the page is of.
+pub(super) fn add<E>(
     view: &View<'_>,
     watchers: &[Watcher<'_>],
     own: Own,
     stored: &Stored,
-    page: &mut Page<Told>,
+    page: &mut Page<E>,
     ranges: &mut Ranges<'_>,
+    form: &dyn Fn(Told) -> E,
 ) -> Result<(), Failure> {
     let entry = &stored.entry;
     let mine = entry.caller.principal == view.caller.principal.to_string()
@@ -137,7 +138,7 @@ fn add(
                 let lines = ranges.of(change)?;
                 told.iter_mut().for_each(|told| told.lines.clone_from(&lines));
             }
-            page.events.append(&mut told);
+            page.events.extend(told.into_iter().map(form));
         }
     }
     page.position = Position::past(stored);

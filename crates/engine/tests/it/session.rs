@@ -56,21 +56,25 @@ fn a_session_that_was_begun_outlives_its_connection_and_is_its_principal_s_own()
 }
 
 #[test]
-fn events_tell_what_others_did_and_not_what_it_did_itself() {
+fn events_tell_what_watches_heard_and_not_what_it_did_itself() {
     let world = World::new();
     let caller = agent("rpc-1");
     let write = |caller: &Caller, path: &str| {
         said(&world, caller, "write", json!({ "path": path, "content": "x", "base": "" }));
     };
-    write(&user(), "before.txt");
     said(&world, &caller, "list", json!({}));
+    write(&user(), "before.txt");
+    let begun = said(&world, &caller, "watch", json!({ "glob": "*.txt" }));
+    write(&user(), "unwatched.md");
     write(&caller, "own.txt");
     write(&user(), "theirs.txt");
     write(&agent("rpc-2"), "other-session.txt");
     let first = said(&world, &caller, "events", json!({}));
     let paths: Vec<&Value> = first["events"].as_array().unwrap().iter().map(|event| &event["path"]).collect();
     assert_eq!(paths, [&json!("theirs.txt"), &json!("other-session.txt")], "{first}");
-    assert_eq!(first["events"][0]["type"], "file_changed");
+    let event = &first["events"][0];
+    assert_eq!((&event["type"], &event["event"]), (&json!("file_changed"), &json!("create")));
+    assert_eq!((&event["watch"], &event["actor"]), (&begun["watch"], &json!("user:ada")));
     let next = said(&world, &caller, "events", json!({ "since": first["cursor"] }));
     assert_eq!(next["events"], json!([]));
     write(&user(), "later.txt");

@@ -40,8 +40,6 @@ use tool::Tool;
 
 /// What was generated for it.
 const GENERATED: &str = include_str!("../generated/comma.json");
-/// Its name.
-const NAME: &str = "comma";
 
 /// Whose choices stand where the origin's code and its document differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,7 +175,7 @@ impl Comma {
 
     fn terms(&self, tool: &str) -> Terms {
         Terms {
-            tool: Some(format!("{NAME}/{tool}")),
+            tool: self.full_name(tool),
             reading: self.reading.clone(),
             evidence: Evidence::Bytes,
             listing: Listing::Entries(list_directory::ENTRIES_MAX),

@@ -10,8 +10,6 @@ use crate::definition::Definition;
 
 /// What was generated for it.
 const GENERATED: &str = include_str!("../generated/jettson.json");
-/// Its name.
-const NAME: &str = "jettson";
 /// Most bytes of a file that one read returns: the document's 1 MB.
 const READ_BYTES_MAX: usize = 1_048_576;
 /// Most bytes that one write takes: the document's 5 MB.
@@ -113,7 +111,7 @@ impl Dialect for Jettson {
             empty: Empty::Refuse,
         };
         let terms = Terms {
-            tool: Some(format!("{NAME}/{tool}")),
+            tool: self.full_name(tool),
             reading,
             unseen: Unseen::Yields,
             removable: Removable::NoDirectories,

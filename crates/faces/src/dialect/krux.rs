@@ -1,11 +1,11 @@
 //! `krux`: capabilities by dotted names, with tiers, absolute paths, and errors that name what to call next. Owns that
 //! translation. Promises the documented fields, and that every way out of an error is a call that exists.
 
-use engine::{Answer, Failure, Kind, Terms};
+use engine::{Answer, Failure, Kind, Offer, Terms};
 use serde_json::{Map, Value, json};
 
 use super::{Dialect, DialectError, Place, Reply, Request, Settings, Verdict};
-use crate::definition::Definition;
+use crate::definition::{Definition, Operation};
 
 mod asked;
 mod desk;
@@ -25,8 +25,6 @@ use tool::{File, Tool};
 
 /// What was generated for it.
 const GENERATED: &str = include_str!("../generated/krux.json");
-/// Its name.
-const NAME: &str = "krux";
 
 /// The vocabulary.
 pub(super) struct Krux {
@@ -48,6 +46,15 @@ struct Scene<'a> {
 }
 
 impl Krux {
+    /// Every capability, for a call that asks which of them the policy leaves.
+    fn offers(&self) -> Vec<Offer> {
+        let offer = |one: &Operation| Offer {
+            operation: one.operation().to_owned(),
+            tool: self.full_name(&one.name),
+        };
+        self.definition.operations.iter().map(offer).collect()
+    }
+
     fn scene<'a>(&'a self, tool: &str, arguments: &'a Map<String, Value>) -> Result<Scene<'a>, Failure> {
         let missing = || Failure::new(Kind::UnknownOperation, "there is no such capability");
         let declared = self.definition.operation(tool).ok_or_else(missing)?;
@@ -87,8 +94,7 @@ impl Dialect for Krux {
     }
 
     fn request(&self, tool: &str, arguments: &Map<String, Value>) -> Request {
-        let named = Some(format!("{NAME}/{tool}"));
-        let terms = Terms { tool: named, reading: spot::reading(), ..Terms::default() };
+        let terms = Terms { tool: self.full_name(tool), reading: spot::reading(), ..Terms::default() };
         let asked = self.scene(tool, arguments).and_then(|scene| scene.translated(terms.clone()));
         asked.unwrap_or_else(|failure| {
             let operation = self.definition.operation(tool).and_then(|known| known.becomes.clone());
@@ -112,6 +118,10 @@ impl Dialect for Krux {
         };
         let text = json.to_string();
         Reply { json: object(json), text, verdict }
+    }
+
+    fn event(&self, native: &Map<String, Value>) -> Map<String, Value> {
+        watching::event(&self.spots, native)
     }
 
     fn sorry(&self, reply: &Reply, _failure: Option<&Failure>) -> Value {

@@ -29,6 +29,10 @@ impl Dialect for Native {
         native_request(tool, arguments)
     }
 
+    fn full_name(&self, _tool: &str) -> Option<String> {
+        None
+    }
+
     fn reply(&self, _tool: &str, _arguments: &Map<String, Value>, outcome: Result<Answer, Failure>) -> Reply {
         native_reply(outcome)
     }

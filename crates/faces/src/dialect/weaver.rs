@@ -23,8 +23,6 @@ use spot::Spot;
 
 /// What was generated for it.
 const GENERATED: &str = include_str!("../generated/weaver.json");
-/// Its name.
-const NAME: &str = "weaver";
 /// Most entries of one listing; the last line says when there are more.
 const LIST_ENTRIES_MAX: usize = 100_000;
 
@@ -87,7 +85,7 @@ impl Weaver {
 
     fn terms(&self, tool: &str) -> Terms {
         Terms {
-            tool: Some(format!("{NAME}/{tool}")),
+            tool: self.full_name(tool),
             reading: self.reading(),
             unseen: Unseen::Yields,
             listing: Listing::Entries(LIST_ENTRIES_MAX),

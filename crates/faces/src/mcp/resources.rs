@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use engine::{Answer, Caller, Failure, Heard, Kind, Terms, limits::READ_BYTES_MAX};
+use engine::{Answer, Caller, Failure, Kind, Terms, limits::READ_BYTES_MAX};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 use super::server::Server;
 use crate::{
     dialect::failure_text,
-    push::{PUSHED_WAITING_MAX, Push},
+    push::{PUSHED_WAITING_MAX, Push, Pushed},
     run::{Asked, Company},
 };
 
@@ -32,6 +32,8 @@ const ROOT: &str = "stead:///";
 const FILE: &str = "file://";
 /// What a directory is served as.
 const DIRECTORY_TYPE: &str = "inode/directory";
+/// An update carries an address and no event, so it is told in nobody's words.
+const WORDLESS: &str = "";
 /// Most addresses of one subscription.
 const ADDRESSES_MAX: usize = 1_000;
 
@@ -199,7 +201,7 @@ impl Server {
             Push::new(to)
         });
         self.addresses.lock().await.insert(id.clone(), uri.to_owned());
-        push.begin(self.runner.engine(), &caller, &id);
+        push.begin(self.runner.engine(), &caller, &id, WORDLESS);
         Ok(())
     }
 
@@ -217,6 +219,7 @@ impl Server {
 
     /// Ends every subscription of the `initialize` era.
     pub(super) async fn end_subscriptions(&self) {
+        self.events.close();
         let watches = self.subscribed.lock().await.close();
         self.unwatch(&self.caller, watches).await;
     }
@@ -237,7 +240,7 @@ impl Server {
         for uri in context.accepted().resource_subscriptions.iter().flatten() {
             match self.watch_at(uri, &self.caller).await {
                 Ok(id) => {
-                    push.begin(self.runner.engine(), &self.caller, &id);
+                    push.begin(self.runner.engine(), &self.caller, &id, WORDLESS);
                     addresses.insert(id, uri.clone());
                 }
                 Err(error) => {
@@ -271,7 +274,11 @@ impl Server {
 }
 
 /// Tells a client of the `initialize` era.
-async fn tell(mut heard: mpsc::Receiver<Heard>, peer: Peer<RoleServer>, addresses: super::server::Addresses) {
+async fn tell(
+    mut heard: mpsc::Receiver<Pushed>,
+    peer: Peer<RoleServer>,
+    addresses: super::server::Addresses,
+) {
     while let Some(first) = heard.recv().await {
         let uris = together(first, &mut heard, &*addresses.lock().await);
         for uri in uris {
@@ -284,14 +291,14 @@ async fn tell(mut heard: mpsc::Receiver<Heard>, peer: Peer<RoleServer>, addresse
 
 /// The addresses of what was heard by now, each once.
 fn together(
-    first: Heard,
-    heard: &mut mpsc::Receiver<Heard>,
+    first: Pushed,
+    heard: &mut mpsc::Receiver<Pushed>,
     addresses: &HashMap<String, String>,
 ) -> Vec<String> {
     let mut uris: Vec<String> = Vec::new();
     let mut next = Some(first);
-    while let Some(heard_now) = next {
-        if let Some(uri) = addresses.get(&heard_now.watch).filter(|uri| !uris.contains(uri)) {
+    while let Some(pushed) = next {
+        if let Some(uri) = addresses.get(&pushed.heard.watch).filter(|uri| !uris.contains(uri)) {
             uris.push(uri.clone());
         }
         next = heard.try_recv().ok();

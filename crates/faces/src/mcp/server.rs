@@ -19,6 +19,7 @@ use tokio::sync::Mutex;
 
 use super::{
     call,
+    events::Events,
     question::{self, Brought},
     reply,
     resources::{self, Subscribed},
@@ -28,6 +29,7 @@ use crate::{
     definition::{Definition, Listed, Operation},
     dialect::{Dialects, Request, failure_text},
     limits::SESSION_CHARS_MAX,
+    push::Watching,
     run::{Asked, Runner, Seat},
 };
 
@@ -43,7 +45,7 @@ const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
 /// One client's server.
 pub(super) struct Server {
     pub(super) caller: Caller,
-    dialects: Dialects,
+    dialects: Arc<Dialects>,
     tools: Vec<Tool>,
     config: ServerConfig,
     engine: Engine,
@@ -52,6 +54,7 @@ pub(super) struct Server {
     seat: Seat,
     pub(super) subscribed: Mutex<Subscribed>,
     pub(super) addresses: Addresses,
+    pub(super) events: Events,
 }
 
 /// The address behind each watch of a subscription.
@@ -77,7 +80,7 @@ impl Server {
         let runner = Runner::new(engine.clone());
         Self {
             caller,
-            dialects,
+            dialects: Arc::new(dialects),
             tools,
             config,
             engine,
@@ -86,16 +89,16 @@ impl Server {
             seat: Seat::default(),
             subscribed: Mutex::default(),
             addresses: Addresses::default(),
+            events: Events::default(),
         }
     }
 
-    /// Whether the policy blocks a tool for this caller, wherever it points.
+    /// Whether the policy blocks a tool for this caller.
     fn is_blocked(&self, tool: &Tool) -> bool {
-        let Some((dialect, name)) = self.dialects.named(&tool.name) else { return false };
-        let definition = dialect.definition();
-        let becomes = definition.operation(name).and_then(|operation| operation.becomes.as_deref());
-        let full = format!("{}/{name}", definition.dialect);
-        self.engine.never(&self.caller, becomes.unwrap_or(name), Some(&full))
+        let named = self.dialects.named(&tool.name);
+        let declared =
+            named.and_then(|(dialect, name)| Some((dialect, dialect.definition().operation(name)?)));
+        declared.is_some_and(|(dialect, tool)| dialect.is_blocked(&self.engine, &self.caller, tool))
     }
 
     /// Makes one call.
@@ -109,6 +112,7 @@ impl Server {
             Some((dialect, tool)) => dialect.ask(tool, arguments),
             None => self.unknown(tool),
         };
+        let watching = Watching::of(&operation);
         let asked = Asked {
             caller: self.caller(context),
             operation,
@@ -117,7 +121,12 @@ impl Server {
             key: key(context),
             hold_ms: 0,
         };
-        call::run(&self.runner, &self.closed, asked, context).await
+        let outcome = call::run(&self.runner, &self.closed, asked, context).await?;
+        if let (Ok(answer), Some((dialect, _))) = (&outcome, self.dialects.named(tool)) {
+            let (caller, words) = (self.caller(context), dialect.definition().dialect.as_str());
+            self.events.follow(&watching, answer, (&self.engine, &caller), (&self.dialects, words), context);
+        }
+        Ok(outcome)
     }
 
     /// A call of a tool that is not there: refused, and recorded like any other.

@@ -1,35 +1,46 @@
 //! `capabilities.list` and `capabilities.describe`: what is served, from the definitions.
 
+use engine::Tier;
 use serde_json::{Map, Value, json};
 
-use super::code::{self, ErrorObject};
-use crate::{
-    definition::{Input, InputType, Operation, Recovery},
-    dialect::Dialects,
+use super::{
+    Rpc,
+    code::{self, ErrorObject},
 };
+use crate::definition::{Input, InputType, Operation, Recovery};
 
 /// The version of a tool that declares none.
 const UNVERSIONED: &str = "1.0";
 
-/// Every tool that is served, or those of one category: what stands before the dot.
-pub(super) fn list(dialects: &Dialects, params: &Map<String, Value>) -> Result<Value, ErrorObject> {
+/// Every tool that is served, or those of one category: what stands before the dot. What the policy blocks for the caller
+/// is left out.
+pub(super) fn list(rpc: &Rpc, params: &Map<String, Value>) -> Result<Value, ErrorObject> {
     let category = text(params, "category")?;
     let wanted =
         |operation: &&Operation| category.is_none_or(|category| self::category(&operation.name) == category);
-    let all = dialects.iter().flat_map(|dialect| &dialect.definition().operations);
+    let all = rpc.dialects.iter().flat_map(|dialect| {
+        let offered = move |operation: &&Operation| !rpc.is_blocked(dialect, operation);
+        dialect.definition().operations.iter().filter(offered)
+    });
     let listed: Vec<Value> = all.filter(wanted).map(brief).collect();
     Ok(json!({ "capabilities": listed }))
 }
 
-/// Everything that is declared of one tool.
-pub(super) fn describe(dialects: &Dialects, params: &Map<String, Value>) -> Result<Value, ErrorObject> {
+/// Everything that is declared of one tool. One that is blocked says so.
+pub(super) fn describe(rpc: &Rpc, params: &Map<String, Value>) -> Result<Value, ErrorObject> {
     let misfit = || ErrorObject::new(code::INVALID_PARAMS, "capabilities.describe takes {\"name\": string}");
     let name = text(params, "name")?.ok_or_else(misfit)?;
-    let found = dialects.named(name).and_then(|(dialect, tool)| dialect.definition().operation(tool));
-    found.map(whole).ok_or_else(|| {
-        ErrorObject::new(code::INVALID_PARAMS, "there is no capability of that name")
-            .with(json!({ "recovery": [{ "action": "list", "description": "Call capabilities.list to see which there are." }] }))
-    })
+    let named = rpc.dialects.named(name);
+    let found = named.and_then(|(dialect, tool)| Some((dialect, dialect.definition().operation(tool)?)));
+    let Some((dialect, operation)) = found else {
+        return Err(ErrorObject::new(code::INVALID_PARAMS, "there is no capability of that name")
+            .with(json!({ "recovery": [{ "action": "list", "description": "Call capabilities.list to see which there are." }] })));
+    };
+    let mut described = whole(operation);
+    if rpc.is_blocked(dialect, operation) {
+        described["permission_tier"] = json!(Tier::Blocked);
+    }
+    Ok(described)
 }
 
 /// The one parameter of these methods.

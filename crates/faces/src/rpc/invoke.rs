@@ -1,6 +1,6 @@
 //! What a method does: one of the face's own, or a tool of a dialect that is served.
 
-use engine::{Answer, Failure, Kind, Terms};
+use engine::{Failure, Kind, Terms};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     dialect::{self, Dialect, Reply, Verdict},
+    push::Watching,
     run::Asked,
 };
 
@@ -48,32 +49,15 @@ impl Attached {
     }
 }
 
-/// What a call does about watches.
-enum Watching {
-    Begins,
-    Ends,
-    Neither,
-}
-
-impl Watching {
-    fn of(operation: &str) -> Self {
-        match operation {
-            "watch" => Watching::Begins,
-            "unwatch" => Watching::Ends,
-            _ => Watching::Neither,
-        }
-    }
-}
-
 impl Rpc {
     /// Does what one request says.
     pub(super) async fn call(&self, request: Request, admitted: &Admitted) -> Result<Value, ErrorObject> {
         let Request { id, method, mut params } = request;
         let attached = Attached::take(id, &mut params);
         match method.as_str() {
-            "rpc.discover" => Ok(self.discovered.clone()),
-            "capabilities.list" => capabilities::list(&self.dialects, &params),
-            "capabilities.describe" => capabilities::describe(&self.dialects, &params),
+            "rpc.discover" => Ok(self.offered(self.discovered.clone())),
+            "capabilities.list" => capabilities::list(self, &params),
+            "capabilities.describe" => capabilities::describe(self, &params),
             "capabilities.invoke" => self.invoke(&params, attached, admitted).await,
             "$/cancelRequest" => {
                 admitted.conversation().cancel(params.get("id").unwrap_or(&Value::Null));
@@ -130,7 +114,7 @@ impl Rpc {
             Some((dialect, tool)) => dialect.ask(tool, arguments),
             None => self.unknown(tool),
         };
-        let begins = Watching::of(&operation);
+        let watching = Watching::of(&operation);
         let asked = Asked {
             caller: admitted.seat().take(self.caller.clone()),
             operation,
@@ -144,8 +128,11 @@ impl Rpc {
         let outcome = self.runner.run(asked, pace, admitted.company(), None, enlisted.unwanted(pace)).await;
         let outcome = outcome.map_err(|broken| ErrorObject::new(code::INTERNAL_ERROR, broken.to_string()))?;
         admitted.seat().follow(&outcome);
-        if let Ok(answer) = &outcome {
-            self.push(&begins, answer, admitted);
+        if let (Ok(answer), Some(push), Some((dialect, _))) =
+            (&outcome, admitted.conversation().push(), named)
+        {
+            let caller = admitted.seat().take(self.caller.clone());
+            push.follow(&watching, answer, self.runner.engine(), &caller, &dialect.definition().dialect);
         }
         match (outcome, named) {
             (outcome, Some((dialect, tool))) => {
@@ -156,18 +143,6 @@ impl Rpc {
             (Ok(_), None) => {
                 Err(ErrorObject::new(code::INTERNAL_ERROR, "a method that is not there answered"))
             }
-        }
-    }
-
-    /// Events of a watch that is begun here are pushed here, until it is ended.
-    fn push(&self, watching: &Watching, answer: &Answer, admitted: &Admitted) {
-        let Some(push) = admitted.conversation().push() else { return };
-        match (watching, answer.json.get("watch").and_then(Value::as_str)) {
-            (Watching::Begins, Some(id)) => {
-                push.begin(self.runner.engine(), &admitted.seat().take(self.caller.clone()), id)
-            }
-            (Watching::Ends, Some(id)) => push.end(id),
-            (Watching::Begins | Watching::Ends | Watching::Neither, _) => {}
         }
     }
 

@@ -3,7 +3,6 @@
 
 use std::{io, sync::Arc};
 
-use engine::Heard;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -15,11 +14,9 @@ use super::{Conversation, Rpc, message::Refused, message::id_of};
 use crate::{
     limits::REQUESTS_PENDING_MAX,
     lines::{LineReader, Next, Outbox},
-    push::{PUSHED_WAITING_MAX, Push},
+    push::{EVENT_METHOD, PUSHED_WAITING_MAX, Push, Pushed},
 };
 
-/// The notification that carries an event of a watch.
-const EVENT_METHOD: &str = "filesystem.event";
 /// The byte order mark that a parser may ignore.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -36,7 +33,7 @@ where
     let slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
     let (events, pushed) = mpsc::channel(PUSHED_WAITING_MAX);
     let conversation = Arc::new(Conversation::pushing(Push::new(events)));
-    let pushing = tokio::spawn(push(pushed, outbox.clone()));
+    let pushing = tokio::spawn(push(rpc.clone(), pushed, outbox.clone()));
     let mut tasks = JoinSet::new();
     while let Ok(slot) = slots.clone().acquire_owned().await {
         while tasks.try_join_next().is_some() {}
@@ -75,9 +72,14 @@ where
 }
 
 /// Sends events as notifications, as they come.
-async fn push<W: AsyncWrite + Unpin>(mut pushed: mpsc::Receiver<Heard>, outbox: Arc<Outbox<W>>) {
-    while let Some(heard) = pushed.recv().await {
-        let notification = json!({ "jsonrpc": "2.0", "method": EVENT_METHOD, "params": heard.event });
+async fn push<W: AsyncWrite + Unpin>(
+    rpc: Arc<Rpc>,
+    mut events: mpsc::Receiver<Pushed>,
+    outbox: Arc<Outbox<W>>,
+) {
+    while let Some(pushed) = events.recv().await {
+        let told = pushed.told(&rpc.dialects);
+        let notification = json!({ "jsonrpc": "2.0", "method": EVENT_METHOD, "params": told });
         if outbox.send(encoded(&notification)).await.is_err() {
             return;
         }

@@ -11,4 +11,5 @@ mod question;
 mod resources;
 mod rpc;
 mod scenarios;
+mod told;
 mod weaver;

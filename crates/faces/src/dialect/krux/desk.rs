@@ -3,14 +3,19 @@
 use engine::{Answer, Terms, Tier};
 use serde_json::{Map, Value, json};
 
-use super::{super::Request, Scene, object, tool::Desk};
+use super::{
+    super::{Dialect, Request},
+    Scene, object,
+    tool::Desk,
+    watching::{self, FILE_CHANGED},
+};
 use crate::definition::{Input, Operation};
 
 /// The version of a capability that declares none.
 const UNVERSIONED: &str = "1.0";
 
 /// The engine's call.
-pub(super) fn request(scene: &Scene<'_>, desk: Desk, terms: Terms) -> Request {
+pub(super) fn request(scene: &Scene<'_>, desk: Desk, mut terms: Terms) -> Request {
     let asked = &scene.asked;
     let (operation, arguments) = match desk {
         Desk::Alert => {
@@ -33,8 +38,11 @@ pub(super) fn request(scene: &Scene<'_>, desk: Desk, terms: Terms) -> Request {
             }
             ("events", arguments)
         }
-        Desk::Policy => ("policy", json!({})),
-        Desk::Session | Desk::Whoami | Desk::Capabilities => ("session", json!({})),
+        Desk::Policy | Desk::Capabilities => {
+            terms.offers = scene.krux.offers();
+            ("policy", json!({}))
+        }
+        Desk::Session | Desk::Whoami => ("session", json!({})),
     };
     Request { operation: operation.to_owned(), arguments: object(arguments), terms }
 }
@@ -45,7 +53,7 @@ pub(super) fn told(scene: &Scene<'_>, desk: Desk, answer: &Answer) -> Value {
     match desk {
         Desk::Session => session(scene, answer),
         Desk::Whoami => whoami(answer),
-        Desk::Capabilities => capabilities(scene),
+        Desk::Capabilities => capabilities(scene, answer),
         Desk::Policy => policy(scene, answer),
         Desk::Alert => json!({ "alert_id": fact("alert"), "status": "sent", "sent_at": fact("time") }),
         Desk::DiskUsage => usage(scene, answer),
@@ -55,8 +63,9 @@ pub(super) fn told(scene: &Scene<'_>, desk: Desk, answer: &Answer) -> Value {
             "created_at": fact("started"),
         }),
         Desk::Events => {
-            let events = answer.json.get("events").and_then(Value::as_array);
-            let events: Vec<Value> = events.into_iter().flatten().map(|one| event(scene, one)).collect();
+            let events = answer.json.get("events").and_then(Value::as_array).into_iter().flatten();
+            let events: Vec<Value> =
+                events.filter_map(Value::as_object).map(|one| event(scene, one)).collect();
             json!({ "events": events, "cursor": fact("cursor"), "truncated": fact("truncated") })
         }
         Desk::End => json!({
@@ -110,13 +119,23 @@ fn agent(principal: &Value) -> &str {
     principal.as_str().and_then(|text| text.split_once(':')).map_or("", |(_, name)| name)
 }
 
-fn capabilities(scene: &Scene<'_>) -> Value {
+/// What can be called; what the policy blocks wherever it points is left out.
+fn capabilities(scene: &Scene<'_>, answer: &Answer) -> Value {
     let category = scene.asked.maybe("category");
     let wanted = |one: &&Operation| {
         category.is_none_or(|category| one.name.split('.').next() == Some(category) || one.name == category)
     };
-    let listed: Vec<Value> = scene.krux.definition.operations.iter().filter(wanted).map(capability).collect();
+    let offered = |one: &&Operation| !is_blocked(scene, answer, one);
+    let declared = scene.krux.definition.operations.iter();
+    let listed: Vec<Value> = declared.filter(wanted).filter(offered).map(capability).collect();
     json!({ "total": listed.len(), "capabilities": listed })
+}
+
+/// Whether the policy blocks a capability wherever it points.
+fn is_blocked(scene: &Scene<'_>, answer: &Answer, capability: &Operation) -> bool {
+    let blocked = answer.json.get("blocked").and_then(Value::as_array).into_iter().flatten();
+    let full = scene.krux.full_name(&capability.name);
+    blocked.filter_map(Value::as_str).any(|name| Some(name) == full.as_deref())
 }
 
 fn capability(operation: &Operation) -> Value {
@@ -133,7 +152,11 @@ fn capability(operation: &Operation) -> Value {
 
 /// How far an agent may go alone: what the definitions say, then the rules of the policy, which may be stricter.
 fn policy(scene: &Scene<'_>, answer: &Answer) -> Value {
-    let declared = |one: &Operation| json!({ "capability": one.name, "tier": one.tier.unwrap_or_default() });
+    let declared = |one: &Operation| {
+        let blocked = is_blocked(scene, answer, one);
+        let tier = if blocked { Tier::Blocked } else { one.tier.unwrap_or_default() };
+        json!({ "capability": one.name, "tier": tier })
+    };
     let mut rules: Vec<Value> = scene.krux.definition.operations.iter().map(declared).collect();
     rules.extend(answer.json.get("rules").and_then(Value::as_array).into_iter().flatten().cloned());
     json!({
@@ -159,15 +182,14 @@ fn usage(scene: &Scene<'_>, answer: &Answer) -> Value {
     })
 }
 
-/// One event: its type, its time, and everything else.
-fn event(scene: &Scene<'_>, native: &Value) -> Value {
-    let mut fields: Map<String, Value> = native.as_object().cloned().unwrap_or_default();
-    let (kind, time) = (fields.remove("type"), fields.remove("time"));
-    for name in ["path", "to"] {
-        if let Some(Value::String(place)) = fields.get_mut(name) {
-            *place = scene.krux.spots.absolute(place);
-        }
+/// One event: its type and time; then what a watch heard, as it is pushed, or what belongs to an answer.
+fn event(scene: &Scene<'_>, native: &Map<String, Value>) -> Value {
+    let (kind, time) = (native.get("type"), native.get("time"));
+    if kind.and_then(Value::as_str) == Some(FILE_CHANGED) {
+        return Value::Object(watching::event(&scene.krux.spots, native));
     }
+    let mut fields = native.clone();
+    fields.retain(|name, _| !["type", "time"].contains(&name.as_str()));
     json!({ "type": kind, "timestamp": time, "data": fields })
 }
 

@@ -1,10 +1,19 @@
 //! Watches: what happens in a directory from now on is pushed where the face can push, and told by `session.events`.
 
 use engine::{Answer, Failure, Terms};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{super::Request, Scene, asked::misfit, object, spot, tool::Watching};
+use super::{
+    super::Request,
+    Scene,
+    asked::misfit,
+    object,
+    spot::{self, Spots},
+    tool::Watching,
+};
 
+/// The type of an event that a watch heard.
+pub(super) const FILE_CHANGED: &str = "file_changed";
 /// What can be chosen to be told.
 const EVENT_TYPES: &[&str] = &["create", "modify", "delete", "rename"];
 
@@ -51,6 +60,23 @@ pub(super) fn told(scene: &Scene<'_>, watching: Watching, answer: &Answer) -> Va
             told["cursor"] = fact("cursor");
         }
         Watching::End => told["cancelled"] = true.into(),
+    }
+    told
+}
+
+/// What a watch heard: the same whether it is pushed or asked for.
+pub(super) fn event(spots: &Spots, native: &Map<String, Value>) -> Map<String, Value> {
+    let mut told = Map::new();
+    let mut put = |name: &str, value: Value| drop(told.insert(name.to_owned(), value));
+    put("type", FILE_CHANGED.into());
+    for (name, value) in native {
+        match (name.as_str(), value) {
+            ("type", _) => {}
+            ("watch", id) => put("watch_id", id.clone()),
+            ("time", time) => put("timestamp", time.clone()),
+            ("path" | "new_path", Value::String(place)) => put(name, spots.absolute(place).into()),
+            (_, value) => put(name, value.clone()),
+        }
     }
     told
 }

@@ -1,0 +1,158 @@
+//! What `krux` tells is the same by every way: events pushed by JSON-RPC, pushed by MCP and asked for by cursor; and what
+//! the policy blocks is offered nowhere.
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+
+/// What an event is about, without what only this run knows.
+fn told(event: &Value, watch: &Value) -> Value {
+    assert_eq!(&event["watch_id"], watch, "{event}");
+    assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
+    assert_eq!(event["actor"], "agent:other", "{event}");
+    assert!(event.get("watch").is_none() && event.get("time").is_none(), "{event}");
+    json!([event["type"], event["event"], event["path"], event["new_path"]])
+}
+
+fn others_move(client: &Client, from: &str, to: &str) {
+    let caller = engine::Caller::new(engine::Principal::Agent("other".to_owned()), "elsewhere", "library");
+    let arguments = json!({ "from": from, "to": to });
+    let call = engine::Call::new(&caller, "move", arguments.as_object().cloned().unwrap());
+    engine::Engine::new(client.workspace.clone()).call(&call).unwrap();
+}
+
+/// What one client hears of another's changes by push; and that the cursor says the very same.
+async fn heard(mut client: Client, face: &str) -> Vec<Value> {
+    let watch = json!({ "path": "/ws", "pattern": "*.txt" });
+    let begun = match face {
+        "mcp" => client.call("filesystem__watch", watch).await["result"]["structuredContent"].clone(),
+        _ => client.request("filesystem.watch", watch).await["result"].clone(),
+    };
+    client.others_write("unwatched.md", "x\n");
+    client.others_write("a.txt", "one\n");
+    client.others_write("a.txt", "two\n");
+    others_move(&client, "a.txt", "b.txt");
+    let mut pushed = Vec::new();
+    for _ in 0..3 {
+        let notification = client.hear().await;
+        assert_eq!(
+            (&notification["method"], notification.get("id")),
+            (&json!("filesystem.event"), None),
+            "{notification}"
+        );
+        pushed.push(notification["params"].clone());
+    }
+    let since = json!({ "cursor": begun["cursor"] });
+    let asked = match face {
+        "mcp" => client.call("session.events", since).await["result"]["structuredContent"].clone(),
+        _ => client.request("session.events", since).await["result"].clone(),
+    };
+    assert_eq!(asked["events"], Value::Array(pushed.clone()), "by cursor and by push");
+    let end = json!({ "watch_id": begun["watch_id"] });
+    match face {
+        "mcp" => drop(client.call("filesystem.unwatch", end).await),
+        _ => drop(client.request("filesystem.unwatch", end).await),
+    }
+    client.others_write("c.txt", "unheard\n");
+    assert_eq!(client.close().await, Vec::<Value>::new());
+    pushed.iter().map(|event| told(event, &begun["watch_id"])).collect()
+}
+
+#[tokio::test]
+async fn an_event_is_the_same_by_every_way() {
+    let mcp = heard(Client::open_in("krux").await, "mcp").await;
+    let rpc = heard(Client::rpc(&["krux"]), "rpc").await;
+    let expected = [
+        json!(["file_changed", "create", "/ws/a.txt", null]),
+        json!(["file_changed", "modify", "/ws/a.txt", null]),
+        json!(["file_changed", "rename", "/ws/a.txt", "/ws/b.txt"]),
+    ];
+    assert_eq!(mcp, expected);
+    assert_eq!(rpc, expected);
+}
+
+#[tokio::test]
+async fn the_newest_era_is_pushed_nothing_it_did_not_subscribe_to() {
+    let mut client = Client::silent_in("krux", &[]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "line client", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {}
+    });
+    let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments, "_meta": meta });
+    let begun = client.request("tools/call", call("filesystem__watch", json!({ "path": "/ws" }))).await;
+    let cursor = begun["result"]["structuredContent"]["cursor"].clone();
+    client.others_write("a.txt", "one\n");
+    let asked = client
+        .request("tools/call", call("session__events", json!({ "cursor": cursor, "wait_ms": 5000 })))
+        .await;
+    assert_eq!(asked["result"]["structuredContent"]["events"][0]["path"], "/ws/a.txt", "{asked}");
+    assert_eq!(client.close().await, Vec::<Value>::new());
+}
+
+/// Blocks one capability by its own name and another by the operation behind it; and one only in a place.
+const POLICY: &str = r#"
+[[system.rules]]
+name = "nothing is deleted"
+operations = ["filesystem.delete", "append"]
+tier = "blocked"
+[[system.rules]]
+name = "not there"
+operations = ["filesystem.write"]
+paths = ["secret/**"]
+tier = "blocked"
+"#;
+
+fn names(listed: &Value) -> Vec<&str> {
+    listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_the_policy_blocks_is_offered_nowhere() {
+    let blocked = ["filesystem.delete", "filesystem.append"];
+    let mut client = Client::rpc(&["krux"]);
+    let all = client.request("capabilities.list", json!({})).await;
+    let before = names(&all["result"]["capabilities"]).len();
+    client.workspace.set_policy(POLICY);
+    let listed = client.request("capabilities.list", json!({})).await;
+    let methods = client.request("rpc.discover", json!({})).await;
+    let own = client.request("agent.capabilities", json!({})).await;
+    for offered in
+        [&listed["result"]["capabilities"], &methods["result"]["methods"], &own["result"]["capabilities"]]
+    {
+        let offered = names(offered);
+        assert!(offered.contains(&"filesystem.write"), "{offered:?}");
+        assert!(!offered.iter().any(|name| blocked.contains(name)), "{offered:?}");
+    }
+    assert_eq!(names(&listed["result"]["capabilities"]).len(), before - blocked.len());
+    assert_eq!(own["result"]["total"], before - blocked.len());
+    let described = client.request("capabilities.describe", json!({ "name": "filesystem.delete" })).await;
+    assert_eq!(described["result"]["permission_tier"], "blocked", "{described}");
+    let policy = client.request("agent.policy", json!({})).await;
+    let tier = |name: &str| {
+        let rules = policy["result"]["rules"].as_array().unwrap();
+        rules.iter().find(|rule| rule["capability"] == name).unwrap()["tier"].clone()
+    };
+    assert_eq!((tier("filesystem.delete"), tier("filesystem.append")), (json!("blocked"), json!("blocked")));
+    assert_eq!(tier("filesystem.write"), "notify");
+    client.close().await;
+
+    let mut client = Client::open_in("krux").await;
+    client.workspace.set_policy(POLICY);
+    let tools = client.request("tools/list", json!({})).await;
+    let offered = names(&tools["result"]["tools"]);
+    assert!(offered.contains(&"filesystem__write"), "{offered:?}");
+    for name in ["filesystem__delete", "filesystem__append"] {
+        assert!(!offered.contains(&name), "{offered:?}");
+    }
+    let refused = client.call("filesystem__delete", json!({ "path": "/ws/a" })).await;
+    assert_eq!(refused["result"]["structuredContent"]["error"], "PolicyDenied", "{refused}");
+    client.close().await;
+
+    // The same for the engine's own words, which have no dialect's name before them.
+    let mut client = Client::open("2025-11-25").await;
+    client.workspace.set_policy("[[system.rules]]\noperations = [\"append\"]\ntier = \"blocked\"\n");
+    let tools = client.request("tools/list", json!({})).await;
+    assert!(!names(&tools["result"]["tools"]).contains(&"append"));
+    client.close().await;
+}
