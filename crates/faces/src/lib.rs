@@ -6,6 +6,7 @@ pub mod dialect;
 pub mod limits;
 mod lines;
 pub mod mcp;
+mod progress;
 mod push;
 pub mod rpc;
 mod run;

@@ -23,6 +23,7 @@ mod conversation;
 mod discover;
 mod invoke;
 mod message;
+mod notice;
 mod serve;
 mod strict;
 

@@ -9,9 +9,12 @@ use std::{
 
 use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress, Switch, Terms};
 use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
-use crate::limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX};
+use crate::{
+    limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX},
+    progress::Told,
+};
 
 /// Time a call of this pace may take.
 fn deadline(pace: Pace) -> Duration {
@@ -109,7 +112,7 @@ impl Runner {
         asked: Asked,
         pace: Pace,
         company: Company,
-        told: Option<watch::Sender<Progress>>,
+        told: Option<Told>,
         unwanted: impl Future<Output = ()>,
     ) -> Result<Result<Answer, Failure>, Broken> {
         let cancel = Cancel::default();
@@ -147,7 +150,7 @@ struct Job {
     asked: Asked,
     cancel: Cancel,
     pace: Pace,
-    told: Option<watch::Sender<Progress>>,
+    told: Option<Told>,
 }
 
 impl Job {

@@ -7,11 +7,10 @@ use rmcp::{
     model::{ProgressNotificationParam, ProgressToken},
     service::{Peer, RequestContext},
 };
-use tokio::sync::watch;
 
 use super::transport::{Closed, is_alone};
 use crate::{
-    limits::PROGRESS_INTERVAL,
+    progress::{self, Gone, Seen, Told},
     run::{Asked, Company, Runner},
 };
 
@@ -46,53 +45,31 @@ async fn stopped(pace: Pace, closed: &Closed, context: &RequestContext<RoleServe
     }
 }
 
-/// Tells a client how far its call has come.
-struct Teller(Option<(ProgressToken, Peer<RoleServer>, watch::Receiver<Progress>)>);
+/// Who tells a client how far its call has come.
+struct Teller(Option<(ProgressToken, Peer<RoleServer>, Seen)>);
 
 impl Teller {
     /// Where a call puts its progress, and who tells it; both idle when the client did not ask.
-    fn new(context: &RequestContext<RoleServer>) -> (Option<watch::Sender<Progress>>, Self) {
+    fn new(context: &RequestContext<RoleServer>) -> (Option<Told>, Self) {
         match context.meta.get_progress_token() {
             Some(token) => {
-                let (told, seen) = watch::channel(Progress::default());
+                let (told, seen) = progress::channel();
                 (Some(told), Self(Some((token, context.peer.clone(), seen))))
             }
             None => (None, Self(None)),
         }
     }
 
-    /// Tells as long as the call runs, at most once an interval, and only what is new. Ends with the call, and never
-    /// in the middle of a notice: one that is on its way when the answer goes could come after it.
+    /// Tells until the call ends.
     async fn tell(self) {
-        let Some((token, peer, mut seen)) = self.0 else { return };
-        let mut told = 0;
-        // A call that has ended has closed its side.
-        while seen.changed().await.is_ok() && seen.has_changed().is_ok() {
-            let progress = *seen.borrow_and_update();
-            if progress.done <= told {
-                continue;
-            }
-            told = progress.done;
+        let Some((token, peer, seen)) = self.0 else { return };
+        let notice = |progress: Progress| {
             #[expect(clippy::cast_precision_loss, reason = "the protocol counts in floating point")]
             let mut notice = ProgressNotificationParam::new(token.clone(), progress.done as f64);
             notice.message = Some(progress.to_string());
-            if peer.notify_progress(notice).await.is_err() || pause(&mut seen).await.is_err() {
-                return;
-            }
-        }
+            let peer = &peer;
+            async move { peer.notify_progress(notice).await.map_err(|_| Gone) }
+        };
+        seen.tell(notice).await;
     }
-}
-
-/// Waits for an interval to pass; ends early, and badly, when the call ends.
-async fn pause(seen: &mut watch::Receiver<Progress>) -> Result<(), watch::error::RecvError> {
-    let passed = tokio::time::sleep(PROGRESS_INTERVAL);
-    tokio::pin!(passed);
-    loop {
-        tokio::select! {
-            () = &mut passed => break,
-            changed = seen.changed() => changed?,
-        }
-    }
-    seen.mark_changed();
-    Ok(())
 }

@@ -13,6 +13,7 @@ use engine::Pace;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
+use super::notice::Out;
 use crate::{
     push::Push,
     run::{Company, Seat},
@@ -25,6 +26,7 @@ pub struct Conversation {
     closed: watch::Sender<bool>,
     seat: Seat,
     push: Option<Push>,
+    out: Option<Arc<dyn Out>>,
 }
 
 impl Default for Conversation {
@@ -36,14 +38,20 @@ impl Default for Conversation {
             closed,
             seat: Seat::default(),
             push: None,
+            out: None,
         }
     }
 }
 
 impl Conversation {
-    /// One that events can be pushed to.
-    pub(super) fn pushing(push: Push) -> Self {
-        Self { push: Some(push), ..Self::default() }
+    /// One whose client can be told more than answers: events through the one, progress through the other.
+    pub(super) fn telling(push: Push, out: Arc<dyn Out>) -> Self {
+        Self { push: Some(push), out: Some(out), ..Self::default() }
+    }
+
+    /// How notices reach the client, if they can.
+    pub(super) fn out(&self) -> Option<Arc<dyn Out>> {
+        self.out.clone()
     }
 
     /// How events reach the client, if they can.

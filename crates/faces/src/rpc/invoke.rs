@@ -8,6 +8,7 @@ use super::{
     code::{self, ErrorObject},
     conversation::Admitted,
     message::Request,
+    notice::{self, Teller},
 };
 use crate::{
     dialect::{self, Dialect, Reply, Verdict},
@@ -36,16 +37,21 @@ struct Attached {
     id: Option<Value>,
     key: Option<String>,
     hold_ms: u64,
+    progress: Option<Value>,
 }
 
 impl Attached {
     /// Takes it out of the parameters. A key that is no text is passed on as an empty one, which the engine refuses:
     /// ignoring it could make a change twice.
-    fn take(id: Option<Value>, params: &mut Map<String, Value>) -> Self {
-        let meta = params.remove(META).unwrap_or_default();
+    fn take(id: Option<Value>, params: &mut Map<String, Value>) -> Result<Self, ErrorObject> {
+        let meta = match params.remove(META) {
+            None => Map::new(),
+            Some(Value::Object(meta)) => meta,
+            Some(_) => return Err(ErrorObject::new(code::INVALID_PARAMS, "_meta must be an object")),
+        };
         let key = meta.get(KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned());
         let hold_ms = meta.get(HOLD_MEMBER).and_then(Value::as_u64).unwrap_or_default();
-        Self { id, key, hold_ms }
+        Ok(Self { id, key, hold_ms, progress: notice::token(&meta)? })
     }
 }
 
@@ -53,7 +59,7 @@ impl Rpc {
     /// Does what one request says.
     pub(super) async fn call(&self, request: Request, admitted: &Admitted) -> Result<Value, ErrorObject> {
         let Request { id, method, mut params } = request;
-        let attached = Attached::take(id, &mut params);
+        let attached = Attached::take(id, &mut params)?;
         match method.as_str() {
             "rpc.discover" => Ok(self.offered(self.discovered.clone())),
             "capabilities.list" => capabilities::list(self, &params),
@@ -125,7 +131,9 @@ impl Rpc {
         };
         let pace = self.runner.pace(&asked);
         let enlisted = admitted.enlist(attached.id.as_ref());
-        let outcome = self.runner.run(asked, pace, admitted.company(), None, enlisted.unwanted(pace)).await;
+        let (told, teller) = Teller::new(admitted.conversation().out(), attached.progress);
+        let call = self.runner.run(asked, pace, admitted.company(), told, enlisted.unwanted(pace));
+        let (outcome, ()) = tokio::join!(call, teller.tell());
         let outcome = outcome.map_err(|broken| ErrorObject::new(code::INTERNAL_ERROR, broken.to_string()))?;
         admitted.seat().follow(&outcome);
         if let (Ok(answer), Some(push), Some((dialect, _))) =

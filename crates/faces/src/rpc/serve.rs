@@ -3,14 +3,18 @@
 
 use std::{io, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::{Semaphore, mpsc},
     task::JoinSet,
 };
 
-use super::{Conversation, Rpc, message::Refused, message::id_of};
+use super::{
+    Conversation, Rpc,
+    message::{Refused, id_of},
+    notice,
+};
 use crate::{
     limits::REQUESTS_PENDING_MAX,
     lines::{LineReader, Next, Outbox},
@@ -32,7 +36,7 @@ where
     let outbox = Arc::new(Outbox::new(output));
     let slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
     let (events, pushed) = mpsc::channel(PUSHED_WAITING_MAX);
-    let conversation = Arc::new(Conversation::pushing(Push::new(events)));
+    let conversation = Arc::new(Conversation::telling(Push::new(events), outbox.clone()));
     let pushing = tokio::spawn(push(rpc.clone(), pushed, outbox.clone()));
     let mut tasks = JoinSet::new();
     while let Ok(slot) = slots.clone().acquire_owned().await {
@@ -60,7 +64,7 @@ where
             drop(line);
             if let Some(answer) = answer {
                 // A client that is gone needs no answer; the next read finds out.
-                drop(outbox.send(encoded(&answer)).await);
+                drop(outbox.send(notice::line(&answer)).await);
             }
             drop((admitted, slot));
         });
@@ -80,14 +84,8 @@ async fn push<W: AsyncWrite + Unpin>(
     while let Some(pushed) = events.recv().await {
         let told = pushed.told(&rpc.dialects);
         let notification = json!({ "jsonrpc": "2.0", "method": EVENT_METHOD, "params": told });
-        if outbox.send(encoded(&notification)).await.is_err() {
+        if outbox.send(notice::line(&notification)).await.is_err() {
             return;
         }
     }
-}
-
-fn encoded(answer: &Value) -> Vec<u8> {
-    let mut line = answer.to_string().into_bytes();
-    line.push(b'\n');
-    line
 }

@@ -1,7 +1,5 @@
 //! What a well-behaved client sees, in both eras of the protocol.
 
-use std::time::{Duration, Instant};
-
 use engine::{EntryFilter, Workspace};
 use serde_json::{Value, json};
 
@@ -179,55 +177,4 @@ async fn many_requests_at_once_are_all_answered() {
     seen.sort_unstable();
     assert_eq!(seen, (0..count).collect::<Vec<_>>());
     client.close().await;
-}
-
-#[tokio::test]
-async fn long_work_tells_its_progress_when_asked() {
-    let calls = [
-        ("copy", json!({ "from": "d", "to": "e" }), "entries"),
-        ("search", json!({ "query": "x" }), "found"),
-        ("find", json!({ "pattern": "*.txt" }), "found"),
-    ];
-    for (name, arguments, said) in calls {
-        tells_progress(name, arguments, said).await;
-    }
-}
-
-/// A call may end before there is a moment to tell anything, so it is made until one is told of.
-async fn tells_progress(name: &str, mut arguments: Value, said: &str) {
-    let mut client = Client::open("2025-11-25").await;
-    for number in 0..5_000 {
-        client.workspace.put_file(&format!("d/{number}.txt"), "x");
-    }
-    for attempt in 0..50 {
-        if name == "copy" {
-            arguments["to"] = format!("e{attempt}").into();
-        }
-        let params = json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": "p" } });
-        client.say(&json!({ "jsonrpc": "2.0", "id": name, "method": "tools/call", "params": params })).await;
-        let started = Instant::now();
-        let mut told = Vec::new();
-        let answer = loop {
-            let message = client.hear().await;
-            if message["method"] != "notifications/progress" {
-                break message;
-            }
-            assert_eq!(message["params"]["progressToken"], "p");
-            assert_eq!(message["params"].get("total"), None);
-            assert!(message["params"]["message"].as_str().unwrap().ends_with(said), "{message}");
-            told.push(message["params"]["progress"].as_f64().unwrap());
-        };
-        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(name), &json!(false)), "{answer}");
-        assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
-        let most = started.elapsed().div_duration_f64(Duration::from_millis(100)) + 1.0;
-        assert!(told.len() as f64 <= most, "{} in {:?}", told.len(), started.elapsed());
-        // Nothing about it comes after its answer.
-        client.say(&json!({ "jsonrpc": "2.0", "id": "after", "method": "ping" })).await;
-        assert_eq!(client.hear().await["id"], "after");
-        if !told.is_empty() {
-            client.close().await;
-            return;
-        }
-    }
-    panic!("{name} never told anything");
 }

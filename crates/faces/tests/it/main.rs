@@ -7,6 +7,7 @@ mod conversation;
 mod declared;
 mod examples;
 mod hostile;
+mod progress;
 mod question;
 mod resources;
 mod rpc;

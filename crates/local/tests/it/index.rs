@@ -217,7 +217,7 @@ fn a_line_that_is_too_long_for_a_pattern_is_told_all_the_same() {
 }
 
 #[test]
-fn a_queue_that_ran_over_is_noticed_and_the_tree_watched_again() {
+fn very_many_changes_at_once_are_all_seen_and_the_tree_is_watched_again() {
     let sides = watched(&[("a/one.txt", "needle\n"), ("b/two.txt", "second\n")]);
     let top = sides.place.path().join("ws");
     for number in 0..6_000 {

@@ -39,7 +39,7 @@ fn frame() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "The file server between AI agents and a workspace, over JSON-RPC 2.0. Parameters are given by \
                 name. Any method also takes `_meta`, an object whose `stead/key` is an idempotency key and whose `stead/hold_ms` says how long the call waits \
-                for a person, when one has to approve it.",
+                for a person, when one has to approve it; with a `progressToken` a long call tells how far it has come.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "methods": [],
