@@ -66,8 +66,21 @@ impl Side {
                 return;
             }
             assert!(Instant::now() < until, "not watched: {facts:?}");
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::yield_now();
         }
+    }
+}
+
+/// Waits until the file system's own clock says that what was changed so far has settled.
+pub(crate) fn stamps_pass(place: &Path) {
+    let probe = place.join("clock");
+    let touched = || {
+        fs::write(&probe, "").unwrap();
+        fs::metadata(&probe).unwrap().modified().unwrap()
+    };
+    let begun = touched();
+    while touched().duration_since(begun).is_ok_and(|passed| passed < SETTLED * 2) {
+        std::thread::yield_now();
     }
 }
 
@@ -123,7 +136,7 @@ fn random_edits(seed: u64, steps: usize) {
     let mut chance = Chance::seeded(seed);
     let tree = Tree::new(sides.place.path().join("ws"));
     tree.make(&mut chance);
-    std::thread::sleep(SETTLED * 2);
+    stamps_pass(sides.place.path());
     sides.swept.workspace.build_index().unwrap();
     sides.agree(&json!({ "query": "needle" }), "the beginning");
     sides.watched.settle();
@@ -133,7 +146,7 @@ fn random_edits(seed: u64, steps: usize) {
             sides.agree(&query(&mut chance), &format!("{seed}, step {step}: {did}"));
         }
         if chance.below(20) == 0 {
-            std::thread::sleep(SETTLED * 2);
+            stamps_pass(sides.place.path());
             sides.swept.workspace.build_index().unwrap();
             sides.watched.workspace.build_index().unwrap();
         }
@@ -160,7 +173,7 @@ fn the_index_is_really_used() {
         fs::write(directory.join(format!("f{number}.txt")), format!("line {number}\nneedle{number}\n"))
             .unwrap();
     }
-    std::thread::sleep(SETTLED * 2);
+    stamps_pass(sides.place.path());
     sides.swept.workspace.build_index().unwrap();
     sides.agree(&json!({ "query": "needle7" }), "the beginning");
     sides.watched.settle();
@@ -183,7 +196,7 @@ fn watched(files: &[(&str, &str)]) -> Sides {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    std::thread::sleep(SETTLED * 2);
+    stamps_pass(sides.place.path());
     sides.swept.workspace.build_index().unwrap();
     sides.agree(&json!({ "query": "needle" }), "the beginning");
     sides.watched.settle();

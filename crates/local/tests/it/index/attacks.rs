@@ -5,7 +5,7 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use disk::faults::{Action, FaultPlan, Scope, arm, disarm};
@@ -13,8 +13,11 @@ use local::Indexing;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{SETTLED, Side};
+use super::{Side, stamps_pass};
 
+/// Says to the test `child_process` where it builds, and at which call it ends.
+const CHILD_PLACE: &str = "STEAD_TEST_INDEX";
+const CHILD_AT: &str = "STEAD_TEST_INDEX_AT";
 const FILES: usize = 40;
 const QUERIES: &[&str] = &["needle7", "common", "nothing like it", "Übergröße"];
 
@@ -34,7 +37,7 @@ impl Ground {
             fs::write(directory.join(format!("f{number}.txt")), text).unwrap();
         }
         fs::write(place.path().join("ws/d0/binary"), b"common\0needle7").unwrap();
-        std::thread::sleep(SETTLED * 2);
+        stamps_pass(place.path());
         let expected = answers(&Side::open(place.path(), "plain", Indexing::Off));
         let ground = Self { place, expected };
         let facts = ground.open().workspace.build_index().unwrap();
@@ -166,7 +169,7 @@ fn an_old_index_knows_nothing_of_what_changed_since() {
     let text = fs::read_to_string(&file).unwrap().replace("needle2", "needle7");
     fs::write(&file, text).unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
-    std::thread::sleep(SETTLED * 2);
+    stamps_pass(ground.place.path());
     let expected = answers(&Side::open(ground.place.path(), "plain", Indexing::Off));
     assert_ne!(expected, ground.expected);
     ground.open().workspace.build_index().unwrap();
@@ -238,6 +241,42 @@ fn a_disk_that_fails_or_is_full_leaves_the_index_whole() {
     ground.heals("all of it");
 }
 
+/// Builds in a process of its own, which ends at one of its calls.
+#[test]
+fn child_process() {
+    let (Ok(place), Ok(at)) = (std::env::var(CHILD_PLACE), std::env::var(CHILD_AT)) else { return };
+    let side = Side::open(Path::new(&place), "state", Indexing::Use);
+    arm(FaultPlan { at: at.parse().unwrap(), action: Action::Abort, scope: Scope::ThisThread });
+    side.workspace.build_index().unwrap();
+    assert!(disarm().fired.is_none());
+}
+
+#[test]
+fn a_builder_may_die_at_every_call() {
+    let ground = Ground::new();
+    let mut at = 1_u64;
+    loop {
+        ground.open().workspace.drop_index().unwrap();
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "index::attacks::child_process", "--test-threads=1"])
+            .env(CHILD_PLACE, ground.place.path())
+            .env(CHILD_AT, at.to_string())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        ground.holds(&format!("a builder that died at call {at}"));
+        if status.success() {
+            break;
+        }
+        assert_eq!(status.code(), None, "call {at}: it did not die but fail");
+        at += 1 + at / 12;
+    }
+    assert!(at > 50, "{at}");
+    ground.open().workspace.drop_index().unwrap();
+    ground.heals("all of them");
+    assert_eq!(ground.files().len(), 2, "{:?}", ground.files());
+}
+
 #[test]
 fn what_a_killed_builder_left_is_cleared_away() {
     let ground = Ground::new();
@@ -247,7 +286,7 @@ fn what_a_killed_builder_left_is_cleared_away() {
     fs::write(ground.index().join("segment-00000000000000000000000000000000"), &half).unwrap();
     ground.holds("leftovers");
     fs::write(ground.place.path().join("ws/new.txt"), "common new\n").unwrap();
-    std::thread::sleep(SETTLED * 2);
+    stamps_pass(ground.place.path());
     ground.open().workspace.build_index().unwrap();
     assert_eq!(ground.files().len(), 3, "{:?}", ground.files());
 }
@@ -260,7 +299,7 @@ fn two_openings_share_one_index() {
     for number in 0..30 {
         let name = format!("ws/d1/more{number}.txt");
         fs::write(ground.place.path().join(name), format!("needle7 again {number}\n")).unwrap();
-        std::thread::sleep(SETTLED * 2);
+        stamps_pass(ground.place.path());
         let builder = if number % 2 == 0 { &one } else { &two };
         builder.workspace.build_index().unwrap();
         let expected = answers(&Side::open(ground.place.path(), "plain", Indexing::Off));
