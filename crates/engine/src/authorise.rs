@@ -14,6 +14,7 @@ use crate::{
     operation::{Ask, Effect, Need, Place, Reach, Target},
     plan::{Change, Expect, Plan, Top},
     policy::{Action, Right, Tier, Verdict, looking},
+    quota,
     view::View,
     workspace::{NameProfile, Stamp},
 };
@@ -193,6 +194,7 @@ pub(crate) fn judge_plan(view: &View<'_>, plan: &Plan) -> Result<Verdict, Failur
             judge_name(view, created, change)?;
         }
     }
+    quota::judge(view, plan)?;
     Ok(verdict)
 }
 

@@ -8,6 +8,7 @@ use journal::{ChangeKind, State};
 use crate::{
     caller::Principal,
     failure::Failure,
+    quota::{Holding, Look, Stock},
     workspace::{Committed, Record},
 };
 
@@ -230,4 +231,14 @@ pub trait Desk {
 
     /// How full the workspace is.
     fn usage(&self) -> Result<Usage, Failure>;
+
+    /// What is held, as far as it bears on a principal; nothing when nobody has counted. The caller holds no lock,
+    /// unless it asks for what is known.
+    fn holding(&self, principal: &Principal, look: Look) -> Result<Option<Holding>, Failure>;
+
+    /// What the workspace held before an entry, when that is still known.
+    fn held_before(&self, number: u64) -> Result<Option<Stock>, Failure>;
+
+    /// Bytes kept of what a principal wrote and overwrote.
+    fn history_bytes(&self, principal: &Principal) -> Result<u64, Failure>;
 }

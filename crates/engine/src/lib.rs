@@ -24,6 +24,7 @@ mod pipeline;
 mod plan;
 mod policy;
 mod protected;
+mod quota;
 mod resolve;
 mod terms;
 mod version;
@@ -48,7 +49,8 @@ pub use ops::{Follower, Heard, OPERATIONS, OperationRow, row};
 pub use pace::Pace;
 pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
-pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Quota, Right, Tier, UnknownTier, Verdict, Why};
+pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Right, Tier, UnknownTier, Verdict, Why};
+pub use quota::{Charge, Holding, Look, Quota, Stock, uncounted};
 pub use terms::{
     Evidence, Extent, Filter, Form, Listing, Offer, Parents, Privacy, Ranking, Removable, Replaced,
     Retention, Terms, Unseen,

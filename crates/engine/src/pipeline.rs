@@ -19,7 +19,7 @@ use crate::{
     ops::{self, OperationRow},
     plan::{Change, Mode, Plan},
     policy::{self, Action, Right, Tier, Verdict},
-    resolve,
+    quota, resolve,
     view::View,
     workspace::{CommitError, Guard, LockAsk, Record, Workspace},
 };
@@ -38,11 +38,13 @@ pub(crate) fn run(workspace: &dyn Workspace, asking: Asking, call: &Call<'_>) ->
         tier: Tier::Autonomous,
         approval: None,
         policy: 0,
+        quota: None,
         bytes: 0,
         started: Instant::now(),
     };
     let outcome = workspace.in_force().and_then(|in_force| {
         record.policy = in_force.policy.version();
+        record.quota = in_force.policy.quota(&call.caller.principal);
         match (&call.terms.objection, row) {
             (Some(objection), _) => Err(objection.clone()),
             (None, Some(row)) => {
@@ -93,6 +95,7 @@ pub(crate) fn answer(
         tier: Tier::Autonomous,
         approval: None,
         policy: workspace.in_force()?.policy.version(),
+        quota: None,
         bytes: 0,
         started: Instant::now(),
     };
@@ -123,9 +126,20 @@ fn steps(
     }
     let rate = policy::rates::judge(view, row.effect)?;
     let turn = Turn { view, asking, call, row, operation: &*operation, rate };
+    quota::prepare(view, row.effect)?;
+    let mut room = Room::Unasked;
     for _ in 0..limits::REPLAN_MAX {
         call.control.check()?;
-        match turn.attempt(record)? {
+        let attempt = match turn.attempt(record) {
+            Err(failure) if failure.kind == Kind::Quota && room == Room::Unasked => {
+                // Others may have made room since it was counted.
+                room = Room::Asked;
+                quota::refresh(view)?;
+                Attempt::Again
+            }
+            attempt => attempt?,
+        };
+        match attempt {
             Attempt::Done(done) => return Ok(done),
             Attempt::Again => {}
             Attempt::Ask(question) => {
@@ -142,6 +156,13 @@ fn steps(
     }
     Err(Failure::new(Kind::Busy, "the place keeps changing while the call runs; nothing was changed")
         .hint("call again"))
+}
+
+/// Whether it was looked again how much is held, before a call is refused for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Unasked,
+    Asked,
 }
 
 /// How one round of the pipeline ended.

@@ -22,7 +22,7 @@ use rule::{Patterns, Rule};
 pub use tier::{Tier, UnknownTier};
 pub use why::{Verdict, Why};
 
-use crate::{caller::Principal, plan::Top, protected, workspace::Stamp};
+use crate::{caller::Principal, plan::Top, protected, quota::Quota, workspace::Stamp};
 
 /// Everything one policy file says.
 #[derive(Debug, Clone)]
@@ -70,40 +70,6 @@ pub(crate) struct Rate {
     pub(crate) then: Tier,
     pub(crate) operations: Option<Patterns>,
     pub(crate) rights: Option<Vec<Right>>,
-}
-
-/// How much there may be. Nothing is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Quota {
-    /// Bytes of all files of the workspace.
-    pub bytes: Option<u64>,
-    /// Files of the workspace.
-    pub files: Option<u64>,
-    /// Bytes in the trash of one principal.
-    pub trash_bytes: Option<u64>,
-    /// Bytes kept of what was overwritten.
-    pub history_bytes: Option<u64>,
-}
-
-impl Quota {
-    /// The smaller of each.
-    fn stricter(self, other: Self) -> Self {
-        let least = |one: Option<u64>, two: Option<u64>| match (one, two) {
-            (Some(one), Some(two)) => Some(one.min(two)),
-            (one, two) => one.or(two),
-        };
-        Self {
-            bytes: least(self.bytes, other.bytes),
-            files: least(self.files, other.files),
-            trash_bytes: least(self.trash_bytes, other.trash_bytes),
-            history_bytes: least(self.history_bytes, other.history_bytes),
-        }
-    }
-
-    /// Whether it limits what is in the workspace itself.
-    pub fn limits_tree(&self) -> bool {
-        self.bytes.is_some() || self.files.is_some()
-    }
 }
 
 /// How long removed things stay, where a layer says so.
@@ -250,10 +216,10 @@ impl Policy {
         self.applying(asked).flat_map(of_layer)
     }
 
-    /// How much there may be when this principal adds to it.
-    pub fn quota(&self, principal: &Principal) -> Quota {
+    /// How much there may be when this principal adds to it; nothing where no layer limits anybody.
+    pub fn quota(&self, principal: &Principal) -> Option<Quota> {
         let about = self.layers.iter().filter(|layer| layer.is_about(principal));
-        about.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter)
+        self.has_quota().then(|| about.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter))
     }
 
     /// Whether any layer limits anything for anybody.

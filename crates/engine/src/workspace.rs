@@ -18,6 +18,7 @@ use crate::{
     index::{Need, Sieve, Survey},
     plan::{Plan, Top},
     policy::{InForce, Tier},
+    quota::Quota,
     version::Version,
     watching::{Watch, WatchAsk},
 };
@@ -180,6 +181,8 @@ pub struct Record<'a> {
     pub approval: Option<String>,
     /// Version of the policy it was judged by.
     pub policy: u64,
+    /// How much there may be after it; nothing where no quota is set for anybody, and then nothing is counted.
+    pub quota: Option<Quota>,
     /// Bytes read or written.
     pub bytes: u64,
     /// When the call came in.

@@ -1,15 +1,17 @@
 //! The only writer. Takes a plan whose places are locked and makes it true, all or nothing: stage, record (the moment
 //! of truth, one sync), apply by rename, answer. Never decides: policy and content were settled before.
 
-use engine::{CommitError, Committed, Failure, Fault, Kind, Plan, Record, Tier};
+use engine::{Charge, CommitError, Committed, Failure, Fault, Kind, Plan, Record, Tier};
 use journal::{Decision, Entry, Link};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
     apply::{Hands, Trouble},
     group::{Outcome, Work},
+    holding::Booking,
     intent::Step,
     open::LocalWorkspace,
+    query,
     stage::{self, Prepared},
     store::{self, Draft, Sync, Tip, sql},
 };
@@ -52,6 +54,7 @@ impl LocalWorkspace {
         self.make_true(number, &prepared)?;
         self.applied(number);
         self.announce();
+        self.keep_within(record, prepared.kept.iter().map(|(_, size, _)| size).sum());
         let trash = prepared.trashed.iter().map(|item| item.id.clone()).collect();
         Ok(Committed { number, hash, trash, notices: prepared.notices })
     }
@@ -108,6 +111,8 @@ impl LocalWorkspace {
         let (process, boot) = (self.process.clone(), self.clock.now().boot);
         let link = plan.link.clone();
         let ticket = self.ticket(record);
+        let booking =
+            record.quota.map(|quota| Booking::new(Charge::of(plan, quota), &record.caller.principal));
         Ok(Box::new(move |transaction, tip| {
             if let Some(number) = used_key(transaction, &draft, key.as_deref())? {
                 return Ok(Outcome::Replayed(number));
@@ -117,7 +122,19 @@ impl LocalWorkspace {
             {
                 return Ok(Outcome::Refused(failure));
             }
+            let last = match &booking {
+                None => 0,
+                Some(booking) => {
+                    if let Some(failure) = booking.check(transaction)? {
+                        return Ok(Outcome::Refused(failure));
+                    }
+                    query::last_change(transaction)?
+                }
+            };
             store::append(transaction, tip, &mut draft)?;
+            if let Some(booking) = &booking {
+                booking.carry(transaction, last, draft.entry.number)?;
+            }
             let number = sql(draft.entry.number);
             for (step, intent) in intents.iter().enumerate() {
                 transaction
@@ -289,6 +306,7 @@ pub(crate) fn forget(transaction: &Connection, number: u64, steps: &[Step]) -> r
         transaction.execute(statement, params![number])?;
     }
     crate::approval::give_back(transaction, number)?;
+    crate::holding::give_back(transaction, number)?;
     for step in steps {
         match step {
             Step::Remove { trash, .. } => {

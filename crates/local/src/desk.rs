@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use engine::{
-    Alert, Committed, Desk, DeskAsk, Desked, Failure, Kind, Principal, Record, Response, Session, Severity,
-    Tally, TallyOf, Usage, limits,
+    Alert, Committed, Desk, DeskAsk, Desked, Failure, Holding, Kind, Look, Principal, Record, Response,
+    Session, Severity, Stock, Tally, TallyOf, Usage, limits,
 };
 use journal::Link;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -102,7 +102,8 @@ impl Desk for LocalWorkspace {
         let (trash_items, trash_bytes, kept_bytes): (i64, i64, i64) = self.store.look(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT (SELECT COUNT(*) FROM trash), (SELECT COALESCE(SUM(size), 0) FROM trash),
+                    "SELECT (SELECT COUNT(*) FROM trash WHERE state = 0),
+                     (SELECT COALESCE(SUM(size), 0) FROM trash WHERE state = 0),
                      (SELECT COALESCE(SUM(size), 0) FROM kept)",
                 )?
                 .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
@@ -115,6 +116,18 @@ impl Desk for LocalWorkspace {
             kept_bytes: kept_bytes.unsigned_abs(),
             kept_bytes_max: self.kept_bytes_max,
         })
+    }
+
+    fn holding(&self, principal: &Principal, look: Look) -> Result<Option<Holding>, Failure> {
+        self.holding_of(principal, look)
+    }
+
+    fn held_before(&self, number: u64) -> Result<Option<Stock>, Failure> {
+        self.stock_before(number)
+    }
+
+    fn history_bytes(&self, principal: &Principal) -> Result<u64, Failure> {
+        self.history_of(principal)
     }
 }
 

@@ -13,6 +13,7 @@ mod commit;
 mod desk;
 mod failure;
 mod group;
+mod holding;
 mod index;
 mod intent;
 mod keeper;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use disk::{Directory, Root, RootOptions, StateDirectory, wall::WallReport};
-use engine::{Failure, Kind, Profile};
+use engine::{Failure, InForce, Kind, Profile};
 use path::{Name, RelPath};
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     clock::Clock,
     failure,
     group::Group,
+    holding::Recount,
     index::Index,
     keeper::{Bell, Keeper},
     locks::Locks,
@@ -47,6 +48,12 @@ pub struct LocalWorkspace {
     /// The policy file and what it says.
     pub(crate) rules: Rules,
     pub(crate) kept_bytes_max: u64,
+    /// Bytes taken into keeping since it was last looked whether they are too many.
+    pub(crate) kept_lately: AtomicU64,
+    /// Whether what the workspace holds must be counted again.
+    pub(crate) recount: Mutex<Recount>,
+    /// Where relative paths start.
+    home: RelPath,
     /// Mount points inside that belong to the workspace.
     pub(crate) mounts: Vec<RelPath>,
     /// This opening, told apart from every other.
@@ -89,6 +96,9 @@ impl LocalWorkspace {
             workspace.wall =
                 Some(disk::wall::raise_beside(&[&options.workspace, &options.state], &[policy.as_path()]));
         }
+        if options.listening == Listening::AtOnce {
+            workspace.distrust_count();
+        }
         let workspace = Arc::new(workspace);
         let keeper = Keeper::start(Arc::downgrade(&workspace), Arc::clone(&workspace.bell));
         *hold(&workspace.keeper) = keeper;
@@ -129,6 +139,9 @@ impl LocalWorkspace {
             profile,
             rules,
             kept_bytes_max: options.kept_bytes_max,
+            kept_lately: AtomicU64::new(0),
+            recount: Mutex::default(),
+            home: options.home.clone(),
             mounts: options.mounts.clone(),
             process: random_name("p-").map_err(own)?,
             applied: Mutex::default(),
@@ -184,6 +197,19 @@ impl LocalWorkspace {
             Ok(()) => {}
             Err(_) => self.count_background_failure(),
         }
+    }
+
+    /// The policy that holds now. One that sets a quota needs a workspace that can be counted.
+    pub(crate) fn policy_now(&self) -> Result<InForce, Failure> {
+        let in_force = self.rules.in_force(i128::from(self.clock.now().wall_ms) * 1_000_000)?;
+        if in_force.policy.has_quota() && !self.home.is_root() {
+            return Err(Failure::new(
+                Kind::PolicyDenied,
+                "nothing runs, because the policy sets a quota and this workspace is the whole machine",
+            )
+            .hint("ask the person you work for to leave the quota out, or to restrict the workspace"));
+        }
+        Ok(in_force)
     }
 
     /// Version of the policy in force; zero when it cannot be used.

@@ -181,7 +181,7 @@ impl Workspace for LocalWorkspace {
     }
 
     fn in_force(&self) -> Result<InForce, Failure> {
-        self.rules.in_force(i128::from(self.clock.now().wall_ms) * 1_000_000)
+        self.policy_now()
     }
 
     fn approval(&self, id: &str) -> Result<Option<Approval>, Failure> {

@@ -13,6 +13,7 @@ mod lease;
 mod looks;
 mod moves;
 mod puts;
+mod quota;
 mod trash;
 
 use std::{
@@ -56,6 +57,7 @@ pub fn cases() -> Vec<Case> {
         desk::CASES,
         lasting::CASES,
         approval::CASES,
+        quota::CASES,
     ];
     all.into_iter().flatten().map(|(name, run)| Case { name, run: *run }).collect()
 }
@@ -118,6 +120,7 @@ impl Bench {
             tier: Tier::Autonomous,
             approval: None,
             policy: 1,
+            quota: None,
             bytes: 0,
             started: Instant::now(),
         }

@@ -17,9 +17,10 @@ use std::{
 };
 
 use engine::{
-    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, EntryFilter, Failure,
-    FileBytes, Guard, Head, InForce, Kind, Last, Lease, LeaseAsk, Listed, LockAsk, NameProfile, Node, Plan,
-    Principal, Profile, Record, Stored, Trashed, Version, Want, Watch, WatchAsk, Workspace,
+    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, Charge, CommitError, Committed, EntryFilter,
+    Failure, FileBytes, Guard, Head, InForce, Kind, Last, Lease, LeaseAsk, Listed, LockAsk, NameProfile,
+    Node, Plan, Principal, Profile, Record, Stock, Stored, Trashed, Version, Want, Watch, WatchAsk,
+    Workspace,
 };
 use journal::Link;
 use ledger::Ledger;
@@ -52,6 +53,8 @@ struct State {
     approvals: Vec<Approval>,
     in_force: InForce,
     desk: desk::Kept,
+    /// What was held before each change.
+    before: BTreeMap<u64, Stock>,
     full: bool,
 }
 
@@ -89,6 +92,7 @@ impl MemoryWorkspace {
             approvals: Vec::new(),
             in_force: InForce::built_in(),
             desk: desk::Kept::default(),
+            before: BTreeMap::new(),
             full: false,
         };
         Self { profile, state: Mutex::new(state), grown: Condvar::new() }
@@ -189,10 +193,16 @@ impl Workspace for MemoryWorkspace {
             return Err(CommitError::Replayed(number));
         }
         approval::check(&state, record)?;
+        let holding = desk::held(&state, &record.caller.principal);
+        if let Some(charge) = record.quota.map(|quota| Charge::of(plan, quota)) {
+            let before = charge.undoes().and_then(|number| state.before.get(&number).copied());
+            charge.judge(&holding, before)?;
+        }
         let owner = record.caller.principal.to_string();
         let applied = apply::apply(&state, plan, &owner)?;
         let head = self.record(&mut state, record, applied.changes, plan.link.clone());
         approval::consume(&mut state, record, head.number);
+        state.before.insert(head.number, holding.stock);
         let trash = applied.trashed.iter().map(|item| item.facts.id.clone()).collect();
         state.tree = applied.tree;
         state.kept.extend(applied.kept);

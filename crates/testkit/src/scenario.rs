@@ -43,6 +43,8 @@ pub enum Need {
     Clock,
     /// Be full.
     Full,
+    /// Hold at most ten bytes for an agent, and as much in its trash.
+    Quota,
     /// Take thousands of calls.
     Many,
 }

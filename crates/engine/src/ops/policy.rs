@@ -11,7 +11,7 @@ use crate::{
     failure::{Failure, Kind},
     operation::{Ask, Operation, Planned, Target},
     policy::{Tier, Verdict},
-    resolve,
+    quota, resolve,
     terms::Offer,
     view::View,
 };
@@ -43,14 +43,14 @@ impl Operation for Policy {
         }
         let answer = match &self.operation {
             Some(operation) => explained(view, &caller, operation, &self.arguments)?,
-            None => listed(view, &caller.principal),
+            None => listed(view, &caller.principal)?,
         };
         Ok(Planned::Read { answer, bytes: 0 })
     }
 }
 
 /// The rules that could bind a principal.
-fn listed(view: &View<'_>, principal: &Principal) -> crate::engine::Answer {
+fn listed(view: &View<'_>, principal: &Principal) -> Result<crate::engine::Answer, Failure> {
     let policy = &view.in_force.policy;
     let mut rules: Vec<Value> = policy
         .rules_for(principal)
@@ -75,16 +75,19 @@ fn listed(view: &View<'_>, principal: &Principal) -> crate::engine::Answer {
             format!("{}: {} -> {}", word("layer"), word("name"), word("tier"))
         })
         .collect();
-    let text = format!("policy {:016x} for {principal}\n{}", policy.version(), lines.join("\n"));
+    let quota = quota::told(view, principal)?;
+    let shown = quota::lines(quota.as_ref());
+    let text = format!("policy {:016x} for {principal}\n{}{shown}", policy.version(), lines.join("\n"));
     let offers = &view.terms.offers;
     let never = |offer: &&Offer| policy.never(principal, &offer.operation, offer.tool.as_deref());
     let blocked: Vec<String> = offers.iter().filter(never).filter_map(|offer| offer.tool.clone()).collect();
-    Facts::new()
+    Ok(Facts::new()
         .with("principal", principal.to_string())
         .with("version", format!("{:016x}", policy.version()))
         .with("rules", rules)
         .maybe("blocked", (!offers.is_empty()).then_some(blocked))
-        .answer(text)
+        .maybe("quota", quota)
+        .answer(text))
 }
 
 /// What a call would get, and why.
@@ -99,6 +102,7 @@ fn explained(
     };
     let operation = (row.decode)(arguments)?;
     let inner = view.of(caller, row.name, view.terms);
+    let quota = quota::told(&inner, &caller.principal)?;
     let outcome = (|| {
         let asks = operation.asks(&inner)?;
         let mut targets = resolve::targets(view.workspace(), &asks, &view.terms.reading)?;
@@ -115,7 +119,12 @@ fn explained(
             | Planned::Answer { .. } => verdict,
         })
     })();
-    Ok(told(view, caller, name, outcome))
+    let mut answer = told(view, caller, name, outcome);
+    answer.text.push_str(&quota::lines(quota.as_ref()));
+    if let Some(quota) = quota {
+        answer.json.insert("quota".to_owned(), quota);
+    }
+    Ok(answer)
 }
 
 fn told(

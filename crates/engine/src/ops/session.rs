@@ -11,6 +11,7 @@ use crate::{
     engine::Switch,
     failure::{Failure, Kind},
     operation::{Ask, Operation, Planned, Target},
+    quota,
     view::View,
 };
 
@@ -87,6 +88,7 @@ impl Session {
             .with("bytes_written", tally.bytes_written)
             .with("kept_bytes", usage.kept_bytes)
             .with("kept_bytes_max", usage.kept_bytes_max)
+            .maybe("quota", quota::told(view, &caller.principal)?)
             .extended(scope(view)))
     }
 

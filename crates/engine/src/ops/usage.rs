@@ -1,4 +1,4 @@
-//! `usage`: how full the workspace's file system, trash and history are. Reaches no file.
+//! `usage`: how full the workspace's file system, trash and history are, and what the caller's quota leaves.
 
 use serde::Deserialize;
 
@@ -6,6 +6,7 @@ use super::answer::Facts;
 use crate::{
     failure::Failure,
     operation::{Ask, Operation, Planned, Target},
+    quota,
     view::View,
 };
 
@@ -21,7 +22,8 @@ impl Operation for Usage {
 
     fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
         let usage = view.workspace().usage()?;
-        let text = format!(
+        let quota = quota::told(view, &view.caller.principal)?;
+        let mut text = format!(
             "{} of {} bytes free; trash {} bytes in {} things; history {} of {} bytes",
             usage.free_bytes,
             usage.total_bytes,
@@ -30,6 +32,7 @@ impl Operation for Usage {
             usage.kept_bytes,
             usage.kept_bytes_max
         );
+        text.push_str(&quota::lines(quota.as_ref()));
         let answer = Facts::new()
             .with("total_bytes", usage.total_bytes)
             .with("free_bytes", usage.free_bytes)
@@ -37,7 +40,8 @@ impl Operation for Usage {
             .with("trash_bytes", usage.trash_bytes)
             .with("kept_bytes", usage.kept_bytes)
             .with("kept_bytes_max", usage.kept_bytes_max)
-            .line(text);
+            .maybe("quota", quota)
+            .answer(text);
         Ok(Planned::Read { answer, bytes: 0 })
     }
 }

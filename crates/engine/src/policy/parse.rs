@@ -7,10 +7,10 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Layer, LayerKind, Policy, Quota, Rate, Retained, Right, Tier,
+    Layer, LayerKind, Policy, Rate, Retained, Right, Tier,
     rule::{Patterns, Places, Rule},
 };
-use crate::{caller::Principal, glob::Globs, version::Version};
+use crate::{caller::Principal, glob::Globs, quota::Quota, version::Version};
 
 /// Longest policy text.
 pub(crate) const POLICY_BYTES_MAX: usize = 1 << 20;
@@ -151,15 +151,7 @@ impl Reader<'_> {
         let rules = text.rules.into_iter().map(|rule| self.rule(rule)).collect::<Result<_, _>>()?;
         let rates = text.rate.into_iter().chain(text.rates);
         let rates = rates.map(|rate| self.rate(rate)).collect::<Result<_, _>>()?;
-        if let Some(quota) = &text.quota {
-            return Err(self.wrong(quota, "quotas cannot be enforced by this version"));
-        }
-        let quota = text.quota.map(Spanned::into_inner).map_or_else(Quota::default, |quota| Quota {
-            bytes: quota.bytes,
-            files: quota.files,
-            trash_bytes: quota.trash_bytes,
-            history_bytes: quota.history_bytes,
-        });
+        let quota = text.quota.map(|quota| self.quota(quota)).transpose()?.unwrap_or_default();
         let retention = match text.retention {
             None => Retained::default(),
             Some(said) => Retained {
@@ -168,6 +160,20 @@ impl Reader<'_> {
             },
         };
         Ok(Layer { name, kind, whom, default, rules, rates, quota, retention })
+    }
+
+    fn quota(&self, spanned: Spanned<QuotaText>) -> Result<Quota, PolicyError> {
+        let text = spanned.get_ref();
+        let quota = Quota {
+            bytes: text.bytes,
+            files: text.files,
+            trash_bytes: text.trash_bytes,
+            history_bytes: text.history_bytes,
+        };
+        if quota == Quota::default() {
+            return Err(self.wrong(&spanned, "a quota names bytes, files, trash_bytes or history_bytes"));
+        }
+        Ok(quota)
     }
 
     fn hours(&self, hours: &Spanned<u32>) -> Result<i64, PolicyError> {

@@ -194,8 +194,12 @@ fn played(suite: &Suite, scenario: &Scenario, ground: &mut dyn Ground) -> Vec<Ou
 }
 
 fn fill_up(scenario: &Scenario, workspace: &MemoryWorkspace) {
-    if scenario.needs == Some(Need::Full) {
-        workspace.fill_up();
+    match scenario.needs {
+        Some(Need::Full) => workspace.fill_up(),
+        Some(Need::Quota) => {
+            workspace.set_policy("[agent.\"agent:*\".quota]\nbytes = 10\ntrash_bytes = 10\n");
+        }
+        Some(Need::Clock | Need::Many) | None => {}
     }
 }
 

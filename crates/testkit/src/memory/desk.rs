@@ -1,8 +1,8 @@
 //! Sessions and alerts in memory.
 
 use engine::{
-    Alert, Committed, Desk, DeskAsk, Desked, Failure, Kind, Principal, Record, Response, Session, Tally,
-    TallyOf, Usage, limits,
+    Alert, Committed, Desk, DeskAsk, Desked, Failure, Holding, Kind, Look, Principal, Record, Response,
+    Session, Stock, Tally, TallyOf, Usage, limits,
 };
 use journal::Link;
 
@@ -64,11 +64,33 @@ impl Desk for MemoryWorkspace {
             total_bytes: TOTAL_BYTES,
             free_bytes: TOTAL_BYTES,
             trash_items: state.trash.len() as u64,
-            trash_bytes: 0,
+            trash_bytes: state.trash.values().map(|item| item.facts.tree.bytes).sum(),
             kept_bytes,
             kept_bytes_max: TOTAL_BYTES,
         })
     }
+
+    fn holding(&self, principal: &Principal, _look: Look) -> Result<Option<Holding>, Failure> {
+        Ok(Some(held(&self.state(), principal)))
+    }
+
+    fn held_before(&self, number: u64) -> Result<Option<Stock>, Failure> {
+        Ok(self.state().before.get(&number).copied())
+    }
+
+    fn history_bytes(&self, _principal: &Principal) -> Result<u64, Failure> {
+        Ok(self.state().kept.values().map(|bytes| bytes.len() as u64).sum())
+    }
+}
+
+/// What is held, counted every time.
+pub(super) fn held(state: &State, principal: &Principal) -> Holding {
+    let owner = principal.to_string();
+    let owned = state.trash.values().filter(|item| item.facts.owner == owner);
+    let sizes = state.tree.paths().filter_map(|path| state.tree.get(path)).map(|placed| placed.node().size);
+    let stock = sizes
+        .fold(Stock::default(), |stock, size| Stock { bytes: stock.bytes + size, files: stock.files + 1 });
+    Holding { stock, trash_bytes: owned.map(|item| item.facts.tree.bytes).sum() }
 }
 
 fn judge(state: &State, ask: &DeskAsk, record: &Record<'_>) -> Result<(), Failure> {

@@ -84,7 +84,7 @@ fn session(scene: &Scene<'_>, answer: &Answer) -> Value {
         places.filter_map(Value::as_str).map(|place| scene.krux.spots.absolute(place)).collect()
     };
     let (used, limit) = (count(answer, "kept_bytes"), count(answer, "kept_bytes_max"));
-    json!({
+    let mut told = json!({
         "session_id": fact("session"),
         "connected_at": fact("started"),
         "duration_seconds": fact("seconds"),
@@ -99,7 +99,16 @@ fn session(scene: &Scene<'_>, answer: &Answer) -> Value {
         "state_quota": { "used_bytes": used, "limit_bytes": limit, "percent": percent(used, limit) },
         "readable": places("readable"),
         "writable": places("writable"),
-    })
+    });
+    tell_quota(&mut told, answer);
+    told
+}
+
+/// The limits that hold for the agent, where there are any.
+fn tell_quota(told: &mut Value, answer: &Answer) {
+    if let Some(quota) = answer.json.get("quota") {
+        told["quota"] = quota.clone();
+    }
 }
 
 fn whoami(answer: &Answer) -> Value {
@@ -159,18 +168,20 @@ fn policy(scene: &Scene<'_>, answer: &Answer) -> Value {
     };
     let mut rules: Vec<Value> = scene.krux.definition.operations.iter().map(declared).collect();
     rules.extend(answer.json.get("rules").and_then(Value::as_array).into_iter().flatten().cloned());
-    json!({
+    let mut told = json!({
         "policy_group": answer.json.get("principal"),
         "rules": rules,
         "default_tier": Tier::default(),
         "version": answer.json.get("version"),
-    })
+    });
+    tell_quota(&mut told, answer);
+    told
 }
 
 fn usage(scene: &Scene<'_>, answer: &Answer) -> Value {
     let (total, free) = (count(answer, "total_bytes"), count(answer, "free_bytes"));
     let used = total.saturating_sub(free);
-    json!({
+    let mut told = json!({
         "path": scene.krux.spots.workspace,
         "total_bytes": total,
         "free_bytes": free,
@@ -179,7 +190,9 @@ fn usage(scene: &Scene<'_>, answer: &Answer) -> Value {
         "trash_bytes": count(answer, "trash_bytes"),
         "history_bytes": count(answer, "kept_bytes"),
         "history_limit_bytes": count(answer, "kept_bytes_max"),
-    })
+    });
+    tell_quota(&mut told, answer);
+    told
 }
 
 /// One event: its type and time; then what a watch heard, as it is pushed, or what belongs to an answer.

@@ -97,6 +97,8 @@ fn kind(krux: &Krux, tool: Option<Tool>, path: &str, failure: &Failure) -> &'sta
         Kind::NotEmpty => "DirectoryNotEmpty",
         Kind::Exists => "DestinationExists",
         Kind::NotText => "EncodingError",
+        // What does not fit is one error to those who fill the disk, whoever drew the line.
+        Kind::Quota if fills(tool) => "DiskFull",
         Kind::NoSpace => "DiskFull",
         Kind::Expired => "TrashEntryExpired",
         Kind::ProtectedPath | Kind::ReadOnly | Kind::NotOwner | Kind::Denied => "PermissionDenied",
@@ -129,6 +131,11 @@ fn kind(krux: &Krux, tool: Option<Tool>, path: &str, failure: &Failure) -> &'sta
         | Kind::HistoryLost => "InvalidInput",
         Kind::CorruptHistory | Kind::AuditUnavailable | Kind::Io => "InternalError",
     }
+}
+
+/// Whether a tool puts bytes there, and so documents a full disk.
+fn fills(tool: Option<Tool>) -> bool {
+    matches!(tool, Some(Tool::File(File::Write | File::Append) | Tool::Moving(Moving::Copy)))
 }
 
 /// The documented message, where there is one; otherwise what the engine says.
