@@ -52,7 +52,7 @@ pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE,
 pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Right, Tier, UnknownTier, Verdict, Why};
 pub use quota::{Charge, Holding, Look, Quota, Stock, uncounted};
 pub use terms::{
-    Evidence, Extent, Filter, Form, Listing, Offer, Parents, Privacy, Ranking, Removable, Replaced,
+    Evidence, Extent, Filter, Form, Listing, Occupied, Offer, Parents, Privacy, Ranking, Removable, Replaced,
     Retention, Terms, Unseen,
 };
 pub use version::{Base, Version};

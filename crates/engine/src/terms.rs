@@ -35,6 +35,8 @@ pub struct Terms {
     pub retention: Retention,
     /// What becomes of a file that another one is moved over.
     pub replaced: Replaced,
+    /// What is done where something comes back to a place that is taken.
+    pub occupied: Occupied,
     /// How much of a directory one answer lists.
     pub listing: Listing,
     /// Which files a walk takes in, beyond what the arguments say.
@@ -170,6 +172,16 @@ pub enum Replaced {
     Kept,
     /// It goes to the trash, from where it can be restored by itself.
     Trashed,
+}
+
+/// What is done where something comes back from the trash to a place that is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Occupied {
+    /// The call is refused.
+    #[default]
+    Stays,
+    /// A file makes way for a file: it goes to the trash itself.
+    MakesWay,
 }
 
 /// How much of a directory one answer lists.

@@ -7,6 +7,9 @@ use serde_json::{Map, Value, json};
 /// The native dialect, compact.
 const STEAD: &str = include_str!("generated/stead.json");
 
+/// How a dot is spelled where names take none.
+const DOT_SPELLED: &str = "__";
+
 /// The embedded definitions cannot be read: the build is broken.
 #[derive(Debug, thiserror::Error)]
 #[error("the embedded definitions are broken: {0}")]
@@ -278,7 +281,12 @@ impl Operation {
 
     /// Its name for clients that take no dots.
     pub fn plain_name(&self) -> String {
-        self.name.replace('.', "__")
+        self.name.replace('.', DOT_SPELLED)
+    }
+
+    /// Whether a client means it by this name, with or without dots.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || (name.contains(DOT_SPELLED) && self.plain_name() == name)
     }
 
     /// The JSON Schema of the arguments: no null unions. It does not say that others are refused: whoever tries one is

@@ -213,7 +213,7 @@ impl Dialects {
     pub fn named(&self, tool: &str) -> Option<(&dyn Dialect, &str)> {
         self.iter().find_map(|dialect| {
             let operations = &dialect.definition().operations;
-            let found = operations.iter().find(|known| known.name == tool || known.plain_name() == tool)?;
+            let found = operations.iter().find(|known| known.is_called(tool))?;
             Some((dialect, found.name.as_str()))
         })
     }

@@ -33,6 +33,8 @@ pub(crate) struct Tip {
 pub(crate) struct Store {
     file: PathBuf,
     pub(crate) writer: Mutex<Connection>,
+    /// What was last said to the writing connection about syncing; saying it again is not free.
+    level: Mutex<&'static str>,
     readers: Mutex<Vec<Connection>>,
     broken: AtomicBool,
     /// Rung when a transaction has become true, for those who wait in other processes. The database writes its bytes
@@ -69,6 +71,7 @@ impl Store {
         Ok(Self {
             file,
             writer: Mutex::new(writer),
+            level: Mutex::new(""),
             readers: Mutex::new(Vec::new()),
             broken: AtomicBool::new(false),
             bell,
@@ -107,7 +110,12 @@ impl Store {
             (Sync::Now, Durability::Full) => "PRAGMA synchronous = FULL",
             (Sync::Later, _) | (_, Durability::Fast) => "PRAGMA synchronous = NORMAL",
         };
-        writer.execute_batch(level).map_err(|error| failure::store(&error))?;
+        let mut said = hold(&self.level);
+        if *said != level {
+            writer.execute_batch(level).map_err(|error| failure::store(&error))?;
+            *said = level;
+        }
+        drop(said);
         let transaction = writer
             .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
             .map_err(|error| failure::store(&error))?;

@@ -56,6 +56,8 @@ struct State {
     /// What was held before each change.
     before: BTreeMap<u64, Stock>,
     full: bool,
+    /// What the next call fails with.
+    fails: Option<Failure>,
 }
 
 impl Default for MemoryWorkspace {
@@ -94,6 +96,7 @@ impl MemoryWorkspace {
             desk: desk::Kept::default(),
             before: BTreeMap::new(),
             full: false,
+            fails: None,
         };
         Self { profile, state: Mutex::new(state), grown: Condvar::new() }
     }
@@ -298,7 +301,11 @@ impl Workspace for MemoryWorkspace {
     }
 
     fn in_force(&self) -> Result<InForce, Failure> {
-        Ok(self.state().in_force.clone())
+        let mut state = self.state();
+        match state.fails.take() {
+            Some(failure) => Err(failure),
+            None => Ok(state.in_force.clone()),
+        }
     }
 
     fn approval(&self, id: &str) -> Result<Option<Approval>, Failure> {

@@ -22,6 +22,12 @@ pub struct Suite {
 pub struct Scenario {
     /// What it is about.
     pub title: String,
+    /// The declared pattern that it plays, by its description.
+    #[serde(default)]
+    pub pattern: Option<String>,
+    /// The policy that is in force from the first call on.
+    #[serde(default)]
+    pub policy: Option<String>,
     /// What only some grounds can do.
     #[serde(default)]
     pub needs: Option<Need>,
@@ -43,27 +49,46 @@ pub enum Need {
     Clock,
     /// Be full.
     Full,
-    /// Hold at most ten bytes for an agent, and as much in its trash.
-    Quota,
     /// Take thousands of calls.
     Many,
+    /// Fail when told to.
+    Faults,
 }
+
+/// Somebody else who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Somebody {
+    /// Another agent.
+    Agent,
+    /// A person.
+    Person,
+}
+
+/// What stands before an operation that somebody else calls.
+const SOMEBODY: &[(&str, Somebody)] = &[("others:", Somebody::Agent), ("persons:", Somebody::Person)];
 
 /// One call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// The capability.
+    /// The capability; with `others:` or `persons:` before it, an operation that another agent or a person calls.
     pub call: String,
     /// Its inputs. `$WS` is the workspace, and what was kept of earlier answers is behind its own name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// A person must say yes first: the call is answered as pending, approved, and made again.
+    /// A person must answer first: the call is answered as pending, the ways out of that are followed, and it is made
+    /// again.
     #[serde(default)]
-    pub asks: bool,
+    pub asks: Option<Word>,
+    /// The kind of failure that the machine has in store for it.
+    #[serde(default)]
+    pub fails: Option<String>,
     /// Fields that the answer has.
     #[serde(default)]
     pub answer: Map<String, Value>,
+    /// Fields that the answer has, objects in them with at least these members.
+    #[serde(default)]
+    pub like: Map<String, Value>,
     /// The error that it is.
     #[serde(default)]
     pub error: Option<String>,
@@ -79,6 +104,16 @@ pub struct Step {
     /// Time that passes before it.
     #[serde(default)]
     pub advance_ms: i64,
+}
+
+/// What a person says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// The call may run.
+    Yes,
+    /// It may not.
+    No,
 }
 
 /// What a call answered.
@@ -104,8 +139,17 @@ pub trait Ground {
     /// Lets time pass.
     fn advance_ms(&mut self, _ms: i64) {}
 
-    /// Says yes to a call that waits for a person.
-    fn approve(&mut self, id: &str);
+    /// Puts this policy in force.
+    fn rule(&mut self, policy: &str);
+
+    /// Makes the next call fail with this kind of failure.
+    fn fail_next(&mut self, _kind: &str) {}
+
+    /// Answers, as a person, a call that waits for one.
+    fn say(&mut self, id: &str, word: Word);
+
+    /// Has somebody else make a call in the engine's own words.
+    fn others(&mut self, somebody: Somebody, operation: &str, arguments: &Map<String, Value>);
 
     /// Makes a call.
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> Outcome;
@@ -157,6 +201,49 @@ suites!(
     "session.end",
 );
 
+/// What the published document says of one capability: names and numbers, none of its sentences.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Documented {
+    /// Its name.
+    pub name: String,
+    /// Its tier.
+    pub tier: String,
+    /// Its version.
+    pub version: String,
+    /// Its inputs.
+    pub inputs: Vec<DocumentedInput>,
+    /// Its outputs.
+    pub outputs: Vec<String>,
+    /// Its errors, each with the ways out of it.
+    pub errors: BTreeMap<String, Vec<String>>,
+    /// The words it is found by.
+    pub tags: Vec<String>,
+    /// Whether each of its side effects can be taken back.
+    pub reversible: Vec<bool>,
+    /// The calls of each common pattern, in the order of the definition's patterns.
+    pub patterns: Vec<Vec<String>>,
+}
+
+/// One documented input.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentedInput {
+    /// Its name.
+    pub name: String,
+    /// Whether it must be given.
+    pub required: bool,
+    /// What is meant when it is absent.
+    #[serde(default)]
+    pub default: Option<Value>,
+}
+
+/// What the published document says.
+#[expect(clippy::expect_used, reason = "a table that cannot be read is a mistake in the tests")]
+pub fn documented() -> Vec<Documented> {
+    serde_json::from_str(include_str!("../cases/krux-document.json")).expect("the table")
+}
+
 #[expect(clippy::panic, reason = "a case that cannot be read is a mistake in the tests")]
 fn read(name: &str, text: &str) -> Suite {
     match serde_json::from_str::<Suite>(text) {
@@ -187,6 +274,9 @@ pub fn play(scenario: &Scenario, ground: &mut dyn Ground) -> Vec<Outcome> {
     for (path, target) in &scenario.links {
         ground.plant(path, Planted::Link(target));
     }
+    if let Some(policy) = &scenario.policy {
+        ground.rule(policy);
+    }
     let mut names: BTreeMap<String, String> = BTreeMap::from([("$WS".to_owned(), ground.workspace())]);
     let mut told = Vec::new();
     for (number, step) in scenario.steps.iter().enumerate() {
@@ -194,15 +284,25 @@ pub fn play(scenario: &Scenario, ground: &mut dyn Ground) -> Vec<Outcome> {
         ground.advance_ms(step.advance_ms);
         let inputs = filled(&Value::Object(step.inputs.clone()), &names);
         let Value::Object(inputs) = inputs else { panic!("{place}: inputs are an object") };
+        let by = |(prefix, who): &(&str, Somebody)| Some((*who, step.call.strip_prefix(prefix)?));
+        if let Some((who, operation)) = SOMEBODY.iter().find_map(by) {
+            ground.others(who, operation, &inputs);
+            continue;
+        }
         for _ in 0..step.after {
             ground.call(&step.call, &inputs);
         }
+        if let Some(kind) = &step.fails {
+            ground.fail_next(kind);
+        }
         let mut outcome = ground.call(&step.call, &inputs);
-        if step.asks {
+        if let Some(word) = step.asks {
             let pending = outcome.object["status"] == "pending_approval" && outcome.failed;
             assert!(pending, "{place}: nobody was asked: {}", outcome.object);
-            ground.approve(outcome.object["approval_id"].as_str().unwrap_or_default());
-            told.push(std::mem::replace(&mut outcome, ground.call(&step.call, &inputs)));
+            ground.say(outcome.object["approval_id"].as_str().unwrap_or_default(), word);
+            told.push(follow(&place, "wait", &inputs, &outcome, ground));
+            let again = retried(&place, &inputs, &outcome, ground);
+            told.push(std::mem::replace(&mut outcome, again));
         }
         judge(&place, step, &outcome, &names);
         for (name, field) in &step.keep {
@@ -232,11 +332,46 @@ fn judge(place: &str, step: &Step, outcome: &Outcome, names: &BTreeMap<String, S
         let expected = filled(expected, names);
         assert_eq!(object[field], expected, "{place}: {field} of {object}");
     }
+    for (field, expected) in &step.like {
+        assert!(is_like(&object[field], &filled(expected, names)), "{place}: {field} of {object}");
+    }
+}
+
+/// Whether a value has everything that is expected of it.
+fn is_like(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => expected
+            .iter()
+            .all(|(name, expected)| found.get(name).is_some_and(|found| is_like(found, expected))),
+        (Value::Array(found), Value::Array(expected)) => {
+            found.len() == expected.len()
+                && found.iter().zip(expected).all(|(found, expected)| is_like(found, expected))
+        }
+        (found, expected) => found == expected,
+    }
 }
 
 /// Follows a way out of an error as it stands: the call that it names must succeed.
-#[expect(clippy::panic, reason = "a scenario fails by panicking")]
 fn follow(
+    place: &str,
+    action: &str,
+    inputs: &Map<String, Value>,
+    outcome: &Outcome,
+    ground: &mut dyn Ground,
+) -> Outcome {
+    let led = taken(place, action, inputs, outcome, ground);
+    assert!(!led.failed, "{place}: {action} leads to {}", led.object);
+    led
+}
+
+/// The same call again, as the way `retry` says.
+fn retried(place: &str, inputs: &Map<String, Value>, outcome: &Outcome, ground: &mut dyn Ground) -> Outcome {
+    taken(place, "retry", inputs, outcome, ground)
+}
+
+/// Makes the call that a way out names.
+#[expect(clippy::panic, reason = "a scenario fails by panicking")]
+fn taken(
     place: &str,
     action: &str,
     inputs: &Map<String, Value>,
@@ -253,9 +388,7 @@ fn follow(
     }
     call.extend(way["inputs"].as_object().cloned().unwrap_or_default());
     let capability = way["capability"].as_str().unwrap_or_default();
-    let led = ground.call(capability, &call);
-    assert!(!led.failed, "{place}: {action} by {capability} {call:?} leads to {}", led.object);
-    led
+    ground.call(capability, &call)
 }
 
 /// The value with what is known by name filled in.

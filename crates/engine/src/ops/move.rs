@@ -89,7 +89,7 @@ impl Operation for Move {
 }
 
 /// What is at the new place goes to the trash first.
-fn put_away(view: &View<'_>, path: &RelPath, seen: Seen, there: Node) -> Change {
+pub(super) fn put_away(view: &View<'_>, path: &RelPath, seen: Seen, there: Node) -> Change {
     let keep_until_ms =
         view.workspace().now_ms().saturating_add(view.in_force.policy.trash_ms(&view.caller.principal));
     let tree = Tree { top: Top::File, files: 1, directories: 0, bytes: there.size };

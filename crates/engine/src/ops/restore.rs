@@ -1,5 +1,6 @@
-//! `restore`: something comes back from the trash, to where it was or to a free place. Never overwrites. The recorded
-//! place is as untrusted as any spelling, and resolved and judged like one.
+//! `restore`: something comes back from the trash, to where it was or to a free place. Never overwrites: where the terms
+//! say that a file makes way, that file goes to the trash itself. The recorded place is as untrusted as any spelling, and
+//! resolved and judged like one.
 
 use journal::{Link, State};
 use path::RelPath;
@@ -7,6 +8,7 @@ use serde::Deserialize;
 
 use super::{
     answer::{Facts, excerpt, iso_utc},
+    r#move::{self, Overwrite},
     parents, standing,
 };
 use crate::{
@@ -14,9 +16,10 @@ use crate::{
     failure::{Failure, Kind},
     operation::{Ask, Need, Operation, Planned, Target},
     plan::{Change, Plan, Top},
+    terms::Occupied,
     version::Version,
     view::View,
-    workspace::{Last, Trashed},
+    workspace::{Last, Node, Trashed},
 };
 
 /// The arguments of `restore`.
@@ -40,12 +43,10 @@ impl Operation for Restore {
         let target = &targets[0];
         let item = self.item(view)?;
         let path = target.path.clone();
-        if target.node.is_some() {
-            return Err(Failure::new(Kind::Exists, format!("{path} is taken"))
-                .hint("pass to with a free path; restore never overwrites")
-                .fact("path", path.to_string()));
-        }
         let mut changes = parents::missing(view, &path)?;
+        if let Some(there) = target.node {
+            changes.push(make_way(view, &path, item.tree.top, there)?);
+        }
         changes.push(Change::Restore { trash: item.id.clone(), path: path.clone(), tree: item.tree });
         let plan = Plan { changes, link: Link::Restores(item.id.clone()) };
         let version = recorded_version(view, &item)?;
@@ -53,6 +54,20 @@ impl Operation for Restore {
             plan,
             finish: Box::new(move |committed| finish(&path, &item, version, committed)),
         })
+    }
+}
+
+/// What is at the place goes to the trash, if the terms say so and both are files.
+fn make_way(view: &View<'_>, path: &RelPath, comes: Top, there: Node) -> Result<Change, Failure> {
+    match view.terms.occupied {
+        Occupied::Stays => Err(Failure::new(Kind::Exists, format!("{path} is taken"))
+            .hint("pass to with a free path; restore never overwrites")
+            .fact("path", path.to_string())
+            .fact("type", super::stat::type_name(there.top))),
+        Occupied::MakesWay => {
+            r#move::replaceable(path, comes, there.top, Overwrite::Yes)?;
+            Ok(r#move::put_away(view, path, view.observe(path)?, there))
+        }
     }
 }
 
@@ -72,6 +87,7 @@ fn finish(
         .with("rev", rev)
         .with("files", item.tree.files)
         .with("bytes", item.tree.bytes)
+        .maybe("replaced", committed.trash.first().cloned())
         .committed(committed)
         .line(text)
 }

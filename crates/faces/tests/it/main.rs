@@ -3,6 +3,7 @@
 
 mod client;
 mod comma;
+mod complete;
 mod conversation;
 mod declared;
 mod examples;

@@ -1,7 +1,7 @@
 //! One call of each kind, and what is on disk afterwards.
 
 use engine::{Call, Replaced, Terms};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::Fixture;
 
@@ -116,5 +116,27 @@ fn what_is_moved_over_goes_to_the_trash_where_the_terms_say_so() {
         json!(engine::Version::of(b"old").to_string()),
         "a removal records the version"
     );
+    assert_eq!(fixture.workspace.verify_log(None, &[]).unwrap().tamper, None);
+}
+
+#[test]
+fn a_file_makes_way_for_one_from_the_trash_and_undo_turns_both_back() {
+    let fixture = Fixture::new();
+    fixture.put("a.txt", "old");
+    let removed = fixture.ok("remove", json!({ "path": "a.txt" }));
+    fixture.put("a.txt", "new");
+    let arguments = json!({ "trash": removed["trash"] });
+    assert_eq!(fixture.kind("restore", arguments.clone()), "exists");
+    let Value::Object(arguments) = arguments else { panic!("an object") };
+    let mut call = engine::Call::new(&fixture.caller, "restore", arguments);
+    call.terms.occupied = engine::Occupied::MakesWay;
+    let restored = fixture.engine.call(&call).unwrap().json;
+    assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
+    fixture.ok("undo", json!({ "entry": restored["entry"] }));
+    assert_eq!(fixture.text("a.txt").as_deref(), Some("new"), "what had made way is back");
+    fixture.ok("redo", json!({}));
+    assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
+    let fixture = fixture.reopen();
+    assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
     assert_eq!(fixture.workspace.verify_log(None, &[]).unwrap().tamper, None);
 }

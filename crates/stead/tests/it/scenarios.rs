@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use testkit::scenario::{self, Ground, Need, Outcome, Planted};
+use testkit::scenario::{self, Ground, Need, Outcome, Planted, Somebody, Word};
 
 use crate::bench::Bench;
 
@@ -16,6 +16,9 @@ enum Face {
     Mcp,
     Rpc,
 }
+
+/// The policy file, beside the workspace.
+const POLICY: &str = "policy.toml";
 
 /// One server over one directory.
 struct Served {
@@ -34,8 +37,9 @@ impl Served {
             Face::Mcp => "mcp",
             Face::Rpc => "rpc",
         };
+        std::fs::write(bench.place.path().join(POLICY), "").unwrap();
         let mut command = bench.command(&[command, "--durability", "fast", "--dialect", "krux"]);
-        command.args(["--principal", "agent:tester"]);
+        command.args(["--principal", "agent:tester", "--policy", &format!("../{POLICY}")]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let output = child.stdin.take();
@@ -52,9 +56,15 @@ impl Served {
         self.next_id += 1;
         let request = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
         writeln!(self.output.as_mut().unwrap(), "{request}").unwrap();
-        let mut line = String::new();
-        self.input.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).expect("one answer a line")
+        loop {
+            let mut line = String::new();
+            self.input.read_line(&mut line).unwrap();
+            let answer: Value = serde_json::from_str(&line).expect("one message a line");
+            // Events are pushed in between.
+            if answer.get("id").is_some() {
+                return answer;
+            }
+        }
     }
 
     fn end(mut self) {
@@ -82,15 +92,38 @@ impl Ground for Served {
         }
     }
 
-    fn approve(&mut self, id: &str) {
+    fn rule(&mut self, policy: &str) {
+        std::fs::write(self.bench.place.path().join(POLICY), policy).unwrap();
+    }
+
+    fn say(&mut self, id: &str, word: Word) {
         let secret = self.bench.place.path().join("secret");
         if !secret.exists() {
             std::fs::write(secret, "correct horse\n").unwrap();
             let ran = self.bench.run(&["approvals", "setup", "--secret-file", "../secret"]);
             assert_eq!(ran.code, 0, "{}", ran.err);
         }
-        let ran = self.bench.run(&["approvals", "approve", id, "--secret-file", "../secret"]);
+        let word = match word {
+            Word::Yes => "approve",
+            Word::No => "deny",
+        };
+        let ran = self.bench.run(&["approvals", word, id, "--secret-file", "../secret"]);
         assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+
+    fn others(&mut self, somebody: Somebody, operation: &str, arguments: &Map<String, Value>) {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
+        let principal = match somebody {
+            Somebody::Agent => "agent:other",
+            Somebody::Person => "user:ann",
+        };
+        let mut command = self.bench.command(&["rpc", "--durability", "fast", "--principal", principal]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
+        let ran = child.wait_with_output().unwrap();
+        let answer: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        assert!(answer.get("result").is_some(), "{answer}");
     }
 
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> Outcome {

@@ -1,7 +1,7 @@
 //! What tests do to a workspace behind its back: files that other programs made, time that passes, bytes that expire.
 //! Nothing here is recorded in the journal. A path that is none is a mistake in the test and panics.
 
-use engine::{NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, PolicyPlace, Version};
+use engine::{Failure, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, PolicyPlace, Version};
 use path::RelPath;
 
 use super::{
@@ -52,6 +52,11 @@ impl MemoryWorkspace {
     /// Leaves no space for anything.
     pub fn fill_up(&self) {
         self.state().full = true;
+    }
+
+    /// Makes the next call fail with this, whatever it is.
+    pub fn fail_next(&self, failure: Failure) {
+        self.state().fails = Some(failure);
     }
 
     /// Lets time pass.

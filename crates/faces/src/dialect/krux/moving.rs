@@ -1,6 +1,6 @@
 //! What takes something from one place to another: into the trash and back, to a copy, to a new name.
 
-use engine::{Answer, Extent, Failure, Parents, Terms};
+use engine::{Answer, Extent, Failure, Occupied, Parents, Terms};
 use serde_json::{Value, json};
 
 use super::{
@@ -18,7 +18,8 @@ use super::{
 /// The engine's call for what takes something from one place to another.
 pub(super) fn request(scene: &Scene<'_>, moving: Moving, terms: Terms) -> Result<Request, Failure> {
     let asked = &scene.asked;
-    let terms = Terms { parents: Parents::Required, extent: Extent::Files, ..terms };
+    let occupied = if asked.is_set("overwrite") { Occupied::MakesWay } else { Occupied::Stays };
+    let terms = Terms { parents: Parents::Required, extent: Extent::Files, occupied, ..terms };
     let (operation, arguments) = match moving {
         Moving::Delete => ("remove", json!({ "path": spot::whole("path", asked.text("path"))? })),
         Moving::Restore => {
@@ -67,6 +68,9 @@ pub(super) fn told(scene: &Scene<'_>, moving: Moving, answer: &Answer) -> Value 
             });
             if let Some(version) = answer.json.get("version") {
                 restored["checksum"] = version.clone();
+            }
+            if answer.json.contains_key("replaced") {
+                restored["replaced_trash_path"] = handle(fact("replaced"), fact("path")).into();
             }
             restored
         }
