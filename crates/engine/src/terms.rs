@@ -99,6 +99,8 @@ pub enum Form {
     AsGiven,
     /// It gets the line endings and the byte order mark of what it replaces.
     OfReplaced,
+    /// Text with no line ending but LF gets CRLF where what it replaces has nothing else; any other is written as given.
+    LinesOfReplaced,
 }
 
 /// Who may read what is written.

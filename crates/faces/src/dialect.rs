@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::definition::{Broken, Definition, Operation as Tool};
 
+pub(crate) mod acp;
 mod comma;
 mod handle;
 mod jettson;

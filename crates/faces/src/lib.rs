@@ -1,6 +1,7 @@
 //! Protocols and dialects as thin translations of one engine. A face carries a call in and an answer out; it decides
 //! nothing, touches no file, and adds no rule of its own.
 
+pub mod acp;
 pub mod definition;
 pub mod dialect;
 pub mod limits;

@@ -30,5 +30,15 @@ pub const SESSION_CHARS_MAX: usize = 64;
 pub const SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
 /// Longest question that is put before a client's person, in characters; the rest is said to be elsewhere.
 pub const QUESTION_CHARS_MAX: usize = 8_000;
+/// Largest difference that is put before an editor's person, both texts together.
+pub const QUESTION_DIFF_BYTES_MAX: usize = 4 << 20;
+/// Sessions of agents that are open at the same time behind one editor.
+pub const SESSIONS_MAX: usize = 1_024;
+/// Texts of files that one session of an agent remembers, in bytes.
+pub const SEEN_BYTES_MAX: usize = 64 << 20;
+/// Files that one session of an agent remembers.
+pub const SEEN_FILES_MAX: usize = 4_096;
+/// How often a write is merged with what others do meanwhile before it gives up.
+pub const MERGES_MAX: usize = 8;
 /// How long a client's person may take to answer.
 pub const QUESTION_WAIT: Duration = Duration::from_secs(10 * 60);

@@ -139,6 +139,13 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsArguments) -> Out
     }
 }
 
+/// Writes the rule that lets such calls run from now on, for a person who agreed to it elsewhere.
+pub(crate) fn keep(opened: &Opened, id: &str) -> Result<(), Problem> {
+    let caller = person(&CallerFlags::default())?;
+    let shown = ask(opened, &caller, "approvals", &[("id", id)])?;
+    always::write(opened, &caller, &shown.json, &[], always::Agreed::Already)
+}
+
 /// The person at the command line.
 fn person(flags: &CallerFlags) -> Result<Caller, Problem> {
     wire::caller(flags, Asker::Person)

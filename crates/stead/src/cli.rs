@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, Command, Subcommand, ValueEnum};
+use clap::{ArgMatches, Args, Command, Subcommand, ValueEnum, parser::ValueSource};
 use clap_complete::Shell;
 use faces::definition::Definition;
 
@@ -17,7 +17,7 @@ const AFTER_HELP: &str = "\
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 refused by a rule; 4 stale or in conflict; 5 the log was tampered with.";
 
 /// Which workspace, and how it is opened.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Workspace")]
 pub(crate) struct WorkspaceFlags {
     /// The directory to serve
@@ -50,7 +50,7 @@ pub(crate) struct WorkspaceFlags {
 }
 
 /// Who asks, and what it may reach.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Caller")]
 pub(crate) struct CallerFlags {
     /// Who asks: user:NAME or agent:NAME
@@ -131,6 +131,48 @@ pub(crate) struct AskingFlags {
     pub(crate) approve: Approve,
 }
 
+/// The flags of `stead acp`.
+#[derive(Debug, Args)]
+pub(crate) struct AcpFlags {
+    #[command(flatten)]
+    pub(crate) caller: CallerFlags,
+    /// What is done about a write that needs a person's approval: client puts it before the editor's person
+    #[arg(long, value_enum, default_value = "client")]
+    pub(crate) approve: Approve,
+    /// Which line endings an existing file has after an agent wrote text that has only LF
+    #[arg(long, value_enum, default_value = "kept")]
+    pub(crate) line_endings: LineEndings,
+    /// Do not add stead's own MCP server to sessions
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+    /// The agent and its arguments; without one, a conductor is on the other end
+    #[arg(last = true, value_name = "AGENT")]
+    pub(crate) agent: Vec<std::ffi::OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LineEndings {
+    /// Those it had
+    Kept,
+    /// Those that the agent gave
+    Given,
+}
+
+/// Whether a flag was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    Yes,
+    No,
+}
+
+/// Whether a flag was given, as opposed to being what it is when it is not.
+pub(crate) fn given(matches: &ArgMatches, flag: &str) -> Given {
+    match deepest(matches).value_source(flag) {
+        Some(ValueSource::CommandLine | ValueSource::EnvVariable) => Given::Yes,
+        Some(_) | None => Given::No,
+    }
+}
+
 /// The flags of `stead mcp`.
 #[derive(Debug, Args)]
 pub(crate) struct McpFlags {
@@ -173,6 +215,8 @@ pub(crate) const OTHERWISE: &[&str] =
 /// The commands that are not operations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Fixed {
+    /// Stand between an editor and an ACP agent, and serve the agent's files
+    Acp(AcpFlags),
     /// Serve MCP over standard input and output
     Mcp(McpFlags),
     /// Serve JSON-RPC over standard input and output, one object a line

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use faces::definition::Definition;
 
+mod acp;
 mod alerts;
 mod approvals;
 mod audit;
@@ -63,6 +64,7 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
         return operation::run(operation, &flags, below);
     }
     match Fixed::from_arg_matches(matches).map_err(show::usage)? {
+        Fixed::Acp(below) => acp::run(&flags, cli::given(matches, "workspace"), &below),
         Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
         Fixed::Rpc(flags_below) => rpc::run(&flags, &flags_below),
         Fixed::Approvals(below) => approvals::run(&flags, &below),

@@ -65,7 +65,7 @@ pub(crate) fn ready(
 }
 
 /// The operator's choice, said aloud where it is one of trust.
-fn asked(approve: Approve) -> Asking {
+pub(crate) fn asked(approve: Approve) -> Asking {
     match approve {
         Approve::Ask => Asking::Ask,
         Approve::Deny => Asking::Deny,
@@ -84,7 +84,8 @@ fn asked(approve: Approve) -> Asking {
     }
 }
 
-fn say_risks(flags: &WorkspaceFlags) {
+/// Says what is good to know before anything is served.
+pub(crate) fn say_risks(flags: &WorkspaceFlags) {
     if outside::user() == Some(ROOT) {
         show::remark(
             "running as root: files belong to root, and only stead's own checks stand between callers and the machine; \

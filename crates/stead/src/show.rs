@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Stale,
     /// A verification found tampering.
     Tampered,
+    /// As the program that was run for somebody ended.
+    Other(u8),
 }
 
 impl Exit {
@@ -34,6 +36,7 @@ impl Exit {
             Exit::Refused => 3,
             Exit::Stale => 4,
             Exit::Tampered => 5,
+            Exit::Other(code) => code,
         }
     }
 }

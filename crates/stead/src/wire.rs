@@ -46,10 +46,7 @@ pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem
 /// The same with the reach that dialects are set to, whatever the flags say.
 pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Result<Opened, Problem> {
     let workspace = absolute(&flags.workspace)?;
-    let state = match &flags.state {
-        Some(state) => std::path::absolute(state).map_err(|error| Problem::Outside(error.to_string()))?,
-        None => state_home()?.join(STATES).join(place_name(&workspace, reach)),
-    };
+    let state = state_directory(flags, &workspace, reach)?;
     let mut options = match reach {
         Reach::Workspace => Options::new(workspace, state),
         Reach::Machine => whole_machine(&workspace, state)?,
@@ -91,6 +88,18 @@ pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -
         Reach::Machine => Wall::Leave,
     };
     opened(options)
+}
+
+/// Where the journal and kept bytes of a workspace live.
+pub(crate) fn state_directory(
+    flags: &WorkspaceFlags,
+    workspace: &Path,
+    reach: &Reach,
+) -> Result<PathBuf, Problem> {
+    match &flags.state {
+        Some(state) => std::path::absolute(state).map_err(|error| Problem::Outside(error.to_string())),
+        None => Ok(state_home()?.join(STATES).join(place_name(workspace, reach))),
+    }
 }
 
 /// Opens what the options say.
@@ -140,7 +149,7 @@ fn state_home() -> Result<PathBuf, Problem> {
 }
 
 /// A name that a person recognises and no other directory has.
-fn place_name(workspace: &Path, reach: &Reach) -> String {
+pub(crate) fn place_name(workspace: &Path, reach: &Reach) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let slug: String = name.chars().take(SLUG_CHARS_MAX).map(plain).collect();
@@ -152,6 +161,9 @@ fn place_name(workspace: &Path, reach: &Reach) -> String {
     format!("{slug}-{}{wide}", &place[..PLACE_DIGITS])
 }
 
+/// The agent behind the proxy when nothing is said, as it is written.
+pub(crate) const ACP_AGENT: &str = "agent:acp";
+
 /// Who asks when nothing is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
@@ -161,6 +173,8 @@ pub(crate) enum Asker {
     Mcp,
     /// An agent behind JSON-RPC.
     Rpc,
+    /// An agent behind the proxy.
+    Acp,
 }
 
 /// The caller that the flags mean.
@@ -178,6 +192,7 @@ pub(crate) fn caller_at(flags: &CallerFlags, asker: Asker, home: &RelPath) -> Re
         Asker::Person => (format!("cli-{}", std::process::id()), "cli"),
         Asker::Mcp => (format!("mcp-{}", std::process::id()), "mcp"),
         Asker::Rpc => (format!("rpc-{}", std::process::id()), "rpc"),
+        Asker::Acp => (format!("acp-{}", std::process::id()), "acp"),
     };
     let mut caller = Caller::new(principal, session, face);
     caller.grants = grants(flags, home)?;
@@ -188,6 +203,7 @@ fn default_principal(asker: Asker) -> Principal {
     match asker {
         Asker::Mcp => Principal::Agent("mcp".to_owned()),
         Asker::Rpc => Principal::Agent("rpc".to_owned()),
+        Asker::Acp => Principal::Agent("acp".to_owned()),
         Asker::Person => {
             let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
             let number =

@@ -2,6 +2,7 @@
 //! that engine tests run without a disk and real workspaces have something to be compared with; and the attack corpus
 //! ([`attack`]) with its runner. Never shipped.
 
+pub mod acp;
 pub mod attack;
 pub mod conformance;
 pub mod crash;

@@ -8,6 +8,7 @@
 pub mod diff;
 pub mod edit;
 pub mod encoding;
+pub mod endings;
 pub mod lines;
 pub mod locate;
 pub mod merge;

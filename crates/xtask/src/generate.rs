@@ -20,7 +20,11 @@ const DIALECTS: &[(&str, &str)] = &[
     ("weaver", "weaver"),
     ("comma", "comma"),
     ("krux", "filesystem"),
+    (PROXIED, "acp"),
 ];
+
+/// The dialect that only the proxy speaks: its methods are no methods of ours over JSON-RPC.
+const PROXIED: &str = "acp";
 
 /// One file to be.
 struct Product {
@@ -53,7 +57,9 @@ fn products(root: &Path) -> Result<Vec<Product>, String> {
         } else {
             product(format!("docs/reference/dialects/{dialect}.md"), reference::dialect(&definition));
         }
-        definitions.push(definition);
+        if *dialect != PROXIED {
+            definitions.push(definition);
+        }
     }
     let mut product = |path: &str, text: String| products.push(Product { path: path.into(), text });
     product("crates/faces/src/generated/openrpc.json", openrpc::parts(&definitions));

@@ -62,6 +62,16 @@ pub(crate) fn formed_as(content: &str, current: &[u8]) -> String {
     if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
 }
 
+/// A content with the line endings of the text it replaces, where it has none of its own but LF.
+pub(crate) fn lines_as<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
+    match encoding::detect(current) {
+        Detected::Text { encoding } => {
+            text::endings::alike(content, &encoding::decode(current, encoding).unwrap_or_default())
+        }
+        Detected::Binary => Cow::Borrowed(content),
+    }
+}
+
 /// The encoding that a file has and keeps. What is not text has none; text put there is UTF-8.
 fn kept(current: &[u8]) -> Encoding {
     match encoding::detect(current) {

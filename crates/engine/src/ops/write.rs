@@ -53,7 +53,10 @@ impl Operation for Write {
         };
         let before = current.as_ref().and_then(|current| current.bytes.as_deref());
         let content = match (view.terms.form, before) {
-            (Form::AsGiven, _) | (Form::OfReplaced, None) => Cow::Borrowed(self.content.as_str()),
+            (Form::AsGiven, _) | (Form::OfReplaced | Form::LinesOfReplaced, None) => {
+                Cow::Borrowed(self.content.as_str())
+            }
+            (Form::LinesOfReplaced, Some(before)) => encoded::lines_as(&self.content, before),
             (Form::OfReplaced, Some(before)) => Cow::Owned(encoded::formed_as(&self.content, before)),
         };
         let encoded = encoded::whole(&content, self.encoding.as_deref(), before)?;

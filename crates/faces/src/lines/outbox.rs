@@ -45,6 +45,11 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         self.output.lock().await.flush().await
     }
 
+    /// Puts another output in the place of the present one, which is let go.
+    pub(crate) async fn replace(&self, output: W) {
+        *self.output.lock().await = output;
+    }
+
     fn add(&self, line: Vec<u8>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.is_empty() {

@@ -7,6 +7,9 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::oversize::IdScout;
 use crate::limits::{LINE_BUFFER_BYTES_KEPT, MESSAGE_BYTES_MAX, READ_CHUNK_BYTES};
 
+/// From which length on a line is handed over with its room. Copying a shorter one costs less than new room does.
+const LARGE_LINE_BYTES: usize = READ_CHUNK_BYTES;
+
 /// What came next.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Next {
@@ -46,6 +49,22 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(crate) fn line(&self) -> &[u8] {
         let line = self.buffer.get(self.line.clone()).unwrap_or_default();
         line.strip_suffix(b"\r").unwrap_or(line)
+    }
+
+    /// The same line as a value. A large one is not copied: it takes the room it was read into along.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        if self.line.len() < LARGE_LINE_BYTES {
+            return self.line().to_vec();
+        }
+        let rest = self.buffer[self.start..].to_vec();
+        let mut line = std::mem::replace(&mut self.buffer, rest);
+        line.truncate(self.line.end);
+        line.drain(..self.line.start);
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        (self.line, self.start, self.scanned) = (0..0, 0, 0);
+        line
     }
 
     /// What comes next. Loses nothing when dropped half-way.
@@ -134,6 +153,18 @@ mod tests {
             [Ok("a".into()), Ok("b".into()), Ok(String::new()), Ok("c".into())]
         );
         assert_eq!(all(b"", 10).await, []);
+    }
+
+    #[tokio::test]
+    async fn a_large_line_is_taken_with_its_room_and_the_next_one_is_whole() {
+        let large = "x".repeat(LARGE_LINE_BYTES + 7);
+        let input = format!("a\n{large}\r\nb\n{large}\nc");
+        let mut reader = LineReader::new(input.as_bytes());
+        for expected in ["a", &large, "b", &large, "c"] {
+            assert_eq!(reader.next().await, Next::Line);
+            assert_eq!(reader.take(), expected.as_bytes());
+        }
+        assert_eq!(reader.next().await, Next::End);
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "tests start the binary and look at the files it leaves")]
 
+mod acp;
 mod approvals;
 mod attacks;
 mod bench;

@@ -1,0 +1,7 @@
+//! The proxy between an editor and an agent, both played here line by line over a workspace in memory.
+
+mod chain;
+mod files;
+mod passing;
+mod question;
+mod stage;

@@ -1,0 +1,7 @@
+//! `stead acp` as an editor starts it, with an agent that is played here.
+
+mod attacks;
+mod ending;
+mod puppet;
+mod roots;
+mod scenarios;

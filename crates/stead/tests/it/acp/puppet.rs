@@ -1,0 +1,152 @@
+//! The binary between an editor and an agent, both played by the test: the agent that is started is a pair of pipes.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What says what it is told and tells what it is said. Its number goes to the third place, so that it can be ended.
+const AGENT: &str = r#"echo $$ > "$2"; cat "$0" & exec cat > "$1""#;
+
+pub(crate) struct Puppet {
+    pub(crate) child: Child,
+    pub(crate) editor_says: Option<ChildStdin>,
+    pub(crate) editor_hears: BufReader<ChildStdout>,
+    pub(crate) agent_says: Option<File>,
+    pub(crate) agent_hears: BufReader<File>,
+    pipes: TempDir,
+    next_id: i64,
+}
+
+impl Puppet {
+    /// Starts the binary with these flags. State goes to a place of the caller's.
+    pub(crate) fn start(state: &Path, flags: &[&str]) -> Self {
+        let pipes = tempfile::tempdir().unwrap();
+        let pipe = |name: &str| pipes.path().join(name);
+        let (said, heard) = (pipe("said"), pipe("heard"));
+        for place in [&said, &heard] {
+            assert!(Command::new("mkfifo").arg(place).status().unwrap().success());
+        }
+        let mut child = Command::new(env!("CARGO_BIN_EXE_stead"))
+            .arg("acp")
+            .args(flags)
+            .args(["--", "sh", "-c", AGENT])
+            .args([&said, &heard, &pipe("number")])
+            .env("XDG_STATE_HOME", state)
+            .env("USER", "tester")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let agent_says = OpenOptions::new().write(true).open(&said).unwrap();
+        let agent_hears = File::open(&heard).unwrap();
+        Self {
+            editor_says: child.stdin.take(),
+            editor_hears: BufReader::new(child.stdout.take().unwrap()),
+            child,
+            agent_says: Some(agent_says),
+            agent_hears: BufReader::new(agent_hears),
+            pipes,
+            next_id: 100,
+        }
+    }
+
+    /// The same, opened, with a session `s1`.
+    pub(crate) fn with_session(state: &Path, flags: &[&str], params: &Value) -> Self {
+        let mut puppet = Self::start(state, flags);
+        puppet.initialize();
+        puppet.session("s1", params);
+        puppet
+    }
+
+    pub(crate) fn initialize(&mut self) {
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+        self.editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+        assert_eq!(self.agent_hears()["params"]["clientCapabilities"]["fs"]["readTextFile"], true);
+        self.agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1 } }));
+        self.editor_hears();
+    }
+
+    /// Begins a session; what the agent heard.
+    pub(crate) fn session(&mut self, id: &str, params: &Value) -> Value {
+        self.editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params }));
+        let heard = self.agent_hears();
+        self.agent(&json!({ "jsonrpc": "2.0", "id": 1, "result": { "sessionId": id } }));
+        self.editor_hears();
+        heard
+    }
+
+    /// The answer to the editor's own try to begin a session, which goes no further.
+    pub(crate) fn refused_session(&mut self, params: &Value) -> Value {
+        self.editor(&json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params }));
+        self.editor_hears()
+    }
+
+    pub(crate) fn editor(&mut self, message: &Value) {
+        writeln!(self.editor_says.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    pub(crate) fn agent(&mut self, message: &Value) {
+        writeln!(self.agent_says.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    pub(crate) fn editor_hears(&mut self) -> Value {
+        line(&mut self.editor_hears)
+    }
+
+    pub(crate) fn agent_hears(&mut self) -> Value {
+        line(&mut self.agent_hears)
+    }
+
+    /// The agent calls a method, in the session `s1` where none is named.
+    pub(crate) fn send(&mut self, method: &str, mut params: Value) -> i64 {
+        self.next_id += 1;
+        if params.get("sessionId").is_none() {
+            params["sessionId"] = "s1".into();
+        }
+        let id = self.next_id;
+        self.agent(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        let answer = self.agent_hears();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    pub(crate) fn read(&mut self, path: &Path) -> Value {
+        self.call("fs/read_text_file", json!({ "path": path }))
+    }
+
+    pub(crate) fn write(&mut self, path: &Path, content: &str) -> Value {
+        self.call("fs/write_text_file", json!({ "path": path, "content": content }))
+    }
+
+    /// Ends the agent as nobody expects it.
+    pub(crate) fn kill_agent(&self) {
+        let number = std::fs::read_to_string(self.pipes.path().join("number")).unwrap();
+        assert!(Command::new("kill").args(["-9", number.trim()]).status().unwrap().success());
+    }
+}
+
+impl Drop for Puppet {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing running.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn line(from: &mut impl BufRead) -> Value {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).expect(&line)
+}
