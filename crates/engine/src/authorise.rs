@@ -41,13 +41,13 @@ pub(crate) fn judge(
     let mut judged = Judged { looks: Verdict::FREE, changes: Verdict::FREE };
     for (ask, target) in asks.iter().zip(targets) {
         let verdict = judge_target(view, ask, target).map_err(|failure| named(view, ask, failure))?;
-        let told = if ask.need == Need::Read { &mut judged.looks } else { &mut judged.changes };
+        let told = if looks_only(ask) { &mut judged.looks } else { &mut judged.changes };
         *told = told.stricter(verdict);
         if let (Reach::Tree, Some(node)) = (ask.reach, target.node)
             && node.top == Top::Directory
         {
             view.walk_whole(&target.path, node, &mut |met| {
-                if ask.need != Need::Read {
+                if !looks_only(ask) {
                     judge_change(view, met.path, Some(met.node.stamp))?;
                     let right = if ask.need == Need::Remove { Right::Delete } else { Right::Modify };
                     *told = told.stricter(ruled(view, &Action::new(right, met.path))?);
@@ -60,7 +60,7 @@ pub(crate) fn judge(
     let changed: Vec<RelPath> = asks
         .iter()
         .zip(targets)
-        .filter(|(ask, _)| ask.need != Need::Read)
+        .filter(|(ask, _)| !looks_only(ask))
         .map(|(_, target)| target.path.clone())
         .collect();
     judge_leases(view, &changed)?;
@@ -68,6 +68,14 @@ pub(crate) fn judge(
         judged.looks = judged.looks.stricter(placeless(view)?);
     }
     Ok(judged)
+}
+
+/// Whether a place is looked at and not changed.
+fn looks_only(ask: &Ask) -> bool {
+    match ask.need {
+        Need::Read | Need::Hold => true,
+        Need::Write | Need::Remove => false,
+    }
 }
 
 /// A call that is about no place is judged as one about the root.
@@ -78,7 +86,7 @@ fn placeless(view: &View<'_>) -> Result<Verdict, Failure> {
 fn judge_target(view: &View<'_>, ask: &Ask, target: &Target) -> Result<Verdict, Failure> {
     let top = target.node.map(|node| node.top);
     let right = match (ask.need, top) {
-        (Need::Read, top) => {
+        (Need::Read | Need::Hold, top) => {
             judge_read(view, target)?;
             looking(top)
         }

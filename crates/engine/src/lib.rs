@@ -6,6 +6,7 @@
 
 mod approval;
 mod authorise;
+mod buffers;
 mod caller;
 mod carried;
 mod control;
@@ -27,6 +28,7 @@ mod protected;
 mod quota;
 mod resolve;
 mod terms;
+mod unsaved;
 mod version;
 mod view;
 mod watching;
@@ -36,6 +38,7 @@ pub use approval::{
     ALLOWED_BY_OPERATOR, Answered, Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, ApprovalState,
     Asking, Say,
 };
+pub use buffers::{Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, Endings, Standing};
 pub use caller::{Access, Approver, Caller, Grants, Principal};
 pub use control::{Cancel, Control, Progress};
 pub use desk::{

@@ -126,6 +126,16 @@ pub const ALERTS_OPEN_MAX: usize = 100;
 pub const SESSIONS_OPEN_MAX: usize = 1_000;
 /// How long ended sessions and answered alerts are kept.
 pub const DESK_KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// Largest text of an open buffer.
+pub const BUFFER_BYTES_MAX: u64 = 8 << 20;
+/// Most buffers and drafts of one principal.
+pub const BUFFERS_PER_PRINCIPAL_MAX: usize = 500;
+/// Bytes of all buffers and drafts of one principal.
+pub const BUFFERS_BYTES_MAX: u64 = 128 << 20;
+/// Buffers in one answer.
+pub const BUFFERS_LISTED_MAX: usize = 200;
+/// Drafts that opening a file tells of.
+pub const DRAFTS_SHOWN_MAX: usize = 10;
 /// How often a place is looked at again when a link turns up where every link was followed.
 pub const LOOKS_MAX: usize = 16;
 /// How often a plan is made again when the world moves between planning and commit.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     approval::{Approval, ApprovalAnswer},
+    buffers::{Buffer, BufferAsk},
     desk::{DeskAsk, Desked},
     engine::Answer,
     failure::{Failure, Kind},
@@ -45,6 +46,8 @@ pub(crate) enum Need {
     Write,
     /// Take it away from there.
     Remove,
+    /// Look at it, and let nobody change it meanwhile.
+    Hold,
 }
 
 /// How far a call reaches from a place.
@@ -70,6 +73,11 @@ impl Ask {
     /// A place to read, following a link in the last component.
     pub(crate) fn read(spelling: &str) -> Self {
         Self::spelled(spelling, Need::Read, Last::Follow)
+    }
+
+    /// A place to look at while nobody changes it.
+    pub(crate) fn hold(spelling: &str) -> Self {
+        Self::spelled(spelling, Need::Hold, Last::Follow)
     }
 
     /// A place to put something, following a link that ends inside.
@@ -124,6 +132,9 @@ pub(crate) type FinishKept = Box<dyn FnOnce(&Desked, &Committed) -> Answer>;
 /// The answer of a watch, made once it is recorded.
 pub(crate) type FinishWatch = Box<dyn FnOnce(&Watch, &Committed) -> Answer>;
 
+/// The answer of a buffer that was opened, changed or closed, made once it is recorded.
+pub(crate) type FinishBuffer = Box<dyn FnOnce(&Buffer, &Committed) -> Answer>;
+
 /// What an operation decided.
 pub(crate) enum Planned {
     /// Nothing changes; this is the answer. Bytes read are counted in the journal.
@@ -140,6 +151,8 @@ pub(crate) enum Planned {
     Keep { ask: DeskAsk, finish: FinishKept },
     /// A watch begins or ends.
     Watch { ask: WatchAsk, finish: FinishWatch },
+    /// A buffer is opened, changed or closed.
+    Buffer { ask: BufferAsk, finish: FinishBuffer },
 }
 
 /// One operation, decoded from its arguments.

@@ -13,6 +13,7 @@ mod answer;
 mod append;
 mod approvals;
 mod approve;
+mod buffer;
 mod changes;
 mod copy;
 mod diff;
@@ -53,6 +54,7 @@ mod write;
 
 pub(crate) use answer::answer_from_entry;
 pub(crate) use diff::text_of;
+pub(crate) use encoded::encode_like;
 pub(crate) use reminder::Reminder;
 pub(crate) use search::Cases;
 pub(crate) use stat::type_name;
@@ -120,6 +122,12 @@ operations! {
     "watch" Read Steady watch::Watch;
     "unwatch" Read Steady unwatch::Unwatch;
     "watched" Read ByWait watched::Watched;
+    "buffer.open" Write Steady buffer::Open ["text"];
+    "buffer.change" Write Steady buffer::Change ["text", "edits"];
+    "buffer.save" Write Steady buffer::Save;
+    "buffer.close" Write Steady buffer::Close;
+    "buffer.list" Read Steady buffer::List;
+    "buffer.drop" Write Steady buffer::Drop;
 }
 
 /// The row of this name.

@@ -19,7 +19,7 @@ use crate::{
     ops::{self, OperationRow},
     plan::{Change, Mode, Plan},
     policy::{self, Action, Right, Tier, Verdict},
-    quota, resolve,
+    quota, resolve, unsaved,
     view::View,
     workspace::{CommitError, Guard, LockAsk, Record, Workspace},
 };
@@ -200,15 +200,26 @@ impl Turn<'_> {
             return Ok(Attempt::Ask(question));
         }
         let _guard = lock(workspace, row.effect, &asks, &targets, self.call)?;
+        view.locked();
         resolve::check(view, &mut targets)?;
-        let planned = self.operation.plan(view, &targets)?;
+        let mut planned = self.operation.plan(view, &targets)?;
+        let marks = match &mut planned {
+            Planned::Change { plan, .. } => unsaved::settle(view, plan)?,
+            Planned::Read { .. }
+            | Planned::Preview(_)
+            | Planned::Lease { .. }
+            | Planned::Keep { .. }
+            | Planned::Answer { .. }
+            | Planned::Watch { .. }
+            | Planned::Buffer { .. } => Vec::new(),
+        };
         let verdict = match &planned {
             Planned::Read { .. } | Planned::Preview(_) if row.effect == Effect::Read => Verdict::FREE,
             Planned::Read { .. } | Planned::Preview(_) => looks,
             Planned::Lease { ask, .. } => {
                 looks.stricter(authorise::ruled(view, &Action::new(Right::Modify, ask.path()))?)
             }
-            Planned::Keep { .. } => looks,
+            Planned::Keep { .. } | Planned::Buffer { .. } => looks,
             Planned::Answer { .. } | Planned::Watch { .. } => Verdict::FREE,
             Planned::Change { plan, .. } => {
                 looks.stricter(changes).stricter(authorise::judge_plan(view, plan)?)
@@ -217,7 +228,11 @@ impl Turn<'_> {
         if let Some(question) = self.gate(verdict, record, &targets, Some(&planned))? {
             return Ok(Attempt::Ask(question));
         }
-        self.finish(planned, record)
+        let mut attempt = self.finish(planned, record)?;
+        if let Attempt::Done(Done::Recorded(answer) | Done::Looked(answer)) = &mut attempt {
+            unsaved::mark(view, &targets, &marks, answer);
+        }
+        Ok(attempt)
     }
 
     /// Lets a call through, or says what must be asked.
@@ -244,6 +259,7 @@ impl Turn<'_> {
                 | Planned::Lease { .. }
                 | Planned::Keep { .. }
                 | Planned::Watch { .. }
+                | Planned::Buffer { .. }
                 | Planned::Answer { .. },
             )
             | None => (approval::of_targets(view, &call, targets), looked(targets)),
@@ -284,9 +300,14 @@ impl Turn<'_> {
                 let (watch, committed) = workspace.watch(&ask, record, self.call.control.deadline())?;
                 return Ok(Attempt::Done(Done::Recorded(finish(&watch, &committed))));
             }
+            Planned::Buffer { ask, finish } => {
+                let (buffer, committed) = workspace.change_buffer(&ask, record)?;
+                return Ok(Attempt::Done(Done::Recorded(finish(&buffer, &committed))));
+            }
             Planned::Change { plan, finish } => {
                 self.call.control.check()?;
                 add_fact(&mut record.arguments, MOVED, moved(&plan));
+                add_fact(&mut record.arguments, BUFFERS, moved_buffers(&plan));
                 workspace.commit(&plan, record).map(|committed| finish(&committed))
             }
         };
@@ -353,7 +374,7 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
     let asked = |text: &str| {
         let mut fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        fields.retain(|name, _| ![UNCHANGED, MOVED].contains(&name.as_str()));
+        fields.retain(|name, _| ![UNCHANGED, MOVED, BUFFERS].contains(&name.as_str()));
         fields
     };
     let now = recorded_arguments(call, ops::row(call.operation));
@@ -368,6 +389,8 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
 const UNCHANGED: &str = "unchanged";
 /// Which file that went is which one that came.
 const MOVED: &str = "moved";
+/// Which open buffers went along.
+const BUFFERS: &str = "buffers";
 
 fn replayed(workspace: &dyn Workspace, number: u64) -> Result<Answer, Failure> {
     let stored = workspace
@@ -399,6 +422,12 @@ fn moved(plan: &Plan) -> Option<Value> {
     };
     let moved: Map<String, Value> = plan.changes.iter().filter_map(pair).collect();
     (!moved.is_empty()).then_some(Value::Object(moved))
+}
+
+/// Which open buffers go along with a plan.
+fn moved_buffers(plan: &Plan) -> Option<Value> {
+    let ids: Vec<&str> = plan.buffers.iter().map(|step| step.id.as_str()).collect();
+    (!ids.is_empty()).then(|| ids.into())
 }
 
 /// Adds to the recorded arguments what the engine found out. Hardly any call has something to add.

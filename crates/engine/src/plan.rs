@@ -4,7 +4,7 @@
 use journal::Link;
 use path::RelPath;
 
-use crate::{version::Version, workspace::Stamp};
+use crate::{buffers::BufferStep, version::Version, workspace::Stamp};
 
 /// Permission bits of a new file.
 pub const NEW_FILE_MODE: u32 = 0o644;
@@ -18,17 +18,24 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// What this plan undoes, redoes or restores.
     pub link: Link,
+    /// What becomes of open buffers in the same moment.
+    pub buffers: Vec<BufferStep>,
 }
 
 impl Plan {
     /// A plan that changes nothing: every read.
     pub fn nothing() -> Self {
-        Self { changes: Vec::new(), link: Link::None }
+        Self::of(Vec::new())
     }
 
     /// A plan of these changes.
     pub fn of(changes: Vec<Change>) -> Self {
-        Self { changes, link: Link::None }
+        Self::linked(changes, Link::None)
+    }
+
+    /// A plan of these changes that undoes, redoes or restores something.
+    pub fn linked(changes: Vec<Change>, link: Link) -> Self {
+        Self { changes, link, buffers: Vec::new() }
     }
 
     /// Whether nothing would change.

@@ -322,7 +322,7 @@ mod tests {
         Quota { bytes: Some(100), files: Some(10), trash_bytes: Some(50), history_bytes: None };
 
     fn refused(changes: Vec<Change>, link: Link, held: (u64, u64), before: Option<Stock>) -> Option<String> {
-        let charge = Charge::of(&Plan { changes, link }, TIGHT);
+        let charge = Charge::of(&Plan::linked(changes, link), TIGHT);
         let held = Stock { bytes: held.0, files: held.1 };
         let failure = charge.judge(&Holding { stock: held, trash_bytes: 40 }, before).err()?;
         Some(failure.facts["quota"].as_str().unwrap_or_default().to_owned())

@@ -11,7 +11,7 @@ use crate::{
     plan::{Seen, Top},
     version::{Base, Version},
     view::View,
-    workspace::{Last, Node, Want, Workspace},
+    workspace::{Last, Node, Workspace},
 };
 
 /// Resolves every place of a call.
@@ -70,11 +70,11 @@ fn locate(workspace: &dyn Workspace, ask: &Ask, spelling: &Spelling) -> Result<R
         .map_err(|failure| in_the_way(workspace, spelling, failure))?;
     match (spelling.trailing, ask.need, ask.last) {
         (Trailing::Open, _, _) | (Trailing::Directory, Need::Read, _) => Ok(found),
-        (Trailing::Directory, Need::Write, Last::Follow) => {
+        (Trailing::Directory, Need::Write | Need::Hold, Last::Follow) => {
             Err(Failure::new(Kind::InvalidPath, "a file's path does not end in a slash"))
         }
         // A trailing slash would turn "the link" into "what it points at": say which is meant.
-        (Trailing::Directory, Need::Write | Need::Remove, _) => {
+        (Trailing::Directory, Need::Write | Need::Remove | Need::Hold, _) => {
             let followed = workspace.locate(&spelling.path, Last::Follow)?;
             if followed == found {
                 return Ok(found);
@@ -125,10 +125,7 @@ pub(crate) fn check(view: &View<'_>, targets: &mut [Target]) -> Result<(), Failu
     for target in targets {
         let Some(base) = target.base.clone() else { continue };
         let actual = match target.node {
-            Some(node) if node.top == Top::File => {
-                let file = view.workspace().read(&target.path, Want::Nothing)?;
-                Some(Seen { version: file.version, stamp: file.node.stamp })
-            }
+            Some(node) if node.top == Top::File => Some(view.observe(&target.path)?),
             Some(_) | None => None,
         };
         compare(view, target, &base, actual)?;

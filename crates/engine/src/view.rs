@@ -1,11 +1,12 @@
 //! What a plan may look at. Every look through here is judged against the caller's readable scope, so an operation
 //! that discovers places cannot see around a rule. No method writes.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use path::{Name, RelPath};
 
 use crate::{
+    buffers::Buffer,
     caller::{Caller, Principal},
     control::Control,
     engine::{Call, Held},
@@ -15,6 +16,7 @@ use crate::{
     plan::{Seen, Top, Tree},
     policy::{Action, Asked, InForce, Right, Tier},
     terms::{Evidence, Terms},
+    unsaved::{Desktop, Unsaved},
     version::Version,
     workspace::{FileBytes, Listed, Looked, Node, Want, Workspace},
 };
@@ -31,6 +33,8 @@ pub(crate) struct View<'a> {
     pub(crate) operation: &'a str,
     /// Places that the call asked for and was let to see. Filled only where rules are about looking.
     passed: RwLock<Vec<RelPath>>,
+    /// The text that editors have not saved.
+    desktop: Desktop,
 }
 
 /// One thing met on a walk.
@@ -49,6 +53,7 @@ impl<'a> View<'a> {
             in_force,
             operation: call.operation,
             passed: RwLock::default(),
+            desktop: Desktop::default(),
         }
     }
 
@@ -62,6 +67,7 @@ impl<'a> View<'a> {
             in_force: self.in_force,
             operation,
             passed: RwLock::default(),
+            desktop: Desktop::default(),
         }
     }
 
@@ -166,16 +172,68 @@ impl<'a> View<'a> {
         Ok(looked)
     }
 
-    /// Bytes of a file with the version of the whole.
+    /// Bytes of a file with the version of the whole: the text that an editor has not saved, or what is on disk.
     pub(crate) fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
         self.readable(path)?;
-        self.workspace.read(path, want)
+        self.read_for_change(path, want)
+    }
+
+    /// The same for a call that may change a file without being allowed to read it. Nothing of it is answered.
+    pub(crate) fn read_for_change(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
+        match self.unsaved(path)? {
+            Some(unsaved) => unsaved.file(want),
+            None => self.workspace.read(path, want),
+        }
     }
 
     /// The version of a file and the stamp it had.
     pub(crate) fn observe(&self, path: &RelPath) -> Result<Seen, Failure> {
+        if let Some(unsaved) = self.unsaved(path)? {
+            return Ok(unsaved.seen());
+        }
         let file = self.workspace.read(path, Want::Nothing)?;
         Ok(Seen { version: file.version, stamp: file.node.stamp })
+    }
+
+    /// What an editor has of a file that the disk has not.
+    pub(crate) fn unsaved(&self, path: &RelPath) -> Result<Option<Arc<Unsaved>>, Failure> {
+        self.desktop.unsaved(self.workspace, path)
+    }
+
+    /// The same for a caller who may read the file.
+    pub(crate) fn unsaved_readable(&self, path: &RelPath) -> Option<Arc<Unsaved>> {
+        // What cannot be looked up is read from the disk.
+        self.may_read(path).then(|| self.unsaved(path).ok().flatten()).flatten()
+    }
+
+    /// The unsaved texts that this call has looked at.
+    pub(crate) fn unsaved_used(&self) -> Vec<Arc<Unsaved>> {
+        self.desktop.used()
+    }
+
+    /// The buffer that an editor has open of a file, whether it holds anything unsaved or not.
+    pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<Buffer>, Failure> {
+        self.desktop.open(self.workspace, path)
+    }
+
+    /// The files at or below a place that editors have open.
+    pub(crate) fn open_within(&self, top: &RelPath) -> Result<Vec<RelPath>, Failure> {
+        self.desktop.open_within(self.workspace, top)
+    }
+
+    /// What editors that went away left of a file.
+    pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<Buffer>, Failure> {
+        self.desktop.drafts(self.workspace, path)
+    }
+
+    /// Every buffer and draft.
+    pub(crate) fn buffers(&self) -> Result<Vec<Buffer>, Failure> {
+        self.desktop.all(self.workspace)
+    }
+
+    /// The places of the call are locked: from now on no editor changes its text of them.
+    pub(crate) fn locked(&self) {
+        self.desktop.look_again();
     }
 
     /// The names in a directory that this caller may see.

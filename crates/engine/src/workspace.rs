@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::{
     approval::{Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter},
+    buffers::Buffers,
     caller::{Caller, Principal},
     desk::Desk,
     failure::{Failure, Kind},
@@ -365,7 +366,7 @@ pub struct Profile {
 }
 
 /// A tree of files with its journal.
-pub trait Workspace: Desk + Send + Sync {
+pub trait Workspace: Desk + Buffers + Send + Sync {
     /// What is fixed about it.
     fn profile(&self) -> &Profile;
 

@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{
     apply::{Hands, Trouble},
+    buffers,
     group::{Outcome, Work},
     holding::Booking,
     intent::Step,
@@ -113,6 +114,7 @@ impl LocalWorkspace {
         let ticket = self.ticket(record);
         let booking =
             record.quota.map(|quota| Booking::new(Charge::of(plan, quota), &record.caller.principal));
+        let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
         Ok(Box::new(move |transaction, tip| {
             if let Some(number) = used_key(transaction, &draft, key.as_deref())? {
                 return Ok(Outcome::Replayed(number));
@@ -131,11 +133,15 @@ impl LocalWorkspace {
                     query::last_change(transaction)?
                 }
             };
+            if let Some(failure) = buffers::moved_on(transaction, &buffers)? {
+                return Ok(Outcome::Refused(failure));
+            }
             store::append(transaction, tip, &mut draft)?;
             if let Some(booking) = &booking {
                 booking.carry(transaction, last, draft.entry.number)?;
             }
             let number = sql(draft.entry.number);
+            buffers::follow(transaction, &buffers, draft.entry.number, now_ms)?;
             for (step, intent) in intents.iter().enumerate() {
                 transaction
                     .prepare_cached("INSERT INTO pending VALUES (?1, ?2, ?3, ?4, ?5)")?
@@ -307,6 +313,7 @@ pub(crate) fn forget(transaction: &Connection, number: u64, steps: &[Step]) -> r
     }
     crate::approval::give_back(transaction, number)?;
     crate::holding::give_back(transaction, number)?;
+    buffers::take_back(transaction, number)?;
     for step in steps {
         match step {
             Step::Remove { trash, .. } => {

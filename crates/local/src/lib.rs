@@ -7,6 +7,7 @@
 mod apply;
 mod approval;
 mod approver;
+mod buffers;
 mod checkpoint;
 mod clock;
 mod commit;

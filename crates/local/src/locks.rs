@@ -43,10 +43,18 @@ impl Guard for Held {}
 
 /// The slot of a place: FNV-1a, fixed for ever, because processes of different builds must agree on it.
 pub(crate) fn slot(path: &RelPath) -> u64 {
+    hashed(path.as_bytes())
+}
+
+/// The slot that a process holds while it lives. No path holds a zero byte.
+fn life(process: &str) -> u64 {
+    hashed(format!("\0{process}").as_bytes())
+}
+
+fn hashed(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
-    let hash =
-        path.as_bytes().iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let hash = bytes.iter().fold(OFFSET, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
     // Two bits less: the kernel counts offsets signed, and the end of the range must fit as well.
     hash >> 2
 }
@@ -147,6 +155,23 @@ impl Locks {
         }
         drop(table);
         self.freed.notify_all();
+    }
+}
+
+impl Locks {
+    /// Shows other processes that the one of this name lives, until it ends.
+    pub(crate) fn live(&self, process: &str) -> Result<(), Failure> {
+        self.file.try_lock(life(process), Mode::Exclusive).map(|_| ()).map_err(|error| failure::own(&error))
+    }
+
+    /// Whether another process lives that showed it.
+    pub(crate) fn is_alive(&self, process: &str) -> Result<bool, Failure> {
+        let own = |error: disk::DiskError| failure::own(&error);
+        let free = self.file.try_lock(life(process), Mode::Shared).map_err(own)?;
+        if free {
+            self.file.unlock(life(process)).map_err(own)?;
+        }
+        Ok(!free)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::{
-        Arc, Condvar, Mutex,
+        Arc, Condvar, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -58,6 +58,8 @@ pub struct LocalWorkspace {
     pub(crate) mounts: Vec<RelPath>,
     /// This opening, told apart from every other.
     pub(crate) process: String,
+    /// Whether other processes can see that this one lives.
+    pub(crate) lives: OnceLock<()>,
     /// Entries that are true in the directory but not yet settled on the device.
     pub(crate) applied: Mutex<Vec<u64>>,
     /// Pending entries of other processes that were seen to be done.
@@ -144,6 +146,7 @@ impl LocalWorkspace {
             home: options.home.clone(),
             mounts: options.mounts.clone(),
             process: random_name("p-").map_err(own)?,
+            lives: OnceLock::new(),
             applied: Mutex::default(),
             verified: Mutex::default(),
             stuck: Mutex::default(),

@@ -54,6 +54,11 @@ CREATE TABLE IF NOT EXISTS watches (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, deep INTEGER NOT NULL,
     happenings TEXT NOT NULL, glob TEXT, started INTEGER, stage INTEGER NOT NULL, created_ms INTEGER NOT NULL,
     heard_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS buffers (
+    id TEXT PRIMARY KEY, path TEXT NOT NULL, owner TEXT NOT NULL, session TEXT NOT NULL, process TEXT NOT NULL,
+    revision INTEGER NOT NULL, version BLOB NOT NULL, base BLOB, endings INTEGER NOT NULL,
+    held_revision INTEGER NOT NULL, changed_ms INTEGER NOT NULL, text BLOB NOT NULL, held BLOB NOT NULL,
+    moved_by INTEGER, before_path TEXT, before_version BLOB, before_base BLOB, before_text BLOB);
 CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";

@@ -146,7 +146,7 @@ impl Bench {
 
     #[track_caller]
     fn linked(&self, changes: Vec<Change>, link: Link) -> u64 {
-        self.try_plan(&Plan { changes, link }, None).unwrap_or_else(|error| panic!("{error:?}")).number
+        self.try_plan(&Plan::linked(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).number
     }
 
     /// A plan that meets another world than it expects: told by the path, and nothing is changed or recorded.

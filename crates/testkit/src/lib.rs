@@ -13,6 +13,7 @@ pub mod replay;
 pub mod rig;
 pub mod scenario;
 pub mod several;
+pub mod story;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;

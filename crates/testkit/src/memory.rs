@@ -3,6 +3,7 @@
 
 mod apply;
 mod approval;
+mod buffers;
 mod desk;
 mod fixture;
 mod lease;
@@ -55,6 +56,7 @@ struct State {
     desk: desk::Kept,
     /// What was held before each change.
     before: BTreeMap<u64, Stock>,
+    buffers: Vec<buffers::Kept>,
     full: bool,
     /// What the next call fails with.
     fails: Option<Failure>,
@@ -95,6 +97,7 @@ impl MemoryWorkspace {
             in_force: InForce::built_in(),
             desk: desk::Kept::default(),
             before: BTreeMap::new(),
+            buffers: Vec::new(),
             full: false,
             fails: None,
         };
@@ -202,6 +205,7 @@ impl Workspace for MemoryWorkspace {
             charge.judge(&holding, before)?;
         }
         let owner = record.caller.principal.to_string();
+        buffers::check(&state, &plan.buffers)?;
         let applied = apply::apply(&state, plan, &owner)?;
         let head = self.record(&mut state, record, applied.changes, plan.link.clone());
         approval::consume(&mut state, record, head.number);
@@ -209,6 +213,7 @@ impl Workspace for MemoryWorkspace {
         let trash = applied.trashed.iter().map(|item| item.facts.id.clone()).collect();
         state.tree = applied.tree;
         state.kept.extend(applied.kept);
+        buffers::follow(&mut state, &plan.buffers);
         for id in &applied.restored {
             state.trash.remove(id);
         }

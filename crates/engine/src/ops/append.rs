@@ -36,7 +36,7 @@ impl Operation for Append {
                 write::regular(target, node)?;
                 // Whoever may add to a file need not be allowed to read it: nothing of it is answered.
                 let want = Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
-                let file = view.workspace().read(&target.path, want)?;
+                let file = view.read_for_change(&target.path, want)?;
                 let seen = target.seen.unwrap_or(Seen { version: file.version, stamp: file.node.stamp });
                 (file.bytes, Expect::File(seen))
             }

@@ -20,7 +20,7 @@ use crate::{
     resolve,
     version::{Base, Version},
     view::View,
-    workspace::{EntryFilter, Order, Want, Which},
+    workspace::{EntryFilter, FileBytes, Order, Want, Which},
 };
 
 /// The arguments of `diff`.
@@ -102,11 +102,26 @@ pub(crate) fn named(view: &View<'_>, path: &RelPath, written: &str, current: &Si
     if current.version == Some(version) {
         return Ok(Side { label, version: Some(version), bytes: current.bytes.clone() });
     }
+    if let Some(saved) = saved(view, path)?.filter(|saved| saved.version == version) {
+        return Ok(Side { label, version: Some(version), bytes: saved.bytes });
+    }
     let bytes = view.workspace().kept(&version)?.ok_or_else(|| expired(path, written))?;
     if bytes.len() as u64 > limits::DIFF_BYTES_MAX {
         return Err(too_large(path));
     }
     Ok(Side { label, version: Some(version), bytes })
+}
+
+/// What is on disk of a file whose text is not saved, if it can be compared.
+fn saved(view: &View<'_>, path: &RelPath) -> Result<Option<FileBytes>, Failure> {
+    if view.unsaved_readable(path).is_none() {
+        return Ok(None);
+    }
+    match view.workspace().read(path, Want::Whole { limit_bytes: limits::DIFF_BYTES_MAX }) {
+        Ok(file) => Ok(Some(file)),
+        Err(failure) if failure.kind == Kind::TooLarge => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// What changed in a file since the version that a caller names, at most `limit_lines` of it; nothing when that cannot
@@ -143,6 +158,10 @@ fn had(
     fits: &dyn Fn(&Version) -> bool,
 ) -> Result<Version, Failure> {
     if let Some(version) = current.version.filter(|version| fits(version)) {
+        return Ok(version);
+    }
+    let on_disk = view.unsaved_readable(path).map(|unsaved| unsaved.saved.version);
+    if let Some(version) = on_disk.filter(|version| fits(version)) {
         return Ok(version);
     }
     let filter = EntryFilter {

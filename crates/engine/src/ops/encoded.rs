@@ -38,6 +38,11 @@ pub(crate) fn whole(content: &str, asked: Option<&str>, current: Option<&[u8]>) 
     Ok(bytes)
 }
 
+/// The bytes of a text in the encoding of these.
+pub(crate) fn encode_like(text: &str, current: &[u8]) -> Result<Vec<u8>, Failure> {
+    Ok(whole(text, None, Some(current))?.bytes)
+}
+
 /// The bytes to put behind those that a file has now, in the same encoding.
 pub(crate) fn tail(content: &str, current: &[u8]) -> Result<Encoded, Failure> {
     let encoding = kept(current);

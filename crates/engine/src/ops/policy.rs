@@ -13,6 +13,7 @@ use crate::{
     policy::{Tier, Verdict},
     quota, resolve,
     terms::Offer,
+    unsaved,
     view::View,
 };
 
@@ -110,12 +111,16 @@ fn explained(
         resolve::check(&inner, &mut targets)?;
         let verdict = judged.looks.stricter(judged.changes);
         Ok(match operation.plan(&inner, &targets)? {
-            Planned::Change { plan, .. } => verdict.stricter(authorise::judge_plan(&inner, &plan)?),
+            Planned::Change { mut plan, .. } => {
+                unsaved::settle(&inner, &mut plan)?;
+                verdict.stricter(authorise::judge_plan(&inner, &plan)?)
+            }
             Planned::Read { .. }
             | Planned::Preview(_)
             | Planned::Lease { .. }
             | Planned::Keep { .. }
             | Planned::Watch { .. }
+            | Planned::Buffer { .. }
             | Planned::Answer { .. } => verdict,
         })
     })();

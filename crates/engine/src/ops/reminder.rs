@@ -1,8 +1,10 @@
 //! Telling a reader that what it read no longer stands: once, with its next answer. Remembers for each session which
 //! version of which file it saw last, and holds that against the journal when something has been recorded since.
 //!
-//! Never looks at a file, and at the journal only when there is news. Knows what the journal knows: changes made through
-//! here, and others' where somebody watches. Bounded: the oldest sessions and files are forgotten first.
+//! Looks at the journal only when there is news, and at a file only when an editor has it open. Knows what the journal
+//! knows: changes made through here, and others' where somebody watches; and what editors have not saved. Bounded: the oldest sessions and files are forgotten first.
+
+mod typed;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -57,6 +59,8 @@ struct Session {
 struct Seen {
     version: String,
     rev: String,
+    /// Whether it was text that an editor had not saved.
+    unsaved: bool,
 }
 
 /// A file that is no longer what a session saw.
@@ -100,6 +104,8 @@ impl Reminder {
         let shown = (call.operation == READ).then(|| shown(&answer)).flatten();
         // What cannot be looked up now is looked up with the next answer.
         let mut stale = session.stale(workspace, call).unwrap_or_default();
+        session.written(&answer);
+        stale.extend(session.typed(workspace).unwrap_or_default());
         if let Some((path, seen)) = shown {
             stale.retain(|stale| stale.path != path);
             session.remember(path, seen);
@@ -173,7 +179,8 @@ impl Session {
             let to = match left(change) {
                 Left::Same(version) if version.to_string() == seen.version => continue,
                 Left::Same(version) if own => {
-                    let seen = Seen { version: version.to_string(), rev: format!("r{}", entry.number) };
+                    let rev = format!("r{}", entry.number);
+                    let seen = Seen { version: version.to_string(), rev, unsaved: false };
                     self.read.insert(change.path.clone(), seen);
                     continue;
                 }
@@ -247,7 +254,8 @@ fn name(call: &Call<'_>) -> String {
 /// The file that a read showed.
 fn shown(answer: &Answer) -> Option<(String, Seen)> {
     let word = |name: &str| answer.json.get(name).and_then(Value::as_str).map(str::to_owned);
-    Some((word("path")?, Seen { version: word("version")?, rev: word("rev")? }))
+    let unsaved = answer.json.contains_key("unsaved");
+    Some((word("path")?, Seen { version: word("version")?, rev: word("rev")?, unsaved }))
 }
 
 fn tell(answer: &mut Answer, stale: &[Stale]) {

@@ -48,7 +48,7 @@ impl Operation for Restore {
             changes.push(make_way(view, &path, item.tree.top, there)?);
         }
         changes.push(Change::Restore { trash: item.id.clone(), path: path.clone(), tree: item.tree });
-        let plan = Plan { changes, link: Link::Restores(item.id.clone()) };
+        let plan = Plan::linked(changes, Link::Restores(item.id.clone()));
         let version = recorded_version(view, &item)?;
         Ok(Planned::Change {
             plan,

@@ -90,7 +90,7 @@ impl Reversal {
         match run {
             Run::Dry => Ok(Planned::Preview(report.preview())),
             Run::Real => Ok(Planned::Change {
-                plan: Plan { changes: inverse.changes, link },
+                plan: Plan::linked(inverse.changes, link),
                 finish: Box::new(move |committed| {
                     let text = report.text(report.done(), &format!(" by r{}", committed.number));
                     report.facts().committed(committed).answer(text)

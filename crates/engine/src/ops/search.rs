@@ -133,7 +133,9 @@ impl Search {
                     if met.top != Top::File || !wanted(met.below()) || !view.may_read(met.path) {
                         return Ok(());
                     }
-                    match shelves.known(met) {
+                    // An index knows what is on disk, not what somebody types.
+                    let typed = view.unsaved_readable(met.path).is_some();
+                    match if typed { None } else { shelves.known(met) } {
                         Some(known) => own.count(known),
                         None => look.at_file(own, &Source::Met(met))?,
                     }
@@ -197,6 +199,11 @@ impl Source<'_, '_, '_> {
     }
 
     fn scan(&self, view: &View<'_>, bytes: &mut Vec<u8>) -> Result<(), Failure> {
+        if let Some(unsaved) = view.unsaved_readable(self.path()) {
+            bytes.clear();
+            bytes.extend_from_slice(&unsaved.text);
+            return Ok(());
+        }
         match self {
             Self::Known(path) => {
                 *bytes = view.workspace().scan(path, limits::SEARCH_FILE_BYTES_MAX)?;

@@ -39,6 +39,8 @@ impl Operation for Stat {
             return Err(Failure::new(Kind::NotFound, format!("{path} does not exist"))
                 .hint(format!("call list with path {parent} to see what is there")));
         };
+        let size = view.unsaved_readable(path).map_or(node.size, |unsaved| unsaved.text.len() as u64);
+        let node = Node { size, ..node };
         let kind = type_name(node.top);
         let mode = format!("{:04o}", node.mode & MODE_MASK);
         let modified = iso_utc(node.modified_ms);

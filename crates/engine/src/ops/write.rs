@@ -112,7 +112,7 @@ impl Write {
     fn current(&self, view: &View<'_>, target: &Target, node: Node) -> Result<Current, Failure> {
         regular(target, node)?;
         let readable = view.may_read(&target.path);
-        let read = |want| view.workspace().read(&target.path, want);
+        let read = |want| view.read_for_change(&target.path, want);
         let file = if readable && node.size <= limits::WRITE_BYTES_MAX {
             read(Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?
         } else {

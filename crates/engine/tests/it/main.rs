@@ -20,6 +20,8 @@ mod read;
 mod search;
 mod session;
 mod stat;
+mod stories;
+mod typing;
 mod undo;
 mod watch;
 mod world;

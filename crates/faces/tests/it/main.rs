@@ -14,5 +14,6 @@ mod question;
 mod resources;
 mod rpc;
 mod scenarios;
+mod stories;
 mod told;
 mod weaver;

@@ -21,6 +21,7 @@ mod quota;
 mod race;
 mod recovery;
 mod several;
+mod stories;
 mod support;
 mod walk;
 mod watch;

@@ -118,7 +118,7 @@ fn undone(maker: &dyn Maker) {
         assert_eq!(undone(first), None);
     }
     // A plan that does not come true marks nothing.
-    let late = super::Plan { changes: vec![put("f", Expect::Absent, b"x")], link: Link::Undoes(first) };
+    let late = super::Plan::linked(vec![put("f", Expect::Absent, b"x")], Link::Undoes(first));
     assert!(bench.try_plan(&late, None).is_err());
     assert_eq!(undone(first), None);
 }

@@ -17,7 +17,7 @@ const FREE: Quota = Quota { bytes: None, files: None, trash_bytes: None, history
 /// Commits under a quota; answers the entry.
 fn under(bench: &Bench, quota: Quota, changes: Vec<Change>, link: Link) -> Result<(u64, Vec<String>), Kind> {
     let record = Record { quota: Some(quota), ..bench.record("test", None) };
-    match bench.workspace.commit(&Plan { changes, link }, &record) {
+    match bench.workspace.commit(&Plan::linked(changes, link), &record) {
         Ok(committed) => Ok((committed.number, committed.trash)),
         Err(CommitError::Failed(failure)) => Err(failure.kind),
         Err(other) => panic!("{other:?}"),

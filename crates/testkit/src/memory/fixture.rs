@@ -59,6 +59,11 @@ impl MemoryWorkspace {
         self.state().fails = Some(failure);
     }
 
+    /// Lets every editor die, as if its process were killed.
+    pub fn lose_editors(&self) {
+        super::buffers::lose(&mut self.state());
+    }
+
     /// Lets time pass.
     pub fn advance_ms(&self, ms: i64) {
         self.state().now_ms += ms;

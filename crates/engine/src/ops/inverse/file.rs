@@ -60,7 +60,7 @@ impl Maker<'_> {
             return Ok(Some(Reason::Changed));
         }
         let workspace = self.view.workspace();
-        let current = workspace.read(path, Want::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
+        let current = self.view.read_for_change(path, Want::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
         let (base, theirs) = (workspace.kept(&after.version)?, workspace.kept(&before.version)?);
         let (Some(base), Some(theirs)) = (base, theirs) else {
             return Ok(Some(Reason::NotKept));

@@ -60,7 +60,10 @@ impl Search {
         start: &RelPath,
     ) -> Result<Option<(Found, Unseen)>, Failure> {
         let view = look.view;
-        let plain = Names::from(self.all) == Names::Plain && self.glob.is_none() && sees_plainly(view);
+        let plain = Names::from(self.all) == Names::Plain
+            && self.glob.is_none()
+            && sees_plainly(view)
+            && view.open_within(start)?.iter().all(|path| view.unsaved_readable(path).is_none());
         let survey = plain.then(|| view.workspace().survey(start, look.pattern.need())).flatten();
         let Some(Survey { candidates, texts, bytes, binary, ignored, closed }) = survey else {
             return Ok(None);
