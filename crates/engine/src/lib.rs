@@ -55,8 +55,8 @@ pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE,
 pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Right, Tier, UnknownTier, Verdict, Why};
 pub use quota::{Charge, Holding, Look, Quota, Stock, uncounted};
 pub use terms::{
-    Evidence, Extent, Filter, Form, Listing, Occupied, Offer, Parents, Privacy, Ranking, Removable, Replaced,
-    Retention, Terms, Unseen,
+    Evidence, Extent, Filter, Form, Listing, Making, Occupied, Offer, Parents, Privacy, Ranking, Removable,
+    Replaced, Retention, Terms, Unseen,
 };
 pub use version::{Base, Version};
 pub use watching::{Depth, Happening, Watch, WatchAsk};

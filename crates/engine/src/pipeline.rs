@@ -19,7 +19,9 @@ use crate::{
     ops::{self, OperationRow},
     plan::{Change, Mode, Plan},
     policy::{self, Action, Right, Tier, Verdict},
-    quota, resolve, unsaved,
+    quota, resolve,
+    terms::Making,
+    unsaved,
     view::View,
     workspace::{CommitError, Guard, LockAsk, Record, Workspace},
 };
@@ -304,6 +306,10 @@ impl Turn<'_> {
                 let (buffer, committed) = workspace.change_buffer(&ask, record)?;
                 return Ok(Attempt::Done(Done::Recorded(finish(&buffer, &committed))));
             }
+            Planned::Change { plan, .. } if self.call.terms.making == Making::Elsewhere => {
+                add_fact(&mut record.arguments, ELSEWHERE, Some(plan.changes.len().into()));
+                return Ok(Attempt::Done(Done::Looked(left_to_others())));
+            }
             Planned::Change { plan, finish } => {
                 self.call.control.check()?;
                 add_fact(&mut record.arguments, MOVED, moved(&plan));
@@ -374,7 +380,7 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
     let asked = |text: &str| {
         let mut fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        fields.retain(|name, _| ![UNCHANGED, MOVED, BUFFERS].contains(&name.as_str()));
+        fields.retain(|name, _| ![UNCHANGED, MOVED, BUFFERS, ELSEWHERE].contains(&name.as_str()));
         fields
     };
     let now = recorded_arguments(call, ops::row(call.operation));
@@ -385,6 +391,14 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
         .hint("use a new key for a new call"))
 }
 
+/// The answer to a change that somebody else makes true.
+fn left_to_others() -> Answer {
+    let text = "allowed and recorded; somebody else makes it true".to_owned();
+    Answer { json: Map::new(), text, evidence: Vec::new(), switch: None }
+}
+
+/// How many changes were left to somebody else.
+const ELSEWHERE: &str = "made_elsewhere";
 /// The version that a call found, when it changed nothing.
 const UNCHANGED: &str = "unchanged";
 /// Which file that went is which one that came.

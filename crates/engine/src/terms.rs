@@ -51,6 +51,8 @@ pub struct Terms {
     pub ranking: Ranking,
     /// Whether the answer brings the bytes themselves.
     pub evidence: Evidence,
+    /// Who makes the change true.
+    pub making: Making,
 }
 
 /// A tool that a dialect offers.
@@ -79,6 +81,16 @@ pub enum Unseen {
     Stays,
     /// It is replaced. What is replaced is kept as ever.
     Yields,
+}
+
+/// Who makes a change true once it is planned, judged and approved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Making {
+    /// The workspace, in the same step that records it.
+    #[default]
+    Here,
+    /// Somebody else, such as an editor that holds the file: it is recorded, and no file is touched.
+    Elsewhere,
 }
 
 /// What happens when the directory of a new thing is missing.

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use crate::limits::REQUESTS_PENDING_MAX;
 
 mod chain;
+mod editor;
 mod files;
 mod message;
 mod own;

@@ -17,7 +17,7 @@ use super::{
     Endings, Proxy,
     router::{FileCall, Method},
     session::{Root, Seen, Session, Spot, Standing},
-    setup::not_absolute,
+    setup::{Offer, not_absolute},
     slice::slice,
     sorry::Sorry,
 };
@@ -60,13 +60,20 @@ pub(super) async fn serve(
         Method::Read => {
             let params: ReadParams = serde_json::from_slice(&call.params).map_err(misfit)?;
             let errand = Errand::begin(proxy, &params.session_id, params.path, stopped)?;
-            let text = errand.read().await?;
+            let text = match proxy.router.editor().reads {
+                Offer::Yes => errand.read_of_editor().await?,
+                Offer::No => errand.read().await?,
+            };
             Ok(json!({ "content": slice(&text, params.line, params.limit)? }))
         }
         Method::Write => {
             let params: WriteParams = serde_json::from_slice(&call.params).map_err(misfit)?;
             let errand = Errand::begin(proxy, &params.session_id, params.path, stopped)?;
-            errand.write(params.content).await.map(|()| json!({}))
+            match proxy.router.editor().writes {
+                Offer::Yes => errand.write_by_editor(params.content).await?,
+                Offer::No => errand.write(params.content).await?,
+            }
+            Ok(json!({}))
         }
     }
 }
@@ -107,12 +114,7 @@ impl<'p> Errand<'p> {
     async fn write(&self, content: String) -> Result<(), Sorry> {
         let _turn = self.session.turn(&self.spot).await;
         let seen = self.session.seen(&self.spot);
-        let ours = match &seen {
-            Some(Seen::Text { text, .. }) if self.proxy.options.endings == Endings::Kept => {
-                endings::alike(&content, text).into_owned()
-            }
-            Some(_) | None => content,
-        };
+        let ours = self.formed(content, seen.as_ref());
         let mut attempt = match &seen {
             None => Attempt { content: ours.clone(), base: None },
             Some(Seen::Absent) => Attempt { content: ours.clone(), base: Some(String::new()) },
@@ -167,12 +169,24 @@ impl<'p> Errand<'p> {
         let outcome = self.call(request()).await?;
         let outcome = match outcome {
             Err(failure) if matches!(failure.kind, Kind::ApprovalPending | Kind::ApprovalStale) => {
-                self.ask(&failure, &attempt.content).await?;
+                let old = match self.call(acp::read(&self.spot.wire)).await? {
+                    Ok(answer) => acp::text(answer).ok(),
+                    Err(_) => None,
+                };
+                self.ask(&failure, old.as_deref(), &attempt.content).await?;
                 self.call(request()).await?
             }
             other => other,
         };
         Ok(outcome.map(|answer| version(&answer)))
+    }
+
+    /// A content with the line endings of what the session has seen, where they are kept.
+    pub(super) fn formed(&self, content: String, seen: Option<&Seen>) -> String {
+        match (seen, self.proxy.options.endings) {
+            (Some(Seen::Text { text, .. }), Endings::Kept) => endings::alike(&content, text).into_owned(),
+            (Some(Seen::Text { .. } | Seen::Absent) | None, _) => content,
+        }
     }
 
     /// Runs one call in the root of this errand.
@@ -204,7 +218,7 @@ impl<'p> Errand<'p> {
         }
     }
 
-    fn know(&self, text: &str, left: Version, standing: Standing) {
+    pub(super) fn know(&self, text: &str, left: Version, standing: Standing) {
         self.session.remember(&self.spot, Seen::Text { text: text.into(), left, standing });
     }
 }
@@ -222,7 +236,7 @@ fn current(answer: Answer) -> Result<Current, Sorry> {
 }
 
 /// The version that an answer names.
-fn version(answer: &Answer) -> Version {
+pub(super) fn version(answer: &Answer) -> Version {
     let named = answer.json.get("version").and_then(Value::as_str).unwrap_or_default();
     match Base::parse(named) {
         Ok(Base::Version(version)) => version,
@@ -232,7 +246,7 @@ fn version(answer: &Answer) -> Version {
 }
 
 /// Says where two changes meet. Lines are those of the file as it is now, counted from 1.
-fn conflict(path: &str, places: &[ConflictRange]) -> Sorry {
+pub(super) fn conflict(path: &str, places: &[ConflictRange]) -> Sorry {
     let shown = places.iter().take(CONFLICTS_SHOWN).map(|place| {
         let (first, last) = (place.theirs.start + 1, place.theirs.end.max(place.theirs.start + 1));
         if first == last { format!("{first}") } else { format!("{first}-{last}") }

@@ -9,7 +9,6 @@ use text::endings;
 use super::{files::Errand, message, own::Said, router::CANCEL_REQUEST, sorry::Sorry};
 use crate::{
     acp::Endings,
-    dialect::acp,
     limits::{QUESTION_DIFF_BYTES_MAX, QUESTION_WAIT},
 };
 
@@ -35,7 +34,7 @@ enum Choice {
 
 impl Errand<'_> {
     /// Asks. Returns once the write may be tried again.
-    pub(super) async fn ask(&self, failure: &Failure, content: &str) -> Result<(), Sorry> {
+    pub(super) async fn ask(&self, failure: &Failure, old: Option<&str>, content: &str) -> Result<(), Sorry> {
         let engine = self.root()?.runner.engine().clone();
         let id = failure.facts.get("approval").and_then(Value::as_str);
         let Some(id) = id.filter(|_| engine.how_it_asks() == Asking::Client) else {
@@ -44,7 +43,7 @@ impl Errand<'_> {
         let choice = if self.session.rejects(&self.spot) {
             Choice::RejectAlways
         } else {
-            self.chosen(failure, content).await?
+            self.chosen(failure, old, content).await?
         };
         let say = match choice {
             Choice::AllowOnce | Choice::AllowAlways => Say::Yes,
@@ -77,16 +76,12 @@ impl Errand<'_> {
     }
 
     /// What the person chooses.
-    async fn chosen(&self, failure: &Failure, content: &str) -> Result<Choice, Sorry> {
-        let old = match self.call(acp::read(&self.spot.wire)).await? {
-            Ok(answer) => acp::text(answer).ok(),
-            Err(_) => None,
+    async fn chosen(&self, failure: &Failure, old: Option<&str>, content: &str) -> Result<Choice, Sorry> {
+        let new = match (old, self.proxy.options.endings) {
+            (Some(old), Endings::Kept) => endings::alike(content, old),
+            (Some(_), Endings::AsGiven) | (None, _) => content.into(),
         };
-        let new = match (&old, self.proxy.options.endings) {
-            (Some(old), Endings::Kept) => endings::alike(content, old).into_owned(),
-            (Some(_), Endings::AsGiven) | (None, _) => content.to_owned(),
-        };
-        let params = self.question(failure, old.as_deref(), &new);
+        let params = self.question(failure, old, &new);
         choice(self.request(REQUEST_PERMISSION, &params).await?, failure, &self.path)
     }
 

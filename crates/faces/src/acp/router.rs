@@ -113,6 +113,7 @@ enum Awaited {
 
 #[derive(Default)]
 struct State {
+    editor: FileOffer,
     told: FileOffer,
     settled: Option<Settled>,
     awaited: HashMap<Id, Awaited>,
@@ -259,6 +260,11 @@ impl Router {
         self.state().sessions.get(id).cloned()
     }
 
+    /// What the editor itself offers.
+    pub(super) fn editor(&self) -> FileOffer {
+        self.state().editor
+    }
+
     /// Makes a file call known under its id; it can be cancelled as long as what is returned lives.
     pub(super) fn running(&self, id: &Id) -> watch::Receiver<bool> {
         let (stop, stopped) = watch::channel(false);
@@ -297,7 +303,7 @@ impl Router {
             ));
         };
         let mut state = self.state();
-        state.told = opening.told;
+        (state.editor, state.told) = (opening.editor, opening.told);
         state.awaited.insert(id.clone(), Awaited::Initialize);
         Decision::Changed(opening.line)
     }

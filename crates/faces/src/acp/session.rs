@@ -148,6 +148,13 @@ impl Session {
         Some(Spot { root, path, wire })
     }
 
+    /// A place as an editor finds it: absolute, in the spelling that the editor gave its root, without dots.
+    pub(super) fn absolute(&self, spot: &Spot) -> Option<String> {
+        let root = self.roots.get(spot.root)?.spellings.first()?;
+        let names = spot.path.components().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>().ok()?;
+        Some(format!("{}/{}", root.trim_end_matches('/'), names.join("/")))
+    }
+
     /// What is known of a file.
     pub(super) fn seen(&self, spot: &Spot) -> Option<Seen> {
         self.memory().seen.get(spot).cloned()

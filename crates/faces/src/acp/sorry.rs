@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 pub(crate) struct Sorry {
     class: Class,
     said: Option<Value>,
+    /// The whole error, where it is somebody else's.
+    whole: Option<Box<Value>>,
 }
 
 /// The errors that the protocol names.
@@ -54,12 +56,12 @@ impl Class {
 
 impl Sorry {
     fn new(class: Class, said: impl Into<Value>) -> Self {
-        Self { class, said: Some(said.into()) }
+        Self { class, said: Some(said.into()), whole: None }
     }
 
     /// The line is no JSON object.
     pub(crate) fn unreadable() -> Self {
-        Self { class: Class::Parse, said: None }
+        Self { class: Class::Parse, said: None, whole: None }
     }
 
     /// The line is no message.
@@ -82,9 +84,14 @@ impl Sorry {
         Self::new(Class::Internal, why)
     }
 
+    /// The editor's own error, as it said it.
+    pub(crate) fn of_editor(error: Value) -> Self {
+        Self { class: Class::Internal, said: None, whole: Some(Box::new(error)) }
+    }
+
     /// Nobody wants it any more.
     pub(crate) fn cancelled() -> Self {
-        Self { class: Class::Cancelled, said: None }
+        Self { class: Class::Cancelled, said: None, whole: None }
     }
 
     /// Nothing is there, or nothing that may be seen.
@@ -158,6 +165,9 @@ impl Sorry {
     }
 
     pub(crate) fn json(&self) -> Value {
+        if let Some(whole) = &self.whole {
+            return whole.as_ref().clone();
+        }
         let mut error = json!({ "code": self.class.code(), "message": self.class.message() });
         if let Some(said) = &self.said {
             error["data"] = said.clone();

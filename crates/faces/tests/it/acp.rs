@@ -1,6 +1,7 @@
 //! The proxy between an editor and an agent, both played here line by line over a workspace in memory.
 
 mod chain;
+mod editor;
 mod files;
 mod passing;
 mod question;
