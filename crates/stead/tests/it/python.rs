@@ -10,7 +10,7 @@ use std::{
 const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
 /// The Python with the client. A missing one is a failure: this test is never skipped in silence.
-fn python() -> PathBuf {
+pub(crate) fn python() -> PathBuf {
     if let Some(given) = env::var_os(PYTHON_VARIABLE) {
         return PathBuf::from(given);
     }
