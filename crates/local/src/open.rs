@@ -105,10 +105,12 @@ impl LocalWorkspace {
         let keeper = Keeper::start(Arc::downgrade(&workspace), Arc::clone(&workspace.bell));
         *hold(&workspace.keeper) = keeper;
         workspace.outside.belongs_to(&workspace);
-        // Where nobody can listen, whoever asks for a watch is told.
-        match workspace.listen_if_watched() {
-            Ok(()) => {}
-            Err(_) => workspace.count_background_failure(),
+        // Where nobody can listen, whoever asks for a watch is told; where nothing can be written, callers are.
+        for prepared in [workspace.listen_if_watched(), workspace.note_clock()] {
+            match prepared {
+                Ok(()) => {}
+                Err(_) => workspace.count_background_failure(),
+            }
         }
         Ok(workspace)
     }

@@ -131,16 +131,28 @@ impl LocalWorkspace {
         Ok(emptied)
     }
 
-    /// Whether the wall clock ran ahead of the uptime clock since it was last looked at, within one start of the
-    /// machine. Then nothing is emptied until [`LocalWorkspace::trust_clock`].
-    fn clock_jumped(&self, now: &Moment) -> Result<bool, Failure> {
-        let known: Option<(i64, i64, String)> = self.store.look(|connection| {
+    /// Writes down what the clocks say when nobody has since the machine started: from then on a jump can be told.
+    pub(crate) fn note_clock(&self) -> Result<(), Failure> {
+        match self.known_clock()? {
+            Some((_, _, boot)) if boot == self.clock.now().boot => Ok(()),
+            Some(_) | None => self.trust_clock(),
+        }
+    }
+
+    fn known_clock(&self) -> Result<Option<(i64, i64, String)>, Failure> {
+        self.store.look(|connection| {
             connection
                 .prepare_cached("SELECT value FROM meta WHERE name = 'clock'")?
                 .query_row([], |row| row.get::<_, String>(0))
                 .optional()
                 .map(|text| text.and_then(|text| serde_json::from_str(&text).ok()))
-        })?;
+        })
+    }
+
+    /// Whether the wall clock ran ahead of the uptime clock since it was last looked at, within one start of the
+    /// machine. Then nothing is emptied until [`LocalWorkspace::trust_clock`].
+    fn clock_jumped(&self, now: &Moment) -> Result<bool, Failure> {
+        let known = self.known_clock()?;
         let jumped = known.as_ref().is_some_and(|(wall_ms, uptime_ms, boot)| {
             *boot == now.boot && (now.wall_ms - wall_ms) - (now.uptime_ms - uptime_ms) > CLOCK_JUMP_MS
         });

@@ -22,6 +22,7 @@ pub use refusal::{Missing, Reason, Refusal, SPOTS_MAX, Spot, spots};
 pub use splice::{Splice, apply, inverse};
 
 use crate::locate::{Counting, Finder, Pass};
+use replacement::Unmade;
 use select::{Outcome, Selected};
 
 /// One edit: what is there, and what shall be there.
@@ -202,6 +203,9 @@ pub struct Applied {
     pub matched: Option<String>,
 }
 
+/// The most bytes that edits of one call put into a text.
+pub const RESULT_BYTES_MAX: usize = 64 << 20;
+
 /// The result of all edits together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
@@ -242,13 +246,18 @@ fn finish(finder: &Finder<'_>, outcomes: &[Outcome]) -> Result<Edited, Vec<Refus
     refuse_overlaps(outcomes)?;
     let mut splices = Vec::new();
     let mut refusals = Vec::new();
+    let mut room = RESULT_BYTES_MAX;
     for (index, outcome) in outcomes.iter().enumerate() {
         let Outcome::Replace(selected) = outcome else { continue };
-        match replacement::splices(finder, selected) {
+        match replacement::splices(finder, selected, &mut room) {
             Ok(made) => splices.extend(made),
-            Err(line) => {
+            Err(Unmade::Line(line)) => {
                 let reason = Reason::Unindentable { line, how: selected.how.clone() };
                 refusals.push(Refusal { edit: index, reason });
+            }
+            Err(Unmade::TooLong) => {
+                refusals.push(Refusal { edit: index, reason: Reason::TooLong });
+                break;
             }
         }
     }

@@ -371,3 +371,15 @@ fn a_quota_on_the_whole_machine_is_refused() {
     let at = Fixture::open(place, options);
     assert_eq!(at.kind("write", json!({ "path": "home/a", "content": "1" })), "policy_denied");
 }
+
+/// The file is far larger than the memory that a call may take.
+#[test]
+fn a_file_that_is_too_large_is_refused_at_once_and_a_range_is_offered() {
+    let at = Fixture::new();
+    fs::File::create(at.path("big")).unwrap().set_len(10 << 30).unwrap();
+    let started = std::time::Instant::now();
+    let failure = at.call("read", json!({ "path": "big" })).unwrap_err();
+    assert_eq!(failure.kind, Kind::TooLarge);
+    assert!(failure.hint.as_deref().unwrap_or_default().contains("bytes \"0-"), "{failure}");
+    assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+}

@@ -24,6 +24,10 @@ const FILES: &[(&str, &str)] = &[
     ("moves", include_str!("../../cases/attacks/moves.json")),
     ("race", include_str!("../../cases/attacks/race.json")),
     ("output", include_str!("../../cases/attacks/output.json")),
+    ("locks", include_str!("../../cases/attacks/locks.json")),
+    ("quota", include_str!("../../cases/attacks/quota.json")),
+    ("audit", include_str!("../../cases/attacks/audit.json")),
+    ("undo", include_str!("../../cases/attacks/undo.json")),
 ];
 
 /// One group of cases.
@@ -185,6 +189,8 @@ pub struct Checks {
     pub link: BTreeMap<String, String>,
     /// Places that are of this type: `file`, `directory`, `link`, `fifo`, `socket`, `device`.
     pub kind: BTreeMap<String, String>,
+    /// Places with exactly these permission bits, set-id bits included.
+    pub mode: BTreeMap<String, u32>,
     /// Fields of the answer, compared exactly.
     pub answer: Map<String, Value>,
     /// What the answer, as text and as JSON, must not hold.

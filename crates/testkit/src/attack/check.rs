@@ -1,6 +1,6 @@
 //! What must hold after a case: that nothing leaked, and what the case itself says about the tree and the answer.
 
-use std::{fs, io};
+use std::{fs, io, os::unix::fs::PermissionsExt};
 
 use serde_json::Value;
 
@@ -60,6 +60,12 @@ fn on_disk(fight: &mut Fight<'_>, checks: &Checks) -> io::Result<()> {
         let found = fs::read_link(at(fight, name)).map(|target| target.display().to_string()).ok();
         if found != Some(fight.ground.fill(wanted)) {
             fight.harm(format!("{name} is no link to {wanted}"));
+        }
+    }
+    for (name, wanted) in &checks.mode {
+        let found = fs::symlink_metadata(at(fight, name))?.permissions().mode() & 0o7777;
+        if found != *wanted {
+            fight.harm(format!("{name} has the mode {found:o}, not {wanted:o}"));
         }
     }
     for (name, wanted) in &checks.kind {

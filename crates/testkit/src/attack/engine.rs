@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use engine::{Call, Caller, Engine, EntryFilter, Order, Principal, Stored, Workspace};
+use engine::{Approver, Call, Caller, Engine, EntryFilter, Order, Principal, Stored, Workspace};
 use journal::{Entry, Link};
 use local::{Clock, Durability, LocalWorkspace, Moment, Options};
 use path::RelPath;
@@ -21,6 +21,8 @@ use super::{
     subject::{Asked, Chore, Ledger, Opening, Recorded, Reply, Subject},
 };
 
+/// A person who has shown the approver's secret. Only this subject knows one: no face ever lets anybody be it.
+const APPROVER: &str = "user:approver";
 /// When the clock starts, in unix milliseconds.
 const START_MS: i64 = 1_800_000_000_000;
 
@@ -66,7 +68,10 @@ impl EngineSubject {
 impl Subject for EngineSubject {
     fn ask(&mut self, asked: &Asked) -> io::Result<Reply> {
         let principal = Principal::parse(&asked.principal).map_err(io::Error::other)?;
-        let caller = Caller::new(principal, "attack", "library");
+        let mut caller = Caller::new(principal, "attack", "library");
+        if asked.principal == APPROVER {
+            caller.grants.approver = Approver::Shown;
+        }
         let call = Call::new(&caller, &asked.operation, asked.arguments.clone());
         Ok(match self.engine.call(&call) {
             Ok(answer) => Reply { refused: None, json: Value::Object(answer.json), text: answer.text },

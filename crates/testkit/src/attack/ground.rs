@@ -133,6 +133,8 @@ impl Ground {
             Step::Mode(name, mode) => {
                 fs::set_permissions(self.place(name)?, fs::Permissions::from_mode(*mode))?;
             }
+            Step::Sparse(name, bytes) => fs::File::create(self.place(name)?)?.set_len(*bytes)?,
+            Step::Policy(text) => fs::write(below(&self.state, "policy.toml")?, text)?,
             Step::Gone(name) => {
                 let place = self.place(name)?;
                 if fs::symlink_metadata(&place)?.is_dir() {

@@ -91,7 +91,7 @@ pub(crate) struct Fight<'a> {
     opening: Opening,
     subject: Option<Box<dyn Subject>>,
     principal: String,
-    /// What calls answered: `TRASH`, `ENTRY`, `VERSION`; and the round, `N`.
+    /// What calls answered: `TRASH`, `ENTRY`, `VERSION`, `APPROVAL`; and the round, `N`.
     known: BTreeMap<&'static str, String>,
     went: Vec<Went>,
     attackers: Vec<super::step::Attacker>,
@@ -208,11 +208,13 @@ impl<'a> Fight<'a> {
             Step::WallJump(by_ms) => self.subject()?.tend(Chore::WallJump(*by_ms))?,
             Step::Expire => self.subject()?.tend(Chore::Expire)?,
             Step::Concurrent(attacker) => self.attackers.push(attacker.clone()),
-            Step::Call { operation, arguments, principal } => {
+            Step::Call { operation, arguments, principal, refused } => {
                 let reply = self.ask(operation, arguments, principal.as_deref(), None)?;
-                if let Some(kind) = reply.refused {
-                    let text = reply.text;
-                    return Err(io::Error::other(format!("setup: {operation} was refused: {kind} {text}")));
+                if reply.refused.is_none() && refused.is_some() {
+                    self.harm(format!("setup: {operation} was done: {}", reply.text));
+                } else if reply.refused != *refused {
+                    let (ended, text) = (reply.refused, reply.text);
+                    return Err(io::Error::other(format!("setup: {operation} ended with {ended:?}: {text}")));
                 }
             }
             Step::Open => {
@@ -233,6 +235,8 @@ impl<'a> Fight<'a> {
             | Step::OutLink(..)
             | Step::Sibling(..)
             | Step::Mode(..)
+            | Step::Sparse(..)
+            | Step::Policy(_)
             | Step::Gone(_)
             | Step::Deep(..)
             | Step::Chain(..)
@@ -275,6 +279,9 @@ impl<'a> Fight<'a> {
                 Some(Value::Number(number)) => drop(self.known.insert(name, format!("r{number}"))),
                 Some(_) | None => {}
             }
+        }
+        if let Some(Value::String(id)) = reply.json.pointer("/error/approval") {
+            self.known.insert("APPROVAL", id.clone());
         }
         self.went.push(Went { asked, refused: reply.refused.clone() });
         Ok(reply)
@@ -358,7 +365,7 @@ impl<'a> Fight<'a> {
             self.judge(case, &reply);
             self.late(took, within);
             for step in &then {
-                if let Step::Call { operation, arguments, principal } = step {
+                if let Step::Call { operation, arguments, principal, .. } = step {
                     let reply = self.ask(operation, arguments, principal.as_deref(), None)?;
                     check::leaks(self, &reply);
                 }

@@ -33,6 +33,10 @@ pub(crate) enum Step {
     OutLink(String, String),
     /// A file beside the workspace directory itself.
     Sibling(String, Vec<u8>),
+    /// A file that is nothing but a hole of so many bytes.
+    Sparse(String, u64),
+    /// The policy file in the state directory.
+    Policy(String),
     /// Permission bits.
     Mode(String, u32),
     /// Takes away a file, link or empty directory.
@@ -75,6 +79,8 @@ pub(crate) enum Step {
         arguments: Map<String, Value>,
         /// Who makes it, when it is not whoever asks.
         principal: Option<String>,
+        /// The refusal that must come of it, when one must.
+        refused: Option<String>,
     },
 }
 
@@ -130,7 +136,8 @@ fn from_object(object: &Map<String, Value>) -> Option<Step> {
         Some(_) => return None,
         None => Map::new(),
     };
-    Some(Step::Call { operation: text("call")?, arguments, principal: text("as") })
+    let (principal, refused) = (text("as"), text("refused"));
+    Some(Step::Call { operation: text("call")?, arguments, principal, refused })
 }
 
 fn from_text(text: &str) -> Option<Step> {
@@ -164,6 +171,10 @@ fn from_text(text: &str) -> Option<Step> {
             let (mode, name) = pair(" ")?;
             Step::Mode(name, u32::from_str_radix(&mode, 8).ok()?)
         }
+        "sparse" => {
+            let (name, bytes) = pair(" bytes=")?;
+            Step::Sparse(name, bytes.parse().ok()?)
+        }
         "gone" => Step::Gone(own(rest)),
         "deep-tree" => {
             let (name, levels) = pair(" levels=")?;
@@ -189,6 +200,7 @@ fn from_text_about_the_server(verb: &str, rest: &str) -> Option<Step> {
         "remount-ro" => Step::ReadOnlyMount,
         "allow-mount" => Step::AllowMount(own(rest)),
         "state" => Step::StateInside(own(rest)),
+        "policy" => Step::Policy(own(rest)),
         "principal" => Step::Principal(own(rest)),
         "open" => Step::Open,
         "swap-root" => Step::SwapRoot,

@@ -76,6 +76,10 @@ groups_hold! {
     moves = "moves";
     race = "race";
     output = "output";
+    locks = "locks";
+    quota = "quota";
+    audit = "audit";
+    undo = "undo";
 }
 
 #[test]

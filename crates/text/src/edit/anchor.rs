@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 
 use super::select::{Outcome, Selected};
 use super::{
-    Edit, Edited, How, Reason, Refusal, Rescue, Rules, Splice, Wanted, apply, finish, replacement, select,
+    Edit, Edited, How, RESULT_BYTES_MAX, Reason, Refusal, Rescue, Rules, Splice, Wanted, apply, finish,
+    replacement, select,
 };
 use crate::diff::{self, Hunk};
 use crate::locate::{Finder, Matching, Pass, Place};
@@ -145,7 +146,10 @@ fn made_since(
     was: &Selected,
 ) -> Option<Vec<RangeInclusive<usize>>> {
     let [place] = was.places.as_slice() else { return None };
-    let splices = replacement::splices(base, was).ok()?.into_iter().map(|(_, splice)| splice);
+    let splices = replacement::splices(base, was, &mut { RESULT_BYTES_MAX })
+        .ok()?
+        .into_iter()
+        .map(|(_, splice)| splice);
     let made = apply(base.text(), &splices.collect::<Vec<_>>());
     let start = base.line_bytes(*place.lines.start()).start;
     let behind = base.text().len() - base.line_bytes(*place.lines.end()).end;
@@ -176,7 +180,7 @@ fn respaced(
     if lines.clone().count() != place.lines.clone().count() || bare(old) != bare(text) {
         return None;
     }
-    let splices = replacement::splices(base, &was).ok()?;
+    let splices = replacement::splices(base, &was, &mut { RESULT_BYTES_MAX }).ok()?;
     let shift = |at: usize| at - then.start;
     let moved = splices
         .into_iter()

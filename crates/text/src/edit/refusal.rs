@@ -66,6 +66,8 @@ pub enum Reason {
         /// How the quote was found.
         how: How,
     },
+    /// It would make the text longer than a text may be.
+    TooLong,
     /// The lines it quotes have changed since the base.
     Touched(super::Touched),
 }

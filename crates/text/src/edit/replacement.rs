@@ -15,12 +15,29 @@ use crate::{diff, lines};
 /// A splice and the place it belongs to.
 pub(super) type Made = (Range<usize>, Splice);
 
-/// The splices of one edit. The error is the 1-based line of the new text that cannot follow the indentation.
-pub(super) fn splices(finder: &Finder<'_>, selected: &Selected) -> Result<Vec<Made>, usize> {
+/// Why the splices of an edit cannot be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unmade {
+    /// This 1-based line of the new text cannot follow the indentation.
+    Line(usize),
+    /// They would be more than there is room for.
+    TooLong,
+}
+
+/// The splices of one edit. What they add is taken from `room`, so that no edit makes more than a text may hold: a short
+/// call can replace a million places.
+pub(super) fn splices(
+    finder: &Finder<'_>,
+    selected: &Selected,
+    room: &mut usize,
+) -> Result<Vec<Made>, Unmade> {
     let shape = Shape::new(selected);
     let mut splices = Vec::with_capacity(selected.places.len());
     for place in &selected.places {
-        shape.splice(finder, place, &mut splices)?;
+        let made = splices.len();
+        shape.splice(finder, place, &mut splices).map_err(Unmade::Line)?;
+        let grown: usize = splices[made..].iter().map(|(_, splice): &Made| splice.text.len()).sum();
+        *room = room.checked_sub(grown).ok_or(Unmade::TooLong)?;
     }
     Ok(splices)
 }

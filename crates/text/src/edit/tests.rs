@@ -38,3 +38,20 @@ fn a_large_text_is_searched_in_bounded_time() {
         matches!(&refusals[0].reason, Reason::Ambiguous { total: 300_000, spots, .. } if spots.len() == SPOTS_MAX)
     );
 }
+
+/// A short call that would make terabytes is refused before they are made.
+#[test]
+fn what_would_be_too_long_is_not_made() {
+    let text = "a".repeat(10_000);
+    let new = "b".repeat(100_000);
+    let all = Edit { wanted: Wanted::All, ..Edit::new("a", &new) };
+    let refused = edit(&text, &[all], Rules::default()).unwrap_err();
+    assert_eq!(refused, [Refusal { edit: 0, reason: Reason::TooLong }]);
+    let lines = "a\n".repeat(10_000);
+    let several = format!("{}\n", "c\n".repeat(50_000));
+    let all = Edit { wanted: Wanted::All, ..Edit::new("a\n", &several) };
+    let refused = edit(&lines, &[Edit::new("not there", ""), all], Rules::default()).unwrap_err();
+    assert_eq!(refused.len(), 1, "the first reason is told first");
+    let refused = edit(&lines, &[all], Rules::default()).unwrap_err();
+    assert_eq!(refused, [Refusal { edit: 0, reason: Reason::TooLong }]);
+}

@@ -121,6 +121,7 @@ fn refused(refusal: &Refusal, expected: &Refused) -> Result<(), String> {
         }
         Reason::Elided { .. } => ("elided", Vec::new()),
         Reason::Unindentable { .. } => ("unindentable", Vec::new()),
+        Reason::TooLong => ("too_long", Vec::new()),
         Reason::Touched(_) => ("touched", Vec::new()),
     };
     same(&reason, &expected.reason.as_str())?;

@@ -168,6 +168,12 @@ impl Scene<'_> {
                     .hint("quote old and write new with the file's own indentation")
                     .fact("reason", "indentation")
             }
+            Reason::TooLong => {
+                let most = text::edit::RESULT_BYTES_MAX;
+                Failure::new(Kind::TooLarge, detail(format!("it would put more than {most} bytes into the file")))
+                    .hint("replace fewer places, or by less")
+                    .fact("limit_bytes", most)
+            }
             Reason::Touched(touched) => self.touched(index, touched),
         }
     }
