@@ -70,7 +70,7 @@ pub(crate) fn gate(_call: Call) -> Result<(), crate::DiskError> {
 #[cfg(feature = "faults")]
 pub(crate) use armed::gate;
 #[cfg(feature = "faults")]
-pub use armed::{Action, FaultPlan, Fired, Scope, arm, disarm};
+pub use armed::{Action, Calls, FaultPlan, Fired, Scope, arm, disarm};
 
 #[cfg(feature = "faults")]
 mod armed {
@@ -107,6 +107,15 @@ mod armed {
         AllThreads,
     }
 
+    /// Which calls count.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Calls {
+        /// Every one.
+        All,
+        /// Only these.
+        Only(Call),
+    }
+
     /// When to fail, and how.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
@@ -116,6 +125,8 @@ mod armed {
         pub action: Action,
         /// Whose calls count.
         pub scope: Scope,
+        /// Which calls count.
+        pub calls: Calls,
     }
 
     /// What a plan saw.
@@ -161,6 +172,11 @@ mod armed {
         let Some(armed) = slot.as_mut() else { return Ok(()) };
         if armed.plan.scope == Scope::ThisThread && armed.thread != std::thread::current().id() {
             return Ok(());
+        }
+        match armed.plan.calls {
+            Calls::All => {}
+            Calls::Only(only) if only == call => {}
+            Calls::Only(_) => return Ok(()),
         }
         armed.seen.calls += 1;
         let hit = match armed.plan.action {

@@ -7,36 +7,22 @@
 mod digest;
 mod gate;
 mod shown;
+mod told;
 
 use journal::Digest;
 
 pub(crate) use digest::{Binding, of_call, of_plan, of_targets};
 pub(crate) use gate::{Gate, Question, Settled, settle};
 pub(crate) use shown::shown;
+pub use told::{plan_brief, plan_lines};
 
 /// One question to a person, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
     /// Its id.
     pub id: String,
-    /// Who asks.
-    pub principal: String,
-    /// The session it came through.
-    pub session: String,
-    /// The operation.
-    pub operation: String,
-    /// The dialect's name for it.
-    pub tool: Option<String>,
-    /// The call it is for: operation, tool and arguments.
-    pub call: Digest,
-    /// The plan it is for: the call, every change with what it expects, and the policy.
-    pub plan: Digest,
-    /// The plan as people see it, as JSON.
-    pub shown: String,
-    /// Why it was asked: the rule.
-    pub why: String,
-    /// Version of the policy that asked.
-    pub policy: u64,
+    /// What was asked.
+    pub asked: ApprovalAsk,
     /// When it was asked, in unix milliseconds.
     pub created_ms: i64,
     /// When it ends, in unix milliseconds.
@@ -47,6 +33,13 @@ pub struct Approval {
     pub answered: Option<Answered>,
     /// The entry that used it.
     pub used: Option<u64>,
+}
+
+impl Approval {
+    /// What the caller calls what it wants: the dialect's name, or the operation.
+    pub fn wanted(&self) -> &str {
+        self.asked.tool.as_deref().unwrap_or(&self.asked.operation)
+    }
 }
 
 /// Who answered a question.
@@ -100,7 +93,7 @@ impl ApprovalState {
 }
 
 /// A question to be kept. One that stands for the same principal and call and another plan becomes stale by it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalAsk {
     /// Who asks.
     pub principal: String,
@@ -110,13 +103,13 @@ pub struct ApprovalAsk {
     pub operation: String,
     /// The dialect's name for it.
     pub tool: Option<String>,
-    /// The call it is for.
+    /// The call it is for: operation, tool and arguments.
     pub call: Digest,
-    /// The plan it is for.
+    /// The plan it is for: the call, every change with what it expects, and the policy.
     pub plan: Digest,
     /// The plan as people see it, as JSON.
     pub shown: String,
-    /// Why it is asked.
+    /// Why it is asked: the rule.
     pub why: String,
     /// Version of the policy that asks.
     pub policy: u64,

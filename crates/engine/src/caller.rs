@@ -7,6 +7,7 @@ use path::RelPath;
 use crate::{
     failure::{Failure, Kind},
     glob::Globs,
+    workspace::Workspace,
 };
 
 /// Longest principal name.
@@ -125,9 +126,20 @@ pub struct Caller {
     pub grants: Grants,
     /// When the conversation began, in unix milliseconds; zero when nobody says.
     pub since_ms: i64,
+    /// The first entry that can be of the conversation; zero when nobody says.
+    pub since_entry: u64,
 }
 
 impl Caller {
+    /// The same caller whose conversation begins now.
+    #[must_use]
+    pub fn beginning(mut self, workspace: &dyn Workspace) -> Self {
+        self.since_ms = workspace.now_ms();
+        // Where the journal cannot be read, everything is looked through.
+        self.since_entry = workspace.head().map_or(0, |head| head.number + 1);
+        self
+    }
+
     /// A caller with full grants.
     pub fn new(principal: Principal, session: impl Into<String>, face: &'static str) -> Self {
         Self {
@@ -137,6 +149,7 @@ impl Caller {
             face,
             grants: Grants::default(),
             since_ms: 0,
+            since_entry: 0,
         }
     }
 }

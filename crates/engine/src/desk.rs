@@ -147,8 +147,6 @@ pub struct TallyOf<'a> {
     pub session: &'a str,
     /// Entries from this number on.
     pub from_entry: u64,
-    /// Entries from this time on, in unix milliseconds.
-    pub since_ms: i64,
 }
 
 /// What the journal says a session did.

@@ -130,7 +130,7 @@ impl Engine {
     /// operator chose so.
     pub fn answer_by_client(&self, caller: &Caller, id: &str, say: Say) -> Result<(), Failure> {
         let own = self.workspace.approval(id)?;
-        let is_own = own.is_some_and(|approval| approval.principal == caller.principal.to_string());
+        let is_own = own.is_some_and(|approval| approval.asked.principal == caller.principal.to_string());
         if self.asking != Asking::Client || !is_own {
             return Err(Failure::new(Kind::PolicyDenied, "what a client says is no answer here"));
         }

@@ -7,6 +7,8 @@ use path::PathError;
 use serde_json::{Map, Value, json};
 use text::visible::{visible, visible_line};
 
+use crate::caller::Principal;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $fault:ident;)+) => {
         /// Every way a call can fail. Closed: faces map it exhaustively.
@@ -157,6 +159,8 @@ pub struct Failure {
     pub facts: Map<String, Value>,
     /// Lines that the text twin shows below the detail; machines find the same in the facts.
     pub shown: Option<Box<str>>,
+    /// What the journal calls it when an agent is the caller, where that says more to a supervisor than to the agent.
+    pub(crate) of_agent: Option<Kind>,
 }
 
 impl Failure {
@@ -169,6 +173,15 @@ impl Failure {
             hint: None,
             facts: Map::new(),
             shown: None,
+            of_agent: None,
+        }
+    }
+
+    /// What the journal calls it: an agent that spells a place outside tries to get out.
+    pub(crate) fn recorded(&self, principal: &Principal) -> Kind {
+        match principal {
+            Principal::Agent(_) => self.of_agent.unwrap_or(self.kind),
+            Principal::User(_) | Principal::System | Principal::Outside => self.kind,
         }
     }
 
@@ -229,7 +242,10 @@ impl From<PathError> for Failure {
             PathError::PathTooLong => Kind::PathTooLong,
             PathError::TooDeep => Kind::DepthLimit,
         };
-        let failure = Failure::new(kind, error.to_string());
+        let mut failure = Failure::new(kind, error.to_string());
+        if matches!(error, PathError::DotDot | PathError::Foreign) {
+            failure.of_agent = Some(Kind::PathEscape);
+        }
         if kind == Kind::InvalidPath {
             return failure
                 .hint("give a path relative to the workspace root, without '..', for example src/main.rs");

@@ -36,7 +36,7 @@ mod workspace;
 
 pub use approval::{
     ALLOWED_BY_OPERATOR, Answered, Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, ApprovalState,
-    Asking, Say,
+    Asking, Say, plan_brief, plan_lines,
 };
 pub use buffers::{Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, Endings, Standing};
 pub use caller::{Access, Approver, Caller, Grants, Principal};
@@ -59,7 +59,7 @@ pub use terms::{
     Replaced, Retention, Terms, Unseen,
 };
 pub use version::{Base, Version};
-pub use watching::{Depth, Happening, Watch, WatchAsk};
+pub use watching::{Depth, Happening, Lasting, Watch, WatchAsk};
 pub use workspace::{
     Branch, CommitError, Committed, Entered, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
     Listed, LockAsk, Looked, NameProfile, Node, Order, Particulars, Pieces, Profile, Record, Stamp, Stored,

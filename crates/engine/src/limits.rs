@@ -160,6 +160,8 @@ pub const APPROVALS_PAGE: usize = 100;
 pub const APPROVALS_PER_CALL_MAX: usize = 20;
 /// Changes of a plan that a question shows; the rest is counted.
 pub const APPROVAL_CHANGES_SHOWN: usize = 200;
+/// Files of a removed directory that are shown to whoever is asked.
+pub const APPROVAL_FILES_SHOWN: usize = 100;
 /// Lines of differences that a question shows in all.
 pub const APPROVAL_DIFF_LINES_MAX: usize = 1_000;
 /// Largest file whose difference a question shows.

@@ -64,7 +64,7 @@ pub(crate) fn run(workspace: &dyn Workspace, asking: Asking, call: &Call<'_>) ->
             Ok(answer)
         }
         Err(failure) => {
-            record.reason = Some(failure.kind);
+            record.reason = Some(failure.recorded(&call.caller.principal));
             if failure.kind == Kind::PolicyDenied {
                 record.tier = Tier::Blocked;
             }
@@ -251,10 +251,8 @@ impl Turn<'_> {
         }
         let view = self.view;
         let call = approval::of_call(self.call);
-        let (plan, shown) = match planned {
-            Some(Planned::Change { plan, .. }) => {
-                (approval::of_plan(view, &call, plan)?, approval::shown(view, plan))
-            }
+        let changes = match planned {
+            Some(Planned::Change { plan, .. }) => Some(plan),
             Some(
                 Planned::Read { .. }
                 | Planned::Preview(_)
@@ -264,9 +262,14 @@ impl Turn<'_> {
                 | Planned::Buffer { .. }
                 | Planned::Answer { .. },
             )
-            | None => (approval::of_targets(view, &call, targets), looked(targets)),
+            | None => None,
         };
-        match Gate::check(view, self.asking, Binding { call, plan }, verdict, move || shown)? {
+        let plan = match changes {
+            Some(plan) => approval::of_plan(view, &call, plan)?,
+            None => approval::of_targets(view, &call, targets),
+        };
+        let shown = || changes.map_or_else(|| looked(targets), |plan| approval::shown(view, plan));
+        match Gate::check(view, self.asking, Binding { call, plan }, verdict, shown)? {
             Gate::Open(approval) => record.approval = Some(approval),
             Gate::OperatorOpened => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
             Gate::Closed(question) => return Ok(Some(Box::new(question))),

@@ -5,7 +5,7 @@
 
 use path::Reading;
 
-use crate::{failure::Failure, glob::Globs, patching::Patching, plan::Mode, policy::Tier};
+use crate::{failure::Failure, glob::Globs, patching::Patching, plan::Mode, policy::Tier, watching::Lasting};
 
 /// The terms of one call. The default is the native dialect.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +37,8 @@ pub struct Terms {
     pub replaced: Replaced,
     /// What is done where something comes back to a place that is taken.
     pub occupied: Occupied,
+    /// How long a watch lasts.
+    pub lasting: Lasting,
     /// How much of a directory one answer lists.
     pub listing: Listing,
     /// Which files a walk takes in, beyond what the arguments say.

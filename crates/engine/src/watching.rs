@@ -85,6 +85,16 @@ impl Watch {
     }
 }
 
+/// How long a watch lasts unless it is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lasting {
+    /// Over restarts, as long as somebody asks for its events now and then.
+    #[default]
+    Kept,
+    /// At most as long as the process that serves who began it.
+    Process,
+}
+
 /// What to do with a watch.
 #[derive(Debug, Clone)]
 pub enum WatchAsk {
@@ -98,6 +108,8 @@ pub enum WatchAsk {
         happenings: Vec<Happening>,
         /// Only names that match.
         glob: Option<String>,
+        /// How long it lasts.
+        lasting: Lasting,
     },
     /// End one of the caller's own.
     End {

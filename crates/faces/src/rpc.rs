@@ -47,7 +47,7 @@ pub struct Broken(#[from] serde_json::Error);
 impl Rpc {
     /// A server of these dialects. The caller is who every call is made for.
     pub fn new(engine: Engine, mut caller: Caller, dialects: Dialects) -> Result<Arc<Self>, Broken> {
-        caller.since_ms = engine.workspace().now_ms();
+        caller = caller.beginning(engine.workspace());
         for dialect in dialects.iter() {
             dialect.narrow(&mut caller);
         }

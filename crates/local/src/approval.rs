@@ -100,7 +100,7 @@ impl Ticket {
     pub(crate) fn check(&self, connection: &Connection) -> rusqlite::Result<Option<Failure>> {
         let standing = by_id(connection, &self.id, &self.now)?;
         let usable = standing.as_ref().is_some_and(|approval| {
-            approval.state == ApprovalState::Approved && approval.principal == self.principal
+            approval.state == ApprovalState::Approved && approval.asked.principal == self.principal
         });
         if usable {
             return Ok(None);
@@ -179,10 +179,12 @@ fn question(
         limit: limits::APPROVALS_PENDING_MAX + 1,
     };
     let waiting = fitting(connection, &own, now)?;
-    if let Some(same) = waiting.iter().find(|other| other.call == ask.call && other.plan == ask.plan) {
+    if let Some(same) =
+        waiting.iter().find(|other| other.asked.call == ask.call && other.asked.plan == ask.plan)
+    {
         return Ok(Ok(same.clone()));
     }
-    if waiting.iter().filter(|other| other.call != ask.call).count() >= limits::APPROVALS_PENDING_MAX {
+    if waiting.iter().filter(|other| other.asked.call != ask.call).count() >= limits::APPROVALS_PENDING_MAX {
         return Ok(Err(Failure::new(Kind::TooMany, "too many of your calls wait for a person already")
             .hint("wait until some are answered; call approvals to see them")));
     }
@@ -244,8 +246,7 @@ fn approval(row: &Row<'_>, now: &Moment) -> rusqlite::Result<Approval> {
         | ApprovalState::Stale
         | ApprovalState::Expired => kept,
     };
-    Ok(Approval {
-        id: row.get("id")?,
+    let asked = ApprovalAsk {
         principal: row.get("principal")?,
         session: row.get("session")?,
         operation: row.get("operation")?,
@@ -255,6 +256,11 @@ fn approval(row: &Row<'_>, now: &Moment) -> rusqlite::Result<Approval> {
         shown: row.get("shown")?,
         why: row.get("why")?,
         policy: u64::from_str_radix(&policy, 16).map_err(|_| malformed())?,
+        lasting_ms: expires_ms.saturating_sub(created_ms),
+    };
+    Ok(Approval {
+        id: row.get("id")?,
+        asked,
         created_ms,
         expires_ms,
         state,

@@ -1,7 +1,10 @@
 //! Sessions, alerts, and how full the workspace is. Kept in the store, each change in one transaction with the entry that
 //! records it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex},
+};
 
 use engine::{
     Alert, Committed, Desk, DeskAsk, Desked, Failure, Holding, Kind, Look, Principal, Record, Response,
@@ -62,23 +65,12 @@ impl Desk for LocalWorkspace {
 
     fn tally(&self, of: &TallyOf<'_>) -> Result<Tally, Failure> {
         self.flush_if_possible();
-        let mut tally = Tally::default();
-        self.store.look(|connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT bytes FROM entries WHERE number >= ?1 AND principal = ?2 AND time_ms >= ?3 ORDER BY number",
-            )?;
-            let mut rows = statement.query(params![sql(of.from_entry), of.principal.to_string(), of.since_ms])?;
-            while let Some(row) = rows.next()? {
-                let entry = journal::decode(row.get_ref(0)?.as_blob()?);
-                if let Ok(entry) = entry
-                    && entry.caller.session == of.session
-                {
-                    tally.add(&entry);
-                }
-            }
-            Ok(())
-        })?;
-        Ok(tally)
+        let principal = of.principal.to_string();
+        let key = (principal, of.session.to_owned(), of.from_entry);
+        let known = store::hold(&self.tallies).get(&key);
+        let counted = self.store.look(|connection| count(connection, of, known))?;
+        store::hold(&self.tallies).put(key, counted);
+        Ok(counted.tally)
     }
 
     fn alert(&self, id: &str) -> Result<Option<Alert>, Failure> {
@@ -129,6 +121,66 @@ impl Desk for LocalWorkspace {
     fn history_bytes(&self, principal: &Principal) -> Result<u64, Failure> {
         self.history_of(principal)
     }
+}
+
+/// What was counted of a session, up to an entry.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counted {
+    tally: Tally,
+    upto: u64,
+}
+
+/// Whose calls: principal, session, first entry.
+type Counting = (String, String, u64);
+
+/// What has been counted lately, so that asking again looks only at what is new. The oldest is forgotten first.
+#[derive(Default)]
+pub(crate) struct Tallies {
+    known: HashMap<Counting, Counted>,
+    order: VecDeque<Counting>,
+}
+
+impl Tallies {
+    fn get(&self, of: &Counting) -> Counted {
+        self.known.get(of).copied().unwrap_or_default()
+    }
+
+    fn put(&mut self, of: Counting, counted: Counted) {
+        if self.known.insert(of.clone(), counted).is_some() {
+            return;
+        }
+        self.order.push_back(of);
+        if self.order.len() > TALLIES_KNOWN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+/// Sessions whose count is remembered.
+const TALLIES_KNOWN: usize = 256;
+
+/// Counts on from what is known.
+fn count(connection: &Connection, of: &TallyOf<'_>, known: Counted) -> rusqlite::Result<Counted> {
+    let mut counted = known;
+    let mut statement = connection.prepare_cached(
+        "SELECT number, bytes, principal FROM entries WHERE number >= ?1 AND number > ?2 ORDER BY number",
+    )?;
+    let mut rows = statement.query(params![sql(of.from_entry), sql(known.upto)])?;
+    let principal = of.principal.to_string();
+    while let Some(row) = rows.next()? {
+        counted.upto = row.get::<_, i64>(0)?.unsigned_abs();
+        if row.get_ref(2)?.as_str()? != principal {
+            continue;
+        }
+        if let Ok(entry) = journal::decode(row.get_ref(1)?.as_blob()?)
+            && entry.caller.session == of.session
+        {
+            counted.tally.add(&entry);
+        }
+    }
+    Ok(counted)
 }
 
 /// Who asks, as a transaction needs it.

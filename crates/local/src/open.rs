@@ -16,6 +16,7 @@ use path::{Name, RelPath};
 use crate::{
     checkpoint,
     clock::Clock,
+    desk::Tallies,
     failure,
     group::Group,
     holding::Recount,
@@ -71,6 +72,8 @@ pub struct LocalWorkspace {
     /// Where callers wait for the next entry.
     pub(crate) news: (Mutex<u64>, Condvar),
     pub(crate) index: Index,
+    /// What was counted of sessions.
+    pub(crate) tallies: Mutex<Tallies>,
     /// When the last change of anybody was looked up, and which it was.
     others: Mutex<(Option<Instant>, u64)>,
     pub(crate) outside: Outside,
@@ -155,6 +158,7 @@ impl LocalWorkspace {
             suspects: Mutex::default(),
             news: (Mutex::new(0), Condvar::new()),
             index: Index::new(options),
+            tallies: Mutex::default(),
             others: Mutex::default(),
             outside: Outside::default(),
             listening: options.listening,

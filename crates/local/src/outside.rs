@@ -24,9 +24,9 @@ use std::{
 };
 
 use disk::{ErrorKind, watch::Bell};
-use engine::{Committed, Failure, Kind, Principal, Record, Watch, WatchAsk};
+use engine::{Committed, Failure, Kind, Lasting, Principal, Record, Watch, WatchAsk};
 use journal::Link;
-use rows::Stage;
+use rows::{By, Stage};
 
 use crate::{
     commit::recorded,
@@ -159,9 +159,12 @@ impl LocalWorkspace {
     ) -> Result<(Watch, Committed), Failure> {
         let id = random_name("w-").map_err(|error| failure::own(&error))?;
         let caller = record.caller;
-        let owner = (caller.principal.to_string(), caller.session.as_str());
-        let now_ms = self.clock.now().wall_ms;
-        self.write_rows(|connection| rows::ask(connection, &id, (&owner.0, owner.1), ask, now_ms))??;
+        if let WatchAsk::Begin { lasting: Lasting::Process, .. } = ask {
+            self.locks.live(&self.process)?;
+        }
+        let (owner, now_ms) = (caller.principal.to_string(), self.clock.now().wall_ms);
+        let by = By { owner: &owner, session: &caller.session, process: &self.process };
+        self.write_rows(|connection| rows::ask(connection, &id, &by, ask, now_ms))??;
         let begun = self
             .listen()
             .and_then(|()| self.wait_attached(&id, deadline.min(Instant::now() + ATTACH_WAIT)))
@@ -174,7 +177,12 @@ impl LocalWorkspace {
             }
             Err(failure) => {
                 self.write_rows(|connection| rows::end(connection, &id))?;
-                Err(failure)
+                // What could be ended to make room, if this caller has anything.
+                let oldest = self.store.look(|connection| rows::of(connection, &owner))?.into_iter().next();
+                Err(match oldest {
+                    Some(watch) if failure.kind == Kind::TooMany => failure.fact("oldest", watch.id),
+                    Some(_) | None => failure,
+                })
             }
         }
     }

@@ -59,6 +59,7 @@ CREATE TABLE IF NOT EXISTS buffers (
     revision INTEGER NOT NULL, version BLOB NOT NULL, base BLOB, endings INTEGER NOT NULL,
     held_revision INTEGER NOT NULL, changed_ms INTEGER NOT NULL, text BLOB NOT NULL, held BLOB NOT NULL,
     moved_by INTEGER, before_path TEXT, before_version BLOB, before_base BLOB, before_text BLOB);
+CREATE TABLE IF NOT EXISTS bound_watches (id TEXT PRIMARY KEY, process TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";

@@ -196,42 +196,21 @@ fn print(answer: &engine::Answer, form: Form) -> Outcome {
 /// One question as a person reads it before answering.
 fn whole(approval: &Map<String, Value>) -> String {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
-    let mut lines = vec![format!("{} is {}", word("id"), word("state"))];
     let what = if word("tool").is_empty() { word("operation") } else { word("tool") };
-    lines.push(format!("{} (session {}) wants {what}", word("principal"), word("session")));
-    lines.push(format!("because of {}", word("why")));
-    lines.push(format!("asked {}, ends {}", word("created"), word("expires")));
-    lines.push(format!("plan {}", word("digest")));
-    let plan = approval.get("plan").cloned().unwrap_or_default();
-    for change in plan["changes"].as_array().into_iter().flatten() {
+    let mut lines = vec![
+        format!("{} is {}", word("id"), word("state")),
+        format!("{} (session {}) wants {what}", word("principal"), word("session")),
+        format!("this needs a person because of {}", word("why")),
+        format!("asked {}, ends {}", word("created"), word("expires")),
+        format!("plan {}", word("digest")),
+        String::new(),
+    ];
+    lines.extend(engine::plan_lines(approval.get("plan").unwrap_or(&Value::Null)));
+    if word("state") == "pending" {
+        let id = word("id");
         lines.push(String::new());
-        lines.push(headline(change));
-        if let Some(note) = change["diff_note"].as_str() {
-            lines.push(format!("  ({note})"));
-        }
-        lines
-            .extend(change["diff"].as_str().into_iter().flat_map(str::lines).map(|line| format!("  {line}")));
-    }
-    lines.extend(plan["left_out"].as_str().map(|note| format!("\n({note})")));
-    for place in plan["places"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        lines.push(format!("looks at {place}"));
+        lines.push(format!("to let exactly this run once: stead approvals approve {id}"));
+        lines.push(format!("to refuse it:                 stead approvals deny {id} --reason TEXT"));
     }
     lines.join("\n")
-}
-
-fn headline(change: &Value) -> String {
-    let word = |name: &str| change[name].as_str().unwrap_or_default();
-    let mut line = format!("{} {}", word("change"), word("path"));
-    if let Some(to) = change["to"].as_str() {
-        line.push_str(&format!(" -> {to}"));
-    }
-    match (change["size_before"].as_u64(), change["size"].as_u64()) {
-        (Some(before), Some(size)) => line.push_str(&format!(" ({before} -> {size} bytes)")),
-        (None, Some(size)) => line.push_str(&format!(" ({size} bytes)")),
-        (_, None) => {}
-    }
-    if let (Some(files), Some(bytes)) = (change["files"].as_u64(), change["bytes"].as_u64()) {
-        line.push_str(&format!(" ({files} files, {bytes} bytes)"));
-    }
-    line
 }

@@ -165,8 +165,11 @@ fn line(stored: &Stored) -> String {
         (false, 0) => format!("  {}", changes.join(", ")),
         (false, more) => format!("  {} and {more} more", changes.join(", ")),
     };
+    let tool = entry.tool.as_ref().map_or_else(String::new, |tool| format!("  as {tool}"));
+    let approval = entry.approval.as_ref().map_or_else(String::new, |id| format!("  approval: {id}"));
     let (number, time) = (entry.number, time::iso_utc(entry.time_ms));
-    format!("r{number}  {time}  {}  {}{what}{outcome}", entry.caller.principal, entry.operation)
+    let who = &entry.caller.principal;
+    format!("r{number}  {time}  {who}  {}{what}{outcome}{tool}{approval}", entry.operation)
 }
 
 /// Paths in one line.

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use disk::{
     Attributes, Source,
-    faults::{Action, Call, FaultPlan, Fired, Scope, arm, disarm},
+    faults::{Action, Call, Calls, FaultPlan, Fired, Scope, arm, disarm},
 };
 
 use crate::{
@@ -29,7 +29,7 @@ fn under<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, Fired) {
 const BROKEN: i32 = 5;
 
 fn plan(at: u64, action: Action) -> FaultPlan {
-    FaultPlan { at, action, scope: Scope::ThisThread }
+    FaultPlan { at, action, scope: Scope::ThisThread, calls: Calls::All }
 }
 
 fn replace(f: &Fixture) -> Result<(), disk::DiskError> {

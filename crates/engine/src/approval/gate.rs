@@ -54,8 +54,9 @@ impl Gate {
             Asking::Ask | Asking::Client => {}
         }
         let known = known(view, &binding)?;
-        let fitting =
-            |approval: &&Approval| approval.plan == binding.plan && approval.state == ApprovalState::Approved;
+        let fitting = |approval: &&Approval| {
+            approval.asked.plan == binding.plan && approval.state == ApprovalState::Approved
+        };
         match known.iter().find(fitting) {
             Some(approval) => Ok(Gate::Open(approval.id.clone())),
             None => Ok(Gate::Closed(Question { binding, verdict, shown: shown() })),
@@ -88,7 +89,7 @@ pub(crate) enum Settled {
 pub(crate) fn settle(view: &View<'_>, call: &Call<'_>, question: Question) -> Result<Settled, Failure> {
     let Question { binding, verdict, shown } = question;
     let known = known(view, &binding)?;
-    let same = known.iter().find(|approval| approval.plan == binding.plan);
+    let same = known.iter().find(|approval| approval.asked.plan == binding.plan);
     let standing = match same.map(|approval| (approval, approval.state)) {
         Some((_, ApprovalState::Approved)) => return Ok(Settled::GoOn),
         Some((approval, ApprovalState::Denied)) => {
@@ -190,7 +191,8 @@ fn denied(approval: &Approval) -> Failure {
 }
 
 fn stale(view: &View<'_>, outdated: &Approval, approval: &Approval) -> Failure {
-    let moved = if outdated.policy == view.in_force.policy.version() { "the files" } else { "the policy" };
+    let moved =
+        if outdated.asked.policy == view.in_force.policy.version() { "the files" } else { "the policy" };
     Failure::new(
         Kind::ApprovalStale,
         format!("{} was for this call as it was planned then; {moved} changed since", outdated.id),

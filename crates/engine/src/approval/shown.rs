@@ -12,12 +12,20 @@ use text::{
 
 use crate::{
     limits,
-    ops::text_of,
-    plan::{Change, Content, Expect, Plan, Tree},
+    ops::{text_of, type_name},
+    plan::{Change, Content, Expect, Plan, Top, Tree},
+    terms::Terms,
     version::Version,
     view::View,
     workspace::Want,
 };
+
+/// What stands in a difference for a file that is not there.
+const NOTHING: &str = "nothing";
+/// The operation that looks into a file.
+const READ: &str = "read";
+/// One hour.
+const HOUR_MS: i64 = 60 * 60 * 1000;
 
 /// The plan as JSON.
 pub(crate) fn shown(view: &View<'_>, plan: &Plan) -> Value {
@@ -46,7 +54,8 @@ fn one(view: &View<'_>, change: &Change, lines_left: &mut usize) -> Map<String, 
             put("path", path.to_string().into());
             put("size", (*size).into());
             put("version", version.to_string().into());
-            for (name, value) in difference(view, path, content, *size, fresh, lines_left) {
+            let new = New { content, size: *size };
+            for (name, value) in difference(view, path, fresh, &new, lines_left) {
                 put(name, value);
             }
         }
@@ -66,10 +75,17 @@ fn one(view: &View<'_>, change: &Change, lines_left: &mut usize) -> Map<String, 
             put("replaces", (!matches!(over, Expect::Absent)).into());
             amount(tree, &mut put);
         }
-        Change::Remove { path, tree, .. } => {
+        Change::Remove { path, expect, keep_until_ms, tree } => {
             put("change", "remove".into());
+            put("type", type_name(tree.top).into());
             put("path", path.to_string().into());
             amount(tree, &mut put);
+            let kept_ms = keep_until_ms.saturating_sub(view.workspace().now_ms()).max(0);
+            // To the nearest hour: some time has passed since it was planned.
+            put("recoverable_hours", ((kept_ms + HOUR_MS / 2) / HOUR_MS).into());
+            for (name, value) in lost(view, path, expect, tree, lines_left) {
+                put(name, value);
+            }
         }
         Change::RemoveDirectory { path } => {
             put("change", "remove_dir".into());
@@ -90,43 +106,138 @@ fn amount(tree: &Tree, put: &mut dyn FnMut(&str, Value)) {
     put("bytes", tree.bytes.into());
 }
 
+/// What goes with something that is removed: the text of a file, the names in a directory.
+fn lost(
+    view: &View<'_>,
+    path: &RelPath,
+    expect: &Expect,
+    tree: &Tree,
+    lines_left: &mut usize,
+) -> Vec<(&'static str, Value)> {
+    match (tree.top, expect) {
+        (Top::File, Expect::File(seen)) => {
+            let mut fields = vec![("version", Value::from(seen.version.to_string()))];
+            fields.extend(match present(view, path) {
+                Ok(old) => compared(path, &old, None, lines_left),
+                Err(why) => note(why),
+            });
+            fields
+        }
+        (Top::Directory, _) => held(view, path),
+        (Top::Link, _) => match view.workspace().read_link(path) {
+            Ok(target) => vec![("target", String::from_utf8_lossy(&target).into())],
+            Err(_) => note("where the link leads cannot be read"),
+        },
+        (Top::File | Top::Special, _) => Vec::new(),
+    }
+}
+
+/// The files of a directory, the first of them.
+fn held(view: &View<'_>, path: &RelPath) -> Vec<(&'static str, Value)> {
+    let unseen = || vec![("holds_note", Value::from("what it holds cannot be listed"))];
+    let Ok(Some(node)) = view.workspace().stat(path) else { return unseen() };
+    // A rule about removing says nothing about reading: what the caller could read itself is shown.
+    let plain = Terms::default();
+    let reader = view.of(view.caller, READ, &plain);
+    let (mut shown, mut hidden, mut more) = (Vec::new(), 0_u64, 0_u64);
+    let walked = view.walk_whole(path, node, &mut |met| {
+        if met.node.top == Top::Directory {
+            return Ok(());
+        }
+        if !view.may_read(met.path) && !reader.may_read(met.path) {
+            hidden += 1;
+        } else if shown.len() < limits::APPROVAL_FILES_SHOWN {
+            shown.push(json!({ "path": met.path.to_string(), "size": met.node.size }));
+        } else {
+            more += 1;
+        }
+        Ok(())
+    });
+    if walked.is_err() {
+        return unseen();
+    }
+    let mut notes = Vec::new();
+    if more > 0 {
+        notes.push(format!("{more} more are not shown"));
+    }
+    if hidden > 0 {
+        notes.push(format!("{hidden} that the caller may not read are not shown"));
+    }
+    let mut fields = vec![("holds", Value::from(shown))];
+    fields.extend((!notes.is_empty()).then(|| ("holds_note", notes.join("; ").into())));
+    fields
+}
+
+fn note(text: &str) -> Vec<(&'static str, Value)> {
+    vec![("diff_note", text.into())]
+}
+
+/// What a file holds now, or why that is not shown.
+fn present(view: &View<'_>, path: &RelPath) -> Result<Vec<u8>, &'static str> {
+    if !view.may_read(path) {
+        return Err("the caller may not read this file, so its content is not shown");
+    }
+    let whole = Want::Whole { limit_bytes: limits::APPROVAL_DIFF_BYTES_MAX };
+    view.workspace()
+        .read(path, whole)
+        .map(|file| file.bytes)
+        .map_err(|_| "the present file is too large to show")
+}
+
+/// What a file is to hold.
+struct New<'c> {
+    content: &'c Content,
+    size: u64,
+}
+
 /// What a file holds now and would hold then.
 fn difference(
     view: &View<'_>,
     path: &RelPath,
-    content: &Content,
-    size: u64,
     fresh: bool,
+    new: &New<'_>,
     lines_left: &mut usize,
 ) -> Vec<(&'static str, Value)> {
-    let note = |text: &str| vec![("diff_note", Value::from(text))];
     if !view.may_read(path) {
         return note("the caller may not read this file, so the difference is not shown");
     }
-    let limit_bytes = limits::APPROVAL_DIFF_BYTES_MAX;
-    if size > limit_bytes {
+    if new.size > limits::APPROVAL_DIFF_BYTES_MAX {
         return note("too large to compare");
     }
-    let old = if fresh {
-        Vec::new()
-    } else {
-        match view.workspace().read(path, Want::Whole { limit_bytes }) {
-            Ok(file) => file.bytes,
-            Err(_) => return note("the present file is too large to compare"),
+    let Some(bytes) = bytes_of(view, new.content) else { return note("the new bytes cannot be shown") };
+    if fresh {
+        return compared(path, &[], Some(&bytes), lines_left);
+    }
+    match present(view, path) {
+        Ok(old) => {
+            let mut fields = vec![("size_before", Value::from(old.len()))];
+            fields.extend(compared(path, &old, Some(&bytes), lines_left));
+            fields
         }
-    };
-    let Some(new) = bytes_of(view, content) else { return note("the new bytes cannot be shown") };
-    let (Some(before), Some(after)) = (text_of(&old), text_of(&new)) else {
+        Err(why) => note(why),
+    }
+}
+
+/// The difference of two texts, as much of it as fits. Nothing comes where a file is removed.
+fn compared(
+    path: &RelPath,
+    old: &[u8],
+    new: Option<&[u8]>,
+    lines_left: &mut usize,
+) -> Vec<(&'static str, Value)> {
+    let (Some(before), Some(after)) = (text_of(old), text_of(new.unwrap_or_default())) else {
         return note("not text");
     };
     let name = path.to_string();
-    let labels = Labels { old: if fresh { "nothing" } else { &name }, new: &name };
+    let labels = Labels {
+        old: if old.is_empty() && new.is_some() { NOTHING } else { &name },
+        new: if new.is_some() { &name } else { NOTHING },
+    };
     let found = unified(&before, &after, labels, limits::DIFF_CONTEXT_LINES, *lines_left);
     let changed = summary(&before, &after);
     *lines_left = lines_left.saturating_sub(found.text.lines().count());
     let mut fields = vec![
-        ("size_before", Value::from(old.len())),
-        ("added", changed.added.into()),
+        ("added", Value::from(changed.added)),
         ("removed", changed.removed.into()),
         ("diff", found.text.into()),
     ];

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::answer::{Facts, iso_utc};
 use crate::{
-    approval::{Approval, ApprovalFilter, ApprovalState},
+    approval::{Approval, ApprovalFilter, ApprovalState, plan_brief},
     caller::Principal,
     failure::{Failure, Kind},
     limits,
@@ -82,11 +82,11 @@ fn seen_by(view: &View<'_>) -> Option<String> {
 pub(super) fn one(view: &View<'_>, id: &str) -> Result<Approval, Failure> {
     let found = view.workspace().approval(id)?;
     let own = seen_by(view);
-    let seen = found.filter(|approval| own.as_ref().is_none_or(|own| approval.principal == *own));
+    let seen = found.filter(|approval| own.as_ref().is_none_or(|own| approval.asked.principal == *own));
     seen.ok_or_else(|| {
         let shown: String = id.chars().take(64).collect();
         Failure::new(Kind::NotFound, format!("there is no approval '{shown}'"))
-            .hint("call approvals to see what waits")
+            .hint("call approvals to see what waits; a question is kept with the workspace it was asked in")
     })
 }
 
@@ -102,21 +102,22 @@ pub(super) enum Whole {
 /// One approval for machines.
 pub(super) fn object(approval: &Approval, whole: Whole) -> Map<String, Value> {
     let plan = match whole {
-        Whole::Yes => serde_json::from_str::<Value>(&approval.shown).ok(),
+        Whole::Yes => serde_json::from_str::<Value>(&approval.asked.shown).ok(),
         Whole::No => None,
     };
+    let asked = &approval.asked;
     let answered = approval.answered.as_ref();
     Facts::new()
         .with("id", approval.id.clone())
         .with("state", approval.state.word())
-        .with("principal", approval.principal.clone())
-        .with("session", approval.session.clone())
-        .with("operation", approval.operation.clone())
-        .maybe("tool", approval.tool.clone())
-        .with("why", approval.why.clone())
+        .with("principal", asked.principal.clone())
+        .with("session", asked.session.clone())
+        .with("operation", asked.operation.clone())
+        .maybe("tool", asked.tool.clone())
+        .with("why", asked.why.clone())
         .with("created", iso_utc(approval.created_ms))
         .with("expires", iso_utc(approval.expires_ms))
-        .with("digest", approval.plan.to_string())
+        .with("digest", asked.plan.to_string())
         .maybe("answered_by", answered.map(|answered| answered.by.clone()))
         .maybe("reason", answered.and_then(|answered| answered.reason.clone()))
         .maybe("used", approval.used)
@@ -124,14 +125,16 @@ pub(super) fn object(approval: &Approval, whole: Whole) -> Map<String, Value> {
         .object()
 }
 
-/// One approval in one line.
+/// One approval in one line: who wants what, and what that would do.
 pub(super) fn line(approval: &Approval) -> String {
-    let what = approval.tool.as_deref().unwrap_or(&approval.operation);
+    let shown: Value = serde_json::from_str(&approval.asked.shown).unwrap_or_default();
     format!(
-        "{} {}: {} wants {what}, until {}",
+        "{} {}: {} wants {}, to {}, until {}",
         approval.id,
         approval.state.word(),
-        approval.principal,
+        approval.asked.principal,
+        approval.wanted(),
+        plan_brief(&shown),
         iso_utc(approval.expires_ms)
     )
 }

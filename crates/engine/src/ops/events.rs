@@ -61,12 +61,8 @@ fn beginning(view: &View<'_>) -> Result<Position, Failure> {
     if let Some(session) = workspace.session(&caller.session)? {
         return Position::before(workspace, session.first);
     }
-    let of = TallyOf {
-        principal: &caller.principal,
-        session: &caller.session,
-        from_entry: 0,
-        since_ms: caller.since_ms,
-    };
+    let of =
+        TallyOf { principal: &caller.principal, session: &caller.session, from_entry: caller.since_entry };
     match workspace.tally(&of)?.first {
         Some((number, _)) => Position::before(workspace, number),
         None => Position::now(workspace),
@@ -155,7 +151,7 @@ fn answered(view: &View<'_>, stored: &Stored) -> Result<Option<Heard>, Failure> 
         }));
     }
     let Some(id) = named("id") else { return Ok(None) };
-    let approval = workspace.approval(id)?.filter(|approval| approval.principal == asked_by);
+    let approval = workspace.approval(id)?.filter(|approval| approval.asked.principal == asked_by);
     Ok(approval.map(|approval| {
         let facts = Facts::new()
             .with("approval", approval.id)

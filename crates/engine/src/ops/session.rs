@@ -64,8 +64,7 @@ impl Session {
         let of = TallyOf {
             principal: &caller.principal,
             session: named,
-            from_entry: begun.as_ref().map_or(0, |begun| begun.first),
-            since_ms: if begun.is_some() { i64::MIN } else { caller.since_ms },
+            from_entry: begun.as_ref().map_or(caller.since_entry, |begun| begun.first),
         };
         let tally = view.workspace().tally(&of)?;
         let usage = view.workspace().usage()?;

@@ -51,7 +51,7 @@ impl Operation for Watch {
         Ok(vec![Ask::read(self.path.as_deref().unwrap_or("."))])
     }
 
-    fn plan(&self, _view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
         let target = &targets[0];
         if target.node.is_none() {
             return Err(Failure::new(Kind::NotFound, format!("{} does not exist", target.path))
@@ -62,6 +62,7 @@ impl Operation for Watch {
             depth: if self.recursive { Depth::Deep } else { Depth::Shallow },
             happenings: self.happenings()?,
             glob: self.glob.clone(),
+            lasting: view.terms.lasting,
         };
         let finish = Box::new(|watch: &Kept, committed: &Committed| {
             let text = format!("watching {} as {}; call watched to hear", shown(&watch.path), watch.id);

@@ -49,12 +49,12 @@ impl Verdict {
 }
 
 impl Why {
-    /// The sentence that refusals and explanations show.
+    /// What refusals and explanations show: it can stand after "because of".
     pub fn sentence(&self, policy: &Policy) -> String {
         match self {
-            Why::Definition => "no rule fits; the tool's own tier holds".to_owned(),
+            Why::Definition => "the tool's own tier, as no rule is about this call".to_owned(),
             Why::Default { layer } => {
-                format!("no rule fits; the default of the {} layer holds", policy.layer(*layer))
+                format!("the default of the {} layer, as no rule is about this call", policy.layer(*layer))
             }
             Why::Rule { layer, rule } => match policy.rule(*layer, *rule) {
                 Some(rule) => {
@@ -66,7 +66,9 @@ impl Why {
                 "built-in rule 'protected places' of the system layer: other programs run or obey what is in {}",
                 place.join("/")
             ),
-            Why::Rate { layer } => format!("the rate limit of the {} layer is used up", policy.layer(*layer)),
+            Why::Rate { layer } => {
+                format!("the rate limit of the {} layer, which is used up", policy.layer(*layer))
+            }
         }
     }
 

@@ -248,3 +248,81 @@ fn questions_are_bounded() {
     }
     world.fails("remove", remove(), Kind::TooMany);
 }
+
+/// The first change of a question, as a person sees it.
+fn shown(world: &World, id: &str) -> Value {
+    world.call_as(&person(), "approvals", json!({ "id": id })).unwrap().json["plan"]["changes"][0].clone()
+}
+
+#[test]
+fn what_a_removal_would_lose_is_shown_as_far_as_it_goes() {
+    let world = world();
+    let change = shown(&world, &asked(&world, "remove", remove()));
+    assert_eq!((&change["change"], &change["type"]), (&json!("remove"), &json!("file")));
+    assert_eq!(
+        (&change["files"], &change["bytes"], &change["recoverable_hours"]),
+        (&json!(1), &json!(4), &json!(24))
+    );
+    assert_eq!(change["diff"], "--- kept/a\n+++ nothing\n@@ -1 +0,0 @@\n-one\n");
+
+    world.workspace.put_file("kept/bytes", [0, 159, 146, 150]);
+    let binary = shown(&world, &asked(&world, "remove", json!({ "path": "kept/bytes" })));
+    assert_eq!((&binary["diff_note"], binary.get("diff")), (&json!("not text"), None));
+
+    let lines = engine::limits::APPROVAL_DIFF_LINES_MAX;
+    world.workspace.put_file("kept/long", "x\n".repeat(lines + 7));
+    let long = shown(&world, &asked(&world, "remove", json!({ "path": "kept/long" })));
+    assert!(long["diff"].as_str().unwrap().lines().count() <= lines + 3);
+    assert!(
+        long["diff_note"].as_str().unwrap().ends_with("more lines are not shown"),
+        "{}",
+        long["diff_note"]
+    );
+
+    world.workspace.put_file("kept/large", vec![b'x'; 2 << 20]);
+    let large = shown(&world, &asked(&world, "remove", json!({ "path": "kept/large" })));
+    assert_eq!(large["diff_note"], "the present file is too large to show");
+
+    let link = "kept/way";
+    world.workspace.put_link(link, "a");
+    let link = shown(&world, &asked(&world, "remove", json!({ "path": link })));
+    assert_eq!((&link["type"], &link["target"]), (&json!("link"), &json!("a")));
+}
+
+#[test]
+fn what_a_removed_directory_holds_is_shown_as_far_as_it_may_be_seen() {
+    let world = world();
+    let most = engine::limits::APPROVAL_FILES_SHOWN;
+    for number in 0..most + 2 {
+        world.workspace.put_file(&format!("kept/d/{number:04}"), "12345");
+    }
+    let arguments = json!({ "path": "kept/d", "recursive": true });
+    let unseen = shown(&world, &asked(&world, "remove", arguments.clone()));
+    assert_eq!(unseen["holds"], json!([]));
+    let note = format!("{} that the caller may not read are not shown", most + 2);
+    assert_eq!(unseen["holds_note"], json!(note));
+    // Rules that are about removing alone hide nothing.
+    world.workspace.set_policy(&ASK.replace(", \"read\"", ""));
+    let tree = shown(&world, &asked(&world, "remove", arguments));
+    assert_eq!(tree["holds"].as_array().unwrap().len(), most);
+    assert_eq!(tree["holds"][0], json!({ "path": "kept/d/0000", "size": 5 }));
+    assert_eq!((&tree["holds_note"], &tree["files"]), (&json!("2 more are not shown"), &json!(most + 2)));
+}
+
+#[test]
+fn an_agent_that_spells_a_place_outside_is_recorded_as_one_that_tries_to_get_out() {
+    let world = world();
+    for path in ["../x", "/etc/passwd", "a/../../b"] {
+        let failure = world.fails("read", json!({ "path": path }), Kind::InvalidPath);
+        assert!(!failure.facts.contains_key("path"), "{failure}");
+        let head = world.engine.workspace().head().unwrap();
+        let entry = world.engine.workspace().entry(head.number).unwrap().unwrap().entry;
+        assert_eq!(entry.reason.as_deref(), Some("path_escape"), "{path}");
+    }
+    for (caller, path) in [(person(), "../x"), (world.caller.clone(), "")] {
+        world.call_as(&caller, "read", json!({ "path": path })).unwrap_err();
+        let head = world.engine.workspace().head().unwrap();
+        let entry = world.engine.workspace().entry(head.number).unwrap().unwrap().entry;
+        assert_eq!(entry.reason.as_deref(), Some("invalid_path"), "{path}");
+    }
+}

@@ -3,11 +3,14 @@
 //! merely makes the server look again.
 //!
 //! What a client carries from one round to the next is an opaque handle: the approval and the plan it is bound to. It is
-//! compared with what the store says and never believed.
+//! compared with what the store says, and counts once, and only where it was given out: in this very conversation.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, PoisonError},
+};
 
-use engine::{Approval, Asking, Caller, Engine, Failure, Kind, Say};
+use engine::{Approval, Asking, Caller, Engine, Failure, Kind, Say, plan_lines};
 use rmcp::{
     RoleServer,
     model::{
@@ -40,25 +43,51 @@ pub(super) struct Brought {
 }
 
 impl Brought {
-    /// What the client said to this question; nothing when it did not answer, or another one.
-    fn action(&self, handle: &str) -> Option<ElicitationAction> {
+    /// What the client said to this question; nothing when it did not answer, or another one, or was never asked.
+    fn action(&self, handle: &str, issued: &Issued) -> Option<ElicitationAction> {
         let given = self.responses.as_ref()?.get(QUESTION)?;
         let result: ElicitResult = serde_json::from_value(given.clone()).ok()?;
-        (self.state.as_deref() == Some(handle)).then_some(result.action)
+        (self.state.as_deref() == Some(handle) && issued.take(handle)).then_some(result.action)
     }
 }
+
+/// The handles that were given out in one conversation and not used yet; the oldest are forgotten first.
+#[derive(Default)]
+pub(super) struct Issued(Mutex<VecDeque<String>>);
+
+impl Issued {
+    fn give(&self, handle: &str) {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        given.retain(|known| known != handle);
+        given.push_back(handle.to_owned());
+        if given.len() > ISSUED_MAX {
+            given.pop_front();
+        }
+    }
+
+    /// Whether it was given out; it is used up by asking.
+    fn take(&self, handle: &str) -> bool {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = given.len();
+        given.retain(|known| known != handle);
+        given.len() < before
+    }
+}
+
+/// Questions of one conversation that can be open at the same time.
+const ISSUED_MAX: usize = 256;
 
 /// Puts a call that waits before the client's person, in the way of its protocol.
 pub(super) async fn put(
     engine: &Engine,
     caller: &Caller,
     failure: &Failure,
-    brought: &Brought,
+    (brought, issued): (&Brought, &Issued),
     context: &RequestContext<RoleServer>,
 ) -> Asked {
     let can_ask = context.client_capabilities().is_some_and(|client| client.elicitation.is_some());
     let Some(approval) = waiting(engine, failure).filter(|_| can_ask) else { return Asked::Refused };
-    let handle = format!("{}.{}", approval.id, approval.plan);
+    let handle = format!("{}.{}", approval.id, approval.asked.plan);
     let form = ElicitRequestParams::FormElicitationParams {
         meta: None,
         message: message(&approval, engine.how_it_asks()),
@@ -67,9 +96,10 @@ pub(super) async fn put(
     let is_modern =
         context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     if is_modern {
-        return match brought.action(&handle) {
+        return match brought.action(&handle, issued) {
             Some(action) => settle(engine, caller, &approval, &action),
             None => {
+                issued.give(&handle);
                 let request = InputRequest::Elicitation(ElicitRequest::new(form));
                 let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
                 Asked::First(InputRequiredResult::new(Some(requests), Some(handle)))
@@ -123,13 +153,17 @@ fn settle(engine: &Engine, caller: &Caller, approval: &Approval, action: &Elicit
 
 /// What the person reads.
 fn message(approval: &Approval, asking: Asking) -> String {
-    let what = approval.tool.as_deref().unwrap_or(&approval.operation);
-    let plan: Value = serde_json::from_str(&approval.shown).unwrap_or_default();
-    let mut text = format!("{} wants {what}, because of {}.\n", approval.principal, approval.why);
-    for change in plan["changes"].as_array().into_iter().flatten() {
-        let word = |name: &str| change[name].as_str().unwrap_or_default();
-        text.push_str(&format!("{} {}\n", word("change"), word("path")));
-        text.push_str(word("diff"));
+    let plan: Value = serde_json::from_str(&approval.asked.shown).unwrap_or_default();
+    let asked = &approval.asked;
+    let mut text = format!(
+        "{} wants {}, which needs a person because of {}.\n",
+        asked.principal,
+        approval.wanted(),
+        asked.why
+    );
+    for line in plan_lines(&plan) {
+        text.push_str(&line);
+        text.push('\n');
     }
     let cut: String = text.chars().take(QUESTION_CHARS_MAX).collect();
     let rest = if cut.len() < text.len() { "\n… more is shown by the command below\n" } else { "" };

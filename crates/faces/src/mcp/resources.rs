@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use engine::{Answer, Caller, Failure, Kind, Terms, limits::READ_BYTES_MAX};
+use engine::{Answer, Caller, Failure, Kind, Lasting, Terms, limits::READ_BYTES_MAX};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -128,7 +128,8 @@ impl Server {
             caller: caller.clone(),
             operation: operation.to_owned(),
             arguments,
-            terms: Terms::default(),
+            // What is begun for a subscription ends with it, also when this process is killed.
+            terms: Terms { lasting: Lasting::Process, ..Terms::default() },
             key: None,
             hold_ms: 0,
         };

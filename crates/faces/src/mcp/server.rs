@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use super::{
     call,
     events::Events,
-    question::{self, Brought},
+    question::{self, Brought, Issued},
     reply,
     resources::{self, Subscribed},
     transport::Closed,
@@ -55,6 +55,7 @@ pub(super) struct Server {
     pub(super) subscribed: Mutex<Subscribed>,
     pub(super) addresses: Addresses,
     pub(super) events: Events,
+    issued: Issued,
 }
 
 /// The address behind each watch of a subscription.
@@ -73,7 +74,7 @@ impl Server {
             .with_server_info(Implementation::new("stead", env!("CARGO_PKG_VERSION")))
             .with_instructions(instructions.join("\n\n"));
         let tools = dialects.iter().flat_map(|dialect| tools(dialect.definition())).collect();
-        caller.since_ms = engine.workspace().now_ms();
+        caller = caller.beginning(engine.workspace());
         for dialect in dialects.iter() {
             dialect.narrow(&mut caller);
         }
@@ -90,6 +91,7 @@ impl Server {
             subscribed: Mutex::default(),
             addresses: Addresses::default(),
             events: Events::default(),
+            issued: Issued::default(),
         }
     }
 
@@ -218,7 +220,7 @@ impl ServerHandler for Server {
         let mut outcome = self.ask(&tool, &arguments, &context).await?;
         if let Err(failure) = &outcome {
             let caller = self.caller(&context);
-            match question::put(&self.engine, &caller, failure, &brought, &context).await {
+            match question::put(&self.engine, &caller, failure, (&brought, &self.issued), &context).await {
                 question::Asked::Again => outcome = self.ask(&tool, &arguments, &context).await?,
                 question::Asked::First(input) => return Ok(input.into()),
                 question::Asked::Refused => {}

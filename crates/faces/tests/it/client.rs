@@ -58,8 +58,17 @@ impl Client {
 
     /// A server whose operator chose what is done where a person must be asked.
     pub(crate) fn asking(asking: engine::Asking) -> Self {
+        Self::asking_over(Arc::new(MemoryWorkspace::new()), asking)
+    }
+
+    /// Another connection of the same agent, on a workspace that is served already.
+    pub(crate) fn beside(&self, asking: engine::Asking) -> Self {
+        Self::asking_over(self.workspace.clone(), asking)
+    }
+
+    fn asking_over(workspace: Arc<MemoryWorkspace>, asking: engine::Asking) -> Self {
         let dialects = chosen(&["stead"], &[]);
-        Self::over("mcp", |engine, caller, stream| {
+        Self::on(workspace, "mcp", |engine, caller, stream| {
             let (input, output) = tokio::io::split(stream);
             let served = faces::mcp::serve(engine.asking(asking), caller, dialects, input, output);
             tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
@@ -70,7 +79,14 @@ impl Client {
         face: &'static str,
         serve: impl FnOnce(Engine, Caller, DuplexStream) -> JoinHandle<Result<(), String>>,
     ) -> Self {
-        let workspace = Arc::new(MemoryWorkspace::new());
+        Self::on(Arc::new(MemoryWorkspace::new()), face, serve)
+    }
+
+    fn on(
+        workspace: Arc<MemoryWorkspace>,
+        face: &'static str,
+        serve: impl FnOnce(Engine, Caller, DuplexStream) -> JoinHandle<Result<(), String>>,
+    ) -> Self {
         let engine = Engine::new(workspace.clone());
         let caller = Caller::new(Principal::Agent("tester".to_owned()), "unnamed", face);
         let (near, far) = tokio::io::duplex(PIPE_BYTES);

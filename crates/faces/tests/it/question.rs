@@ -101,3 +101,25 @@ async fn a_modern_client_is_asked_with_a_handle_that_cannot_be_forged() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_handle_counts_once_and_only_where_it_was_given_out() {
+    let can = json!({ "elicitation": { "form": {} } });
+    let accept = |handle: &Value| json!({ "inputResponses": { "approval": { "action": "accept", "content": {} } }, "requestState": handle });
+    let mut client = Client::asking(Asking::Client);
+    let first = client.request("tools/call", write(Some(modern(&can)), &json!({}))).await;
+    let handle = first["result"]["requestState"].clone();
+    assert!(handle.is_string(), "{first}");
+    // The same agent over another connection, with what the first was given.
+    let mut other = client.beside(Asking::Client);
+    let replayed = other.request("tools/call", write(Some(modern(&can)), &accept(&handle))).await;
+    assert_eq!(replayed["result"]["resultType"], "input_required", "{replayed}");
+    assert_eq!(state(&client), ApprovalState::Pending);
+    let answered = client.request("tools/call", write(Some(modern(&can)), &accept(&handle))).await;
+    assert_eq!(answered["result"]["isError"], json!(false), "{answered}");
+    assert_eq!(state(&client), ApprovalState::Used);
+    // The next call that needs a yes is another question; the old handle answers nothing.
+    client.workspace.put_file(".git/config", "changed elsewhere\n");
+    let again = client.request("tools/call", write(Some(modern(&can)), &accept(&handle))).await;
+    assert_ne!(again["result"]["isError"], json!(false), "{again}");
+}

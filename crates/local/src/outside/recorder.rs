@@ -40,6 +40,8 @@ const STANDBY_LOOK: Duration = Duration::from_secs(30);
 const STANDBY_SOON: Duration = Duration::from_millis(20);
 /// How many times in a row it looks soon.
 const STANDBY_TRIES: u32 = 50;
+/// How many times in a row it is looked who has died.
+const MOURNING_TRIES: u32 = 10;
 /// How long nothing is tried after a failure.
 const FAILED_PAUSE: Duration = Duration::from_secs(1);
 /// How often watches that nobody wants any more are looked for.
@@ -79,6 +81,8 @@ pub(super) struct Recorder {
     swept: Instant,
     /// Something was missed, so everything must be looked at anew.
     missed: Option<Blind>,
+    /// When it is to be looked whether processes that watches are bound to have died, and how often more.
+    mourning: Option<(Instant, u32)>,
 }
 
 /// What the queue said about the store.
@@ -108,6 +112,7 @@ impl Recorder {
             generation: None,
             swept: now,
             missed: None,
+            mourning: Some((now, 0)),
         })
     }
 
@@ -148,7 +153,8 @@ impl Recorder {
             Role::Recording => Some(self.swept + SWEEP_EVERY),
         };
         let missed = self.missed.map(|_| now + FAILED_PAUSE);
-        let due = [self.batch.due(), role, missed].into_iter().flatten().min();
+        let mourning = self.mourning.filter(|_| self.role == Role::Recording).map(|(due, _)| due);
+        let due = [self.batch.due(), role, missed, mourning].into_iter().flatten().min();
         due.map_or(SWEEP_EVERY, |due| due.saturating_duration_since(now))
     }
 
@@ -162,6 +168,7 @@ impl Recorder {
             if self.missed.is_some() || self.batch.len() > WAITING_MAX {
                 self.look_anew(workspace)?;
             }
+            self.mourn(workspace, &store)?;
             self.reconcile(workspace)?;
             let ready = self.batch.ready(Instant::now());
             self.judge(workspace, ready)?;
@@ -448,9 +455,31 @@ impl Recorder {
     fn sweep(&mut self, workspace: &LocalWorkspace) -> Result<(), Failure> {
         if self.swept.elapsed() >= SWEEP_EVERY {
             self.swept = Instant::now();
+            self.mourning = Some((self.swept, 0));
             let now_ms = workspace.clock.now().wall_ms;
             workspace.write_rows(|connection| rows::sweep(connection, now_ms))?;
         }
+        Ok(())
+    }
+
+    /// Ends the watches of processes that have died. When one lets go of the lock file the kernel tells before it frees the
+    /// lock, so it is looked a few times.
+    fn mourn(&mut self, workspace: &LocalWorkspace, store: &Store) -> Result<(), Failure> {
+        let now = Instant::now();
+        if store.let_go {
+            self.mourning = Some((now, MOURNING_TRIES));
+        }
+        let Some((_, tries)) = self.mourning.filter(|(due, _)| *due <= now) else { return Ok(()) };
+        let others = workspace.store.look(|connection| rows::bound_to(connection, &workspace.process))?;
+        let mut living = false;
+        for process in others {
+            if workspace.locks.is_alive(&process)? {
+                living = true;
+            } else {
+                workspace.write_rows(|connection| rows::bury(connection, &process))?;
+            }
+        }
+        self.mourning = (living && tries > 0).then(|| (now + STANDBY_SOON, tries - 1));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The watches as the store keeps them. A row is first asked for, then attached or refused by whoever records, then begun
 //! by the entry that tells of it: so no watch is ever acknowledged that nobody listens for.
 
-use engine::{Depth, Failure, Happening, Kind, Watch, WatchAsk, limits};
+use engine::{Depth, Failure, Happening, Kind, Lasting, Watch, WatchAsk, limits};
 use path::RelPath;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -98,22 +98,29 @@ pub(crate) fn any(connection: &Connection) -> rusqlite::Result<bool> {
     connection.prepare_cached("SELECT 1 FROM watches LIMIT 1")?.exists([])
 }
 
+/// Who asks for a watch, through which process.
+pub(crate) struct By<'a> {
+    pub(crate) owner: &'a str,
+    pub(crate) session: &'a str,
+    pub(crate) process: &'a str,
+}
+
 /// Asks for a watch, unless its owner has too many.
 pub(crate) fn ask(
     connection: &Connection,
     id: &str,
-    owner: (&str, &str),
+    by: &By<'_>,
     ask: &WatchAsk,
     now_ms: i64,
 ) -> rusqlite::Result<Result<(), Failure>> {
-    let WatchAsk::Begin { path, depth, happenings, glob } = ask else { return Ok(Ok(())) };
+    let WatchAsk::Begin { path, depth, happenings, glob, lasting } = ask else { return Ok(Ok(())) };
     let count: i64 = connection
         .prepare_cached("SELECT count(*) FROM watches WHERE owner = ?1")?
-        .query_row(params![owner.0], |row| row.get(0))?;
+        .query_row(params![by.owner], |row| row.get(0))?;
     if count.unsigned_abs() >= limits::WATCHES_PER_PRINCIPAL_MAX as u64 {
         let oldest: String = connection
             .prepare_cached("SELECT id FROM watches WHERE owner = ?1 ORDER BY created_ms, id LIMIT 1")?
-            .query_row(params![owner.0], |row| row.get(0))?;
+            .query_row(params![by.owner], |row| row.get(0))?;
         return Ok(Err(Failure::new(
             Kind::TooMany,
             format!("you have {count} watches, which is all you may have"),
@@ -126,8 +133,8 @@ pub(crate) fn ask(
         .prepare_cached("INSERT INTO watches VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, ?8, ?9, ?9)")?
         .execute(params![
         id,
-        owner.0,
-        owner.1,
+        by.owner,
+        by.session,
         path.to_string(),
         *depth == Depth::Deep,
         words.join(SEPARATOR),
@@ -135,8 +142,33 @@ pub(crate) fn ask(
         Stage::Asked.number(),
         now_ms
     ])?;
+    match lasting {
+        Lasting::Kept => {}
+        Lasting::Process => {
+            connection
+                .prepare_cached("INSERT INTO bound_watches VALUES (?1, ?2)")?
+                .execute(params![id, by.process])?;
+        }
+    }
     bump(connection)?;
     Ok(Ok(()))
+}
+
+/// The processes, other than this one, that watches end with.
+pub(crate) fn bound_to(connection: &Connection, process: &str) -> rusqlite::Result<Vec<String>> {
+    connection
+        .prepare_cached("SELECT DISTINCT process FROM bound_watches WHERE process <> ?1")?
+        .query_map(params![process], |row| row.get(0))?
+        .collect()
+}
+
+/// Ends the watches that were bound to a process.
+pub(crate) fn bury(connection: &Connection, process: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM watches WHERE id IN (SELECT id FROM bound_watches WHERE process = ?1)")?
+        .execute(params![process])?;
+    connection.prepare_cached("DELETE FROM bound_watches WHERE process = ?1")?.execute(params![process])?;
+    bump(connection)
 }
 
 /// The recorder says how far it came.
@@ -173,6 +205,7 @@ pub(crate) fn unheard_since(connection: &Connection, owner: &str, since_ms: i64)
 /// Ends one.
 pub(crate) fn end(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM watches WHERE id = ?1")?.execute(params![id])?;
+    connection.prepare_cached("DELETE FROM bound_watches WHERE id = ?1")?.execute(params![id])?;
     bump(connection)
 }
 
@@ -182,6 +215,9 @@ pub(crate) fn sweep(connection: &Connection, now_ms: i64) -> rusqlite::Result<us
         .prepare_cached("DELETE FROM watches WHERE heard_ms < ?1 OR (started IS NULL AND created_ms < ?2)")?
         .execute(params![now_ms - limits::WATCH_UNHEARD_MS, now_ms - UNBEGUN_MS])?;
     if swept > 0 {
+        connection
+            .prepare_cached("DELETE FROM bound_watches WHERE id NOT IN (SELECT id FROM watches)")?
+            .execute([])?;
         bump(connection)?;
     }
     Ok(swept)

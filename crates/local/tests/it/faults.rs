@@ -12,7 +12,7 @@ pub(crate) use self::rig::{check_journal, place as rig_place};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use disk::faults::{Action, Call, FaultPlan, Fired, Scope, arm, disarm};
+use disk::faults::{Action, Call, Calls, FaultPlan, Fired, Scope, arm, disarm};
 
 use self::{
     rig::{Heard, Litter, Rig, check_litter, close, open},
@@ -63,7 +63,7 @@ fn may_need_space(call: Call) -> bool {
 fn disturbed(rig: &Rig, at: u64, errno: i32, context: &str) -> Fired {
     let place = rig.copy();
     let fixture = open(&place);
-    arm(FaultPlan { at, action: Action::Errno(errno), scope: Scope::ThisThread });
+    arm(FaultPlan { at, action: Action::Errno(errno), scope: Scope::ThisThread, calls: Calls::All });
     let answer = fixture.call(rig.operation, rig.arguments.clone());
     let fired = disarm();
     let context =
@@ -110,7 +110,7 @@ fn die_and_come_back(base: &Base) {
         let context = format!("{}: the device was dead from call {at} on", base.name);
         let place = rig.copy();
         let fixture = open(&place);
-        arm(FaultPlan { at, action: Action::Dead(BROKEN), scope: Scope::ThisThread });
+        arm(FaultPlan { at, action: Action::Dead(BROKEN), scope: Scope::ThisThread, calls: Calls::All });
         let answer = fixture.call(rig.operation, rig.arguments.clone());
         let fired = disarm();
         let context = format!("{context}: {:?}", answer.as_ref().err());

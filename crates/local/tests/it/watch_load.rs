@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use disk::faults::{Action, Call, Calls, FaultPlan, Scope, arm, disarm};
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,6 +27,8 @@ const READY: &str = "@@ ready";
 /// Files of a burst, and the directories they are in.
 const FILES: usize = 10_000;
 const DIRECTORIES: usize = 50;
+/// What the kernel says when a user watches too much: ENOSPC.
+const NO_SPACE: i32 = 28;
 /// Longest time an event is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -47,9 +50,44 @@ fn child() {
     let place = std::path::PathBuf::from(std::env::var_os(PLACE).unwrap());
     match task.to_str().unwrap() {
         "burst" => burst(&place.join("ws")),
-        "record" => record(&place),
+        "record" => record(&place, engine::Lasting::Kept),
+        "subscribe" => record(&place, engine::Lasting::Process),
+        "limit" => limit(),
         other => panic!("{other}"),
     }
+}
+
+/// Watches as the kernel allows no more from some point on. A process of its own, because all its threads are hit.
+fn limit() {
+    let fixture = Fixture::new();
+    for directory in ["top/a", "top/b", "top/c", "other"] {
+        fs::create_dir_all(fixture.path(directory)).unwrap();
+    }
+    let full = FaultPlan {
+        at: 2,
+        action: Action::Dead(NO_SPACE),
+        scope: Scope::AllThreads,
+        calls: Calls::Only(Call::Watch),
+    };
+    let recursive = json!({ "path": "top", "recursive": true });
+    let mut listener = Listener::new(&fixture, json!({ "path": "other", "recursive": true }));
+    arm(full);
+    let failure = fixture.call("watch", recursive.clone()).unwrap_err();
+    assert_eq!(failure.kind, engine::Kind::TooMany, "{failure}");
+    let hint = failure.hint.clone().unwrap();
+    assert!(hint.contains("without recursive") && hint.contains("unwatch"), "{hint}");
+    assert!(failure.facts["watches_max"].as_u64().unwrap() > 0);
+    let own = engine::Workspace::watches(&*fixture.workspace, &fixture.caller.principal).unwrap();
+    assert_eq!(failure.facts["oldest"], json!(own[0].id), "what could be ended");
+    assert_eq!(own.len(), 1, "nothing half is left");
+    // A directory that comes below a watched one and cannot be watched is told as one to look through again.
+    fs::create_dir(fixture.path("other/new")).unwrap();
+    wait_for(&mut listener, "rescan", "other/new");
+    assert_eq!(disarm().fired, Some(Call::Watch));
+    fixture.ok("unwatch", json!({ "watch": own[0].id }));
+    let mut listener = Listener::new(&fixture, recursive);
+    fs::write(fixture.path("top/c/f"), "x").unwrap();
+    wait_for(&mut listener, "create", "top/c/f");
 }
 
 fn file(number: usize, name: &str) -> String {
@@ -80,11 +118,13 @@ fn burst(ws: &Path) {
 }
 
 /// Opens the workspace, watches it, and records until it is killed.
-fn record(place: &Path) {
+fn record(place: &Path, lasting: engine::Lasting) {
     let workspace = local::LocalWorkspace::open(support::options_at(place)).unwrap();
     let engine = engine::Engine::new(workspace);
     let caller = engine::Caller::new(engine::Principal::Agent("first".into()), "s0", "library");
-    engine.call(&engine::Call::new(&caller, "watch", serde_json::Map::new())).unwrap();
+    let mut call = engine::Call::new(&caller, "watch", serde_json::Map::new());
+    call.terms.lasting = lasting;
+    engine.call(&call).unwrap();
     std::io::Write::write_all(&mut std::io::stdout(), format!("{READY}\n").as_bytes()).unwrap();
     drop(std::io::stdin().read(&mut [0]));
 }
@@ -233,6 +273,37 @@ fn what_another_process_writes_ends_a_wait() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn a_kernel_that_allows_no_more_watches_is_told_with_the_ways_out() {
+    let place = tempfile::tempdir().unwrap();
+    let child = start("limit", place.path());
+    let ran = child.wait_with_output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stdout));
+}
+
+#[test]
+fn what_is_bound_to_a_process_ends_with_it() {
+    let fixture = Fixture::new();
+    let mut listener = Listener::new(&fixture, json!({}));
+    let first = engine::Principal::Agent("first".into());
+    let workspace: &dyn engine::Workspace = &*fixture.workspace;
+    let mut child = start("subscribe", fixture.place.path());
+    wait_ready(&mut child);
+    assert_eq!(workspace.watches(&first).unwrap().len(), 1);
+    // Something happens, and it is looked around: the watch of who lives stays.
+    fs::write(fixture.path("one"), "1").unwrap();
+    wait_for(&mut listener, "create", "one");
+    assert_eq!(workspace.watches(&first).unwrap().len(), 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let end = Instant::now() + PATIENCE;
+    while !workspace.watches(&first).unwrap().is_empty() {
+        assert!(Instant::now() < end, "the watch of a dead process stays");
+        listener.page(50);
+    }
+    assert_eq!(workspace.watches(&fixture.caller.principal).unwrap().len(), 1, "what is kept stays");
 }
 
 fn wait_for(listener: &mut Listener<'_>, event: &str, path: &str) -> Value {

@@ -257,15 +257,24 @@ fn a_supervisor_sees_questions_answers_told_calls_and_violations() {
     ok(&bench, APPEND);
     ok(&bench, &["write", "n", "--content", "n", "--principal", "agent:a"]);
     assert_eq!(run(&bench, &["lock", "n", "--principal", "agent:a"]).code, 3);
+    let outside = run(&bench, &["read", "../../secret", "--principal", "agent:a", "--json"]);
+    assert_eq!(outside.json()["error"]["kind"], "invalid_path", "what an agent hears stays as it is");
     ok(&bench, &["read", "n", "--principal", "agent:a"]);
     let seen = ok(&bench, &["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
     let events: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let told = ["capability_invoked", "capability_result"];
-    let expected =
-        [&["approval_requested", "approval_resolved"][..], &told, &told, &["policy_violation"]].concat();
+    let expected = [
+        &["approval_requested", "approval_resolved"][..],
+        &told,
+        &told,
+        &["policy_violation"],
+        &["policy_violation"],
+    ]
+    .concat();
     assert_eq!(types, expected, "{seen}");
     assert!(events[..3].iter().all(|event| event["data"]["approval"] == id.as_str()), "{seen}");
     let text = ok(&bench, &["watch", "--supervisor", "--since", "0", "--no-wait"]).text();
     assert!(text.contains("policy_violation agent:a lock error=policy_denied"), "{text}");
+    assert!(text.contains("policy_violation agent:a read error=path_escape ../../secret"), "{text}");
 }

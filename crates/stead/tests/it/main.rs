@@ -18,3 +18,4 @@ mod replay;
 mod rpc;
 mod scenarios;
 mod server;
+mod story;

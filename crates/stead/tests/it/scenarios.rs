@@ -12,7 +12,7 @@ use testkit::scenario::{self, Ground, Need, Outcome, Planted, Somebody, Word};
 use crate::bench::Bench;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Face {
+pub(crate) enum Face {
     Mcp,
     Rpc,
 }
@@ -21,7 +21,7 @@ enum Face {
 const POLICY: &str = "policy.toml";
 
 /// One server over one directory.
-struct Served {
+pub(crate) struct Served {
     bench: Bench,
     face: Face,
     child: Child,
@@ -31,7 +31,7 @@ struct Served {
 }
 
 impl Served {
-    fn new(face: Face) -> Self {
+    pub(crate) fn new(face: Face) -> Self {
         let bench = Bench::new();
         let command = match face {
             Face::Mcp => "mcp",
@@ -67,7 +67,11 @@ impl Served {
         }
     }
 
-    fn end(mut self) {
+    pub(crate) fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    pub(crate) fn end(mut self) {
         drop(self.output.take());
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }

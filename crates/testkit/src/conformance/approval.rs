@@ -59,7 +59,7 @@ fn answered_once(maker: &dyn Maker) {
     assert_eq!(ask(&bench, "p").id, first.id);
     assert_eq!(bench.workspace.approval("ap-none").unwrap(), None);
     let denied = answer(&bench, &first.id, Say::No).unwrap();
-    assert_eq!((denied.state, denied.policy), (ApprovalState::Denied, u64::MAX));
+    assert_eq!((denied.state, denied.asked.policy), (ApprovalState::Denied, u64::MAX));
     assert_eq!(denied.answered.unwrap().reason.as_deref(), Some("so"));
     assert_eq!(answer(&bench, &first.id, Say::Yes), Err(Kind::Conflict));
     assert_eq!(answer(&bench, "ap-none", Say::Yes), Err(Kind::NotFound));

@@ -57,7 +57,7 @@ fn tallies(maker: &dyn Maker) {
     let bench = Bench::new(maker);
     let count = |session: &str, from_entry: u64| {
         let principal = engine::Principal::Agent("one".to_owned());
-        let of = TallyOf { principal: &principal, session, from_entry, since_ms: i64::MIN };
+        let of = TallyOf { principal: &principal, session, from_entry };
         bench.workspace.tally(&of).unwrap()
     };
     let session = bench.record("read", None).caller.session.clone();

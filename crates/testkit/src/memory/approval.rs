@@ -26,8 +26,8 @@ pub(super) fn all(state: &State) -> Vec<Approval> {
 pub(super) fn fitting(state: &State, filter: &ApprovalFilter) -> Vec<Approval> {
     let mut found = all(state);
     found.retain(|approval| {
-        filter.principal.as_ref().is_none_or(|principal| approval.principal == *principal)
-            && filter.call.is_none_or(|call| approval.call == call)
+        filter.principal.as_ref().is_none_or(|principal| approval.asked.principal == *principal)
+            && filter.call.is_none_or(|call| approval.asked.call == call)
             && filter.state.is_none_or(|state| approval.state == state)
     });
     found.reverse();
@@ -37,33 +37,26 @@ pub(super) fn fitting(state: &State, filter: &ApprovalFilter) -> Vec<Approval> {
 
 pub(super) fn ask(state: &mut State, ask: &ApprovalAsk) -> Result<Approval, Failure> {
     let own: Vec<Approval> =
-        all(state).into_iter().filter(|approval| approval.principal == ask.principal).collect();
-    let is_open = |approval: &&Approval| approval.call == ask.call && approval.plan == ask.plan;
+        all(state).into_iter().filter(|approval| approval.asked.principal == ask.principal).collect();
+    let is_open = |approval: &&Approval| approval.asked.call == ask.call && approval.asked.plan == ask.plan;
     if let Some(same) = own.iter().filter(is_open).find(|approval| approval.state == ApprovalState::Pending) {
         return Ok(same.clone());
     }
-    let waiting =
-        own.iter().filter(|approval| approval.state == ApprovalState::Pending && approval.call != ask.call);
+    let waiting = own
+        .iter()
+        .filter(|approval| approval.state == ApprovalState::Pending && approval.asked.call != ask.call);
     if waiting.count() >= limits::APPROVALS_PENDING_MAX {
         return Err(Failure::new(Kind::TooMany, "too many of your calls wait for a person already"));
     }
     for approval in &mut state.approvals {
         let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
-        if approval.principal == ask.principal && approval.call == ask.call && open {
+        if approval.asked.principal == ask.principal && approval.asked.call == ask.call && open {
             approval.state = ApprovalState::Stale;
         }
     }
     let approval = Approval {
         id: format!("ap-{:016x}", state.approvals.len() + 1),
-        principal: ask.principal.clone(),
-        session: ask.session.clone(),
-        operation: ask.operation.clone(),
-        tool: ask.tool.clone(),
-        call: ask.call,
-        plan: ask.plan,
-        shown: ask.shown.clone(),
-        why: ask.why.clone(),
-        policy: ask.policy,
+        asked: ask.clone(),
         created_ms: state.now_ms,
         expires_ms: state.now_ms.saturating_add(ask.lasting_ms),
         state: ApprovalState::Pending,
@@ -99,7 +92,7 @@ pub(super) fn check(state: &State, record: &Record<'_>) -> Result<(), Failure> {
     let usable = |approval: &Approval| {
         approval.id == id
             && approval.state == ApprovalState::Approved
-            && approval.principal == record.caller.principal.to_string()
+            && approval.asked.principal == record.caller.principal.to_string()
     };
     if all(state).iter().any(usable) {
         return Ok(());

@@ -38,7 +38,7 @@ impl Desk for MemoryWorkspace {
         let principal = of.principal.to_string();
         for stored in self.state().ledger.all() {
             let entry = &stored.entry;
-            let counts = entry.number >= of.from_entry && entry.time_ms >= of.since_ms;
+            let counts = entry.number >= of.from_entry;
             if counts && entry.caller.principal == principal && entry.caller.session == of.session {
                 tally.add(entry);
             }

@@ -8,7 +8,7 @@ use super::State;
 pub(super) fn judge(state: &State, ask: &WatchAsk, record: &Record<'_>) -> Result<Watch, Failure> {
     let owner = record.caller.principal.to_string();
     match ask {
-        WatchAsk::Begin { path, depth, happenings, glob } => {
+        WatchAsk::Begin { path, depth, happenings, glob, lasting: _ } => {
             let count = state.watches.iter().filter(|watch| watch.owner == owner).count();
             if count >= limits::WATCHES_PER_PRINCIPAL_MAX {
                 let oldest = state.watches.iter().find(|watch| watch.owner == owner);

@@ -31,7 +31,13 @@ pub(super) fn out(krux: &Krux, subject: &Subject<'_>, kind: &str, failure: &Fail
     let own = krux.definition.operation(subject.tool).map_or(&[][..], |operation| &operation.errors);
     let declared: Option<&Recovery> =
         own.iter().chain(&krux.definition.errors).find(|error| error.kind == kind);
-    declared.into_iter().flat_map(|error| &error.recoveries).map(|way| filled(way, subject)).collect()
+    let ways = declared.into_iter().flat_map(|error| &error.recoveries);
+    ways.filter(|way| can_be_called(way, subject)).map(|way| filled(way, subject)).collect()
+}
+
+/// Whether there is everything that a way needs: a watch can only be ended by who has one.
+fn can_be_called(way: &Way, subject: &Subject<'_>) -> bool {
+    !subject.watch.is_empty() || way.inputs.values().all(|value| value != "$watch")
 }
 
 /// A way as it is told. One without a capability of its own is the failed call again, with these inputs changed.
@@ -102,6 +108,19 @@ fn literal(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_way_that_needs_a_watch_is_told_to_who_has_one() {
+        let spots = Spots::new("/ws");
+        let way = Way {
+            action: "cancel_existing".to_owned(),
+            description: String::new(),
+            capability: None,
+            inputs: Map::from_iter([("watch_id".to_owned(), "$watch".into())]),
+        };
+        let with = |watch| Subject { tool: "filesystem.watch", path: "/ws", watch, spots: &spots };
+        assert!(can_be_called(&way, &with("w-1")) && !can_be_called(&way, &with("")));
+    }
 
     #[test]
     fn what_the_call_was_about_is_filled_in_once() {

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use disk::faults::{Action, FaultPlan, Scope, arm, disarm};
+use disk::faults::{Action, Calls, FaultPlan, Scope, arm, disarm};
 use engine::{Call, Caller, Engine, Principal};
 use local::LocalWorkspace;
 use serde_json::{Value, json};
@@ -69,8 +69,12 @@ fn child_process() {
     let Ok(task) = std::env::var(TASK) else { return };
     let task: Value = serde_json::from_str(&task).unwrap();
     let place = PathBuf::from(task["place"].as_str().unwrap());
-    let plan =
-        FaultPlan { at: task["at"].as_u64().unwrap(), action: Action::Abort, scope: Scope::ThisThread };
+    let plan = FaultPlan {
+        at: task["at"].as_u64().unwrap(),
+        action: Action::Abort,
+        scope: Scope::ThisThread,
+        calls: Calls::All,
+    };
     let opening = task["open"].as_bool().unwrap();
     if opening {
         arm(plan);

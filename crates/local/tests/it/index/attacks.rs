@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use disk::faults::{Action, FaultPlan, Scope, arm, disarm};
+use disk::faults::{Action, Calls, FaultPlan, Scope, arm, disarm};
 use local::Indexing;
 use serde_json::json;
 use tempfile::TempDir;
@@ -228,7 +228,7 @@ fn a_disk_that_fails_or_is_full_leaves_the_index_whole() {
         ground.open().workspace.drop_index().unwrap();
         let side = ground.open();
         let errno = if at % 2 == 0 { NO_SPACE } else { IO };
-        arm(FaultPlan { at, action: Action::Errno(errno), scope: Scope::ThisThread });
+        arm(FaultPlan { at, action: Action::Errno(errno), scope: Scope::ThisThread, calls: Calls::All });
         let built = side.workspace.build_index();
         let fired = disarm();
         assert_eq!(answers(&side), ground.expected, "call {at}, {fired:?}: {built:?}");
@@ -246,7 +246,12 @@ fn a_disk_that_fails_or_is_full_leaves_the_index_whole() {
 fn child_process() {
     let (Ok(place), Ok(at)) = (std::env::var(CHILD_PLACE), std::env::var(CHILD_AT)) else { return };
     let side = Side::open(Path::new(&place), "state", Indexing::Use);
-    arm(FaultPlan { at: at.parse().unwrap(), action: Action::Abort, scope: Scope::ThisThread });
+    arm(FaultPlan {
+        at: at.parse().unwrap(),
+        action: Action::Abort,
+        scope: Scope::ThisThread,
+        calls: Calls::All,
+    });
     side.workspace.build_index().unwrap();
     assert!(disarm().fired.is_none());
 }
