@@ -3,14 +3,15 @@
 //! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
 //! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
 //! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`,
-//! `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank` and `cargo xtask bench watch` are
-//! measures of their own.
+//! `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank`, `cargo xtask bench watch` and
+//! `cargo xtask bench acp` are measures of their own.
 
 mod edits;
 mod field;
 mod files;
 mod patches;
 mod peer;
+mod proxied;
 mod quiet;
 mod rank;
 mod reference;
@@ -52,6 +53,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     }
     if let Some(("rank", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
         return rank::run(own);
+    }
+    if let Some(("acp", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
+        return proxied::run(own);
     }
     if let Some(("watch", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
         return watch::run(own);

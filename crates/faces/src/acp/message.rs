@@ -71,15 +71,17 @@ impl Message {
         let value = |place: Range<usize>| serde_json::from_slice::<Value>(&line[place]).ok();
         let id = id.and_then(value).filter(|id| !id.is_object() && !id.is_array()).map(|id| Id::of(&id));
         let refused = |why: &str, id: Option<Id>| Err(Refused { id, sorry: Sorry::request(why) });
+        // Only a request has an answer: under the id of one, whatever else it is would be taken for one.
+        let asker = id.clone().filter(|_| method.is_some());
         if twice {
-            return refused("a member comes twice", id);
+            return refused("a member comes twice", asker);
         }
         let kind = match (method.and_then(value), id) {
             (Some(Value::String(method)), Some(id)) => Kind::Request { id, method },
             (Some(Value::String(method)), None) => Kind::Notification { method },
             (Some(_), id) => return refused("the method must be a string", id),
             (None, Some(id)) if result.is_some() || error.is_some() => Kind::Answer { id },
-            (None, id) => return refused("neither a method nor a result", id),
+            (None, _) => return refused("neither a method nor a result", None),
         };
         Ok(Self { kind, params, result, error })
     }

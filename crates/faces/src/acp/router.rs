@@ -159,8 +159,11 @@ impl Router {
                     }
                 }
                 "session/close" | "session/delete" => {
-                    if let Some(session) = session_in(message.params(line)) {
-                        self.state().awaited.insert(id.clone(), Awaited::Close(session));
+                    let mut state = self.state();
+                    if let Some(session) = session_in(message.params(line))
+                        && state.awaited.len() < REQUESTS_PENDING_MAX
+                    {
+                        state.awaited.insert(id.clone(), Awaited::Close(session));
                     }
                     Decision::AsIs
                 }
