@@ -30,12 +30,18 @@ fn method(operation: &str) -> Option<&'static str> {
 
 impl Proxied {
     fn open(opening: &Opening) -> io::Result<Box<dyn Subject>> {
-        let mut options = Options::new(opening.workspace.clone(), opening.state.join("beside"));
+        let params = json!({ "cwd": opening.workspace, "mcpServers": [] });
+        let mut flags = vec!["--durability", "fast", "--approve", "deny"];
+        let policy = opening.state.join("policy.toml");
+        if policy.exists() {
+            flags.extend(["--policy", policy.to_str().unwrap_or_default()]);
+        }
+        let puppet = Puppet::with_session(&opening.state, &flags, &params);
+        // Whoever holds a lock there holds it against the agent too.
+        let state = std::fs::read_dir(opening.state.join("stead"))?.next().expect("it made one")?.path();
+        let mut options = Options::new(opening.workspace.clone(), state);
         options.durability = Durability::Fast;
         let engine = Engine::new(LocalWorkspace::open(options).map_err(io::Error::other)? as _);
-        let params = json!({ "cwd": opening.workspace, "mcpServers": [] });
-        let flags = ["--durability", "fast", "--approve", "deny"];
-        let puppet = Puppet::with_session(&opening.state, &flags, &params);
         let workspace = opening.workspace.to_str().unwrap_or_default().to_owned();
         Ok(Box::new(Self { puppet, engine, workspace }))
     }
