@@ -130,7 +130,9 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsArguments) -> Out
                 let agreed = if *yes { always::Agreed::Already } else { always::Agreed::Ask };
                 always::write(&opened, &caller, &shown.json, paths, agreed)?;
             }
-            say(&opened, &caller, "approve", answer)
+            let said = say(&opened, &caller, "approve", answer)?;
+            show::remark("it runs when the very same call is made again, once");
+            Ok(said)
         }
         Action::Deny { answer } => {
             let caller = approver(&opened, answer)?;

@@ -127,6 +127,7 @@ fn story(face: Face) {
     approve.answer("approver's secret: ", SECRET);
     let (fine, seen) = approve.end();
     assert!(fine && !seen.contains(SECRET), "{seen}");
+    assert!(seen.contains("it runs when the very same call is made again, once"), "{seen}");
 
     let told = served.call("session.events", json!({ "wait_ms": 5000 }).as_object().unwrap()).object;
     assert_eq!(told["events"][0]["type"], "approval_resolved", "{told}");
