@@ -61,6 +61,10 @@ pub(crate) fn run(workspace: &dyn Workspace, asking: Asking, call: &Call<'_>) ->
         Ok(Done::Amended(failure)) => Err(failure),
         Ok(Done::Looked(answer)) => {
             workspace.note(&record)?;
+            if call.terms.making == Making::Elsewhere {
+                // It is made true as soon as this returns, so its record must not wait: asking for the head writes it.
+                workspace.head()?;
+            }
             Ok(answer)
         }
         Err(failure) => {

@@ -101,3 +101,19 @@ fn always_is_a_rule_that_everybody_can_see() {
         states.map(|state| fs::read_to_string(state.unwrap().path().join("policy.toml")).unwrap()).collect();
     assert!(rules.contains("always acp/fs/write_text_file"), "{rules}");
 }
+
+#[test]
+fn a_write_is_recorded_before_the_editor_hears_of_it() {
+    let bench = Bench::new();
+    let mut puppet = Puppet::start(&bench.state(), &["--durability", "fast"]);
+    puppet.initialize_with(&json!({ "fs": { "readTextFile": false, "writeTextFile": true } }));
+    puppet.session("s1", &json!({ "cwd": bench.workspace(), "mcpServers": [] }));
+    let path = bench.workspace().join("a.txt");
+    puppet.send("fs/write_text_file", json!({ "path": path, "content": "x" }));
+    assert_eq!(puppet.editor_hears()["params"]["content"], "x");
+    puppet.child.kill().unwrap();
+    puppet.child.wait().unwrap();
+    let log = bench.ok(&["log", "--json"]).text();
+    assert!(log.contains("made_elsewhere"), "{log}");
+    assert!(!path.exists());
+}

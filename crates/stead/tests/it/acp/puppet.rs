@@ -66,7 +66,12 @@ impl Puppet {
     }
 
     pub(crate) fn initialize(&mut self) {
-        let params = json!({ "protocolVersion": 1, "clientCapabilities": {} });
+        self.initialize_with(&json!({}));
+    }
+
+    /// Opens for an editor that offers this.
+    pub(crate) fn initialize_with(&mut self, offers: &Value) {
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": offers });
         self.editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
         assert_eq!(self.agent_hears()["params"]["clientCapabilities"]["fs"]["readTextFile"], true);
         self.agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1 } }));
