@@ -4,6 +4,7 @@
 use std::{fmt, str::FromStr};
 
 use journal::{ChangeKind, State};
+use path::RelPath;
 
 use crate::{
     caller::Principal,
@@ -103,6 +104,15 @@ pub struct Response {
     pub time_ms: i64,
 }
 
+/// How a file stood when a person last said that what a session made of it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reviewed {
+    /// The file.
+    pub path: RelPath,
+    /// What the next review begins with; nothing when there was no file.
+    pub text: Option<Vec<u8>>,
+}
+
 /// What to keep.
 #[derive(Debug, Clone)]
 pub enum DeskAsk {
@@ -120,6 +130,17 @@ pub enum DeskAsk {
         /// What it says.
         message: String,
     },
+    /// Says that what a session made of files stands.
+    Reviewed {
+        /// Whose session.
+        principal: String,
+        /// Which session.
+        session: String,
+        /// The files.
+        kept: Vec<Reviewed>,
+    },
+    /// Marks where a session begins something new.
+    Turn,
     /// Answers an alert. Who may is judged before.
     Answer {
         /// Which.
@@ -136,6 +157,8 @@ pub enum Desked {
     Session(Session),
     /// An alert as it is now.
     Alert(Alert),
+    /// Nothing but the entry.
+    Noted,
 }
 
 /// Whose calls are counted, from where on.
@@ -220,6 +243,9 @@ pub trait Desk {
 
     /// What the journal says a session did.
     fn tally(&self, of: &TallyOf<'_>) -> Result<Tally, Failure>;
+
+    /// What was said to stand of a session's work.
+    fn reviewed(&self, principal: &str, session: &str) -> Result<Vec<Reviewed>, Failure>;
 
     /// One alert.
     fn alert(&self, id: &str) -> Result<Option<Alert>, Failure>;

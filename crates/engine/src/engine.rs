@@ -13,6 +13,7 @@ use crate::{
     ops,
     pace::{self, Pace, Tempo},
     pipeline,
+    recall::Recall,
     terms::Terms,
     workspace::Workspace,
 };
@@ -88,12 +89,13 @@ pub struct Engine {
     workspace: Arc<dyn Workspace>,
     asking: Asking,
     reminder: Arc<ops::Reminder>,
+    recall: Arc<Recall>,
 }
 
 impl Engine {
     /// An engine over this workspace that asks a person where the policy says so.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
-        Self { workspace, asking: Asking::Ask, reminder: Arc::default() }
+        Self { workspace, asking: Asking::Ask, reminder: Arc::default(), recall: Arc::default() }
     }
 
     /// The same with the operator's choice of what is done where a person must be asked.
@@ -141,7 +143,7 @@ impl Engine {
     /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.
     pub fn call(&self, call: &Call<'_>) -> Result<Answer, Failure> {
         self.reminder.before(&*self.workspace, call);
-        pipeline::run(&*self.workspace, self.asking, call)
+        pipeline::run(&*self.workspace, self.asking, &self.recall, call)
             .map(|answer| self.reminder.after(&*self.workspace, call, answer))
     }
 }

@@ -26,6 +26,7 @@ mod plan;
 mod policy;
 mod protected;
 mod quota;
+mod recall;
 mod resolve;
 mod terms;
 mod unsaved;
@@ -42,7 +43,8 @@ pub use buffers::{Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, E
 pub use caller::{Access, Approver, Caller, Grants, Principal};
 pub use control::{Cancel, Control, Progress};
 pub use desk::{
-    Alert, Desk, DeskAsk, Desked, Response, Session, Severity, Tally, TallyOf, UnknownSeverity, Usage,
+    Alert, Desk, DeskAsk, Desked, Response, Reviewed, Session, Severity, Tally, TallyOf, UnknownSeverity,
+    Usage,
 };
 pub use engine::{Answer, Call, Engine, Held, Switch};
 pub use failure::{Failure, Fault, Kind};

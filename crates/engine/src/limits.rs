@@ -126,6 +126,18 @@ pub const ALERTS_OPEN_MAX: usize = 100;
 pub const SESSIONS_OPEN_MAX: usize = 1_000;
 /// How long ended sessions and answered alerts are kept.
 pub const DESK_KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// Bytes of texts that are remembered as last seen, over all sessions.
+pub const RECALLED_BYTES_MAX: u64 = 64 << 20;
+/// Largest text that is remembered; of a larger one only the version is.
+pub const RECALLED_FILE_BYTES_MAX: u64 = 2 << 20;
+/// Files that are remembered as last seen, over all sessions.
+pub const RECALLED_FILES_MAX: usize = 20_000;
+/// Files that one `review` shows.
+pub const REVIEW_FILES_MAX: usize = 200;
+/// Hunks of one file that `review` shows.
+pub const REVIEW_HUNKS_MAX: usize = 200;
+/// Changes of one file that `review` looks back on to tell who wrote a line; older ones count as there from the start.
+pub const REVIEW_TURNS_MAX: usize = 200;
 /// Largest text of an open buffer.
 pub const BUFFER_BYTES_MAX: u64 = 8 << 20;
 /// Most buffers and drafts of one principal.

@@ -38,6 +38,7 @@ mod reminder;
 mod remove;
 mod restore;
 mod reversal;
+mod review;
 mod search;
 pub(crate) mod seek;
 mod session;
@@ -128,6 +129,10 @@ operations! {
     "buffer.close" Write Steady buffer::Close;
     "buffer.list" Read Steady buffer::List;
     "buffer.drop" Write Steady buffer::Drop;
+    "turn" Read Steady review::Turn;
+    "review" Read Steady review::Review;
+    "keep" Read Steady review::Keep;
+    "reject" Destroy Steady review::Reject;
 }
 
 /// The row of this name.

@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use path::RelPath;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -17,17 +18,25 @@ use crate::{
     limits,
     operation::{Effect, Need, Operation, Planned, Target},
     ops::{self, OperationRow},
-    plan::{Change, Mode, Plan},
+    plan::{Change, Content, Mode, Plan},
     policy::{self, Action, Right, Tier, Verdict},
-    quota, resolve,
+    quota,
+    recall::Recall,
+    resolve,
     terms::Making,
     unsaved,
+    version::Version,
     view::View,
     workspace::{CommitError, Guard, LockAsk, Record, Workspace},
 };
 
 /// Runs one call.
-pub(crate) fn run(workspace: &dyn Workspace, asking: Asking, call: &Call<'_>) -> Result<Answer, Failure> {
+pub(crate) fn run(
+    workspace: &dyn Workspace,
+    asking: Asking,
+    recall: &Recall,
+    call: &Call<'_>,
+) -> Result<Answer, Failure> {
     let row = ops::row(call.operation);
     let mut record = Record {
         caller: call.caller,
@@ -50,7 +59,7 @@ pub(crate) fn run(workspace: &dyn Workspace, asking: Asking, call: &Call<'_>) ->
         match (&call.terms.objection, row) {
             (Some(objection), _) => Err(objection.clone()),
             (None, Some(row)) => {
-                let view = View::new(workspace, call, &in_force);
+                let view = View::new(workspace, call, &in_force).recalling(recall);
                 steps(&view, asking, call, row, &mut record)
             }
             (None, None) => Err(unknown_operation(call.operation)),
@@ -209,6 +218,7 @@ impl Turn<'_> {
         view.locked();
         resolve::check(view, &mut targets)?;
         let mut planned = self.operation.plan(view, &targets)?;
+        let written = written(view, &planned);
         let marks = match &mut planned {
             Planned::Change { plan, .. } => unsaved::settle(view, plan)?,
             Planned::Read { .. }
@@ -237,6 +247,9 @@ impl Turn<'_> {
         let mut attempt = self.finish(planned, record)?;
         if let Attempt::Done(Done::Recorded(answer) | Done::Looked(answer)) = &mut attempt {
             unsaved::mark(view, &targets, &marks, answer);
+            for (path, version, bytes) in &written {
+                view.remember(path, *version, Some(bytes));
+            }
         }
         Ok(attempt)
     }
@@ -334,6 +347,26 @@ impl Turn<'_> {
             Err(CommitError::Failed(failure)) => Err(failure),
         }
     }
+}
+
+/// The texts that a plan leaves, as its caller knows them.
+fn written(view: &View<'_>, planned: &Planned) -> Vec<(RelPath, Version, Vec<u8>)> {
+    let Planned::Change { plan, .. } = planned else { return Vec::new() };
+    let put = |change: &Change| match change {
+        Change::Put { path, content: Content::Bytes(bytes), version, .. }
+            if bytes.len() as u64 <= limits::RECALLED_FILE_BYTES_MAX && view.may_read(path) =>
+        {
+            Some((path.clone(), *version, bytes.clone()))
+        }
+        Change::Put { .. }
+        | Change::MakeDirectory { .. }
+        | Change::MakeLink { .. }
+        | Change::Move { .. }
+        | Change::Remove { .. }
+        | Change::RemoveDirectory { .. }
+        | Change::Restore { .. } => None,
+    };
+    plan.changes.iter().filter_map(put).collect()
 }
 
 /// What a person is shown of a call that changes nothing.

@@ -1,7 +1,10 @@
 //! What a plan may look at. Every look through here is judged against the caller's readable scope, so an operation
 //! that discovers places cannot see around a rule. No method writes.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
 
 use path::{Name, RelPath};
 
@@ -15,6 +18,7 @@ use crate::{
     operation::Target,
     plan::{Seen, Top, Tree},
     policy::{Action, Asked, InForce, Right, Tier},
+    recall::{LastSeen, Recall, Shown},
     terms::{Evidence, Terms},
     unsaved::{Desktop, Unsaved},
     version::Version,
@@ -35,6 +39,8 @@ pub(crate) struct View<'a> {
     passed: RwLock<Vec<RelPath>>,
     /// The text that editors have not saved.
     desktop: Desktop,
+    /// What sessions last saw, where that is remembered.
+    recall: Option<&'a Recall>,
 }
 
 /// One thing met on a walk.
@@ -54,7 +60,28 @@ impl<'a> View<'a> {
             operation: call.operation,
             passed: RwLock::default(),
             desktop: Desktop::default(),
+            recall: None,
         }
+    }
+
+    /// The same sight with a memory of what sessions saw.
+    pub(crate) fn recalling(mut self, recall: &'a Recall) -> Self {
+        self.recall = Some(recall);
+        self
+    }
+
+    /// The caller is shown this version of a file, and these bytes if it is the whole.
+    pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
+        if let Some(recall) = self.recall {
+            let unsaved = self.unsaved(path).ok().flatten();
+            let unsaved = unsaved.is_some_and(|unsaved| unsaved.saved.version != version);
+            recall.remember(self.caller, path, Shown { version, bytes, unsaved });
+        }
+    }
+
+    /// What the caller's session last saw of a file that it may read.
+    pub(crate) fn last_seen(&self, path: &RelPath) -> Option<LastSeen> {
+        self.recall?.last(self.caller, path).filter(|_| self.may_read(path))
     }
 
     /// The same sight for somebody else who would ask for something else.
@@ -68,6 +95,7 @@ impl<'a> View<'a> {
             operation,
             passed: RwLock::default(),
             desktop: Desktop::default(),
+            recall: self.recall,
         }
     }
 
@@ -204,6 +232,17 @@ impl<'a> View<'a> {
     pub(crate) fn unsaved_readable(&self, path: &RelPath) -> Option<Arc<Unsaved>> {
         // What cannot be looked up is read from the disk.
         self.may_read(path).then(|| self.unsaved(path).ok().flatten()).flatten()
+    }
+
+    /// What editors have not saved at or below a place, of files that the caller may read.
+    pub(crate) fn unsaved_within(&self, top: &RelPath) -> Result<BTreeMap<RelPath, Arc<Unsaved>>, Failure> {
+        let mut found = BTreeMap::new();
+        for path in self.open_within(top)? {
+            if let Some(unsaved) = self.unsaved_readable(&path) {
+                found.insert(path, unsaved);
+            }
+        }
+        Ok(found)
     }
 
     /// The unsaved texts that this call has looked at.

@@ -191,6 +191,9 @@ pub struct Input {
     pub stdin: bool,
     /// The few words a model reads.
     pub note: Option<String>,
+    /// Whether lists of tools leave it out: it is not for models.
+    #[serde(default)]
+    pub unlisted: bool,
     /// The sentence people read.
     pub description: String,
 }
@@ -292,8 +295,12 @@ impl Operation {
     /// The JSON Schema of the arguments: no null unions. It does not say that others are refused: whoever tries one is
     /// told the right name, and every list of tools is shorter.
     pub fn input_schema(&self) -> Map<String, Value> {
-        let properties: Map<String, Value> =
-            self.inputs.iter().map(|input| (input.name.clone(), Value::Object(input.schema()))).collect();
+        let properties: Map<String, Value> = self
+            .inputs
+            .iter()
+            .filter(|input| !input.unlisted)
+            .map(|input| (input.name.clone(), Value::Object(input.schema())))
+            .collect();
         let required: Vec<Value> = self
             .inputs
             .iter()

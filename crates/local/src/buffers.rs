@@ -329,3 +329,41 @@ fn busy() -> Failure {
     Failure::new(Kind::Busy, "the text of an editor changed meanwhile; nothing was changed")
         .hint("call again")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_does_not_come_true_is_taken_back_unless_somebody_typed_since() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(crate::schema::TABLES).unwrap();
+        let who = Who { owner: "user:ann".into(), session: "s".into(), process: "p".into(), now_ms: 1 };
+        let path = RelPath::from_wire("a.txt").unwrap();
+        let base = Some(Version::of(b"saved"));
+        let ask = BufferAsk::Open { path, text: b"typed".to_vec(), base, endings: Endings::OfFile };
+        let opened = write(&connection, &ask, &who, 1).unwrap().unwrap();
+        let step = |revision: u64, text: &[u8]| BufferStep {
+            id: opened.id.clone(),
+            revision,
+            becomes: Becomes::Text { text: text.to_vec(), base: Version::of(b"new") },
+        };
+        follow(&connection, &[step(1, b"typed by both")], 2, 2).unwrap();
+        assert!(moved_on(&connection, &[step(1, b"late")]).unwrap().is_some(), "it has another revision now");
+        take_back(&connection, 2).unwrap();
+        let back = one(&connection, &opened.id).unwrap().unwrap();
+        assert_eq!((back.version, back.base, back.revision), (opened.version, opened.base, 3));
+        follow(&connection, &[step(3, b"again")], 4, 4).unwrap();
+        let ask = BufferAsk::Change {
+            id: opened.id.clone(),
+            revision: 4,
+            text: b"again and more".to_vec(),
+            base: opened.base,
+            endings: Endings::OfFile,
+        };
+        write(&connection, &ask, &who, 5).unwrap();
+        take_back(&connection, 4).unwrap();
+        let kept = one(&connection, &opened.id).unwrap().unwrap();
+        assert_eq!(kept.version, Version::of(b"again and more"));
+    }
+}

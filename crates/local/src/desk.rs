@@ -8,9 +8,10 @@ use std::{
 
 use engine::{
     Alert, Committed, Desk, DeskAsk, Desked, Failure, Holding, Kind, Look, Principal, Record, Response,
-    Session, Severity, Stock, Tally, TallyOf, Usage, limits,
+    Reviewed, Session, Severity, Stock, Tally, TallyOf, Usage, limits,
 };
 use journal::Link;
+use path::RelPath;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{
@@ -71,6 +72,21 @@ impl Desk for LocalWorkspace {
         let counted = self.store.look(|connection| count(connection, of, known))?;
         store::hold(&self.tallies).put(key, counted);
         Ok(counted.tally)
+    }
+
+    fn reviewed(&self, principal: &str, session: &str) -> Result<Vec<Reviewed>, Failure> {
+        self.store.look(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT path, text FROM reviewed WHERE principal = ?1 AND session = ?2 ORDER BY path",
+                )?
+                .query_map(params![principal, session], |row| {
+                    let path: String = row.get(0)?;
+                    let path = RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?;
+                    Ok(Reviewed { path, text: row.get(1)? })
+                })?
+                .collect()
+        })
     }
 
     fn alert(&self, id: &str) -> Result<Option<Alert>, Failure> {
@@ -216,6 +232,7 @@ fn judge(connection: &Connection, ask: &DeskAsk, who: &Who) -> rusqlite::Result<
             limits::ALERTS_OPEN_MAX,
             "too many of your alerts wait for an answer",
         ),
+        DeskAsk::Reviewed { .. } | DeskAsk::Turn => Ok(()),
         DeskAsk::End { session } => match session_by(connection, session)? {
             Some(open) if open.ended_ms.is_none() => Ok(()),
             Some(_) | None => Err(Failure::new(Kind::NothingToDo, "the session has ended already")),
@@ -261,6 +278,15 @@ fn write(connection: &Connection, ask: &DeskAsk, who: &Who, number: u64) -> rusq
                 ])?;
             Ok(alert_by(connection, &id)?.map(Desked::Alert))
         }
+        DeskAsk::Reviewed { principal, session, kept } => {
+            let mut statement =
+                connection.prepare_cached("INSERT OR REPLACE INTO reviewed VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            for Reviewed { path, text } in kept {
+                statement.execute(params![principal, session, path.to_string(), sql(number), text])?;
+            }
+            Ok(Some(Desked::Noted))
+        }
+        DeskAsk::Turn => Ok(Some(Desked::Noted)),
         DeskAsk::Answer { alert, text } => {
             connection
                 .prepare_cached(

@@ -12,6 +12,7 @@ mod checkpoint;
 mod clock;
 mod commit;
 mod desk;
+mod editor;
 mod failure;
 mod group;
 mod holding;
@@ -40,6 +41,7 @@ mod trash;
 mod workspace;
 
 pub use clock::{Clock, Moment};
+pub use editor::{AgentFiles, Draft, Editor, Held, HunkUnderReview, Reviewing, Typed, UnderReview};
 pub use index::IndexFacts;
 pub use log::{LogReport, Proof};
 pub use open::LocalWorkspace;

@@ -54,6 +54,9 @@ CREATE TABLE IF NOT EXISTS watches (
     id TEXT PRIMARY KEY, owner TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, deep INTEGER NOT NULL,
     happenings TEXT NOT NULL, glob TEXT, started INTEGER, stage INTEGER NOT NULL, created_ms INTEGER NOT NULL,
     heard_ms INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS reviewed (
+    principal TEXT NOT NULL, session TEXT NOT NULL, path TEXT NOT NULL, number INTEGER NOT NULL, text BLOB,
+    PRIMARY KEY (principal, session, path));
 CREATE TABLE IF NOT EXISTS buffers (
     id TEXT PRIMARY KEY, path TEXT NOT NULL, owner TEXT NOT NULL, session TEXT NOT NULL, process TEXT NOT NULL,
     revision INTEGER NOT NULL, version BLOB NOT NULL, base BLOB, endings INTEGER NOT NULL,

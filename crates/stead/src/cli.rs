@@ -209,8 +209,20 @@ impl RpcFlags {
 }
 
 /// Operations that are no commands by their own name: people have commands made for them.
-pub(crate) const OTHERWISE: &[&str] =
-    &["alerts", "respond", "policy", "approvals", "approve", "deny", "watch"];
+pub(crate) const OTHERWISE: &[&str] = &[
+    "alerts",
+    "respond",
+    "policy",
+    "approvals",
+    "approve",
+    "deny",
+    "watch",
+    // What a command opened would end with it.
+    "buffer.open",
+    "buffer.change",
+    "buffer.save",
+    "buffer.close",
+];
 
 /// The commands that are not operations.
 #[derive(Debug, Subcommand)]

@@ -82,6 +82,11 @@ pub fn of_buffers() -> Vec<Story> {
     stories("buffers", include_str!("../cases/stories/buffers.json"))
 }
 
+/// Every story of merged writes, and of what a person makes of a session's work.
+pub fn of_reviews() -> Vec<Story> {
+    stories("reviews", include_str!("../cases/stories/reviews.json"))
+}
+
 /// Plays one story. Panics at the first thing that is not as it must be.
 pub fn play(story: &Story, stage: &mut dyn Stage) {
     for (path, content) in &story.tree {

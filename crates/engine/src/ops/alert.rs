@@ -134,7 +134,7 @@ fn told(verb: &'static str) -> FinishKept {
             let text = format!("{verb} alert {}", alert.id);
             Facts::new().extended(object(alert)).committed(committed).line(text)
         }
-        Desked::Session(_) => Facts::new().committed(committed).line("no alert"),
+        Desked::Session(_) | Desked::Noted => Facts::new().committed(committed).line("no alert"),
     })
 }
 

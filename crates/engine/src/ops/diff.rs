@@ -102,6 +102,10 @@ pub(crate) fn named(view: &View<'_>, path: &RelPath, written: &str, current: &Si
     if current.version == Some(version) {
         return Ok(Side { label, version: Some(version), bytes: current.bytes.clone() });
     }
+    let recalled = view.last_seen(path).filter(|seen| seen.unsaved && seen.version == version);
+    if let Some(bytes) = recalled.and_then(|seen| seen.bytes) {
+        return Ok(Side { label, version: Some(version), bytes: bytes.to_vec() });
+    }
     if let Some(saved) = saved(view, path)?.filter(|saved| saved.version == version) {
         return Ok(Side { label, version: Some(version), bytes: saved.bytes });
     }
@@ -159,6 +163,9 @@ fn had(
 ) -> Result<Version, Failure> {
     if let Some(version) = current.version.filter(|version| fits(version)) {
         return Ok(version);
+    }
+    if let Some(seen) = view.last_seen(path).filter(|seen| seen.unsaved && fits(&seen.version)) {
+        return Ok(seen.version);
     }
     let on_disk = view.unsaved_readable(path).map(|unsaved| unsaved.saved.version);
     if let Some(version) = on_disk.filter(|version| fits(version)) {

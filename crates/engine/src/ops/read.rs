@@ -155,6 +155,7 @@ fn text_or_bytes(
             }
             failure.hint(format!("call read with path {path}, bytes \"0-{}\"", limits::PAGE_CHARS - 1))
         })?;
+    view.remember(path, file.version, Some(&file.bytes));
     match (detect(&file.bytes), form, range) {
         (Detected::Text { encoding }, _, _) => lines::page_of(view, target, file, encoding, range, form),
         (Detected::Binary, Form::Fitting, None) => bytes::start_of(view, target, file),

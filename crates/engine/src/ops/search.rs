@@ -14,7 +14,7 @@ mod page;
 mod query;
 mod ranked;
 
-use std::{cmp::Reverse, time::Instant};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Instant};
 
 use known::Shelves;
 use left::{Left, Why};
@@ -36,6 +36,7 @@ use crate::{
     operation::{Ask, Operation, Planned, Target},
     plan::Top,
     terms::{Evidence, Ranking},
+    unsaved::Unsaved,
     view::View,
     workspace::Pieces,
 };
@@ -86,20 +87,25 @@ impl Operation for Search {
         let target = &targets[0];
         let max = bounded(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context) = (self.pattern(view)?, self.context()?);
+        // Looked up once: a walk asks for every file.
+        let typed = &view.unsaved_within(&target.path)?;
         match (view.terms.evidence, view.terms.ranking) {
             (Evidence::None, _) => {
                 let until = in_time(view, 1);
-                let look = Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX, until };
+                let look =
+                    Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX, until, typed };
                 native::answer(self, &look, target, max)
             }
             (Evidence::Bytes, Ranking::ByMeaning) => {
                 let until = in_time(view, 1);
-                let look = Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX, until };
+                let look =
+                    Look { view, pattern: &pattern, context, max: limits::SEARCH_KEPT_MAX, until, typed };
                 let (found, unseen) = self.gather(&look, target)?;
                 Ok(ranked::planned(&found, &target.path, unseen, max))
             }
             (Evidence::Bytes, Ranking::ByPlace) => {
-                let look = Look { view, pattern: &pattern, context, max, until: in_time(view, 1) };
+                let until = in_time(view, 1);
+                let look = Look { view, pattern: &pattern, context, max, until, typed };
                 let (found, unseen) = self.gather(&look, target)?;
                 Ok(found.planned(&target.path, &self.query.shown(), unseen))
             }
@@ -134,7 +140,7 @@ impl Search {
                         return Ok(());
                     }
                     // An index knows what is on disk, not what somebody types.
-                    let typed = view.unsaved_readable(met.path).is_some();
+                    let typed = look.typed.contains_key(met.path);
                     match if typed { None } else { shelves.known(met) } {
                         Some(known) => own.count(known),
                         None => look.at_file(own, &Source::Met(met))?,
@@ -199,11 +205,6 @@ impl Source<'_, '_, '_> {
     }
 
     fn scan(&self, view: &View<'_>, bytes: &mut Vec<u8>) -> Result<(), Failure> {
-        if let Some(unsaved) = view.unsaved_readable(self.path()) {
-            bytes.clear();
-            bytes.extend_from_slice(&unsaved.text);
-            return Ok(());
-        }
         match self {
             Self::Known(path) => {
                 *bytes = view.workspace().scan(path, limits::SEARCH_FILE_BYTES_MAX)?;
@@ -229,6 +230,8 @@ struct Look<'a> {
     max: usize,
     /// When large files are no longer looked into.
     until: Instant,
+    /// What editors have not saved.
+    typed: &'a BTreeMap<RelPath, Arc<Unsaved>>,
 }
 
 impl Look<'_> {
@@ -245,6 +248,9 @@ impl Look<'_> {
         let path = source.path();
         if !self.view.may_read(path) {
             return Ok(());
+        }
+        if let Some(unsaved) = self.typed.get(path) {
+            return self.at_bytes(found, path, &unsaved.text);
         }
         let mut bytes = std::mem::take(&mut found.buffer);
         let looked = match source.scan(self.view, &mut bytes) {

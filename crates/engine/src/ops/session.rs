@@ -103,7 +103,7 @@ impl Session {
         let finish = move |kept: &Desked, committed: &crate::workspace::Committed| {
             let ended_ms = match kept {
                 Desked::Session(session) => session.ended_ms,
-                Desked::Alert(_) => None,
+                Desked::Alert(_) | Desked::Noted => None,
             };
             let text = format!("ended session {}", begun.id);
             let facts = facts.maybe("ended", ended_ms.map(iso_utc)).committed(committed);
@@ -129,7 +129,7 @@ fn begin() -> Planned {
             answer.switch = Some(Switch::To(session.id.clone()));
             answer
         }
-        Desked::Alert(_) => Facts::new().committed(committed).line("no session"),
+        Desked::Alert(_) | Desked::Noted => Facts::new().committed(committed).line("no session"),
     };
     Planned::Keep { ask: DeskAsk::Begin, finish: Box::new(finish) }
 }

@@ -1,6 +1,8 @@
 //! `write`: a file gets new content, whole. A file that exists is replaced only by somebody who says which version was
 //! seen; it keeps its encoding unless the call names another.
 
+mod against;
+
 use std::borrow::Cow;
 
 use serde::Deserialize;
@@ -10,6 +12,7 @@ use text::{
     encoding::{self, Detected},
 };
 
+use self::against::Standing;
 use super::{answer::Facts, encoded, encoded::Encoded, parents};
 use crate::{
     failure::{Failure, Kind},
@@ -18,7 +21,7 @@ use crate::{
     plan::{Change, Content, Expect, Plan, Seen, Top},
     resolve,
     terms::{Form, Unseen},
-    version::Version,
+    version::{Base, Version},
     view::View,
     workspace::{Node, Want},
 };
@@ -31,6 +34,19 @@ pub(crate) struct Write {
     content: String,
     base: Option<String>,
     encoding: Option<String>,
+    #[serde(default)]
+    mode: Mode,
+}
+
+/// What happens when others changed the file since the caller saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    /// The write is refused.
+    #[default]
+    Exact,
+    /// What both changed is brought together, against the base or else the text that the session last saw.
+    Merge,
 }
 
 /// The file that is replaced.
@@ -42,7 +58,10 @@ struct Current {
 
 impl Operation for Write {
     fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Ok(vec![Ask::write(&self.path).with_base(self.base.as_deref())?])
+        let ask = Ask::write(&self.path);
+        let base = self.base.as_deref().filter(|base| self.mode == Mode::Exact || base.is_empty());
+        self.base.as_deref().map(Base::parse).transpose()?;
+        Ok(vec![ask.with_base(base)?])
     }
 
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
@@ -59,13 +78,17 @@ impl Operation for Write {
             (Form::LinesOfReplaced, Some(before)) => encoded::lines_as(&self.content, before),
             (Form::OfReplaced, Some(before)) => Cow::Owned(encoded::formed_as(&self.content, before)),
         };
+        let (content, standing) = match (self.mode, &current) {
+            (Mode::Merge, Some(current)) => self.merged(view, target, current, content)?,
+            (Mode::Merge, None) | (Mode::Exact, _) => (content, Standing::AsGiven),
+        };
         let encoded = encoded::whole(&content, self.encoding.as_deref(), before)?;
         let version = Version::of(&encoded.bytes);
         let size = encoded.bytes.len() as u64;
         if let Some(current) = &current
             && current.seen.version == version
         {
-            return Ok(unchanged(view, target, &version, before, size));
+            return Ok(unchanged(view, target, &version, before, size, self.mode));
         }
         let difference = match &current {
             None => lines_changed(Some(b""), &encoded.bytes),
@@ -83,7 +106,7 @@ impl Operation for Write {
             mode: view.terms.privacy.mode(),
         });
         let path = target.path.to_string();
-        let created = current.is_none();
+        let (created, mode) = (current.is_none(), self.mode);
         Ok(Planned::Change {
             plan: Plan::of(changes),
             finish: Box::new(move |committed| {
@@ -98,6 +121,7 @@ impl Operation for Write {
                     .with("created", created)
                     .with("changed", true)
                     .maybe("diff", difference.map(shown))
+                    .extended(standing.facts(mode))
                     .maybe("encoding", unusual)
                     .committed(committed)
                     .line(text)
@@ -118,7 +142,8 @@ impl Write {
         } else {
             read(Want::Nothing)?
         };
-        if target.base.is_none() && view.terms.unseen == Unseen::Stays {
+        // What is merged is held against what the session knows, not against a base that must be current.
+        if self.mode == Mode::Exact && target.base.is_none() && view.terms.unseen == Unseen::Stays {
             return Err(base_required(view, target, &file.version));
         }
         let bytes = (readable && node.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
@@ -156,6 +181,7 @@ fn unchanged(
     version: &Version,
     before: Option<&[u8]>,
     size: u64,
+    mode: Mode,
 ) -> Planned {
     let path = target.path.to_string();
     let rev = view.rev(&target.path, version);
@@ -166,9 +192,24 @@ fn unchanged(
         .with("size", size)
         .with("created", false)
         .with("changed", false)
+        .extended(Standing::AsGiven.facts(mode))
         .line(text)
         .with_evidence(view.evidence(&target.path, before, before));
     Planned::Read { answer, bytes: 0 }
+}
+
+impl Standing {
+    /// What is told of it, to whoever asked for a merge.
+    fn facts(&self, mode: Mode) -> serde_json::Map<String, Value> {
+        let facts = match (mode, self) {
+            (Mode::Exact, _) => Facts::new(),
+            (Mode::Merge, Standing::AsGiven) => Facts::new().with("merged", false),
+            (Mode::Merge, Standing::Merged(from)) => {
+                Facts::new().with("merged", true).with("merged_from", from.clone())
+            }
+        };
+        facts.object()
+    }
 }
 
 /// The lines that change, when both sides are text that is not too long to compare.

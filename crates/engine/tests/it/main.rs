@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in what they share as well")]
 
 mod approvals;
+mod buffers;
 mod chain;
 mod changes;
 mod desk;

@@ -55,3 +55,10 @@ fn unsaved_text_is_seen_by_all_and_lost_by_nobody() {
         story::play(&story, &mut Bare::new());
     }
 }
+
+#[test]
+fn work_is_merged_reviewed_kept_and_rejected() {
+    for story in story::of_reviews() {
+        story::play(&story, &mut Bare::new());
+    }
+}

@@ -44,7 +44,8 @@ impl Stage for Wired {
         let (rpc, conversation) = self.connections.entry(caller.to_owned()).or_insert_with(|| {
             let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
             let dialects = Dialects::choose(&["stead".to_owned()], &[], &place).unwrap();
-            let caller = Caller::new(Principal::parse(caller).unwrap(), caller, "rpc");
+            let caller =
+                Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "rpc");
             (Rpc::new(self.engine.clone(), caller, dialects).unwrap(), Arc::default())
         });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
@@ -75,6 +76,13 @@ impl Stage for Wired {
 #[test]
 fn unsaved_text_is_seen_by_all_over_json_rpc() {
     for story in story::of_buffers() {
+        story::play(&story, &mut Wired::new());
+    }
+}
+
+#[test]
+fn work_is_merged_reviewed_kept_and_rejected() {
+    for story in story::of_reviews() {
         story::play(&story, &mut Wired::new());
     }
 }

@@ -10,6 +10,7 @@
 mod basics;
 mod conformance;
 mod corruption;
+mod editor;
 mod faults;
 mod hostile;
 mod index;

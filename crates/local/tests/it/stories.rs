@@ -82,3 +82,10 @@ fn unsaved_text_is_seen_across_processes_and_outlives_its_editor() {
         story::play(&story, &mut Two::new());
     }
 }
+
+#[test]
+fn work_is_merged_reviewed_kept_and_rejected() {
+    for story in story::of_reviews() {
+        story::play(&story, &mut Two::new());
+    }
+}

@@ -142,7 +142,19 @@ fn help_completions_and_manual_cover_every_operation() {
     let completions = bench.ok(&["completions", "bash"]).text();
     let definition = faces::definition::Definition::stead().unwrap();
     // These have commands made for people.
-    let otherwise = ["alerts", "respond", "policy", "approvals", "approve", "deny", "watch"];
+    let otherwise = [
+        "alerts",
+        "respond",
+        "policy",
+        "approvals",
+        "approve",
+        "deny",
+        "watch",
+        "buffer.open",
+        "buffer.change",
+        "buffer.save",
+        "buffer.close",
+    ];
     for operation in
         definition.operations.iter().filter(|operation| !otherwise.contains(&operation.name.as_str()))
     {

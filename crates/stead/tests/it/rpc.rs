@@ -33,3 +33,31 @@ fn calls_are_answered_one_object_a_line_and_recorded() {
     assert_eq!(std::fs::read(bench.workspace().join("a.txt")).unwrap(), b"hello\n");
     assert!(bench.ok(&["log"]).text().contains("agent:rpc"));
 }
+
+#[test]
+fn the_text_of_an_editor_that_is_killed_is_a_draft() {
+    let bench = Bench::new();
+    std::fs::write(bench.workspace().join("a.txt"), "one\n").unwrap();
+    let mut command = bench.command(&["rpc", "--durability", "fast", "--principal", "user:ann"]);
+    let mut editor =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut output = editor.stdin.take().unwrap();
+    let mut input = BufReader::new(editor.stdout.take().unwrap()).lines();
+    let params = json!({ "path": "a.txt", "text": "one\ntyped\n" });
+    writeln!(output, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": "buffer.open", "params": params }))
+        .unwrap();
+    let opened: Value = serde_json::from_str(&input.next().unwrap().unwrap()).unwrap();
+    assert_eq!(opened["result"]["state"], "unsaved", "{opened}");
+    let read = |bench: &Bench| bench.ok(&["read", "a.txt", "--principal", "agent:one", "--json"]).text();
+    let seen: Value = serde_json::from_str(&read(&bench)).unwrap();
+    assert_eq!((&seen["content"], seen["unsaved"].is_object()), (&json!("one\ntyped\n"), true), "{seen}");
+    editor.kill().unwrap();
+    editor.wait().unwrap();
+    let seen: Value = serde_json::from_str(&read(&bench)).unwrap();
+    assert_eq!((&seen["content"], seen["notices"].is_array()), (&json!("one\n"), true), "{seen}");
+    let listed = bench.ok(&["buffer.list", "--principal", "user:ann", "--json"]).text();
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["buffers"][0]["state"], "draft", "{listed}");
+    let id = listed["buffers"][0]["buffer"].as_str().unwrap();
+    bench.ok(&["buffer.drop", id, "--principal", "user:ann"]);
+}

@@ -2,7 +2,7 @@
 
 use engine::{
     Alert, Committed, Desk, DeskAsk, Desked, Failure, Holding, Kind, Look, Principal, Record, Response,
-    Session, Stock, Tally, TallyOf, Usage, limits,
+    Reviewed, Session, Stock, Tally, TallyOf, Usage, limits,
 };
 use journal::Link;
 
@@ -13,6 +13,7 @@ use super::{MemoryWorkspace, State};
 pub(super) struct Kept {
     sessions: Vec<Session>,
     alerts: Vec<Alert>,
+    reviewed: std::collections::BTreeMap<(String, String, path::RelPath), Option<Vec<u8>>>,
 }
 
 /// The bytes that a workspace in memory says it has.
@@ -44,6 +45,16 @@ impl Desk for MemoryWorkspace {
             }
         }
         Ok(tally)
+    }
+
+    fn reviewed(&self, principal: &str, session: &str) -> Result<Vec<Reviewed>, Failure> {
+        let state = self.state();
+        let own = state
+            .desk
+            .reviewed
+            .iter()
+            .filter(|((whose, which, _), _)| whose == principal && which == session);
+        Ok(own.map(|((_, _, path), text)| Reviewed { path: path.clone(), text: text.clone() }).collect())
     }
 
     fn alert(&self, id: &str) -> Result<Option<Alert>, Failure> {
@@ -106,6 +117,7 @@ fn judge(state: &State, ask: &DeskAsk, record: &Record<'_>) -> Result<(), Failur
             let open = desk.alerts.iter().filter(|alert| alert.from == principal && alert.answer.is_none());
             bounded(open.count(), limits::ALERTS_OPEN_MAX, "too many of your alerts wait for an answer")
         }
+        DeskAsk::Reviewed { .. } | DeskAsk::Turn => Ok(()),
         DeskAsk::End { session } => match desk.sessions.iter().find(|one| one.id == *session) {
             Some(open) if open.ended_ms.is_none() => Ok(()),
             Some(_) | None => Err(Failure::new(Kind::NothingToDo, "the session has ended already")),
@@ -156,6 +168,14 @@ fn write(state: &mut State, ask: &DeskAsk, record: &Record<'_>, number: u64) -> 
             desk.alerts.push(alert.clone());
             Ok(Desked::Alert(alert))
         }
+        DeskAsk::Reviewed { principal, session, kept } => {
+            for Reviewed { path, text } in kept {
+                let key = (principal.clone(), session.clone(), path.clone());
+                desk.reviewed.insert(key, text.clone());
+            }
+            Ok(Desked::Noted)
+        }
+        DeskAsk::Turn => Ok(Desked::Noted),
         DeskAsk::Answer { alert, text } => {
             let found = desk.alerts.iter_mut().find(|one| one.id == *alert).ok_or_else(gone)?;
             found.answer = Some(Response { by: principal, text: text.clone(), time_ms: now_ms });

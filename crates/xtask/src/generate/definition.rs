@@ -171,6 +171,8 @@ pub(crate) struct Input {
     pub(crate) stdin: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) unlisted: bool,
     pub(crate) description: String,
 }
 

@@ -44,6 +44,7 @@ pub(super) fn exact(view: &View<'_>, target: &Target, range: Range, form: Form) 
     let asked = range.length();
     let length = asked.min(limits::READ_BYTES_MAX);
     let file = view.read(&target.path, Want::Range { offset: range.first, length })?;
+    view.remember(&target.path, file.version, None);
     let total = file.node.size;
     // Byte 0 of an empty file is nothing, not a mistake.
     if range.first >= total.max(1) {

@@ -21,6 +21,7 @@ pub(super) fn bytes(view: &View<'_>, target: &Target, part: Part) -> Result<Plan
         }
     };
     let file = view.read(&target.path, want)?;
+    view.remember(&target.path, file.version, matches!(part, Part::Start).then_some(&file.bytes));
     let rev = view.rev(&target.path, &file.version);
     let bytes = file.bytes.len() as u64;
     let answer = facts(target, &file.version, rev, &file.node, String::new())

@@ -63,7 +63,7 @@ impl Search {
         let plain = Names::from(self.all) == Names::Plain
             && self.glob.is_none()
             && sees_plainly(view)
-            && view.open_within(start)?.iter().all(|path| view.unsaved_readable(path).is_none());
+            && look.typed.is_empty();
         let survey = plain.then(|| view.workspace().survey(start, look.pattern.need())).flatten();
         let Some(Survey { candidates, texts, bytes, binary, ignored, closed }) = survey else {
             return Ok(None);
