@@ -24,7 +24,8 @@ const SEED: u64 = 20;
 const HITS_MAX: u64 = 1_000;
 /// Most differences that are shown one by one.
 const SHOWN_MAX: usize = 20;
-/// Hits that one answer is asked for in parts, and files that one part may name: the server keeps 2,000 hits.
+/// Hits that the server keeps; those of one part of an answer, and files that a part may name.
+const KEPT_MAX: usize = 2_000;
 const PART_HITS_MAX: usize = 1_500;
 const PART_FILES_MAX: usize = 100;
 
@@ -85,8 +86,8 @@ fn compare(
     rules: Rules,
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let theirs = ripgrep.spots(&source.directory, &query.text, query.syntax, rules)?;
-    let (ours, total) = answered(stead, query, rules, None)?;
+    let mut theirs = ripgrep.spots(&source.directory, &query.text, query.syntax, rules)?;
+    let (mut ours, total) = answered(stead, query, rules, None)?;
     tally.asked += 1;
     match rules {
         Rules::Obeyed => tally.obeying += theirs.len(),
@@ -94,13 +95,16 @@ fn compare(
     }
     let what = format!("{} {query:?} {rules:?}", source.name);
     // More than one answer carries: file by file, and the number of all.
-    let ours = if (ours.len() as u64) < total { in_parts(stead, query, rules, &theirs)? } else { ours };
     if (ours.len() as u64) < total {
-        tally.counted += 1;
+        ours = in_parts(stead, query, rules, &theirs)?;
+        let crowded = crowded(&theirs);
+        tally.counted += usize::from(!crowded.is_empty());
         if total != theirs.len() as u64 && differing(source, &theirs) == 0 {
             tally.unexplained.push(format!("{what}: {total} lines, ripgrep has {}", theirs.len()));
         }
-        return Ok(());
+        for spots in [&mut ours, &mut theirs] {
+            spots.retain(|(path, _)| !crowded.contains(path));
+        }
     }
     tally.places += theirs.len();
     for (path, line) in ours.symmetric_difference(&theirs) {
@@ -177,6 +181,15 @@ fn in_parts(
     Ok(spots)
 }
 
+/// Files with more hits than the server keeps.
+fn crowded(spots: &BTreeSet<Spot>) -> BTreeSet<Vec<u8>> {
+    let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
+    for (path, _) in spots {
+        *counts.entry(path).or_default() += 1;
+    }
+    counts.into_iter().filter(|(_, count)| *count > KEPT_MAX).map(|(path, _)| path.to_vec()).collect()
+}
+
 /// A path as a pattern that means only it.
 fn escaped(path: &[u8]) -> String {
     let mut pattern = String::new();
@@ -210,7 +223,7 @@ impl Tally {
         let Self { asked, places, counted, obeying, all, explained, unexplained } = self;
         println!(
             "parity: {name}: {asked} searches beside {version}, {places} lines compared, \
-             {counted} searches by count alone; {obeying} of {all} lines are left by ignore rules"
+             {counted} searches with a file by count alone; {obeying} of {all} lines are left by ignore rules"
         );
         for (why, count) in explained {
             println!("  {count} lines differ: {why}");
