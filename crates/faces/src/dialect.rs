@@ -4,7 +4,7 @@
 //! Promises: one tool call is one engine call, so it leaves one entry; a dialect decides nothing about files, it only
 //! chooses words. What is wrong with the arguments is an objection, which the engine refuses and records.
 
-use engine::{Answer, Caller, Engine, Failure, Terms};
+use engine::{Answer, Caller, Engine, Failure, Kind, Terms};
 use serde_json::{Map, Value, json};
 
 use crate::definition::{Broken, Definition, Operation as Tool};
@@ -119,6 +119,17 @@ impl dyn Dialect + '_ {
     pub fn is_blocked(&self, engine: &Engine, caller: &Caller, tool: &Tool) -> bool {
         engine.never(caller, tool.operation(), self.full_name(&tool.name).as_deref())
     }
+}
+
+/// How much of a wrong name is shown back.
+const SHOWN_CHARS_MAX: usize = 64;
+
+/// A call of something that is not there: refused, and recorded like any other.
+pub(crate) fn unknown(name: &str, what: &str, hint: &str) -> Request {
+    let shown: String = name.chars().take(SHOWN_CHARS_MAX).collect();
+    let objection = Failure::new(Kind::UnknownOperation, format!("there is no {what} '{shown}'")).hint(hint);
+    let terms = Terms { objection: Some(objection), ..Terms::default() };
+    Request { operation: name.to_owned(), arguments: Map::new(), terms }
 }
 
 /// What a dialect knows about where it is used.

@@ -4,6 +4,7 @@
 pub mod acp;
 pub mod definition;
 pub mod dialect;
+pub mod http;
 pub mod limits;
 mod lines;
 pub mod mcp;

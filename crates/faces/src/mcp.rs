@@ -6,12 +6,15 @@
 //! works long holds up no other. Never decides whether something may be done. The types of the protocol library stay
 //! inside.
 
+use std::sync::Arc;
+
 use engine::{Caller, Engine};
 use rmcp::{ServiceExt, service::ServerInitializeError};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{definition::Broken, dialect::Dialects};
+use crate::{definition::Broken, dialect::Dialects, run::Runner};
 
+mod blueprint;
 mod call;
 mod events;
 mod message;
@@ -20,6 +23,10 @@ mod reply;
 mod resources;
 mod server;
 mod transport;
+
+pub(crate) use blueprint::Blueprint;
+pub(crate) use message::inspect;
+pub(crate) use server::Server;
 
 /// Why serving ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +55,8 @@ where
     W: AsyncWrite + Unpin + Send + 'static,
 {
     let (transport, closed) = transport::Lines::new(input, output);
-    let server = std::sync::Arc::new(server::Server::new(engine, caller, dialects, closed));
+    let blueprint = Blueprint::new(Arc::new(Runner::new(engine)), caller, dialects);
+    let server = Arc::new(Server::of(Arc::new(blueprint), closed));
     let running = match server.serve(transport).await {
         Ok(running) => running,
         // A client that closes before it says anything is no failure.

@@ -23,19 +23,21 @@ mod conversation;
 mod discover;
 mod invoke;
 mod message;
+mod messages;
 mod notice;
 mod serve;
-mod strict;
+pub(crate) mod strict;
 
 pub use conversation::{Admitted, Conversation};
 pub use discover::document;
+pub(crate) use messages::Messages;
 pub use serve::serve;
 
 /// One server of JSON-RPC, for any number of conversations with the same caller.
 pub struct Rpc {
     caller: Caller,
     dialects: Dialects,
-    runner: Runner,
+    runner: Arc<Runner>,
     discovered: Value,
 }
 
@@ -46,13 +48,22 @@ pub struct Broken(#[from] serde_json::Error);
 
 impl Rpc {
     /// A server of these dialects. The caller is who every call is made for.
-    pub fn new(engine: Engine, mut caller: Caller, dialects: Dialects) -> Result<Arc<Self>, Broken> {
-        caller = caller.beginning(engine.workspace());
+    pub fn new(engine: Engine, caller: Caller, dialects: Dialects) -> Result<Arc<Self>, Broken> {
+        Self::of(Arc::new(Runner::new(engine)), caller, dialects)
+    }
+
+    /// The same with calls that run beside those of other faces.
+    pub(crate) fn of(
+        runner: Arc<Runner>,
+        mut caller: Caller,
+        dialects: Dialects,
+    ) -> Result<Arc<Self>, Broken> {
+        caller = caller.beginning(runner.engine().workspace());
         for dialect in dialects.iter() {
             dialect.narrow(&mut caller);
         }
         let discovered = document(dialects.iter().map(|dialect| dialect.definition()))?;
-        Ok(Arc::new(Self { caller, dialects, runner: Runner::new(engine), discovered }))
+        Ok(Arc::new(Self { caller, dialects, runner, discovered }))
     }
 
     /// Whether the policy blocks a tool for the caller, wherever it points.

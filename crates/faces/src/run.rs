@@ -42,6 +42,11 @@ pub(crate) struct Asked {
 pub(crate) struct Seat(Mutex<Option<String>>);
 
 impl Seat {
+    /// In this session, if one is named.
+    pub(crate) fn of(session: Option<String>) -> Self {
+        Self(Mutex::new(session))
+    }
+
     /// The caller in the session the conversation is in.
     pub(crate) fn take(&self, mut caller: Caller) -> Caller {
         if let Some(session) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -116,6 +121,8 @@ impl Runner {
         unwanted: impl Future<Output = ()>,
     ) -> Result<Result<Answer, Failure>, Broken> {
         let cancel = Cancel::default();
+        // Whoever stops waiting for the outcome does not want it any more.
+        let _dropped = CancelOnDrop(cancel.clone());
         let job = Job { engine: self.engine.clone(), asked, cancel: cancel.clone(), pace, told };
         // Handing over costs more than such a call itself; but when others wait, threads let them be made true together.
         let here = pace == Pace::Brief || (pace == Pace::Short && company == Company::Alone);
@@ -141,6 +148,15 @@ impl Runner {
             }
         };
         outcome.map_err(|_| Broken::Off)
+    }
+}
+
+/// Cancels a call when it is dropped; for one that has ended that means nothing.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
     }
 }
 

@@ -131,7 +131,7 @@ fn hashed(secret: &str, salt: &[u8]) -> Result<[u8; 32], Failure> {
 }
 
 /// Compares without telling by its time where the first difference is.
-fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+pub(crate) fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
     one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
 }
 

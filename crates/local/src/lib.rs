@@ -37,6 +37,7 @@ mod schema;
 mod since;
 mod stage;
 mod store;
+mod token;
 mod trash;
 mod workspace;
 
@@ -47,3 +48,4 @@ pub use log::{LogReport, Proof};
 pub use open::LocalWorkspace;
 pub use options::{Durability, Indexing, Listening, Options, Wall};
 pub use recover::Recovery;
+pub use token::{TOKEN_PREFIX, Token, TokenAsk};

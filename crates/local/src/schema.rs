@@ -63,6 +63,9 @@ CREATE TABLE IF NOT EXISTS buffers (
     held_revision INTEGER NOT NULL, changed_ms INTEGER NOT NULL, text BLOB NOT NULL, held BLOB NOT NULL,
     moved_by INTEGER, before_path TEXT, before_version BLOB, before_base BLOB, before_text BLOB);
 CREATE TABLE IF NOT EXISTS bound_watches (id TEXT PRIMARY KEY, process TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tokens (
+    id TEXT PRIMARY KEY, hash BLOB NOT NULL, principal TEXT NOT NULL, reach TEXT NOT NULL, label TEXT NOT NULL,
+    created_ms INTEGER NOT NULL, ends_ms INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";

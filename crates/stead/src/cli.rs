@@ -8,8 +8,8 @@ use faces::definition::Definition;
 
 use crate::{
     alerts::AlertsArguments, approvals::ApprovalsArguments, index::IndexArguments, log::LogArguments,
-    operation, policy::PolicyArguments, replay::ReplayArguments, status::StatusArguments,
-    trash::TrashArguments, watch::WatchArguments,
+    operation, policy::PolicyArguments, replay::ReplayArguments, serve::ServeFlags, status::StatusArguments,
+    token::TokenArguments, trash::TrashArguments, watch::WatchArguments,
 };
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
@@ -229,6 +229,10 @@ pub(crate) const OTHERWISE: &[&str] = &[
 pub(crate) enum Fixed {
     /// Stand between an editor and an ACP agent, and serve the agent's files
     Acp(AcpFlags),
+    /// Serve MCP, JSON-RPC, plain files and events over HTTP
+    Serve(ServeFlags),
+    /// Make, list, replace and revoke what lets clients in over HTTP
+    Token(TokenArguments),
     /// Serve MCP over standard input and output
     Mcp(McpFlags),
     /// Serve JSON-RPC over standard input and output, one object a line

@@ -22,11 +22,13 @@ mod progress;
 mod replay;
 mod rpc;
 mod secret;
+mod serve;
 mod serving;
 mod show;
 mod status;
 mod stdio;
 mod time;
+mod token;
 mod trash;
 mod watch;
 mod wire;
@@ -67,6 +69,8 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
         Fixed::Acp(below) => acp::run(&flags, cli::given(matches, "workspace"), &below),
         Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
         Fixed::Rpc(flags_below) => rpc::run(&flags, &flags_below),
+        Fixed::Serve(flags_below) => serve::run(&flags, &flags_below),
+        Fixed::Token(below) => token::run(&flags, &below),
         Fixed::Approvals(below) => approvals::run(&flags, &below),
         Fixed::Watch(below) => watch::run(&flags, &below),
         Fixed::Policy(below) => policy::run(&flags, &below),

@@ -64,6 +64,14 @@ pub(crate) fn ready(
     Ok(Ready { runtime, input, output, dialects, opened, caller })
 }
 
+/// An open workspace behind its wall, with the risks said aloud.
+pub(crate) fn opened(flags: &WorkspaceFlags, asking: &AskingFlags) -> Result<Opened, Problem> {
+    say_risks(flags);
+    let mut opened = wire::open_reaching(flags, Wall::Raise, &Reach::Workspace)?;
+    opened.engine = opened.engine.asking(asked(asking.approve));
+    Ok(opened)
+}
+
 /// The operator's choice, said aloud where it is one of trust.
 pub(crate) fn asked(approve: Approve) -> Asking {
     match approve {

@@ -45,6 +45,11 @@ pub(crate) fn parse(text: &str, now_ms: i64) -> Option<i64> {
     iso_utc(unix_ms).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(unix_ms)
 }
 
+/// Reads a length of time: `90s`, `30m`, `2h`, `7d`.
+pub(crate) fn duration(text: &str) -> Option<i64> {
+    ago(text).filter(|length_ms| *length_ms >= 0)
+}
+
 fn ago(text: &str) -> Option<i64> {
     let unit = match text.chars().last()? {
         's' => SECOND_MS,

@@ -125,9 +125,14 @@ pub(crate) fn whole_machine(workspace: &Path, state: PathBuf) -> Result<Options,
     Ok(options)
 }
 
+/// The absolute spelling of the workspace.
+pub(crate) fn place(flags: &WorkspaceFlags) -> Result<String, Problem> {
+    Ok(absolute(&flags.workspace)?.to_string_lossy().into_owned())
+}
+
 /// The dialects that the flags mean.
 pub(crate) fn dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> Result<Dialects, Problem> {
-    let workspace = absolute(&flags.workspace)?.to_string_lossy().into_owned();
+    let workspace = place(flags)?;
     Dialects::choose(&chosen.dialect, &chosen.dialect_option, &Place { workspace })
         .map_err(|error| Problem::Usage(error.to_string()))
 }
@@ -175,6 +180,8 @@ pub(crate) enum Asker {
     Rpc,
     /// An agent behind the proxy.
     Acp,
+    /// An agent behind HTTP.
+    Http,
 }
 
 /// The caller that the flags mean.
@@ -193,6 +200,7 @@ pub(crate) fn caller_at(flags: &CallerFlags, asker: Asker, home: &RelPath) -> Re
         Asker::Mcp => (format!("mcp-{}", std::process::id()), "mcp"),
         Asker::Rpc => (format!("rpc-{}", std::process::id()), "rpc"),
         Asker::Acp => (format!("acp-{}", std::process::id()), "acp"),
+        Asker::Http => (format!("http-{}", std::process::id()), "http"),
     };
     let mut caller = Caller::new(principal, session, face);
     caller.grants = grants(flags, home)?;
@@ -204,6 +212,7 @@ fn default_principal(asker: Asker) -> Principal {
         Asker::Mcp => Principal::Agent("mcp".to_owned()),
         Asker::Rpc => Principal::Agent("rpc".to_owned()),
         Asker::Acp => Principal::Agent("acp".to_owned()),
+        Asker::Http => Principal::Agent("http".to_owned()),
         Asker::Person => {
             let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
             let number =
@@ -213,7 +222,8 @@ fn default_principal(asker: Asker) -> Principal {
     }
 }
 
-fn grants(flags: &CallerFlags, home: &RelPath) -> Result<Grants, Problem> {
+/// What the flags let a caller reach.
+pub(crate) fn grants(flags: &CallerFlags, home: &RelPath) -> Result<Grants, Problem> {
     let mut grants = Grants::default();
     if flags.read_only {
         grants.access = Access::ReadOnly;

@@ -7,6 +7,7 @@ use std::{
 };
 
 mod definition;
+mod openapi;
 mod openrpc;
 mod reference;
 mod runtime;
@@ -64,6 +65,8 @@ fn products(root: &Path) -> Result<Vec<Product>, String> {
     let mut product = |path: &str, text: String| products.push(Product { path: path.into(), text });
     product("crates/faces/src/generated/openrpc.json", openrpc::parts(&definitions));
     product("docs/reference/openrpc.json", openrpc::document(&definitions));
+    product("crates/faces/src/generated/openapi.json", openapi::document(&definitions));
+    product("docs/reference/openapi.json", openapi::document(&definitions));
     Ok(products)
 }
 

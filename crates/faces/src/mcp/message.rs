@@ -14,20 +14,20 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// What the outermost object says.
 #[derive(Debug, Default)]
-pub(super) struct Envelope {
+pub(crate) struct Envelope {
     /// The request id; nothing for a notification.
-    pub(super) id: Option<RequestId>,
+    pub(crate) id: Option<RequestId>,
     /// The method; nothing for a response.
-    pub(super) method: Option<String>,
+    pub(crate) method: Option<String>,
 }
 
 /// Why a line is not a message.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     /// Whom to tell.
-    pub(super) id: Option<RequestId>,
+    pub(crate) id: Option<RequestId>,
     /// What to tell.
-    pub(super) error: ErrorData,
+    pub(crate) error: ErrorData,
 }
 
 impl Refused {
@@ -46,7 +46,7 @@ pub(super) fn bare(line: &[u8]) -> &[u8] {
 }
 
 /// Checks one line.
-pub(super) fn inspect(line: &[u8]) -> Result<Envelope, Refused> {
+pub(crate) fn inspect(line: &[u8]) -> Result<Envelope, Refused> {
     let text = std::str::from_utf8(line).map_err(|error| {
         Refused::parse(format!("the message is not UTF-8: byte {} does not fit", error.valid_up_to()))
     })?;

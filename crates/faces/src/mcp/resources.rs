@@ -133,8 +133,8 @@ impl Server {
             key: None,
             hold_ms: 0,
         };
-        let pace = self.runner.pace(&asked);
-        let outcome = self.runner.run(asked, pace, Company::Others, None, std::future::pending()).await;
+        let pace = self.made.runner.pace(&asked);
+        let outcome = self.made.runner.run(asked, pace, Company::Others, None, std::future::pending()).await;
         outcome
             .map_err(|broken| ErrorData::internal_error(broken.to_string(), None))?
             .map_err(|failure| sorry(uri, &failure))
@@ -202,7 +202,7 @@ impl Server {
             Push::new(to)
         });
         self.addresses.lock().await.insert(id.clone(), uri.to_owned());
-        push.begin(self.runner.engine(), &caller, &id, WORDLESS);
+        push.begin(self.made.runner.engine(), &caller, &id, WORDLESS);
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl Server {
     pub(super) async fn end_subscriptions(&self) {
         self.events.close();
         let watches = self.subscribed.lock().await.close();
-        self.unwatch(&self.caller, watches).await;
+        self.unwatch(&self.made.caller, watches).await;
     }
 
     /// The addresses of a subscription that mean anything.
@@ -239,9 +239,9 @@ impl Server {
         let mut addresses = HashMap::new();
         let mut outcome = Ok(());
         for uri in context.accepted().resource_subscriptions.iter().flatten() {
-            match self.watch_at(uri, &self.caller).await {
+            match self.watch_at(uri, &self.made.caller).await {
                 Ok(id) => {
-                    push.begin(self.runner.engine(), &self.caller, &id, WORDLESS);
+                    push.begin(self.made.runner.engine(), &self.made.caller, &id, WORDLESS);
                     addresses.insert(id, uri.clone());
                 }
                 Err(error) => {
@@ -269,7 +269,7 @@ impl Server {
             }
         }
         push.close();
-        self.unwatch(&self.caller, addresses.into_keys()).await;
+        self.unwatch(&self.made.caller, addresses.into_keys()).await;
         outcome
     }
 }

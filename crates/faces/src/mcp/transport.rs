@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Whether the client has closed its side. Every clone sees it.
-pub(super) type Closed = watch::Receiver<bool>;
+pub(crate) type Closed = watch::Receiver<bool>;
 
 /// Held by a request until it is answered; rides along in its extensions.
 #[derive(Clone)]

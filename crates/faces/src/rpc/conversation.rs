@@ -49,6 +49,11 @@ impl Conversation {
         Self { push: Some(push), out: Some(out), ..Self::default() }
     }
 
+    /// One that begins in this session.
+    pub(crate) fn of(session: Option<String>) -> Self {
+        Self { seat: Seat::of(session), ..Self::default() }
+    }
+
     /// How notices reach the client, if they can.
     pub(super) fn out(&self) -> Option<Arc<dyn Out>> {
         self.out.clone()

@@ -1,6 +1,6 @@
 //! What a method does: one of the face's own, or a tool of a dialect that is served.
 
-use engine::{Failure, Kind, Terms};
+use engine::Failure;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -16,8 +16,8 @@ use crate::{
     run::Asked,
 };
 
-/// How much of a wrong method's name is shown back.
-const SHOWN_CHARS_MAX: usize = 64;
+/// What a caller of a method that is not there can do.
+const UNKNOWN_HINT: &str = "call rpc.discover or capabilities.list to see which there are";
 /// The member of the parameters that is about the call and no part of it.
 const META: &str = "_meta";
 /// Where it says how long the call waits for a person, when one has to approve it.
@@ -118,7 +118,7 @@ impl Rpc {
         let named = self.dialects.named(tool);
         let dialect::Request { operation, arguments: native, terms } = match named {
             Some((dialect, tool)) => dialect.ask(tool, arguments),
-            None => self.unknown(tool),
+            None => dialect::unknown(tool, "method", UNKNOWN_HINT),
         };
         let watching = Watching::of(&operation);
         let asked = Asked {
@@ -152,14 +152,6 @@ impl Rpc {
                 Err(ErrorObject::new(code::INTERNAL_ERROR, "a method that is not there answered"))
             }
         }
-    }
-
-    fn unknown(&self, tool: &str) -> dialect::Request {
-        let shown: String = tool.chars().take(SHOWN_CHARS_MAX).collect();
-        let objection = Failure::new(Kind::UnknownOperation, format!("there is no method '{shown}'"))
-            .hint("call rpc.discover or capabilities.list to see which there are");
-        let terms = Terms { objection: Some(objection), ..Terms::default() };
-        dialect::Request { operation: tool.to_owned(), arguments: Map::new(), terms }
     }
 }
 

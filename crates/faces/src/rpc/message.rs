@@ -18,7 +18,7 @@ pub(super) struct Request {
 
 /// Why a message is no request.
 #[derive(Debug, PartialEq)]
-pub(super) struct Refused {
+pub(crate) struct Refused {
     /// Whom to tell.
     pub(super) id: Option<Value>,
     /// What to tell.

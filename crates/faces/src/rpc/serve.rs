@@ -13,7 +13,7 @@ use tokio::{
 use super::{
     Conversation, Rpc,
     message::{Refused, id_of},
-    notice,
+    notice::{self, Out},
 };
 use crate::{
     limits::REQUESTS_PENDING_MAX,
@@ -76,15 +76,11 @@ where
 }
 
 /// Sends events as notifications, as they come.
-async fn push<W: AsyncWrite + Unpin>(
-    rpc: Arc<Rpc>,
-    mut events: mpsc::Receiver<Pushed>,
-    outbox: Arc<Outbox<W>>,
-) {
+pub(super) async fn push(rpc: Arc<Rpc>, mut events: mpsc::Receiver<Pushed>, out: Arc<dyn Out>) {
     while let Some(pushed) = events.recv().await {
         let told = pushed.told(&rpc.dialects);
         let notification = json!({ "jsonrpc": "2.0", "method": EVENT_METHOD, "params": told });
-        if outbox.send(notice::line(&notification)).await.is_err() {
+        if out.send(notice::line(&notification)).await.is_err() {
             return;
         }
     }

@@ -16,7 +16,7 @@ const TWICE: &str = "a member of an object comes twice";
 const TOO_DEEP: &str = "the message is nested too deeply";
 
 /// Reads one message.
-pub(super) fn read(bytes: &[u8]) -> Result<Value, Refused> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Value, Refused> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         parse_error(format!("the message is not UTF-8: byte {} does not fit", error.valid_up_to()))
     })?;

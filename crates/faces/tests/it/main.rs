@@ -9,6 +9,7 @@ mod conversation;
 mod declared;
 mod examples;
 mod hostile;
+mod http;
 mod progress;
 mod question;
 mod resources;

@@ -10,6 +10,7 @@ mod commands;
 mod dialect_attacks;
 mod dialects;
 mod examples;
+mod http;
 mod inspector;
 mod journal;
 mod memory;

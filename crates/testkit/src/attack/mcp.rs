@@ -185,7 +185,8 @@ impl Subject for McpSubject {
     }
 }
 
-fn reply_of(answer: &Value) -> Reply {
+/// What an answer of the protocol says.
+pub(super) fn reply_of(answer: &Value) -> Reply {
     if let Some(error) = answer.get("error") {
         let kind = error.pointer("/data/error/kind").and_then(Value::as_str).unwrap_or(PROTOCOL);
         let text = error.get("message").and_then(Value::as_str).unwrap_or_default();

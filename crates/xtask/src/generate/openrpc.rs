@@ -132,7 +132,7 @@ fn methods(definition: &Definition) -> Vec<Value> {
 }
 
 /// The JSON Schema of one field of an answer.
-fn property(output: &Output) -> Value {
+pub(super) fn property(output: &Output) -> Value {
     if output.nullable {
         return json!({ "type": [output.kind, "null"], "description": output.description });
     }
@@ -175,7 +175,7 @@ fn parameter(name: &str, description: &str, presence: Presence, schema: &Value) 
 }
 
 /// The JSON Schema of one argument, said in full.
-fn schema(input: &Input) -> Map<String, Value> {
+pub(super) fn schema(input: &Input) -> Map<String, Value> {
     let mut schema = input.schema.clone().unwrap_or_default();
     let kind = match input.kind {
         InputType::String | InputType::Enum => Some(json!("string")),

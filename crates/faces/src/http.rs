@@ -1,0 +1,115 @@
+//! The engine over HTTP: MCP, JSON-RPC, plain files and operations, and a stream of events, for any number of clients that
+//! each bring a token.
+//!
+//! Owns what HTTP adds: who may knock ([`guard`](self)), how long and how large a request may be, and which status a failure
+//! has. Promises: a request is judged in one order (framing, Host, Origin, Sec-Fetch-Site, method and type, token, limits)
+//! before anything of it is done; a token is taken from the Authorization header and nowhere else; what one client does
+//! holds up its own calls and nobody else's; a stopping server finishes what runs and tells its streams. Never decides
+//! whether something may be done with a file, and never knows what a token is: a [`Door`] does.
+
+use std::{sync::Arc, time::Duration};
+
+use engine::{Caller, Engine};
+
+mod bell;
+mod enter;
+mod events;
+mod files;
+mod guard;
+mod guest;
+mod hall;
+mod listen;
+mod mcp;
+mod metrics;
+mod operations;
+mod problem;
+mod routes;
+mod rpc;
+
+pub use guard::Names;
+pub use hall::{Hall, Settings};
+pub use listen::{Listener, serve};
+
+/// What a request brings to say who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Credential<'a> {
+    /// A token, as the Authorization header has it.
+    Token(&'a str),
+    /// Nothing but a connection that the kernel says comes from this server's own user.
+    SameUser,
+}
+
+/// Who asks, where, and how the door calls it.
+#[derive(Clone)]
+pub struct Admission {
+    /// The same for the same token and for no other.
+    pub key: String,
+    /// The same for the same workspace and for no other.
+    pub workspace: String,
+    /// The workspace.
+    pub engine: Engine,
+    /// Who every call is made for.
+    pub caller: Caller,
+}
+
+/// Why somebody is not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotAdmitted {
+    /// There is no such token, or no longer. Nobody is told which.
+    Unknown,
+    /// It cannot be found out now.
+    Unavailable(String),
+}
+
+/// Whoever knows the tokens.
+pub trait Door: Send + Sync + 'static {
+    /// Who this is. Called for every request, so it must be quick.
+    fn admit(&self, credential: Credential<'_>) -> Result<Admission, NotAdmitted>;
+
+    /// Whether somebody who was admitted still would be. Asked while a stream is open.
+    fn still_admits(&self, key: &str) -> bool;
+}
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// Anybody.
+    Network,
+    /// A process of the same user, as the kernel says.
+    SameUser,
+    /// A process of another user.
+    OtherUser,
+}
+
+/// Everything that bounds a client.
+pub mod limits {
+    use super::Duration;
+
+    /// Connections at a time; more are not accepted until one ends.
+    pub const CONNECTIONS_MAX: usize = 16_384;
+    /// Bytes of a request's head.
+    pub const HEAD_BYTES_MAX: usize = 32 << 10;
+    /// Headers of a request.
+    pub const HEADERS_MAX: usize = 64;
+    /// How long a head may take to come.
+    pub const HEAD_WAIT: Duration = Duration::from_secs(10);
+    /// How long a body may take to come.
+    pub const BODY_WAIT: Duration = Duration::from_secs(60);
+    /// Bytes of a body.
+    pub const BODY_BYTES_MAX: usize = crate::limits::MESSAGE_BYTES_MAX;
+    /// Requests of one client at a time; more are told to come back.
+    pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
+    /// Streams of one client at a time.
+    pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
+    /// What a client that is told to come back shall wait, in seconds.
+    pub const RETRY_SECONDS: u64 = 1;
+    /// Clients that are remembered; the one that was silent longest is forgotten first.
+    pub const CLIENTS_KEPT_MAX: usize = 10_000;
+    /// How often a silent stream says that it is still there.
+    pub const STREAM_ALIVE: Duration = Duration::from_secs(15);
+    /// How long a stopping server waits for what runs.
+    pub const STOP_WAIT: Duration = Duration::from_secs(10);
+}
+
+/// A door that can be shared.
+pub(crate) type SharedDoor = Arc<dyn Door>;

@@ -1,0 +1,100 @@
+//! The way in: every request is judged here before a route sees it, and every answer leaves with the same headers.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header},
+    middleware::Next,
+};
+
+use super::{Credential, Peer, guard::Turned, hall::Hall, limits::BODY_BYTES_MAX, problem, routes};
+
+/// What every answer says to a browser: nothing here is a page, and nothing is kept.
+const ALWAYS: [(HeaderName, HeaderValue); 4] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"),
+    ),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+];
+
+/// Judges a request and passes it on with who asks.
+pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, next: Next) -> Response<Body> {
+    let begun = Instant::now();
+    let route = routes::named(request.uri().path());
+    let judged = judge(&hall, &mut request);
+    let mut response = match judged {
+        Ok(()) => next.run(request).await,
+        Err(turned) => problem::turned(turned),
+    };
+    for (name, value) in ALWAYS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
+    hall.metrics.answered(route, response.status(), begun.elapsed());
+    response
+}
+
+fn judge(hall: &Hall, request: &mut Request) -> Result<(), Turned> {
+    let target = request.uri();
+    hall.names.judge(target, request.headers())?;
+    let route = routes::named(target.path());
+    judge_type(route, request.method(), request.headers())?;
+    if route.is_open() {
+        return Ok(());
+    }
+    let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Network);
+    let guest = match (token(request.headers())?, peer) {
+        (Some(token), _) => hall.admit(Credential::Token(token))?,
+        (None, Peer::SameUser) => hall.admit(Credential::SameUser)?,
+        (None, Peer::Network | Peer::OtherUser) => {
+            return Err(Turned::new(StatusCode::UNAUTHORIZED, "bring a token: Authorization: Bearer TOKEN"));
+        }
+    };
+    judge_length(request.headers())?;
+    request.extensions_mut().insert(guest);
+    Ok(())
+}
+
+/// A body that is announced too long is not read at all.
+fn judge_length(headers: &HeaderMap) -> Result<(), Turned> {
+    let said = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    match said.and_then(|said| said.parse::<u64>().ok()) {
+        Some(length) if length > BODY_BYTES_MAX as u64 => {
+            Err(Turned::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What is said in JSON must be called JSON: a form of another page cannot.
+fn judge_type(route: routes::Route, method: &Method, headers: &HeaderMap) -> Result<(), Turned> {
+    if *method != Method::POST || !route.takes_json() {
+        return Ok(());
+    }
+    let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = said.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(Turned::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json"))
+}
+
+/// The token of the one Authorization header.
+fn token(headers: &HeaderMap) -> Result<Option<&str>, Turned> {
+    let mut named = headers.get_all(header::AUTHORIZATION).iter();
+    let malformed = Turned::new(StatusCode::UNAUTHORIZED, "the authorization is not 'Bearer TOKEN'");
+    match (named.next(), named.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(Turned::new(StatusCode::BAD_REQUEST, "two authorizations")),
+        (Some(value), None) => {
+            let (scheme, token) =
+                value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(malformed)?;
+            let fits = scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty();
+            fits.then_some(Some(token.trim())).ok_or(malformed)
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One client as the server knows it: who it is, what it may ask in, and how much of it runs.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::http::{HeaderMap, StatusCode};
+use engine::{Answer, Caller, Failure};
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{
+    Admission,
+    guard::Turned,
+    hall::{Hall, Settings},
+    limits::{REQUESTS_PER_CLIENT_MAX, STREAMS_PER_CLIENT_MAX},
+    mcp::{self, Served},
+};
+use crate::{
+    dialect::{self, DialectError, Dialects},
+    limits::SESSION_CHARS_MAX,
+    rpc::Rpc,
+    run::{Asked, Broken, Company, Runner},
+};
+
+/// The header that names the session of a call.
+const SESSION_HEADER: &str = "stead-session";
+/// The header that carries the idempotency key.
+const KEY_HEADER: &str = "idempotency-key";
+
+/// One client.
+pub(super) struct Guest {
+    /// How the door calls it.
+    pub(super) key: String,
+    /// Where it is.
+    pub(super) workspace: String,
+    /// Who its calls are made for.
+    pub(super) caller: Caller,
+    pub(super) runner: Arc<Runner>,
+    pub(super) rpc: Arc<Rpc>,
+    native: Arc<Dialects>,
+    mcp: Mutex<HashMap<String, Served>>,
+    requests: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+}
+
+/// Whether a call's answer brings the bytes themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Raw {
+    Bytes,
+    No,
+}
+
+/// What the headers of a request say about its call.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    session: Option<String>,
+    key: Option<String>,
+}
+
+impl Said {
+    /// Reads the headers. A key that cannot be read is passed on as an empty one, which the engine refuses: ignoring it
+    /// could make a change twice.
+    pub(super) fn read(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
+        let session = text(SESSION_HEADER).map(|session| session.chars().take(SESSION_CHARS_MAX).collect());
+        Self { session: session.filter(|session: &String| !session.is_empty()), key: text(KEY_HEADER) }
+    }
+
+    /// The session that was named.
+    pub(super) fn session(&self) -> Option<String> {
+        self.session.clone()
+    }
+
+    /// Who asks, in the session that was named.
+    pub(super) fn caller(&self, caller: &Caller) -> Caller {
+        let mut caller = caller.clone();
+        if let Some(session) = &self.session {
+            caller.session.clone_from(session);
+        }
+        caller
+    }
+}
+
+fn choose(names: &[String], settings: &Settings) -> Result<Dialects, DialectError> {
+    Dialects::choose(names, &[], &settings.place)
+}
+
+impl Guest {
+    pub(super) fn new(admission: Admission, settings: &Settings) -> Result<Self, String> {
+        let Admission { key, workspace, engine, mut caller } = admission;
+        caller = caller.beginning(engine.workspace());
+        let runner = Arc::new(Runner::new(engine));
+        let choose = |names: &[String]| choose(names, settings).map_err(|error| error.to_string());
+        let rpc = Rpc::of(runner.clone(), caller.clone(), choose(&settings.rpc_dialects)?)
+            .map_err(|error| error.to_string())?;
+        let native = Arc::new(Dialects::native().map_err(|error| error.to_string())?);
+        Ok(Self {
+            key,
+            workspace,
+            caller,
+            runner,
+            rpc,
+            native,
+            mcp: Mutex::default(),
+            requests: Arc::new(Semaphore::new(REQUESTS_PER_CLIENT_MAX)),
+            streams: Arc::new(Semaphore::new(STREAMS_PER_CLIENT_MAX)),
+        })
+    }
+
+    /// A place for one more request.
+    pub(super) fn request(&self) -> Result<OwnedSemaphorePermit, Turned> {
+        let busy = Turned::new(StatusCode::TOO_MANY_REQUESTS, "too many requests of this client run");
+        self.requests.clone().try_acquire_owned().map_err(|_| busy)
+    }
+
+    /// A place for one more stream.
+    pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Turned> {
+        let busy = Turned::new(StatusCode::TOO_MANY_REQUESTS, "too many streams of this client are open");
+        self.streams.clone().try_acquire_owned().map_err(|_| busy)
+    }
+
+    /// The client's MCP server of these dialects, made when it is first asked for.
+    pub(super) fn mcp(&self, dialects: &[String], hall: &Hall) -> Result<Served, DialectError> {
+        let name = dialects.join(",");
+        let mut served = self.mcp.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = served.get(&name) {
+            return Ok(known.clone());
+        }
+        let chosen = choose(dialects, &hall.settings)?;
+        let made = mcp::serve(&self.runner, &self.caller, chosen, &hall.stopping);
+        served.insert(name, made.clone());
+        Ok(made)
+    }
+
+    /// Makes one native call to its end; it is cancelled when nobody waits for it any more.
+    pub(super) async fn call(
+        &self,
+        operation: &str,
+        arguments: Map<String, Value>,
+        said: &Said,
+        raw: Raw,
+    ) -> Result<Result<Answer, Failure>, Broken> {
+        let mut request = match self.native.named(operation) {
+            Some((dialect, tool)) => dialect.ask(tool, &arguments),
+            None => dialect::unknown(operation, "operation", "GET /v1/openapi.json tells which there are"),
+        };
+        match raw {
+            Raw::Bytes => request.terms.evidence = engine::Evidence::Bytes,
+            Raw::No => {}
+        }
+        let asked = Asked {
+            caller: said.caller(&self.caller),
+            operation: request.operation,
+            arguments: request.arguments,
+            terms: request.terms,
+            key: said.key.clone(),
+            hold_ms: 0,
+        };
+        let pace = self.runner.pace(&asked);
+        // The place that this request itself takes is one.
+        let alone = self.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
+        let company = if alone { Company::Alone } else { Company::Others };
+        self.runner.run(asked, pace, company, None, std::future::pending()).await
+    }
+}

@@ -1,0 +1,130 @@
+//! Connections: taken in one by one, bounded in number and in time, and ended in good order. Over TCP, or over a socket in
+//! the file system, where the kernel says whose process is at the other end.
+
+use std::{io, pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, UnixListener, UnixStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+};
+use tower::ServiceExt;
+
+use super::{
+    Peer,
+    hall::{Hall, Stopping},
+    limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, STOP_WAIT},
+    routes,
+};
+
+/// How long taking in connections pauses when the machine has no more to give.
+const AFTER_REFUSAL: Duration = Duration::from_millis(100);
+
+/// Where connections come from.
+pub enum Listener {
+    /// An address and a port.
+    Tcp(TcpListener),
+    /// A socket in the file system, and the user whose processes need no token.
+    Unix(UnixListener, u32),
+}
+
+/// Serves until the hall is stopped; then what runs is finished, within a bounded time.
+///
+/// Must run inside a tokio runtime; calls occupy its blocking threads.
+pub async fn serve(hall: Arc<Hall>, listener: Listener) {
+    let router = routes::router(hall.clone());
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut stopping = hall.stopping();
+    let mut connections = JoinSet::new();
+    while let Ok(slot) = slots.clone().acquire_owned().await {
+        while connections.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            () = stopping.begun() => break,
+            accepted = accept(&listener) => accepted,
+        };
+        let one = match accepted {
+            Ok(one) => one,
+            Err(_) => {
+                tokio::time::sleep(AFTER_REFUSAL).await;
+                continue;
+            }
+        };
+        let stopping = hall.stopping();
+        let connection = Connection { hall: hall.clone(), router: router.clone(), stopping, _slot: slot };
+        match one {
+            Accepted::Tcp(stream) => connections.spawn(connection.serve(stream, Peer::Network)),
+            Accepted::Unix(stream, peer) => connections.spawn(connection.serve(stream, peer)),
+        };
+    }
+    drop(listener);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(STOP_WAIT, finished).await);
+}
+
+enum Accepted {
+    Tcp(tokio::net::TcpStream),
+    Unix(UnixStream, Peer),
+}
+
+async fn accept(listener: &Listener) -> io::Result<Accepted> {
+    match listener {
+        Listener::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            // Answers are small and wanted at once.
+            stream.set_nodelay(true)?;
+            Ok(Accepted::Tcp(stream))
+        }
+        Listener::Unix(listener, user) => {
+            let (stream, _) = listener.accept().await?;
+            let peer = match stream.peer_cred() {
+                Ok(cred) if cred.uid() == *user => Peer::SameUser,
+                Ok(_) | Err(_) => Peer::OtherUser,
+            };
+            Ok(Accepted::Unix(stream, peer))
+        }
+    }
+}
+
+/// One connection.
+struct Connection {
+    hall: Arc<Hall>,
+    router: Router,
+    stopping: Stopping,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer) {
+        self.hall.metrics.connected();
+        let service =
+            self.router.clone().map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                request.extensions_mut().insert(peer);
+                request.map(axum::body::Body::new)
+            });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_WAIT)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+            .with_upgrades();
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.stopping.begun() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        // How a connection ended is its client's affair.
+        drop(ended);
+        self.hall.metrics.disconnected();
+    }
+}

@@ -1,0 +1,126 @@
+//! Which address is served by whom.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    http::{Response, StatusCode},
+    middleware,
+    routing::{any, get, post},
+};
+use serde_json::json;
+
+use super::{enter, events, files, guard::Turned, hall::Hall, mcp, metrics, operations, problem, rpc};
+
+/// A part of the server, as counters name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Route {
+    Mcp,
+    Rpc,
+    Files,
+    Operations,
+    Document,
+    Events,
+    Health,
+    Metrics,
+    Elsewhere,
+}
+
+impl Route {
+    /// Its name in counters.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Route::Mcp => "mcp",
+            Route::Rpc => "rpc",
+            Route::Files => "files",
+            Route::Operations => "operations",
+            Route::Document => "document",
+            Route::Events => "events",
+            Route::Health => "health",
+            Route::Metrics => "metrics",
+            Route::Elsewhere => "elsewhere",
+        }
+    }
+
+    /// Whether it says nothing that needs a token.
+    pub(super) fn is_open(self) -> bool {
+        match self {
+            Route::Health => true,
+            Route::Mcp
+            | Route::Rpc
+            | Route::Files
+            | Route::Operations
+            | Route::Document
+            | Route::Events
+            | Route::Metrics
+            | Route::Elsewhere => false,
+        }
+    }
+
+    /// Whether what is posted there is JSON.
+    pub(super) fn takes_json(self) -> bool {
+        match self {
+            Route::Mcp | Route::Rpc | Route::Operations => true,
+            Route::Files
+            | Route::Document
+            | Route::Events
+            | Route::Health
+            | Route::Metrics
+            | Route::Elsewhere => false,
+        }
+    }
+}
+
+/// The part that a path belongs to.
+pub(super) fn named(path: &str) -> Route {
+    let mut parts = path.trim_start_matches('/').splitn(3, '/');
+    match (parts.next(), parts.next()) {
+        (Some("mcp"), _) => Route::Mcp,
+        (Some("rpc"), None) => Route::Rpc,
+        (Some("v1"), Some("files")) => Route::Files,
+        (Some("v1"), Some("openapi.json")) => Route::Document,
+        (Some("v1"), Some(_)) => Route::Operations,
+        (Some("events"), None) => Route::Events,
+        (Some("health"), None) => Route::Health,
+        (Some("metrics"), None) => Route::Metrics,
+        _ => Route::Elsewhere,
+    }
+}
+
+/// Every address.
+pub(super) fn router(hall: Arc<Hall>) -> Router {
+    Router::new()
+        .route("/mcp", any(mcp::usual))
+        .route("/mcp/{dialect}", any(mcp::chosen))
+        .route("/rpc", get(rpc::socket).post(rpc::post))
+        .route("/v1/openapi.json", get(operations::document))
+        .route("/v1/files/{*path}", get(files::get).put(files::put).delete(files::delete))
+        .route("/v1/{operation}", post(operations::call))
+        .route("/events", get(events::stream))
+        .route("/health", get(health))
+        .route("/metrics", get(metrics::show))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
+        .layer(middleware::from_fn_with_state(hall.clone(), enter::enter))
+        .with_state(hall)
+}
+
+async fn health(State(hall): State<Arc<Hall>>) -> Response<Body> {
+    let stopping = *hall.stopping.borrow();
+    let status = if stopping { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let word = if stopping { "stopping" } else { "ok" };
+    problem::json_body(status, &json!({ "status": word, "version": env!("CARGO_PKG_VERSION") }))
+}
+
+async fn nowhere() -> Response<Body> {
+    problem::turned(Turned::new(
+        StatusCode::NOT_FOUND,
+        "nothing is served here; there are /mcp, /rpc, /v1, /events, /health and /metrics",
+    ))
+}
+
+async fn not_so() -> Response<Body> {
+    problem::turned(Turned::new(StatusCode::METHOD_NOT_ALLOWED, "this address does not take that method"))
+}

@@ -1,0 +1,69 @@
+//! A conversation over whole messages, for transports that frame them: what comes in is worked on at once and answered as
+//! it is done; what is pushed goes the same way out.
+
+use std::{io, pin::Pin, sync::Arc};
+
+use tokio::{
+    sync::{Semaphore, mpsc},
+    task::{JoinHandle, JoinSet},
+};
+
+use super::{Conversation, Rpc, notice::Out, serve};
+use crate::{
+    limits::REQUESTS_PENDING_MAX,
+    push::{PUSHED_WAITING_MAX, Push},
+};
+
+/// Messages go out through this channel.
+#[derive(Clone)]
+struct Channel(mpsc::Sender<Vec<u8>>);
+
+impl Out for Channel {
+    fn send(&self, line: Vec<u8>) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
+        Box::pin(async { self.0.send(line).await.map_err(|_| io::ErrorKind::BrokenPipe.into()) })
+    }
+}
+
+/// One client's conversation.
+pub(crate) struct Messages {
+    rpc: Arc<Rpc>,
+    conversation: Arc<Conversation>,
+    out: Channel,
+    slots: Arc<Semaphore>,
+    tasks: JoinSet<()>,
+    pushing: JoinHandle<()>,
+}
+
+impl Messages {
+    /// A conversation whose answers go to this channel.
+    pub(crate) fn new(rpc: Arc<Rpc>, to: mpsc::Sender<Vec<u8>>) -> Self {
+        let out = Channel(to);
+        let (events, pushed) = mpsc::channel(PUSHED_WAITING_MAX);
+        let conversation = Arc::new(Conversation::telling(Push::new(events), Arc::new(out.clone())));
+        let pushing = tokio::spawn(serve::push(rpc.clone(), pushed, Arc::new(out.clone())));
+        let slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
+        Self { rpc, conversation, out, slots, tasks: JoinSet::new(), pushing }
+    }
+
+    /// Takes a message in. Waits while too many are worked on.
+    pub(crate) async fn take(&mut self, message: &[u8]) {
+        while self.tasks.try_join_next().is_some() {}
+        let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
+        let (rpc, out, message) = (self.rpc.clone(), self.out.clone(), message.to_vec());
+        let admitted = self.conversation.admit();
+        self.tasks.spawn(async move {
+            if let Some(answer) = rpc.answer(&message, &admitted).await {
+                // A client that is gone needs no answer.
+                drop(out.0.send(answer.to_string().into_bytes()).await);
+            }
+            drop((admitted, slot));
+        });
+    }
+
+    /// The client is gone: what waits ends, what changes something is still done.
+    pub(crate) async fn close(mut self) {
+        self.conversation.close();
+        while self.tasks.join_next().await.is_some() {}
+        self.pushing.abort();
+    }
+}

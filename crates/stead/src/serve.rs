@@ -1,0 +1,168 @@
+//! `stead serve`: the workspace over HTTP, for many clients at once, until it is told to stop.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    os::unix::net::UnixListener,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use clap::Args;
+use engine::Caller;
+use faces::{
+    dialect::Place,
+    http::{Hall, Listener, Names, Settings, serve},
+    limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
+};
+
+use crate::{
+    cli::{AskingFlags, CallerFlags, WorkspaceFlags},
+    outside, serving,
+    show::{self, Exit, Outcome, Problem},
+    wire::{self, Asker},
+};
+
+mod banner;
+mod door;
+
+/// Threads that calls may occupy, over all clients.
+const CALL_THREADS: usize = CALL_THREADS_MAX * 4;
+
+/// The flags of `stead serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeFlags {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7777")]
+    listen: SocketAddr,
+    /// Listen on a socket in the file system instead; processes of the same user need no token there
+    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    socket: Option<PathBuf>,
+    /// Another name by which the server is reached, with a port if a proxy has one (repeatable)
+    #[arg(long, value_name = "HOST")]
+    host: Vec<String>,
+    /// A page that may call from a browser, besides the server's own (repeatable)
+    #[arg(long, value_name = "URL")]
+    origin: Vec<String>,
+    /// Listen beyond this machine: a proxy in front keeps others from listening in
+    #[arg(long)]
+    behind_proxy: bool,
+    /// Print the token of this run although nobody seems to look
+    #[arg(long)]
+    print_token: bool,
+    /// The vocabulary of /mcp (repeatable where names do not clash); every one has an address of its own as well
+    #[arg(long, value_name = "NAME", default_value = "stead")]
+    dialect: Vec<String>,
+    #[command(flatten)]
+    caller: CallerFlags,
+    #[command(flatten)]
+    asking: AskingFlags,
+}
+
+/// A place to listen that is taken before the wall stands.
+enum Taken {
+    Tcp(TcpListener, SocketAddr),
+    Unix(UnixListener, PathBuf),
+}
+
+/// Serves until an interrupt or a request to end.
+pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
+    let taken = take(serve_flags)?;
+    let opened = serving::opened(flags, &serve_flags.asking)?;
+    let caller = wire::caller_at(&serve_flags.caller, Asker::Http, &opened.home)?;
+    let door = door::Door::new(&opened, caller)?;
+    let names = names(serve_flags, &taken);
+    let workspace = wire::place(flags)?;
+    let settings = Settings {
+        place: Place { workspace: workspace.clone() },
+        mcp_dialects: serve_flags.dialect.clone(),
+        rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
+    };
+    settings.check().map_err(|error| Problem::Usage(error.to_string()))?;
+    banner::show(&taken, &workspace, flags.durability, &door, serve_flags.print_token);
+    let hall = Hall::new(Arc::new(door), names, settings);
+    // Threads start here, behind the wall.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(CALL_THREADS)
+        .build()
+        .map_err(|error| Problem::Outside(format!("the runtime cannot start: {error}")))?;
+    let served = runtime.block_on(until_stopped(hall, taken));
+    runtime.shutdown_timeout(SHUTDOWN_WAIT);
+    served.map(|()| Exit::Fine)
+}
+
+/// Serves, and stops in good order when it is told to.
+async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
+    let failed = |error: std::io::Error| Problem::Outside(format!("the server cannot listen: {error}"));
+    let (listener, socket) = match taken {
+        Taken::Tcp(listener, _) => {
+            (Listener::Tcp(tokio::net::TcpListener::from_std(listener).map_err(failed)?), None)
+        }
+        Taken::Unix(listener, path) => {
+            let user =
+                outside::user().ok_or_else(|| show::usage("the kernel does not say which user this is"))?;
+            let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
+            (Listener::Unix(listener, user), Some(path))
+        }
+    };
+    let serving = tokio::spawn(serve(hall.clone(), listener));
+    interrupted().await.map_err(failed)?;
+    show::remark("stopping: what runs is finished, nothing new is taken in");
+    hall.stop();
+    drop(serving.await);
+    if let Some(path) = socket {
+        outside::remove_socket(&path);
+    }
+    Ok(())
+}
+
+/// Resolves at an interrupt or a request to end.
+async fn interrupted() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// Takes the place to listen. Beyond this machine only where the operator says that a proxy keeps it private: tokens
+/// would go over the network in clear.
+fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
+    if let Some(path) = &flags.socket {
+        let listener = outside::socket(path)?;
+        return Ok(Taken::Unix(listener, path.clone()));
+    }
+    if !flags.listen.ip().is_loopback() && !flags.behind_proxy {
+        return Err(Problem::Usage(format!(
+            "{} can be reached from other machines, and tokens would travel in clear; put a proxy with TLS in front and say \
+             --behind-proxy, or listen on 127.0.0.1",
+            flags.listen
+        )));
+    }
+    let failed = |error: std::io::Error| {
+        Problem::Outside(format!(
+            "{} cannot be listened on: {error}; another --listen would do",
+            flags.listen
+        ))
+    };
+    let listener = TcpListener::bind(flags.listen).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok(Taken::Tcp(listener, address))
+}
+
+fn names(flags: &ServeFlags, taken: &Taken) -> Names {
+    let mut names = match taken {
+        Taken::Tcp(_, address) => Names::loopback(address.port()),
+        Taken::Unix(..) => Names::socket(),
+    };
+    flags.host.iter().for_each(|host| names.add_host(host));
+    flags.origin.iter().for_each(|origin| names.add_origin(origin));
+    names
+}
+
+/// What whoever comes through a socket of this user, or with the token of this run, is.
+pub(crate) fn session_of(caller: &Caller, id: &str) -> Caller {
+    Caller { session: format!("http-{id}"), ..caller.clone() }
+}

@@ -1,0 +1,42 @@
+//! What a server says when it starts: where it is, what it serves, and what to paste into a client.
+
+use std::io::IsTerminal;
+
+use serde_json::json;
+
+use super::{Taken, door::Door};
+use crate::{cli::Durability, show};
+
+/// Says it on standard error. The token is a secret: it is shown to a person at a terminal, or where that was asked for.
+pub(crate) fn show(taken: &Taken, workspace: &str, durability: Durability, door: &Door, print_token: bool) {
+    let durability = match durability {
+        Durability::Full => "full",
+        Durability::Fast => "fast",
+    };
+    show::remark(&format!("serving {workspace}, durability {durability}"));
+    let address = match taken {
+        Taken::Unix(_, path) => {
+            show::remark(&format!("on the socket {}; processes of this user need no token", path.display()));
+            return;
+        }
+        Taken::Tcp(_, address) => format!("http://{address}"),
+    };
+    show::remark(&format!(
+        "on {address}: /mcp, /rpc, /v1 ({address}/v1/openapi.json), /events, /health, /metrics"
+    ));
+    if !print_token && !std::io::stderr().is_terminal() {
+        show::remark("make a token for each client: stead token create --principal agent:NAME");
+        return;
+    }
+    let token = door.token();
+    show::remark(&format!("token of this run (ends with it): {token}"));
+    let server = json!({
+        "type": "http", "url": format!("{address}/mcp"), "headers": { "Authorization": format!("Bearer {token}") }
+    });
+    show::remark(&format!(
+        ".mcp.json (Claude Code, Cursor): {}",
+        json!({ "mcpServers": { "stead": server } })
+    ));
+    show::remark(&format!(".vscode/mcp.json: {}", json!({ "servers": { "stead": server } })));
+    show::remark(&format!("try: curl -H 'Authorization: Bearer {token}' {address}/v1/files/README.md"));
+}

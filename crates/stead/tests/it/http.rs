@@ -1,0 +1,208 @@
+//! `stead serve` as people start it: the attack corpus by every address, tokens from the command line, a socket for this
+//! user, and a page of another site.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::unix::net::UnixStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use testkit::attack::{Group, HttpSubject, HttpWay, Opening, Report, Subject, Suite, Where, groups, matrix};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_stead");
+
+fn by_rest(opening: &Opening) -> io::Result<Box<dyn Subject>> {
+    HttpSubject::open(Path::new(BINARY), opening, HttpWay::Rest)
+}
+
+fn by_rpc(opening: &Opening) -> io::Result<Box<dyn Subject>> {
+    HttpSubject::open(Path::new(BINARY), opening, HttpWay::Rpc)
+}
+
+fn by_mcp(opening: &Opening) -> io::Result<Box<dyn Subject>> {
+    HttpSubject::open(Path::new(BINARY), opening, HttpWay::Mcp)
+}
+
+fn hold(suite: &Suite<'_>, group: &Group) {
+    let Report { ran, wrong, .. } = suite.run(group, Where::Here).unwrap();
+    assert!(ran > 0, "{}: nothing ran", group.group);
+    assert!(wrong.is_empty(), "{}: {} wrong:\n{}", suite.subject, wrong.len(), wrong.join("\n"));
+}
+
+const REST: Suite<'_> = Suite { subject: "rest", opener: &by_rest, resolvers: &[disk::Resolver::Auto] };
+const RPC: Suite<'_> = Suite { subject: "rpc", opener: &by_rpc, resolvers: &[disk::Resolver::Auto] };
+const MCP: Suite<'_> = Suite { subject: "mcp", opener: &by_mcp, resolvers: &[disk::Resolver::Auto] };
+
+/// The groups that are about paths; races, and what is about text for models, are asked where there is some.
+const PATHS: &[&str] = &[
+    "traversal",
+    "absolute",
+    "encoding",
+    "nul-length",
+    "symlink",
+    "dangling",
+    "trailing",
+    "magic",
+    "special",
+    "hardlink",
+    "names",
+    "protected",
+    "moves",
+];
+
+/// Those that say whether an address reaches the same judge at all.
+const FEW: &[&str] = &["traversal", "absolute", "encoding", "symlink"];
+
+fn paths(suite: &Suite<'_>, names: &[&str]) {
+    let groups = groups().unwrap();
+    for name in names {
+        hold(suite, groups.iter().find(|group| group.group == *name).unwrap());
+    }
+}
+
+#[test]
+fn paths_by_plain_requests() {
+    paths(&REST, PATHS);
+}
+
+#[test]
+fn paths_by_json_rpc() {
+    paths(&RPC, FEW);
+}
+
+#[test]
+fn paths_by_mcp() {
+    paths(&MCP, FEW);
+}
+
+#[test]
+fn every_operation_by_every_way_out() {
+    hold(&REST, &matrix().unwrap());
+}
+
+/// A server over a scratch workspace.
+struct Server {
+    child: Child,
+    place: tempfile::TempDir,
+    address: String,
+}
+
+impl Server {
+    fn start(flags: &[&str]) -> Self {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("ws")).unwrap();
+        std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
+        let mut child = stead(place.path(), &["serve"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let address = loop {
+            let line = lines.next().expect("the server starts").unwrap();
+            if let Some((_, rest)) = line.split_once("on http://") {
+                break rest.split(':').take(2).collect::<Vec<_>>().join(":");
+            }
+            if line.contains("on the socket ") {
+                break String::new();
+            }
+            assert!(!line.contains("stead_run_"), "a secret in a log: {line}");
+        };
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, place, address }
+    }
+
+    /// What the command line answers.
+    fn say(&self, arguments: &[&str]) -> String {
+        let output = stead(self.place.path(), arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn get(&self, path: &str, headers: &str) -> (u16, String) {
+        exchange(TcpStream::connect(&self.address).unwrap(), &self.address, path, headers)
+    }
+
+    /// Asks it to end, as a service manager does.
+    fn end(mut self) {
+        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only when a test broke off.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+fn stead(place: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).arg("--workspace").arg(place.join("ws")).arg("--state").arg(place.join("state"));
+    command
+}
+
+fn exchange(mut stream: impl Read + Write, host: &str, path: &str, headers: &str) -> (u16, String) {
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn a_token_is_made_used_rotated_and_revoked() {
+    let server = Server::start(&["--listen", "127.0.0.1:0"]);
+    let token =
+        server.say(&["token", "create", "--principal", "agent:ci", "--read-only", "--label", "nightly"]);
+    let bearer = |token: &str| format!("Authorization: Bearer {}\r\n", token.trim());
+    assert_eq!(server.get("/v1/files/a.txt", &bearer(&token)), (200, "one\n".to_owned()));
+    assert_eq!(server.get("/v1/files/a.txt", "").0, 401);
+    let id = token.split('_').nth(1).unwrap().to_owned();
+    let listed = server.say(&["token", "list"]);
+    assert!(listed.contains(&id) && listed.contains("read-only") && listed.contains("nightly"), "{listed}");
+    let secret = token.trim().rsplit('_').next().unwrap();
+    assert!(!listed.contains(secret));
+    let next = server.say(&["token", "rotate", &id, "--overlap", "1h"]);
+    for both in [&token, &next] {
+        assert_eq!(server.get("/v1/files/a.txt", &bearer(both)).0, 200);
+    }
+    server.say(&["token", "revoke", &id]);
+    assert_eq!(server.get("/v1/files/a.txt", &bearer(&token)).0, 401);
+    assert_eq!(server.get("/v1/files/a.txt", &bearer(&next)).0, 200);
+    // The journal tells who was let in, and nothing that lets in.
+    let log = server.say(&["log", "--json"]);
+    assert!(log.contains("token_create") && log.contains("token_revoke") && !log.contains(secret), "{log}");
+    // A page of another site, with the right token and without.
+    let page = "Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n";
+    assert_eq!(server.get("/v1/files/a.txt", &format!("{page}{}", bearer(&next))).0, 403);
+    assert_eq!(server.get("/health", page).0, 403);
+    server.end();
+}
+
+#[test]
+fn a_socket_needs_no_token_from_this_user() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("socket");
+    let server = Server::start(&["--socket", path.to_str().unwrap()]);
+    let answer = exchange(UnixStream::connect(&path).unwrap(), "localhost", "/v1/files/a.txt", "");
+    assert_eq!(answer, (200, "one\n".to_owned()));
+    server.end();
+}
+
+#[test]
+fn what_others_could_hear_is_not_served() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("ws")).unwrap();
+    let output = stead(place.path(), &["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("--behind-proxy"), "{said}");
+}
