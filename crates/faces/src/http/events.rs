@@ -1,7 +1,7 @@
 //! `GET /events`: what changes, as it changes, by server-sent events. A stream goes on where its last event id says, so a
 //! client that lost its connection misses nothing.
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Extension,
@@ -189,11 +189,6 @@ impl Stream {
 
 /// One event as the protocol writes it.
 fn told(name: &str, id: Option<&str>, data: &Value) -> String {
-    let mut text = format!("event: {name}\n");
-    if let Some(id) = id {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "id: {id}");
-    }
-    let _ = writeln!(text, "data: {data}\n");
-    text
+    let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+    format!("event: {name}\n{id}data: {data}\n\n")
 }

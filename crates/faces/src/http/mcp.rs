@@ -2,27 +2,21 @@
 //! strictly as a line of standard input. Sessions of the earlier era belong to the client that began them: each client
 //! has its own, so that nobody can go on in another's.
 
-use std::{
-    convert::Infallible,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::sync::Arc;
 
 use axum::{
     Extension,
-    body::{Body, Bytes, HttpBody},
+    body::{Body, Bytes},
     extract::{Path, Request, State, rejection::PathRejection},
-    http::{Method, Response, StatusCode},
+    http::{Method, Response, StatusCode, header},
 };
 use engine::Caller;
-use http_body_util::{Full, combinators::BoxBody};
-use hyper::body::{Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::{
     guard::Turned,
@@ -119,31 +113,16 @@ async fn carry(hall: &Hall, guest: &Guest, dialects: &[String], request: Request
         return problem::json_body(StatusCode::BAD_REQUEST, &answer);
     }
     let response = served.handle(Request::from_parts(head, Full::new(Bytes::from(message)))).await;
-    response.map(|body| Body::new(Placed { body, _place: place }))
-}
-
-/// An answer whose place is taken until the last of it is out.
-struct Placed {
-    body: BoxBody<Bytes, Infallible>,
-    _place: OwnedSemaphorePermit,
-}
-
-impl HttpBody for Placed {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+    let said = response.headers().get(header::CONTENT_TYPE);
+    let is_stream = said.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    if !is_stream {
+        return response.map(Body::new);
     }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    // The place is taken until the last of the stream is out.
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _taken = &place;
+            frame
+        }))
+    })
 }

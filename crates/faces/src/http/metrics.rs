@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -73,10 +72,7 @@ impl Metrics {
 
     fn text(&self, guests: usize) -> String {
         let mut text = String::new();
-        // Writing to a string cannot fail.
-        let mut line = |line: std::fmt::Arguments<'_>| {
-            let _ = writeln!(text, "{line}");
-        };
+        let mut line = |line: std::fmt::Arguments<'_>| text.push_str(&format!("{line}\n"));
         line(format_args!("# TYPE stead_http_requests_total counter"));
         for ((route, status), count) in &*self.answered.lock().unwrap_or_else(PoisonError::into_inner) {
             let route = route.word();

@@ -166,8 +166,8 @@ impl Server {
             }
         }
         let text = String::from_utf8(body).map_err(io::Error::other)?;
-        let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        events.last().map(|event| event.as_bytes().to_vec()).ok_or_else(|| io::Error::other("no event"))
+        let mut events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        events.next_back().map(|event| event.as_bytes().to_vec()).ok_or_else(|| io::Error::other("no event"))
     }
 
     /// Tells it to end and waits until it has.
