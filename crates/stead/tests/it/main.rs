@@ -6,6 +6,7 @@ mod acp;
 mod approvals;
 mod attacks;
 mod bench;
+mod channels;
 mod commands;
 mod dialect_attacks;
 mod dialects;
