@@ -1,7 +1,7 @@
 //! The only writer. Takes a plan whose places are locked and makes it true, all or nothing: stage, record (the moment
 //! of truth, one sync), apply by rename, answer. Never decides: policy and content were settled before.
 
-use engine::{Charge, CommitError, Committed, Failure, Fault, Kind, Plan, Record, Tier};
+use engine::{CommitError, Committed, Failure, Fault, Kind, Plan, Record, Tier};
 use journal::{Decision, Entry, Link};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -112,8 +112,7 @@ impl LocalWorkspace {
         let (process, boot) = (self.process.clone(), self.clock.now().boot);
         let link = plan.link.clone();
         let ticket = self.ticket(record);
-        let booking =
-            record.quota.map(|quota| Booking::new(Charge::of(plan, quota), &record.caller.principal));
+        let booking = record.quota.map(|quota| Booking::new(plan, quota, &record.caller.principal));
         let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
         Ok(Box::new(move |transaction, tip| {
             if let Some(number) = used_key(transaction, &draft, key.as_deref())? {

@@ -7,7 +7,8 @@
 use std::time::{Duration, Instant};
 
 use engine::{
-    Charge, Failure, Guard, Holding, Kind, LockAsk, Look, Principal, Stock, Top, Workspace, uncounted,
+    Change, Charge, Failure, Guard, Holding, Kind, LockAsk, Look, Plan, Principal, Quota, Stock, Top,
+    Workspace, uncounted,
 };
 use path::{Name, RelPath};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -164,11 +165,38 @@ pub(crate) enum Recount {
 pub(crate) struct Booking {
     charge: Charge,
     owner: String,
+    /// Directories that it makes.
+    made: Vec<String>,
 }
 
 impl Booking {
-    pub(crate) fn new(charge: Charge, owner: &Principal) -> Self {
-        Self { charge, owner: owner.to_string() }
+    pub(crate) fn new(plan: &Plan, quota: Quota, owner: &Principal) -> Self {
+        let made = plan.changes.iter().filter_map(|change| match change {
+            Change::MakeDirectory { path, .. } => Some(path.to_string()),
+            Change::Put { .. }
+            | Change::MakeLink { .. }
+            | Change::Move { .. }
+            | Change::Remove { .. }
+            | Change::RemoveDirectory { .. }
+            | Change::Restore { .. } => None,
+        });
+        Self { charge: Charge::of(plan, quota), owner: owner.to_string(), made: made.collect() }
+    }
+
+    /// How many of its directories another call has made meanwhile: both planned it, and it is there once.
+    fn made_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
+        let mut count = 0;
+        for path in &self.made {
+            let last: Option<Vec<u8>> = connection
+                .prepare_cached(
+                    "SELECT bytes FROM touched JOIN entries USING (number)
+                     WHERE path = ?1 AND number < ?2 AND changed = 1 ORDER BY number DESC LIMIT 1",
+                )?
+                .query_row(params![path, sql(number)], |row| row.get(0))
+                .optional()?;
+            count += u64::from(last.is_some_and(|entry| query::only_makes(&entry, path)));
+        }
+        Ok(count)
     }
 
     /// Refuses what does not fit. Nothing is written yet.
@@ -188,7 +216,8 @@ impl Booking {
         if count.number != last {
             count.trust = Trust::Doubted;
         }
-        let (was, then) = (count.stock, self.charge.after(count.stock));
+        let (was, mut then) = (count.stock, self.charge.after(count.stock));
+        then.files = then.files.saturating_sub(self.made_before(connection, number)?);
         let more = |then: u64, was: u64| sql(then).saturating_sub(sql(was));
         connection.prepare_cached("INSERT OR REPLACE INTO held VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
             params![
@@ -281,8 +310,6 @@ fn in_trash(connection: &Connection, owner: &str) -> rusqlite::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use engine::{Change, Plan, Quota};
-
     use super::*;
     use crate::schema;
 
@@ -291,7 +318,7 @@ mod tests {
     }
 
     fn booking(changes: Vec<Change>) -> Booking {
-        Booking::new(Charge::of(&Plan::of(changes), Quota::default()), &Principal::System)
+        Booking::new(&Plan::of(changes), Quota::default(), &Principal::System)
     }
 
     fn files(connection: &Connection) -> (u64, Trust) {

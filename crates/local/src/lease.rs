@@ -1,4 +1,5 @@
-//! Leases: locks that agents can see, with an end and a number that rises with every grant.
+//! Leases: locks that agents can see, with an end and a number that rises with every grant. A lease lasts as long as was
+//! said by the clock that never jumps; setting the wall clock neither ends nor prolongs it.
 
 use engine::{Committed, Failure, Kind, Lease, LeaseAsk, Record, limits};
 use journal::Link;
@@ -6,6 +7,7 @@ use path::RelPath;
 use rusqlite::{Connection, Row, params};
 
 use crate::{
+    clock::Moment,
     group::{Outcome, Work},
     open::LocalWorkspace,
     recover::overlaps,
@@ -19,7 +21,7 @@ impl LocalWorkspace {
         record: &Record<'_>,
     ) -> Result<(Lease, Committed), Failure> {
         let holder = record.caller.principal.to_string();
-        let now_ms = self.clock.now().wall_ms;
+        let now = self.clock.now();
         let mut draft = self.draft(record, Vec::new(), Link::None, 0);
         let answer = std::sync::Arc::new(std::sync::Mutex::new(None));
         let filled = std::sync::Arc::clone(&answer);
@@ -31,13 +33,13 @@ impl LocalWorkspace {
             {
                 return Ok(Outcome::Refused(failure));
             }
-            transaction.execute("DELETE FROM leases WHERE ends_ms <= ?1", params![now_ms])?;
-            let lease = match judge(transaction, &ask, &holder)? {
+            drop_ended(transaction, &now)?;
+            let lease = match judge(transaction, &ask, &holder, &now)? {
                 Ok(lease) => lease,
                 Err(failure) => return Ok(Outcome::Refused(failure)),
             };
             store::append(transaction, tip, &mut draft)?;
-            write(transaction, &ask, &lease)?;
+            write(transaction, &ask, &lease, &now)?;
             if let Some(ticket) = &ticket {
                 ticket.consume(transaction, draft.entry.number)?;
             }
@@ -59,17 +61,50 @@ impl LocalWorkspace {
     }
 
     pub(crate) fn leases_on(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure> {
-        let now_ms = self.clock.now().wall_ms;
-        let running = self.store.look(|connection| running(connection, now_ms))?;
+        let now = self.clock.now();
+        let running = self.store.look(|connection| running(connection, &now))?;
         Ok(running.into_iter().filter(|lease| paths.iter().any(|path| overlaps(&lease.path, path))).collect())
     }
 }
 
-fn running(connection: &Connection, now_ms: i64) -> rusqlite::Result<Vec<Lease>> {
-    connection
-        .prepare_cached("SELECT path, holder, fence, ends_ms FROM leases WHERE ends_ms > ?1 ORDER BY path")?
-        .query_map(params![now_ms], lease)?
-        .collect()
+const LEASES: &str = "SELECT path, holder, fence, ends_ms, lasting_ms, taken_uptime_ms, boot
+                      FROM leases LEFT JOIN lease_times USING (path) ORDER BY path";
+
+fn running(connection: &Connection, now: &Moment) -> rusqlite::Result<Vec<Lease>> {
+    let all = connection
+        .prepare_cached(LEASES)?
+        .query_map([], |row| Ok(is_running(row, now)?.then(|| lease(row))))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    all.into_iter().flatten().collect()
+}
+
+/// Whether a lease has not ended. Within one start of the machine the clock that never jumps decides, after another start,
+/// and for leases of older versions, the wall clock.
+fn is_running(row: &Row<'_>, now: &Moment) -> rusqlite::Result<bool> {
+    let ends_ms: i64 = row.get(3)?;
+    let boot: Option<String> = row.get(6)?;
+    if boot.as_deref() != Some(now.boot.as_str()) {
+        return Ok(ends_ms > now.wall_ms);
+    }
+    let (lasting_ms, taken_ms): (i64, i64) = (row.get(4)?, row.get(5)?);
+    Ok(now.uptime_ms.saturating_sub(taken_ms) < lasting_ms)
+}
+
+fn drop_ended(connection: &Connection, now: &Moment) -> rusqlite::Result<()> {
+    let ended = connection
+        .prepare_cached(LEASES)?
+        .query_map([], |row| Ok((!is_running(row, now)?).then(|| row.get::<_, String>(0))))?
+        .collect::<rusqlite::Result<Vec<_>>>()?;
+    for path in ended.into_iter().flatten() {
+        drop_one(connection, &path?)?;
+    }
+    Ok(())
+}
+
+fn drop_one(connection: &Connection, path: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM leases WHERE path = ?1")?.execute(params![path])?;
+    connection.prepare_cached("DELETE FROM lease_times WHERE path = ?1")?.execute(params![path])?;
+    Ok(())
 }
 
 fn lease(row: &Row<'_>) -> rusqlite::Result<Lease> {
@@ -83,8 +118,13 @@ fn lease(row: &Row<'_>) -> rusqlite::Result<Lease> {
 }
 
 /// Judges a lease inside the transaction, where no other grant can come between.
-fn judge(connection: &Connection, ask: &LeaseAsk, holder: &str) -> rusqlite::Result<Result<Lease, Failure>> {
-    let leases = running(connection, i64::MIN)?;
+fn judge(
+    connection: &Connection,
+    ask: &LeaseAsk,
+    holder: &str,
+    now: &Moment,
+) -> rusqlite::Result<Result<Lease, Failure>> {
+    let leases = running(connection, now)?;
     match ask {
         LeaseAsk::Take { path, ends_ms } => {
             if let Some(other) =
@@ -128,15 +168,20 @@ fn next_fence(connection: &Connection) -> rusqlite::Result<u64> {
         .map(i64::unsigned_abs)
 }
 
-fn write(connection: &Connection, ask: &LeaseAsk, lease: &Lease) -> rusqlite::Result<()> {
+fn write(connection: &Connection, ask: &LeaseAsk, lease: &Lease, now: &Moment) -> rusqlite::Result<()> {
     match ask {
-        LeaseAsk::Take { .. } => connection.execute(
-            "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4)",
-            params![lease.path.to_string(), lease.holder, sql(lease.fence), lease.ends_ms],
-        )?,
-        LeaseAsk::Release { path } => {
-            connection.execute("DELETE FROM leases WHERE path = ?1", params![path.to_string()])?
+        LeaseAsk::Take { .. } => {
+            let path = lease.path.to_string();
+            connection.execute(
+                "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4)",
+                params![path, lease.holder, sql(lease.fence), lease.ends_ms],
+            )?;
+            connection.execute(
+                "INSERT OR REPLACE INTO lease_times VALUES (?1, ?2, ?3, ?4)",
+                params![path, lease.ends_ms.saturating_sub(now.wall_ms), now.uptime_ms, now.boot],
+            )?;
+            Ok(())
         }
-    };
-    Ok(())
+        LeaseAsk::Release { path } => drop_one(connection, &path.to_string()),
+    }
 }

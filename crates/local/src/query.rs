@@ -62,12 +62,16 @@ impl LocalWorkspace {
     }
 
     /// Whether a call after this one changed one of these places, something above or something below. What others did
-    /// to them does not count: they wait for nobody.
+    /// to them does not count, because they wait for nobody, nor does making a directory above.
     pub(crate) fn changed_after(&self, number: u64, places: &[RelPath]) -> Result<bool, Failure> {
         let outside = engine::Principal::Outside.to_string();
         self.store.look(|connection| {
             let mut exact = connection.prepare_cached(
                 "SELECT 1 FROM touched JOIN entries USING (number)
+                 WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
+            )?;
+            let mut after = connection.prepare_cached(
+                "SELECT bytes FROM touched JOIN entries USING (number)
                  WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
             )?;
             let mut below = connection.prepare_cached(
@@ -79,9 +83,15 @@ impl LocalWorkspace {
                 if below.exists(params![format!("{wire}/"), format!("{wire}0"), sql(number), outside])? {
                     return Ok(true);
                 }
-                for path in place.ancestors().map(|above| above.to_string()).chain([wire]) {
-                    if exact.exists(params![path, sql(number), outside])? {
-                        return Ok(true);
+                if exact.exists(params![wire, sql(number), outside])? {
+                    return Ok(true);
+                }
+                for above in place.ancestors().map(|above| above.to_string()) {
+                    let mut rows = after.query(params![above, sql(number), outside])?;
+                    while let Some(row) = rows.next()? {
+                        if !only_makes(row.get_ref(0)?.as_blob()?, &above) {
+                            return Ok(true);
+                        }
                     }
                 }
             }
@@ -119,6 +129,14 @@ pub(crate) fn last_change(connection: &rusqlite::Connection) -> rusqlite::Result
         .prepare_cached("SELECT coalesce(max(number), 0) FROM entries WHERE changed = 1")?
         .query_row([], |row| row.get::<_, i64>(0))
         .map(i64::unsigned_abs)
+}
+
+/// Whether all that an entry did at this very place was making a directory.
+pub(crate) fn only_makes(entry: &[u8], path: &str) -> bool {
+    journal::decode(entry).is_ok_and(|entry| {
+        let there = |change: &&journal::Change| change.path == path || change.to.as_deref() == Some(path);
+        entry.changes.iter().filter(there).all(|change| change.kind == journal::ChangeKind::MakeDir)
+    })
 }
 
 /// A condition under construction, with its values.

@@ -44,6 +44,15 @@ impl Pending {
         self.steps.iter().flat_map(Step::places).cloned().collect()
     }
 
+    /// The places that nobody else could get at meanwhile. A new directory is none: calls that arrive together may all need
+    /// it, and each of them makes it unless it is there.
+    fn own_places(&self) -> Vec<RelPath> {
+        let shared = |step: &Step| matches!(step, Step::MakeDirectory { .. });
+        let own = self.steps.iter().filter(|step| !shared(step));
+        let places: Vec<RelPath> = own.flat_map(Step::places).cloned().collect();
+        if places.is_empty() { self.places() } else { places }
+    }
+
     /// Whether it touches one of these places, something above or something below.
     fn is_near(&self, paths: &[RelPath]) -> bool {
         let near = |place: &RelPath| paths.iter().any(|path| overlaps(place, path));
@@ -120,7 +129,7 @@ impl LocalWorkspace {
         boot: Boot,
     ) -> Result<Option<Vec<Since<'a>>>, Failure> {
         if boot == Boot::Same {
-            let built_upon = self.changed_after(pending.number, &pending.places())?;
+            let built_upon = self.changed_after(pending.number, &pending.own_places())?;
             return Ok((!built_upon).then(|| vec![Since::Unknown; pending.steps.len()]));
         }
         let later: Vec<&Step> = later.iter().flat_map(|other| &other.steps).collect();

@@ -1,7 +1,7 @@
 //! The local workspace as a caller sees it, through the engine.
 //!
 //! `basics`: one call of each kind and what is on disk afterwards. `corruption`: damage known from the field. `faults`: every system call fails, and the process dies
-//! at every one. `index`: searches with and without the index. `patch`: the shared table on real files. `quota`: what is counted and refused. `record`: kept bytes and the journal under attack. `race`: somebody swaps everything meanwhile. `kill`: the process
+//! at every one. `index`: searches with and without the index. `patch`: the shared table on real files. `quota`: what is counted and refused. `restart`: what outlives a process and a clock that was set. `record`: kept bytes and the journal under attack. `race`: somebody swaps everything meanwhile. `kill`: the process
 //! is killed at random moments. `several`:
 //! four processes on one tree. `hostile`: patterns and trees made to hurt a search. `large`: search in large files. `support`: a workspace in a temporary directory. `walk`: strange trees for find and search.
 
@@ -22,6 +22,7 @@ mod quota;
 mod race;
 mod record;
 mod recovery;
+mod restart;
 mod several;
 mod stories;
 mod support;

@@ -124,7 +124,7 @@ impl Ground {
         let mut agent = Agent::connect(&bench, "mcp");
         let asked = agent.call("remove", &json!({ "path": "a.txt" }));
         let error = &asked["result"]["structuredContent"]["error"];
-        let pending = error["approval"].as_str().unwrap_or_else(|| panic!("{asked}")).to_owned();
+        let pending = error["approval"].as_str().expect("a question").to_owned();
         agent.end();
         let before = tree(&bench);
         Self { bench, pending, before }
@@ -287,7 +287,7 @@ fn an_agent_that_answers_its_own_question_is_not_heard() {
         params
     };
     let first = agent.request("tools/call", &ask(&json!({})));
-    let sealed = first["result"]["requestState"].as_str().unwrap_or_else(|| panic!("{first}")).to_owned();
+    let sealed = first["result"]["requestState"].as_str().expect("a sealed state").to_owned();
     let mut flipped = sealed.clone().into_bytes();
     let middle = flipped.len() / 2;
     flipped[middle] = if flipped[middle] == b'A' { b'B' } else { b'A' };

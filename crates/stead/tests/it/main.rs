@@ -17,6 +17,7 @@ mod journal;
 mod memory;
 mod python;
 mod replay;
+mod restart;
 mod rpc;
 mod scenarios;
 mod server;
