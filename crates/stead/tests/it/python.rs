@@ -43,7 +43,7 @@ fn said(script: &str) -> String {
 #[test]
 fn the_official_client_is_served_in_every_era() {
     let said = said("client.py");
-    assert_eq!(said.lines().count(), 3, "one line for each era: {said}");
+    assert_eq!(said.lines().count(), 6, "one line for each way and era: {said}");
 }
 
 #[test]

@@ -1,17 +1,20 @@
-"""The official MCP client against the server over standard streams, in every era the client knows.
+"""The official MCP client against the server over standard streams and over HTTP, in every era the client knows.
 
 usage: client.py SERVER PLACE
 
 Ends with 0 when everything held, and with a traceback otherwise. Makes its workspaces below PLACE.
 """
 
+import contextlib
 import hashlib
 import pathlib
+import subprocess
 import sys
 
 import anyio
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 # Nothing here takes longer unless something hangs.
 PATIENCE_SECONDS = 60
@@ -118,14 +121,41 @@ async def progress(client, root):
     assert told and told == sorted(set(told)), told
 
 
-async def converse(server, place, mode):
-    root = place / f"workspace-{mode}"
+@contextlib.contextmanager
+def standard_streams(server, flags):
+    """The client starts the server itself."""
+    yield StdioServerParameters(command=server, args=["mcp", *flags])
+
+
+@contextlib.contextmanager
+def http(server, flags):
+    """The server is there already, on a port of its own, and says what it wants to see."""
+    command = [server, "serve", *flags, "--listen", "127.0.0.1:0", "--print-token"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        said = {}
+        for line in process.stderr:
+            for name, start in (("address", "stead: on "), ("token", "stead: token of this run (ends with it): ")):
+                if line.startswith(start):
+                    said[name] = line[len(start):].split(": ")[0].strip()
+            if len(said) == 2:
+                break
+        headers = {"Authorization": f"Bearer {said['token']}"}
+        client = create_mcp_http_client(headers=headers)
+        try:
+            yield streamable_http_client(f"{said['address']}/mcp", http_client=client)
+        finally:
+            process.terminate()
+            process.stderr.close()
+    assert process.returncode == 0, "the server ends in good order"
+
+
+async def converse(way, server, place, mode):
+    root = place / f"workspace-{way.__name__}-{mode}"
     root.mkdir()
-    arguments = ["mcp", "--workspace", str(root), "--state", str(place / f"state-{mode}")]
-    parameters = StdioServerParameters(command=server, args=arguments)
-    with anyio.fail_after(PATIENCE_SECONDS):
-        async with Client(parameters, mode=mode) as client:
-            print(mode, "speaks", client.protocol_version)
+    flags = ["--workspace", str(root), "--state", str(place / f"state-{way.__name__}-{mode}")]
+    with anyio.fail_after(PATIENCE_SECONDS), way(server, flags) as target:
+        async with Client(target, mode=mode) as client:
+            print(way.__name__, mode, "speaks", client.protocol_version)
             if mode == "2026-07-28":
                 # Told what to speak, the client asks nobody who they are.
                 assert client.protocol_version == mode
@@ -140,8 +170,9 @@ async def converse(server, place, mode):
 
 def main():
     server, place = sys.argv[1], pathlib.Path(sys.argv[2])
-    for mode in ("legacy", "auto", "2026-07-28"):
-        anyio.run(converse, server, place, mode)
+    for way in (standard_streams, http):
+        for mode in ("legacy", "auto", "2026-07-28"):
+            anyio.run(converse, way, server, place, mode)
 
 
 main()
