@@ -2,12 +2,14 @@
 //! back is a yes only where the operator chose so; by default the form names the command that answers, and accepting
 //! merely makes the server look again.
 //!
-//! What a client carries from one round to the next is an opaque handle: the approval and the plan it is bound to. It is
-//! compared with what the store says, and counts once, and only where it was given out: in this very conversation.
+//! What a client carries from one round to the next is sealed: the approval and the plan it is bound to, for this principal,
+//! under a key that only this process has. It is compared with what the store says, counts once, and only where it was given
+//! out.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{Mutex, PoisonError},
+    time::Duration,
 };
 
 use engine::{Approval, Asking, Caller, Engine, Failure, Kind, Say, plan_lines};
@@ -15,7 +17,7 @@ use rmcp::{
     RoleServer,
     model::{
         ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
-        InputRequiredResult, InputResponses, ProtocolVersion, ServerRequest,
+        InputRequiredResult, InputResponses, ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
     },
     service::{PeerRequestOptions, RequestContext},
 };
@@ -44,36 +46,59 @@ pub(super) struct Brought {
 
 impl Brought {
     /// What the client said to this question; nothing when it did not answer, or another one, or was never asked.
-    fn action(&self, handle: &str, issued: &Issued) -> Option<ElicitationAction> {
+    fn action(&self, handle: &str, principal: &str, issued: &Issued) -> Option<ElicitationAction> {
         let given = self.responses.as_ref()?.get(QUESTION)?;
         let result: ElicitResult = serde_json::from_value(given.clone()).ok()?;
-        (self.state.as_deref() == Some(handle) && issued.take(handle)).then_some(result.action)
+        issued.take(self.state.as_deref()?, handle, principal).then_some(result.action)
     }
 }
 
-/// The handles that were given out in one conversation and not used yet; the oldest are forgotten first.
-#[derive(Default)]
-pub(super) struct Issued(Mutex<VecDeque<String>>);
+/// The handles that were given out and not used yet, and what seals them; the oldest are forgotten first.
+pub(super) struct Issued {
+    open: Mutex<VecDeque<String>>,
+    /// Nothing on a machine that has no random bytes: then nothing that is brought counts.
+    seal: Option<RequestStateCodec>,
+}
+
+impl Default for Issued {
+    /// Nothing yet, under a key of its own.
+    fn default() -> Self {
+        let mut key = [0; SEAL_BYTES];
+        let seal = getrandom::fill(&mut key).ok().map(|()| RequestStateCodec::new_unchecked(key));
+        Self { open: Mutex::default(), seal }
+    }
+}
 
 impl Issued {
-    fn give(&self, handle: &str) {
-        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        given.retain(|known| known != handle);
-        given.push_back(handle.to_owned());
-        if given.len() > ISSUED_MAX {
-            given.pop_front();
+    /// What the client carries of a handle.
+    fn give(&self, handle: &str, principal: &str) -> Option<String> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|known| known != handle);
+        open.push_back(handle.to_owned());
+        if open.len() > ISSUED_MAX {
+            open.pop_front();
         }
+        let options = SealOptions::new().associated_data(principal.as_bytes()).ttl(STATE_LASTS);
+        self.seal.as_ref().map(|seal| seal.seal_with(handle.as_bytes(), &options))
     }
 
-    /// Whether it was given out; it is used up by asking.
-    fn take(&self, handle: &str) -> bool {
-        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = given.len();
-        given.retain(|known| known != handle);
-        given.len() < before
+    /// Whether this is what was given out for the handle; it is used up by asking.
+    fn take(&self, sealed: &str, handle: &str, principal: &str) -> bool {
+        let opened = self.seal.as_ref().and_then(|seal| seal.open_with(sealed, principal.as_bytes()).ok());
+        if opened.is_none_or(|opened| opened != handle.as_bytes()) {
+            return false;
+        }
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = open.len();
+        open.retain(|known| known != handle);
+        open.len() < before
     }
 }
 
+/// Bytes of the key that seals.
+const SEAL_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
+/// How long what a client carries can be brought back.
+const STATE_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
 /// Questions of one conversation that can be open at the same time.
 const ISSUED_MAX: usize = 256;
 
@@ -96,13 +121,14 @@ pub(super) async fn put(
     let is_modern =
         context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     if is_modern {
-        return match brought.action(&handle, issued) {
+        let principal = caller.principal.to_string();
+        return match brought.action(&handle, &principal, issued) {
             Some(action) => settle(engine, caller, &approval, &action),
             None => {
-                issued.give(&handle);
+                let sealed = issued.give(&handle, &principal);
                 let request = InputRequest::Elicitation(ElicitRequest::new(form));
                 let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
-                Asked::First(InputRequiredResult::new(Some(requests), Some(handle)))
+                Asked::First(InputRequiredResult::new(Some(requests), sealed))
             }
         };
     }
