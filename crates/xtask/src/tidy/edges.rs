@@ -26,7 +26,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("rustix", &["disk", "testkit"]),
     ("nix", &["disk", "testkit"]),
     ("landlock", &["disk"]),
-    ("getrandom", &["disk"]),
+    ("getrandom", &["disk", "faces"]),
     ("rusqlite", &["local", "testkit"]),
     ("ed25519-dalek", &["journal"]),
     ("rmcp", &["faces"]),
