@@ -4,7 +4,7 @@
 use std::{
     ffi::OsStr,
     os::{fd::AsFd, unix::ffi::OsStrExt},
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -65,6 +65,12 @@ impl Root {
     /// The absolute path as it was given; only for showing and for mapping absolute spellings.
     pub fn absolute(&self) -> &str {
         &self.absolute
+    }
+
+    /// The absolute path without links: the same for every spelling of the directory.
+    pub fn real(&self) -> PathBuf {
+        let raw = self.raw_spellings.last().map(Vec::as_slice).unwrap_or_default();
+        PathBuf::from(OsStr::from_bytes(raw))
     }
 
     /// Every absolute spelling that means this root: as given, and without links. Those that are not UTF-8 are left out.

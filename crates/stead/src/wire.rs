@@ -45,8 +45,10 @@ pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem
 
 /// The same with the reach that dialects are set to, whatever the flags say.
 pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Result<Opened, Problem> {
-    let workspace = absolute(&flags.workspace)?;
-    let state = state_directory(flags, &workspace, reach)?;
+    let root = root(&flags.workspace)?;
+    let workspace = PathBuf::from(root.absolute());
+    // Without links, so that one directory has one state directory however it is called.
+    let state = state_directory(flags, &root.real(), reach)?;
     let mut options = match reach {
         Reach::Workspace => Options::new(workspace, state),
         Reach::Machine => whole_machine(&workspace, state)?,
@@ -127,7 +129,7 @@ pub(crate) fn whole_machine(workspace: &Path, state: PathBuf) -> Result<Options,
 
 /// The absolute spelling of the workspace.
 pub(crate) fn place(flags: &WorkspaceFlags) -> Result<String, Problem> {
-    Ok(absolute(&flags.workspace)?.to_string_lossy().into_owned())
+    Ok(root(&flags.workspace)?.absolute().to_owned())
 }
 
 /// The dialects that the flags mean.
@@ -137,13 +139,13 @@ pub(crate) fn dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> Result<
         .map_err(|error| Problem::Usage(error.to_string()))
 }
 
-/// The directory's own spelling, without links, so that one directory has one state directory.
-fn absolute(directory: &Path) -> Result<PathBuf, Problem> {
-    let root = Root::open(directory, RootOptions::default()).map_err(|error| {
+/// The directory that is served.
+fn root(directory: &Path) -> Result<Root, Problem> {
+    Root::open(directory, RootOptions::default()).map_err(|error| {
         Failure::new(Kind::NotFound, format!("the workspace directory cannot be opened: {error}"))
             .hint("name an existing directory with --workspace")
-    })?;
-    Ok(PathBuf::from(root.absolute()))
+            .into()
+    })
 }
 
 fn state_home() -> Result<PathBuf, Problem> {

@@ -174,3 +174,28 @@ fn help_completions_and_manual_cover_every_operation() {
     bench.ok(&["man", pages.to_str().unwrap()]);
     assert!(pages.join("stead-read.1").exists());
 }
+
+#[test]
+fn one_directory_has_one_journal_however_it_is_called() {
+    let place = tempfile::tempdir().unwrap();
+    let (real, link) = (place.path().join("real"), place.path().join("link"));
+    std::fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink("real", &link).unwrap();
+    let run = |workspace: &std::path::Path, arguments: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_stead"))
+            .args(arguments)
+            .arg("--workspace")
+            .arg(workspace)
+            .env("XDG_STATE_HOME", place.path().join("state"))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&real, &["write", "a.txt", "--content", "a", "--base", ""]);
+    run(&link, &["write", "b.txt", "--content", "b", "--base", ""]);
+    run(&link.join("../real/."), &["write", "c.txt", "--content", "c", "--base", ""]);
+    let log = run(&link, &["log"]);
+    assert!(["a.txt", "b.txt", "c.txt"].iter().all(|name| log.contains(name)), "{log}");
+    assert_eq!(std::fs::read_dir(place.path().join("state/stead")).unwrap().count(), 1);
+}
