@@ -19,6 +19,7 @@ mod files;
 mod message;
 mod own;
 mod port;
+mod prompt;
 mod question;
 mod router;
 mod scan;

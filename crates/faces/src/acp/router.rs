@@ -23,7 +23,7 @@ use super::{
     sorry::Sorry,
 };
 use crate::{
-    dialect::acp::{READ, WRITE},
+    dialect::acp::{PROMPT, READ, WRITE},
     limits::{REQUESTS_PENDING_MAX, SESSION_CHARS_MAX, SESSIONS_MAX},
 };
 
@@ -39,6 +39,8 @@ pub(super) enum Decision {
     Changed(Vec<u8>),
     /// This goes back to whoever sent it.
     Back(Vec<u8>),
+    /// It goes on as it came, and begins a turn of the session with this id.
+    Prompt(String),
     /// It was for us.
     Kept,
     /// A session is set up: its roots are opened first.
@@ -167,6 +169,7 @@ impl Router {
                     }
                     Decision::AsIs
                 }
+                PROMPT => session_in(message.params(line)).map_or(Decision::AsIs, Decision::Prompt),
                 _ => Decision::AsIs,
             },
             Kind::Notification { method } => {
@@ -222,6 +225,7 @@ impl Router {
             Decision::AsIs
             | Decision::Changed(_)
             | Decision::Back(_)
+            | Decision::Prompt(_)
             | Decision::Setup(_)
             | Decision::Files(_) => Mine::No,
         }

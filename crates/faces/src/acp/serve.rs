@@ -14,6 +14,7 @@ use super::{
     files,
     message::{self, Id, Refused},
     own::Mine,
+    prompt,
     router::{Decision, FileCall, Setup},
     setup::Server,
     sorry::Sorry,
@@ -160,6 +161,12 @@ impl Proxy {
             Decision::AsIs => self.agent.send(lined(line)).await,
             Decision::Changed(line) => self.agent.send(lined(line)).await,
             Decision::Back(line) => self.editor.send(line).await,
+            Decision::Prompt(session) => {
+                if let Some(session) = self.router.session(&session) {
+                    prompt::mark(session);
+                }
+                self.agent.send(lined(line)).await
+            }
             Decision::Kept | Decision::Files(_) => Ok(()),
             Decision::Setup(setup) => match self.set_up(setup, &line).await {
                 Ok(line) => self.agent.send(lined(line)).await,
@@ -173,7 +180,7 @@ impl Proxy {
             Decision::AsIs => self.editor.send(lined(line)).await,
             Decision::Changed(line) => self.editor.send(lined(line)).await,
             Decision::Back(line) => self.agent.send(line).await,
-            Decision::Kept | Decision::Setup(_) => Ok(()),
+            Decision::Kept | Decision::Setup(_) | Decision::Prompt(_) => Ok(()),
             Decision::Files(call) => {
                 errands.begin(self, call).await;
                 Ok(())

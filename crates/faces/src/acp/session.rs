@@ -14,7 +14,7 @@ use tokio::sync;
 
 use crate::{
     dialect::acp,
-    limits::{SEEN_BYTES_MAX, SEEN_FILES_MAX},
+    limits::{REQUESTS_PENDING_MAX, SEEN_BYTES_MAX, SEEN_FILES_MAX},
     run::Runner,
 };
 
@@ -100,6 +100,17 @@ pub(super) struct Session {
     rejected: Mutex<HashSet<Spot>>,
     turns: Mutex<HashMap<Spot, Arc<sync::Mutex<()>>>>,
     cancelled: sync::watch::Sender<u64>,
+    /// Marks of prompts that are under way.
+    marks: sync::watch::Sender<usize>,
+}
+
+/// A mark that is under way. Writes of its session wait until it is let go, whatever became of it.
+pub(super) struct Marking(sync::watch::Sender<usize>);
+
+impl Drop for Marking {
+    fn drop(&mut self) {
+        self.0.send_modify(|marks| *marks -= 1);
+    }
 }
 
 impl Session {
@@ -115,7 +126,7 @@ impl Session {
             let (spellings, only) = (opened.spellings, opened.only);
             Root { runner: Runner::new(opened.engine), caller, spellings, only }
         };
-        let (cancelled, _) = sync::watch::channel(0);
+        let ((cancelled, _), (marks, _)) = (sync::watch::channel(0), sync::watch::channel(0));
         Self {
             id: String::new(),
             roots: opened.into_iter().map(root).collect(),
@@ -123,6 +134,7 @@ impl Session {
             rejected: Mutex::default(),
             turns: Mutex::default(),
             cancelled,
+            marks,
         }
     }
 
@@ -133,6 +145,11 @@ impl Session {
             root.caller.session.clone_from(&shown);
         }
         self
+    }
+
+    /// Its roots.
+    pub(super) fn roots(&self) -> &[Root] {
+        &self.roots
     }
 
     /// The root of a place.
@@ -189,14 +206,28 @@ impl Session {
         self.rejected.lock().unwrap_or_else(PoisonError::into_inner).contains(spot)
     }
 
-    /// Waits until no other write of this session is at the same file. In the order in which they came.
+    /// Holds back the writes of this session while a prompt is marked; nothing when too many marks are under way.
+    pub(super) fn marking(&self) -> Option<Marking> {
+        let begun = self.marks.send_if_modified(|marks| {
+            let has_room = *marks < REQUESTS_PENDING_MAX;
+            *marks += usize::from(has_room);
+            has_room
+        });
+        begun.then(|| Marking(self.marks.clone()))
+    }
+
+    /// Waits until no other write of this session is at the same file, in the order in which they came, and until every
+    /// prompt so far is marked, so that the write counts to its turn.
     pub(super) async fn turn(&self, spot: &Spot) -> sync::OwnedMutexGuard<()> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             turns.entry(spot.clone()).or_default().clone()
         };
-        turn.lock_owned().await
+        let held = turn.lock_owned().await;
+        // The sender is ours, so it cannot be gone.
+        drop(self.marks.subscribe().wait_for(|marks| *marks == 0).await);
+        held
     }
 
     /// Ends what waits for a person or for the editor.
@@ -274,7 +305,10 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{
+        sync::Arc,
+        task::{Context, Waker},
+    };
 
     use engine::Principal;
     use testkit::MemoryWorkspace;
@@ -333,5 +367,21 @@ mod tests {
         session.remember(&spots[5], Seen::Absent);
         let known: Vec<bool> = spots.iter().map(|spot| session.seen(spot).is_some()).collect();
         assert_eq!(known, [true, false, true, true, true, true]);
+    }
+
+    #[test]
+    fn a_write_waits_until_every_prompt_is_marked() {
+        let session = session(vec![opened(&["/p"], None)]);
+        let spot = session.spot("/p/a").unwrap();
+        let (first, second) = (session.marking().unwrap(), session.marking().unwrap());
+        let mut write = Box::pin(session.turn(&spot));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(write.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        assert!(write.as_mut().poll(&mut context).is_pending());
+        drop(second);
+        assert!(write.as_mut().poll(&mut context).is_ready());
+        let many: Vec<_> = std::iter::repeat_with(|| session.marking()).take_while(Option::is_some).collect();
+        assert_eq!(many.len(), REQUESTS_PENDING_MAX);
     }
 }

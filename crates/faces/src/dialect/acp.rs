@@ -24,6 +24,9 @@ pub(crate) const READ: &str = "fs/read_text_file";
 /// The method that writes.
 pub(crate) const WRITE: &str = "fs/write_text_file";
 
+/// What begins a turn: it goes on to the agent, and is marked here.
+pub(crate) const PROMPT: &str = "session/prompt";
+
 /// The parameters of a read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -87,6 +90,11 @@ pub(crate) fn write(wire: &str, content: String, base: Option<String>, endings: 
     };
     let terms = Terms { unseen: Unseen::Yields, form, ..terms(WRITE) };
     Request { operation: "write".to_owned(), arguments, terms }
+}
+
+/// The mark that a prompt leaves.
+pub(crate) fn turn() -> Request {
+    Request { operation: "turn".to_owned(), arguments: Map::new(), terms: terms(PROMPT) }
 }
 
 fn terms(tool: &str) -> Terms {

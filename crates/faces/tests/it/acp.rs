@@ -7,3 +7,4 @@ mod files;
 mod passing;
 mod question;
 mod stage;
+mod turns;

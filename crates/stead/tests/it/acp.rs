@@ -6,3 +6,4 @@ mod peers;
 mod puppet;
 mod roots;
 mod scenarios;
+mod turns;
