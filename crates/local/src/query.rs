@@ -99,6 +99,31 @@ impl LocalWorkspace {
         })
     }
 
+    /// Whether a call after this one took one of these directories away, or one above. Whoever did waited for the call that
+    /// made it; whoever merely made it as well did not.
+    pub(crate) fn unmade_after(&self, number: u64, directories: &[RelPath]) -> Result<bool, Failure> {
+        let outside = engine::Principal::Outside.to_string();
+        self.store.look(|connection| {
+            let mut after = connection.prepare_cached(
+                "SELECT bytes FROM touched JOIN entries USING (number)
+                 WHERE path = ?1 AND number > ?2 AND changed = 1 AND principal <> ?3",
+            )?;
+            for directory in directories {
+                for path in std::iter::once(directory.to_string())
+                    .chain(directory.ancestors().map(|above| above.to_string()))
+                {
+                    let mut rows = after.query(params![path, sql(number), outside])?;
+                    while let Some(row) = rows.next()? {
+                        if !only_makes(row.get_ref(0)?.as_blob()?, &path) {
+                            return Ok(true);
+                        }
+                    }
+                }
+            }
+            Ok(false)
+        })
+    }
+
     /// Whether something at this place or below was changed and has not been settled on the device yet.
     pub(crate) fn is_unsettled(&self, place: &RelPath) -> Result<bool, Failure> {
         let wire = place.to_string();

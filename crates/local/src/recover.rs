@@ -44,13 +44,16 @@ impl Pending {
         self.steps.iter().flat_map(Step::places).cloned().collect()
     }
 
-    /// The places that nobody else could get at meanwhile. A new directory is none: calls that arrive together may all need
-    /// it, and each of them makes it unless it is there.
-    fn own_places(&self) -> Vec<RelPath> {
-        let shared = |step: &Step| matches!(step, Step::MakeDirectory { .. });
-        let own = self.steps.iter().filter(|step| !shared(step));
-        let places: Vec<RelPath> = own.flat_map(Step::places).cloned().collect();
-        if places.is_empty() { self.places() } else { places }
+    /// The places that nobody else could get at meanwhile, and the new directories. Those are shared: calls that arrive
+    /// together may all need one, and each of them makes it unless it is there. A call that makes nothing else has none that
+    /// are shared.
+    fn own_and_shared(&self) -> (Vec<RelPath>, Vec<RelPath>) {
+        let (made, own): (Vec<&Step>, Vec<&Step>) =
+            self.steps.iter().partition(|step| matches!(step, Step::MakeDirectory { .. }));
+        let places = |steps: Vec<&Step>| -> Vec<RelPath> {
+            steps.into_iter().flat_map(Step::places).cloned().collect()
+        };
+        if own.is_empty() { (places(made), Vec::new()) } else { (places(own), places(made)) }
     }
 
     /// Whether it touches one of these places, something above or something below.
@@ -129,7 +132,9 @@ impl LocalWorkspace {
         boot: Boot,
     ) -> Result<Option<Vec<Since<'a>>>, Failure> {
         if boot == Boot::Same {
-            let built_upon = self.changed_after(pending.number, &pending.own_places())?;
+            let (own, shared) = pending.own_and_shared();
+            let built_upon =
+                self.changed_after(pending.number, &own)? || self.unmade_after(pending.number, &shared)?;
             return Ok((!built_upon).then(|| vec![Since::Unknown; pending.steps.len()]));
         }
         let later: Vec<&Step> = later.iter().flat_map(|other| &other.steps).collect();

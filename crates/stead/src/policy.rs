@@ -22,7 +22,7 @@ pub(crate) struct PolicyArguments {
 enum Action {
     /// Explain what a call would get, by which rule of which layer; it does not run
     Check {
-        /// Who would call: user:NAME or agent:NAME [default: agent:mcp]
+        /// Who would call: user:NAME or agent:NAME
         #[arg(long, value_name = "PRINCIPAL", default_value = "agent:mcp")]
         principal: String,
         /// The operation
