@@ -9,9 +9,10 @@
 //! use local::{Editor, Options};
 //!
 //! # fn main() -> Result<(), engine::Failure> {
-//! let editor = Editor::open(Options::new("project", "state"), Principal::parse("user:ann")?)?;
+//! let options = Options::new("project".into(), "state".into());
+//! let editor = Editor::open(options, Principal::parse("user:ann")?)?;
 //! editor.open_buffer("notes.txt", "what is on the screen\n")?;
-//! let agent = editor.agent("agent:helper", "session 1")?;
+//! let agent = editor.agent("agent:scribe", "session 1")?;
 //! assert_eq!(agent.read_text_file("notes.txt", None, None)?, "what is on the screen\n");
 //! # Ok(())
 //! # }
