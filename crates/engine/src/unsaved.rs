@@ -2,7 +2,7 @@
 //! the file does not, and the text that is read instead of it.
 //!
 //! Operations see unsaved text through their view alone and plan on it as if it were the file. What they plan is brought
-//! back to the disk in one place, [`settle`], before it is judged and committed.
+//! back to the disk in one place, [`settle()`], before it is judged and committed.
 
 mod mark;
 mod settle;

@@ -1,4 +1,4 @@
-//! A shown plan in words, for whoever has to answer: the same on every face. Reads what [`super::shown`] made and adds
+//! A shown plan in words, for whoever has to answer: the same on every face. Reads what [`super::shown()`] made and adds
 //! nothing to it.
 
 use serde_json::Value;
