@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{Shutdown, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -172,7 +172,8 @@ impl Server {
 
     /// Tells it to end and waits until it has.
     fn end(mut self) -> io::Result<()> {
-        drop(self.connection);
+        // A connection that stays open would be waited for.
+        self.connection.get_ref().shutdown(Shutdown::Both)?;
         let told = Command::new("kill").arg(self.child.id().to_string()).status()?;
         let deadline = Instant::now() + END_WAIT;
         while self.child.try_wait()?.is_none() {
@@ -188,6 +189,16 @@ impl Server {
             Ok(())
         } else {
             Err(io::Error::other(format!("the server ended with {status}")))
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only when a case broke off: a server that ended is not there to be ended.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
         }
     }
 }
