@@ -162,7 +162,7 @@ fn names(flags: &ServeFlags, taken: &Taken) -> Names {
     names
 }
 
-/// What whoever comes through a socket of this user, or with the token of this run, is.
+/// The same caller in the session that belongs to its way in.
 pub(crate) fn session_of(caller: &Caller, id: &str) -> Caller {
     Caller { session: format!("http-{id}"), ..caller.clone() }
 }

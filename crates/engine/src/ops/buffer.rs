@@ -20,7 +20,7 @@ pub(crate) use self::{
 };
 use super::answer::{Facts, iso_utc};
 use crate::{
-    buffers::{Buffer, Standing},
+    buffers::{Buffer, BufferText, Standing},
     caller::Principal,
     failure::{Failure, Kind},
     limits,
@@ -63,6 +63,13 @@ fn own(view: &View<'_>, path: &RelPath) -> Result<Buffer, Failure> {
         return Ok(buffer);
     }
     Err(elsewhere(&buffer))
+}
+
+/// The same with its text.
+fn own_text(view: &View<'_>, path: &RelPath) -> Result<(Buffer, BufferText), Failure> {
+    let buffer = own(view, path)?;
+    let texts = view.workspace().buffer_text(&buffer.id)?.ok_or_else(|| missing(view, path))?;
+    Ok((buffer, texts))
 }
 
 /// The failure when no buffer is open, with where it went if it was carried along.

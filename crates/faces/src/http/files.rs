@@ -1,12 +1,9 @@
 //! Files by their address: `GET`, `HEAD`, `PUT` and `DELETE`, with the version as `ETag`. A file is bytes here, whatever it
 //! holds: nothing is served that a browser would show.
 
-use std::sync::Arc;
-
 use axum::{
-    Extension,
     body::Body,
-    extract::{Path, State, rejection::PathRejection},
+    extract::{Path, rejection::PathRejection},
     http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header},
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -15,8 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     guard::Turned,
-    guest::{Guest, Raw, Said},
-    hall::Hall,
+    guest::{Guest, Placed, Raw, Said},
     operations, problem,
 };
 
@@ -65,16 +61,11 @@ impl Part {
 
 /// `GET` and `HEAD`.
 pub(super) async fn get(
-    State(_): State<Arc<Hall>>,
-    Extension(guest): Extension<Arc<Guest>>,
+    Placed { guest, place: _place }: Placed,
     path: Result<Path<String>, PathRejection>,
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
-    let _place = match guest.request() {
-        Ok(place) => place,
-        Err(turned) => return problem::turned(turned),
-    };
     let Ok(Path(path)) = path else { return unreadable() };
     let said = Said::read(&headers);
     let part = Part::read(&headers);
@@ -210,16 +201,11 @@ fn unreadable() -> Response<Body> {
 
 /// `PUT`.
 pub(super) async fn put(
-    State(_): State<Arc<Hall>>,
-    Extension(guest): Extension<Arc<Guest>>,
+    Placed { guest, place: _place }: Placed,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     given: Body,
 ) -> Response<Body> {
-    let _place = match guest.request() {
-        Ok(place) => place,
-        Err(turned) => return problem::turned(turned),
-    };
     let Ok(Path(path)) = path else { return unreadable() };
     let (base, bytes) = match (base(&headers), operations::body(given).await) {
         (Ok(base), Ok(bytes)) => (base, bytes),
@@ -234,15 +220,10 @@ pub(super) async fn put(
 
 /// `DELETE`.
 pub(super) async fn delete(
-    State(_): State<Arc<Hall>>,
-    Extension(guest): Extension<Arc<Guest>>,
+    Placed { guest, place: _place }: Placed,
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Response<Body> {
-    let _place = match guest.request() {
-        Ok(place) => place,
-        Err(turned) => return problem::turned(turned),
-    };
     let Ok(Path(path)) = path else { return unreadable() };
     let mut arguments = json!({ "path": path });
     match base(&headers) {

@@ -5,7 +5,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::{
+    body::Body,
+    extract::FromRequestParts,
+    http::{HeaderMap, Response, StatusCode, request::Parts},
+};
 use engine::{Answer, Caller, Failure};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,6 +20,7 @@ use super::{
     hall::{Hall, Settings},
     limits::{REQUESTS_PER_CLIENT_MAX, STREAMS_PER_CLIENT_MAX},
     mcp::{self, Served},
+    problem,
 };
 use crate::{
     dialect::{self, DialectError, Dialects},
@@ -43,6 +48,23 @@ pub(super) struct Guest {
     mcp: Mutex<HashMap<String, Served>>,
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+}
+
+/// A client with a place for the request that it makes, until this is dropped.
+pub(super) struct Placed {
+    pub(super) guest: Arc<Guest>,
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+impl<S: Sync> FromRequestParts<S> for Placed {
+    type Rejection = Response<Body>;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        let nobody = Turned::new(StatusCode::UNAUTHORIZED, "nobody was admitted");
+        let guest = parts.extensions.get::<Arc<Guest>>().cloned().ok_or_else(|| problem::turned(nobody))?;
+        let place = guest.request().map_err(problem::turned)?;
+        Ok(Self { guest, place })
+    }
 }
 
 /// Whether a call's answer brings the bytes themselves.
@@ -110,7 +132,7 @@ impl Guest {
     }
 
     /// A place for one more request.
-    pub(super) fn request(&self) -> Result<OwnedSemaphorePermit, Turned> {
+    fn request(&self) -> Result<OwnedSemaphorePermit, Turned> {
         let busy = Turned::new(StatusCode::TOO_MANY_REQUESTS, "too many requests of this client run");
         self.requests.clone().try_acquire_owned().map_err(|_| busy)
     }

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use axum::{
-    Extension,
     body::{Body, Bytes},
     extract::{Path, Request, State, rejection::PathRejection},
     http::{Method, Response, StatusCode, header},
@@ -20,7 +19,7 @@ use tokio::sync::watch;
 
 use super::{
     guard::Turned,
-    guest::Guest,
+    guest::Placed,
     hall::Hall,
     limits::{BODY_BYTES_MAX, STREAM_ALIVE},
     operations, problem,
@@ -58,31 +57,28 @@ pub(super) fn serve(
 }
 
 /// `/mcp`: the dialects that the operator chose.
-pub(super) async fn usual(
-    State(hall): State<Arc<Hall>>,
-    Extension(guest): Extension<Arc<Guest>>,
-    request: Request,
-) -> Response<Body> {
+pub(super) async fn usual(State(hall): State<Arc<Hall>>, placed: Placed, request: Request) -> Response<Body> {
     let dialects = hall.settings.mcp_dialects.clone();
-    carry(&hall, &guest, &dialects, request).await
+    carry(&hall, placed, &dialects, request).await
 }
 
 /// `/mcp/{dialect}`: one dialect.
 pub(super) async fn chosen(
     State(hall): State<Arc<Hall>>,
-    Extension(guest): Extension<Arc<Guest>>,
+    placed: Placed,
     dialect: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response<Body> {
     match dialect {
         Ok(Path(dialect)) if dialect::names().contains(&dialect.as_str()) => {
-            carry(&hall, &guest, &[dialect], request).await
+            carry(&hall, placed, &[dialect], request).await
         }
         Ok(_) | Err(_) => problem::turned(Turned::new(StatusCode::NOT_FOUND, "there is no such dialect")),
     }
 }
 
-async fn carry(hall: &Hall, guest: &Guest, dialects: &[String], request: Request) -> Response<Body> {
+async fn carry(hall: &Hall, placed: Placed, dialects: &[String], request: Request) -> Response<Body> {
+    let Placed { guest, place } = placed;
     let served = match guest.mcp(dialects, hall) {
         Ok(served) => served,
         Err(
@@ -95,10 +91,6 @@ async fn carry(hall: &Hall, guest: &Guest, dialects: &[String], request: Request
             let reason = "the server cannot serve what it was set to";
             return problem::turned(Turned::new(StatusCode::INTERNAL_SERVER_ERROR, reason));
         }
-    };
-    let place = match guest.request() {
-        Ok(place) => place,
-        Err(turned) => return problem::turned(turned),
     };
     let (head, body) = request.into_parts();
     let message = match operations::body(body).await {

@@ -1,20 +1,16 @@
 //! One address for every operation: its arguments as an object in, its answer as an object out; and the document that
 //! describes them.
 
-use std::sync::Arc;
-
 use axum::{
-    Extension,
     body::Body,
-    extract::{Path, State, rejection::PathRejection},
+    extract::{Path, rejection::PathRejection},
     http::{HeaderMap, Response, StatusCode, header},
 };
 use serde_json::{Map, Value};
 
 use super::{
     guard::Turned,
-    guest::{Guest, Raw, Said},
-    hall::Hall,
+    guest::{Placed, Raw, Said},
     limits::{BODY_BYTES_MAX, BODY_WAIT},
     problem,
 };
@@ -50,16 +46,11 @@ pub(super) fn broken(broken: Broken) -> Response<Body> {
 
 /// `POST /v1/{operation}`.
 pub(super) async fn call(
-    State(_): State<Arc<Hall>>,
-    Extension(guest): Extension<Arc<Guest>>,
+    Placed { guest, place: _place }: Placed,
     operation: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     given: Body,
 ) -> Response<Body> {
-    let _place = match guest.request() {
-        Ok(place) => place,
-        Err(turned) => return problem::turned(turned),
-    };
     let Ok(Path(operation)) = operation else {
         return problem::turned(Turned::new(StatusCode::BAD_REQUEST, "the name of the operation is no text"));
     };

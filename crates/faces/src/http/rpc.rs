@@ -15,7 +15,7 @@ use axum::{
 use tokio::sync::mpsc;
 
 use super::{
-    guest::{Guest, Said},
+    guest::{Guest, Placed, Said},
     hall::Hall,
     operations, problem,
 };
@@ -26,15 +26,10 @@ use crate::{
 
 /// `POST /rpc`: a request, a notification, or a batch.
 pub(super) async fn post(
-    State(_): State<Arc<Hall>>,
-    Extension(guest): Extension<Arc<Guest>>,
+    Placed { guest, place: _place }: Placed,
     headers: HeaderMap,
     given: Body,
 ) -> Response<Body> {
-    let _place = match guest.request() {
-        Ok(place) => place,
-        Err(turned) => return problem::turned(turned),
-    };
     let message = match operations::body(given).await {
         Ok(message) => message,
         Err(turned) => return problem::turned(turned),

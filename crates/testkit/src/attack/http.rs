@@ -7,18 +7,15 @@ use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use disk::Resolver;
-use local::{LocalWorkspace, Options};
 use serde_json::{Value, json};
 
 use super::{
-    engine::ledger_of,
     mcp::reply_of,
-    subject::{Asked, Ledger, Opening, Reply, Subject},
+    subject::{Asked, Ledger, Opening, Reply, Running, Subject},
 };
 
 /// How long a reply may take before the server counts as hung.
@@ -70,7 +67,7 @@ impl HttpSubject {
 
 /// One process, and a connection to it.
 struct Server {
-    child: Child,
+    child: Running,
     connection: BufReader<TcpStream>,
     host: String,
     token: String,
@@ -78,20 +75,11 @@ struct Server {
 
 impl Server {
     fn start(binary: &Path, opening: &Opening, principal: &str) -> io::Result<Self> {
-        let resolver = match opening.resolver {
-            Resolver::Auto => "auto",
-            Resolver::Kernel => "kernel",
-            Resolver::Walker => "walker",
-        };
-        let mut command = Command::new(binary);
-        command.arg("serve").arg("--workspace").arg(&opening.workspace).arg("--state").arg(&opening.state);
-        command.args(["--principal", principal, "--durability", "fast", "--resolver", resolver]);
+        let mut command = opening.server(binary, "serve", principal);
         command.args(["--listen", "127.0.0.1:0", "--print-token"]);
-        for mount in &opening.mounts {
-            command.args(["--mount", mount]);
-        }
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let said = child.stderr.take().ok_or_else(|| io::Error::other("no output"))?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = Running(command.spawn()?);
+        let said = child.0.stderr.take().ok_or_else(|| io::Error::other("no output"))?;
         let (mut host, mut token) = (None, None);
         let mut lines = BufReader::new(said).lines();
         while host.is_none() || token.is_none() {
@@ -174,31 +162,21 @@ impl Server {
     fn end(mut self) -> io::Result<()> {
         // A connection that stays open would be waited for.
         self.connection.get_ref().shutdown(Shutdown::Both)?;
-        let told = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        let told = Command::new("kill").arg(self.child.0.id().to_string()).status()?;
         let deadline = Instant::now() + END_WAIT;
-        while self.child.try_wait()?.is_none() {
+        while self.child.0.try_wait()?.is_none() {
             if !told.success() || Instant::now() > deadline {
-                self.child.kill()?;
-                self.child.wait()?;
+                self.child.0.kill()?;
+                self.child.0.wait()?;
                 return Err(io::Error::other("the server does not end"));
             }
             std::thread::sleep(LOOK_EVERY);
         }
-        let status = self.child.wait()?;
+        let status = self.child.0.wait()?;
         if status.success() {
             Ok(())
         } else {
             Err(io::Error::other(format!("the server ended with {status}")))
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Only when a case broke off: a server that ended is not there to be ended.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            drop(self.child.kill());
-            drop(self.child.wait());
         }
     }
 }
@@ -254,10 +232,7 @@ impl Subject for HttpSubject {
         for (_, server) in servers {
             server.end()?;
         }
-        let mut options = Options::new(workspace.to_owned(), opening.state);
-        options.mounts = super::engine::places(&opening.mounts)?;
-        let workspace = LocalWorkspace::open(options).map_err(io::Error::other)?;
-        ledger_of(&workspace).map(Some)
+        opening.ledger(workspace).map(Some)
     }
 }
 

@@ -5,19 +5,14 @@ use std::{
     collections::BTreeMap,
     io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{ChildStdin, Stdio},
     sync::mpsc::{Receiver, channel},
     time::{Duration, Instant},
 };
 
-use disk::Resolver;
-use local::{LocalWorkspace, Options};
 use serde_json::{Value, json};
 
-use super::{
-    engine::ledger_of,
-    subject::{Asked, Ledger, Opening, Reply, Subject},
-};
+use super::subject::{Asked, Ledger, Opening, Reply, Running, Subject};
 
 /// How long a reply may take before the server counts as hung.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
@@ -35,7 +30,7 @@ pub struct McpSubject {
 
 /// One process with its conversation.
 struct Server {
-    child: Child,
+    child: Running,
     input: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
     next_id: u64,
@@ -62,17 +57,7 @@ impl McpSubject {
 
 impl Server {
     fn start(binary: &Path, opening: &Opening, principal: &str) -> io::Result<Self> {
-        let resolver = match opening.resolver {
-            Resolver::Auto => "auto",
-            Resolver::Kernel => "kernel",
-            Resolver::Walker => "walker",
-        };
-        let mut command = Command::new(binary);
-        command.arg("mcp").arg("--workspace").arg(&opening.workspace).arg("--state").arg(&opening.state);
-        command.args(["--principal", principal, "--durability", "fast", "--resolver", resolver]);
-        for mount in &opening.mounts {
-            command.args(["--mount", mount]);
-        }
+        let mut command = opening.server(binary, "mcp", principal);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let output = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
         let (tell, lines) = channel();
@@ -85,7 +70,7 @@ impl Server {
             }
         });
         let input = child.stdin.take();
-        let mut server = Self { child, input, lines, next_id: 0 };
+        let mut server = Self { child: Running(child), input, lines, next_id: 0 };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
@@ -131,29 +116,19 @@ impl Server {
     fn end(mut self) -> io::Result<()> {
         drop(self.input.take());
         let deadline = Instant::now() + END_WAIT;
-        while self.child.try_wait()?.is_none() {
+        while self.child.0.try_wait()?.is_none() {
             if Instant::now() > deadline {
-                self.child.kill()?;
+                self.child.0.kill()?;
                 return Err(io::Error::other("the server does not end"));
             }
             // Its output ends when it does.
             drop(self.lines.recv_timeout(Duration::from_millis(20)));
         }
-        let status = self.child.wait()?;
+        let status = self.child.0.wait()?;
         if status.success() {
             Ok(())
         } else {
             Err(io::Error::other(format!("the server ended with {status}")))
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Only when a case broke off: a server that ended is not there to be ended.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            drop(self.child.kill());
-            drop(self.child.wait());
         }
     }
 }
@@ -178,10 +153,7 @@ impl Subject for McpSubject {
         for (_, server) in servers {
             server.end()?;
         }
-        let mut options = Options::new(workspace.to_owned(), opening.state);
-        options.mounts = super::engine::places(&opening.mounts)?;
-        let workspace = LocalWorkspace::open(options).map_err(io::Error::other)?;
-        ledger_of(&workspace).map(Some)
+        opening.ledger(workspace).map(Some)
     }
 }
 

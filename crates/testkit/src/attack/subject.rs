@@ -4,8 +4,11 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    process::{Child, Command},
 };
 
+use disk::Resolver;
+use local::{LocalWorkspace, Options};
 use serde_json::{Map, Value};
 
 /// How a subject is opened.
@@ -18,7 +21,7 @@ pub struct Opening {
     /// Mounts inside that belong to the workspace.
     pub mounts: Vec<String>,
     /// How paths are resolved.
-    pub resolver: disk::Resolver,
+    pub resolver: Resolver,
 }
 
 /// One request.
@@ -90,6 +93,45 @@ pub trait Subject {
 
     /// Ends it and shows its journal; nothing when it keeps none. The workspace may have another name by now.
     fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<Ledger>>;
+}
+
+impl Opening {
+    /// The binary as a server of this opening for one principal; what the face needs besides is the caller's.
+    pub(super) fn server(&self, binary: &Path, face: &str, principal: &str) -> Command {
+        let resolver = match self.resolver {
+            Resolver::Auto => "auto",
+            Resolver::Kernel => "kernel",
+            Resolver::Walker => "walker",
+        };
+        let mut command = Command::new(binary);
+        command.arg(face).arg("--workspace").arg(&self.workspace).arg("--state").arg(&self.state);
+        command.args(["--principal", principal, "--durability", "fast", "--resolver", resolver]);
+        for mount in &self.mounts {
+            command.args(["--mount", mount]);
+        }
+        command
+    }
+
+    /// The journal that servers left. The workspace may have another name by now.
+    pub(super) fn ledger(self, workspace: &Path) -> io::Result<Ledger> {
+        let mut options = Options::new(workspace.to_owned(), self.state);
+        options.mounts = super::engine::places(&self.mounts)?;
+        let workspace = LocalWorkspace::open(options).map_err(io::Error::other)?;
+        super::engine::ledger_of(&workspace)
+    }
+}
+
+/// A server that runs, and that is ended when a case breaks off.
+pub(super) struct Running(pub(super) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A server that ended is not there to be ended.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            drop(self.0.kill());
+            drop(self.0.wait());
+        }
+    }
 }
 
 /// Opens a subject.

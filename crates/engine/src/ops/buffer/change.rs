@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use text::merge::{Merged, merge};
 
-use super::{form, on_disk, own, refuse_others, shown, typed, typed::Typed};
+use super::{form, on_disk, own_text, refuse_others, shown, typed, typed::Typed};
 use crate::{
     buffers::{Buffer, BufferAsk, BufferText},
     failure::{Failure, Kind},
@@ -39,9 +39,7 @@ impl Operation for Change {
 
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
         let target = &targets[0];
-        let buffer = own(view, &target.path)?;
-        let gone = || Failure::new(Kind::NotFound, format!("{} is not open", target.path));
-        let texts = view.workspace().buffer_text(&buffer.id)?.ok_or_else(gone)?;
+        let (buffer, texts) = own_text(view, &target.path)?;
         let file = on_disk(view, target)?;
         let saved = file.as_ref().map(|file| file.version);
         let came = self.judge(&texts)?;

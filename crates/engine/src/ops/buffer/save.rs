@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use text::merge::{Merged, merge};
 
-use super::{form, on_disk, own, refuse_others, shown};
+use super::{form, on_disk, own_text, refuse_others, shown};
 use crate::{
     buffers::{Becomes, Buffer, BufferStep},
     failure::{Failure, Kind},
@@ -32,9 +32,7 @@ impl Operation for Save {
 
     fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
         let target = &targets[0];
-        let buffer = own(view, &target.path)?;
-        let gone = || Failure::new(Kind::NotFound, format!("{} is not open", target.path));
-        let texts = view.workspace().buffer_text(&buffer.id)?.ok_or_else(gone)?;
+        let (buffer, texts) = own_text(view, &target.path)?;
         let file = on_disk(view, target)?;
         let saved = file.as_ref().map(|file| file.version);
         if Some(buffer.version) == saved {

@@ -1,5 +1,6 @@
 //! What attackers and careless pages send: every one is told no before anything is done.
 
+use faces::http::limits::REQUESTS_PER_CLIENT_MAX;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -182,5 +183,36 @@ async fn a_revoked_token_ends_at_once() {
     let said = house.call("one", "list", &json!({})).await;
     assert_eq!((said.status, said.header("www-authenticate")), (401, Some("Bearer realm=\"stead\"")));
     assert_eq!(house.call("reader", "list", &json!({})).await.status, 200);
+    house.close().await;
+}
+
+#[tokio::test]
+async fn a_client_that_asks_for_too_much_at_once_is_told_to_come_back_and_nobody_else_is() {
+    let house = House::open().await;
+    let waiting = json!({ "since": "now", "wait_ms": 60_000 }).to_string();
+    let head = format!(
+        "POST /v1/changes HTTP/1.1\r\nHost: localhost:{}\r\nAuthorization: Bearer one\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n\r\n{waiting}",
+        house.port,
+        waiting.len()
+    );
+    let mut connections = Vec::new();
+    for _ in 0..REQUESTS_PER_CLIENT_MAX {
+        let mut connection = house.connect().await;
+        connection.get_mut().write_all(head.as_bytes()).await.unwrap();
+        connections.push(connection);
+    }
+    // The last of them may still be on its way in.
+    let refused = loop {
+        let said = house.call("one", "stat", &json!({ "path": "." })).await;
+        if said.status != 200 {
+            break said;
+        }
+    };
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
+    assert_eq!(house.call("two", "stat", &json!({ "path": "." })).await.status, 200);
+    // Whoever hangs up gives its place back, and its call ends.
+    drop(connections);
+    while house.call("one", "stat", &json!({ "path": "." })).await.status != 200 {}
     house.close().await;
 }
