@@ -11,10 +11,11 @@ use axum::{
 };
 use engine::{Answer, Failure, Version};
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use super::{
+    bell::{Heard, Silent},
     guard::Turned,
     guest::{Guest, Raw, Said},
     hall::{Hall, Stopping},
@@ -36,6 +37,7 @@ struct Stream {
     guest: Arc<Guest>,
     said: Said,
     cursor: String,
+    heard: Heard,
     to: mpsc::Sender<Bytes>,
     _place: OwnedSemaphorePermit,
 }
@@ -64,8 +66,15 @@ pub(super) async fn stream(
         Ok(cursor) => cursor,
         Err(turned) => return problem::turned(turned),
     };
+    // It listens before it looks: what changes in between is heard.
+    let Ok(heard) = hall.bells.hear(&guest.workspace, guest.runner.engine()).await else {
+        return problem::turned(Turned::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "changes cannot be listened for now",
+        ));
+    };
     let (to, from) = mpsc::channel(PAGES_WAITING_MAX);
-    let mut stream = Stream { hall, guest, said: Said::read(&headers), cursor, to, _place: place };
+    let mut stream = Stream { hall, guest, said: Said::read(&headers), cursor, heard, to, _place: place };
     // What is wrong with where it begins is said by the status.
     let first = match stream.look().await {
         Ok(Ok(answer)) => answer,
@@ -115,16 +124,13 @@ impl Stream {
     }
 
     async fn run(mut self, first: Answer) {
-        let bell = self.hall.bells.of(&self.guest.workspace, self.guest.runner.engine());
-        let (mut rung, mut stopping) = (bell.heard(), self.hall.stopping());
+        let mut stopping = self.hall.stopping();
         self.hall.metrics.stream_opened();
         let mut next = Some(first);
-        // What was changed before the bell was there is looked for once.
-        rung.mark_changed();
         while let Some(answer) = next {
             match self.pass_on(&answer).await {
                 Ok(More::AtOnce) => {}
-                Ok(More::Later) => match self.wait(&mut rung, &mut stopping).await {
+                Ok(More::Later) => match self.wait(&mut stopping).await {
                     Ok(()) => {}
                     Err(Over) => break,
                 },
@@ -143,7 +149,7 @@ impl Stream {
     }
 
     /// Waits until something changed, and meanwhile says now and then that the stream is alive.
-    async fn wait(&self, rung: &mut watch::Receiver<u64>, stopping: &mut Stopping) -> Result<(), Over> {
+    async fn wait(&mut self, stopping: &mut Stopping) -> Result<(), Over> {
         loop {
             let heard = tokio::select! {
                 // Whoever is gone is found out about here and not only when there is something to tell.
@@ -152,7 +158,7 @@ impl Stream {
                     drop(self.to.send(Bytes::from_static(b"event: stop\ndata: {}\n\n")).await);
                     return Err(Over);
                 }
-                heard = rung.changed() => Some(heard.map_err(|_| Over)?),
+                heard = self.heard.again() => Some(heard.map_err(|Silent| Over)?),
                 () = tokio::time::sleep(STREAM_ALIVE) => None,
             };
             if !self.hall.still_admits(&self.guest) {
