@@ -18,6 +18,7 @@ mod snapshot;
 mod step;
 mod subject;
 mod suite;
+mod time;
 
 pub use case::{Case, Control, Ending, Group, Waiting, groups};
 pub use engine::{EngineSubject, ledger_of};

@@ -18,11 +18,12 @@ use super::{
     race::Attackers,
     step::Step,
     subject::{Asked, Chore, Opener, Opening, Reply, Subject},
+    time::Watch,
 };
 
 /// Who asks when a case does not say.
 const USUAL: &str = "agent:tester";
-/// The longest time of one request. Generous: the machine may be busy.
+/// The longest time of one request.
 const WITHIN: Duration = Duration::from_secs(2);
 /// How long a case is repeated while attackers work.
 const RACE: Duration = Duration::from_millis(250);
@@ -343,10 +344,10 @@ impl<'a> Fight<'a> {
     }
 
     fn timed(&mut self, case: &Case) -> io::Result<(Reply, Duration)> {
-        let started = Instant::now();
+        let watch = Watch::start();
         let raw = case.raw.as_ref().map(super::case::Raw::bytes).transpose()?;
         let reply = self.ask(&case.operation, &case.arguments, case.principal.as_deref(), raw)?;
-        Ok((reply, started.elapsed()))
+        Ok((reply, watch.took()))
     }
 
     /// Repeats a case while attackers work.
