@@ -25,10 +25,12 @@ mod operations;
 mod problem;
 mod routes;
 mod rpc;
+mod tls;
 
 pub use guard::Names;
 pub use hall::{Hall, Settings};
 pub use listen::{Listener, serve};
+pub use tls::{Tls, TlsError};
 
 /// What a request brings to say who asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +95,8 @@ pub mod limits {
     pub const HEADERS_MAX: usize = 64;
     /// How long a head may take to come.
     pub const HEAD_WAIT: Duration = Duration::from_secs(10);
+    /// How long two sides may take to make a connection private.
+    pub const HANDSHAKE_WAIT: Duration = Duration::from_secs(10);
     /// How long a body may take to come.
     pub const BODY_WAIT: Duration = Duration::from_secs(60);
     /// Bytes of a body.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::PathBuf,
     sync::{
         Arc, Condvar, Mutex, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -98,8 +99,9 @@ impl LocalWorkspace {
         if options.wall == Wall::Raise {
             // The policy is read again when it changes, so its directory stays readable.
             let policy = workspace.rules.parent();
-            workspace.wall =
-                Some(disk::wall::raise_beside(&[&options.workspace, &options.state], &[policy.as_path()]));
+            let beside: Vec<_> =
+                options.beside.iter().map(PathBuf::as_path).chain([policy.as_path()]).collect();
+            workspace.wall = Some(disk::wall::raise_beside(&[&options.workspace, &options.state], &beside));
         }
         if options.listening == Listening::AtOnce {
             workspace.distrust_count();

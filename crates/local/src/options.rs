@@ -79,6 +79,8 @@ pub struct Options {
     pub policy: Option<PathBuf>,
     /// Whether to raise the second wall.
     pub wall: Wall,
+    /// Places outside that stay readable behind it.
+    pub beside: Vec<PathBuf>,
     /// Bytes of kept history before the oldest is dropped.
     pub kept_bytes_max: u64,
     /// What becomes of the search index.
@@ -108,6 +110,7 @@ impl Options {
             own: Vec::new(),
             policy: None,
             wall: Wall::Leave,
+            beside: Vec::new(),
             kept_bytes_max: KEPT_BYTES_DEFAULT,
             indexing: Indexing::Keep,
             index_files_min: INDEX_FILES_MIN,

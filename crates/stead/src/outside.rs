@@ -12,13 +12,15 @@ use std::{
         fs::{FileTypeExt, MetadataExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use crate::show::Problem;
 
 /// Largest file that is read this way.
 const READ_BYTES_MAX: u64 = 1 << 20;
+/// The bit of a mode that lets everybody read.
+const OTHERS_READ: u32 = 0o004;
 
 /// The text of a small file.
 pub(crate) fn read(path: &Path) -> Result<String, Problem> {
@@ -37,6 +39,16 @@ pub(crate) fn create(path: &Path) -> Result<BufWriter<fs::File>, Problem> {
 /// Replaces a small file.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Problem> {
     fs::write(path, text).map_err(|error| problem(path, &error))
+}
+
+/// Whether every user of this machine may read a file.
+pub(crate) fn is_for_everybody(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.mode() & OTHERS_READ != 0)
+}
+
+/// Where a file is when every link is followed.
+pub(crate) fn real(path: &Path) -> Option<PathBuf> {
+    fs::canonicalize(path).ok()
 }
 
 /// The user this process acts as: the kernel lists it under its effective user.

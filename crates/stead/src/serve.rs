@@ -3,7 +3,7 @@
 use std::{
     net::{SocketAddr, TcpListener},
     os::unix::net::UnixListener,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -24,6 +24,9 @@ use crate::{
 
 mod banner;
 mod door;
+mod identity;
+
+use identity::Identity;
 
 /// Threads that calls may occupy, over all clients.
 const CALL_THREADS: usize = CALL_THREADS_MAX * 4;
@@ -43,7 +46,13 @@ pub(crate) struct ServeFlags {
     /// A page that may call from a browser, besides the server's own (repeatable)
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
-    /// Listen beyond this machine: a proxy in front keeps others from listening in
+    /// Make connections private: the server's certificate and those that vouch for it, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "socket")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate, in PEM; both files are read again on SIGHUP
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Listen beyond this machine without TLS: a proxy in front keeps others from listening in
     #[arg(long)]
     behind_proxy: bool,
     /// Print the token of this run although nobody seems to look
@@ -61,17 +70,31 @@ pub(crate) struct ServeFlags {
 /// A place to listen that is taken before the wall stands.
 enum Taken {
     Tcp(TcpListener, SocketAddr),
+    Tls(TcpListener, SocketAddr, Identity),
     Unix(UnixListener, PathBuf),
+}
+
+impl Taken {
+    /// What must stay readable behind the wall.
+    fn places(&self) -> Vec<PathBuf> {
+        match self {
+            Taken::Tls(_, _, identity) => identity.places(),
+            Taken::Tcp(..) | Taken::Unix(..) => Vec::new(),
+        }
+    }
 }
 
 /// Serves until an interrupt or a request to end.
 pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     let taken = take(serve_flags)?;
-    let opened = serving::opened(flags, &serve_flags.asking)?;
+    let workspace = wire::place(flags)?;
+    if let Taken::Tls(_, _, identity) = &taken {
+        identity.keep_out_of(Path::new(&workspace))?;
+    }
+    let opened = serving::opened(flags, &serve_flags.asking, taken.places())?;
     let caller = wire::caller_at(&serve_flags.caller, Asker::Http, &opened.home)?;
     let door = door::Door::new(&opened, caller)?;
     let names = names(serve_flags, &taken);
-    let workspace = wire::place(flags)?;
     let settings = Settings {
         place: Place { workspace: workspace.clone() },
         mcp_dialects: serve_flags.dialect.clone(),
@@ -94,19 +117,26 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
 /// Serves, and stops in good order when it is told to.
 async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
     let failed = |error: std::io::Error| Problem::Outside(format!("the server cannot listen: {error}"));
-    let (listener, socket) = match taken {
+    let mut identity = None;
+    let mut socket = None;
+    let listener = match taken {
         Taken::Tcp(listener, _) => {
-            (Listener::Tcp(tokio::net::TcpListener::from_std(listener).map_err(failed)?), None)
+            Listener::Tcp(tokio::net::TcpListener::from_std(listener).map_err(failed)?)
+        }
+        Taken::Tls(listener, _, proof) => {
+            let tls = proof.tls.clone();
+            identity = Some(proof);
+            Listener::Tls(tokio::net::TcpListener::from_std(listener).map_err(failed)?, tls)
         }
         Taken::Unix(listener, path) => {
             let user =
                 outside::user().ok_or_else(|| show::usage("the kernel does not say which user this is"))?;
-            let listener = tokio::net::UnixListener::from_std(listener).map_err(failed)?;
-            (Listener::Unix(listener, user), Some(path))
+            socket = Some(path);
+            Listener::Unix(tokio::net::UnixListener::from_std(listener).map_err(failed)?, user)
         }
     };
     let serving = tokio::spawn(serve(hall.clone(), listener));
-    interrupted().await.map_err(failed)?;
+    interrupted(identity.as_ref()).await.map_err(failed)?;
     show::remark("stopping: what runs is finished, nothing new is taken in");
     hall.stop();
     drop(serving.await);
@@ -116,27 +146,35 @@ async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Resolves at an interrupt or a request to end.
-async fn interrupted() -> std::io::Result<()> {
+/// Resolves at an interrupt or a request to end. A hang-up means to read again what may be new.
+async fn interrupted(identity: Option<&Identity>) -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::select! {
-        _ = interrupt.recv() => Ok(()),
-        _ = terminate.recv() => Ok(()),
+    let mut hang_up = signal(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => return Ok(()),
+            _ = terminate.recv() => return Ok(()),
+            _ = hang_up.recv() => identity.into_iter().for_each(Identity::renew),
+        }
     }
 }
 
-/// Takes the place to listen. Beyond this machine only where the operator says that a proxy keeps it private: tokens
-/// would go over the network in clear.
+/// Takes the place to listen. Beyond this machine only where connections are private, here or by a proxy that the operator
+/// vouches for: tokens would go over the network in clear.
 fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
     if let Some(path) = &flags.socket {
         let listener = outside::socket(path)?;
         return Ok(Taken::Unix(listener, path.clone()));
     }
-    if !flags.listen.ip().is_loopback() && !flags.behind_proxy {
+    let identity = match (&flags.tls_cert, &flags.tls_key) {
+        (Some(chain), Some(key)) => Some(Identity::read(chain, key)?),
+        (Some(_), None) | (None, Some(_)) | (None, None) => None,
+    };
+    if !flags.listen.ip().is_loopback() && identity.is_none() && !flags.behind_proxy {
         return Err(Problem::Usage(format!(
-            "{} can be reached from other machines, and tokens would travel in clear; put a proxy with TLS in front and say \
-             --behind-proxy, or listen on 127.0.0.1",
+            "{} can be reached from other machines, and tokens would travel in clear; say --tls-cert and --tls-key, or put \
+             a proxy with TLS in front and say --behind-proxy, or listen on 127.0.0.1",
             flags.listen
         )));
     }
@@ -149,12 +187,16 @@ fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
     let listener = TcpListener::bind(flags.listen).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    Ok(Taken::Tcp(listener, address))
+    Ok(match identity {
+        Some(identity) => Taken::Tls(listener, address, identity),
+        None => Taken::Tcp(listener, address),
+    })
 }
 
 fn names(flags: &ServeFlags, taken: &Taken) -> Names {
     let mut names = match taken {
         Taken::Tcp(_, address) => Names::loopback(address.port()),
+        Taken::Tls(_, address, _) => Names::secure_loopback(address.port()),
         Taken::Unix(..) => Names::socket(),
     };
     flags.host.iter().for_each(|host| names.add_host(host));

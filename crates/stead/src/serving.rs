@@ -1,6 +1,8 @@
 //! What every server over standard input and output begins with: the risks said aloud, the streams, the dialects, the
 //! open workspace and the caller.
 
+use std::path::PathBuf;
+
 use engine::{Asking, Caller};
 use faces::{
     dialect::{Dialects, Reach},
@@ -64,10 +66,16 @@ pub(crate) fn ready(
     Ok(Ready { runtime, input, output, dialects, opened, caller })
 }
 
-/// An open workspace behind its wall, with the risks said aloud.
-pub(crate) fn opened(flags: &WorkspaceFlags, asking: &AskingFlags) -> Result<Opened, Problem> {
+/// An open workspace behind its wall, beside which these places stay readable, with the risks said aloud.
+pub(crate) fn opened(
+    flags: &WorkspaceFlags,
+    asking: &AskingFlags,
+    beside: Vec<PathBuf>,
+) -> Result<Opened, Problem> {
     say_risks(flags);
-    let mut opened = wire::open_reaching(flags, Wall::Raise, &Reach::Workspace)?;
+    let mut options = wire::options(flags, Wall::Raise, &Reach::Workspace)?;
+    options.beside = beside;
+    let mut opened = wire::opened(options)?;
     opened.engine = opened.engine.asking(asked(asking.approve));
     Ok(opened)
 }

@@ -45,6 +45,11 @@ pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem
 
 /// The same with the reach that dialects are set to, whatever the flags say.
 pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Result<Opened, Problem> {
+    opened(options(flags, wall, reach)?)
+}
+
+/// How it would be opened.
+pub(crate) fn options(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Result<Options, Problem> {
     let root = root(&flags.workspace)?;
     let workspace = PathBuf::from(root.absolute());
     // Without links, so that one directory has one state directory however it is called.
@@ -89,7 +94,7 @@ pub(crate) fn open_reaching(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -
         Reach::Workspace => wall,
         Reach::Machine => Wall::Leave,
     };
-    opened(options)
+    Ok(options)
 }
 
 /// Where the journal and kept bytes of a workspace live.

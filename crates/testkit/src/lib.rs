@@ -14,6 +14,7 @@ pub mod rig;
 pub mod scenario;
 pub mod several;
 pub mod story;
+pub mod tls;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;

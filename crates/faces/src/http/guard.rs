@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
 /// The names under which the server is reached.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
+    scheme: Scheme,
     /// The port of this machine's own names; nothing where there is none.
     port: Option<u16>,
     /// What else the server is called, as the operator wrote it, in lower case.
@@ -21,8 +22,33 @@ pub struct Names {
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// What browsers say of a request that no other site caused.
 const OWN_FETCHES: [&[u8]; 2] = [b"same-origin", b"none"];
-/// The port that is not said.
-const PORT_UNSAID: u16 = 80;
+
+/// How clients write the server's address.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Scheme {
+    /// `http`, or `https` where a proxy stands in front.
+    #[default]
+    Either,
+    /// `https`.
+    Secure,
+}
+
+impl Scheme {
+    fn words(self) -> &'static [&'static str] {
+        match self {
+            Scheme::Either => &["http", "https"],
+            Scheme::Secure => &["https"],
+        }
+    }
+
+    /// The port that is not said.
+    fn port_unsaid(self) -> u16 {
+        match self {
+            Scheme::Either => 80,
+            Scheme::Secure => 443,
+        }
+    }
+}
 
 /// Why a request goes no further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +67,11 @@ impl Names {
     /// Those of a server on this machine that listens on this port.
     pub fn loopback(port: u16) -> Self {
         Self { port: Some(port), ..Self::default() }
+    }
+
+    /// The same of one that makes connections private itself.
+    pub fn secure_loopback(port: u16) -> Self {
+        Self { scheme: Scheme::Secure, ..Self::loopback(port) }
     }
 
     /// Those of a server that no browser can reach: it has no port.
@@ -85,7 +116,7 @@ impl Names {
     fn judge_host(&self, host: &Authority) -> Result<(), Turned> {
         let alone = plain(host.host());
         let whole = host.port_u16().map_or(alone.clone(), |port| format!("{alone}:{port}"));
-        let fits = self.port.is_none_or(|own| host.port_u16().unwrap_or(PORT_UNSAID) == own);
+        let fits = self.port.is_none_or(|own| host.port_u16().unwrap_or(self.scheme.port_unsaid()) == own);
         let is_named = self.hosts.contains(&whole) || (fits && self.hosts.contains(&alone));
         if is_named || (fits && LOOPBACK.contains(&alone.as_str())) {
             return Ok(());
@@ -98,7 +129,7 @@ impl Names {
         let own = |scheme: &str| format!("{scheme}://{}", host.as_str().to_ascii_lowercase());
         let known = |origin: &str| {
             let origin = origin.to_ascii_lowercase();
-            origin == own("http") || origin == own("https") || self.origins.contains(&origin)
+            self.scheme.words().iter().any(|scheme| origin == own(scheme)) || self.origins.contains(&origin)
         };
         let mut named = headers.get_all(header::ORIGIN).iter();
         if named.all(|origin| origin.to_str().is_ok_and(known)) {

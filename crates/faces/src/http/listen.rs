@@ -1,5 +1,6 @@
 //! Connections: taken in one by one, bounded in number and in time, and ended in good order. Over TCP, or over a socket in
-//! the file system, where the kernel says whose process is at the other end.
+//! the file system, where the kernel says whose process is at the other end. Over TCP it may be made private first; until it
+//! is, it has its place among the connections and little time.
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, UnixListener, UnixStream},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
@@ -22,6 +23,7 @@ use super::{
     hall::{Hall, Stopping},
     limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, STOP_WAIT},
     routes,
+    tls::Tls,
 };
 
 /// How long taking in connections pauses when the machine has no more to give.
@@ -31,6 +33,8 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 pub enum Listener {
     /// An address and a port.
     Tcp(TcpListener),
+    /// The same, made private.
+    Tls(TcpListener, Arc<Tls>),
     /// A socket in the file system, and the user whose processes need no token.
     Unix(UnixListener, u32),
 }
@@ -59,6 +63,7 @@ pub async fn serve(hall: Arc<Hall>, listener: Listener) {
         let stopping = hall.stopping();
         let connection = Connection { hall: hall.clone(), router: router.clone(), stopping, _slot: slot };
         match one {
+            Accepted::Tls(stream, tls) => connections.spawn(connection.secure(stream, tls)),
             Accepted::Tcp(stream) => connections.spawn(connection.serve(stream, Peer::Network)),
             Accepted::Unix(stream, peer) => connections.spawn(connection.serve(stream, peer)),
         };
@@ -69,18 +74,15 @@ pub async fn serve(hall: Arc<Hall>, listener: Listener) {
 }
 
 enum Accepted {
-    Tcp(tokio::net::TcpStream),
+    Tcp(TcpStream),
+    Tls(TcpStream, Arc<Tls>),
     Unix(UnixStream, Peer),
 }
 
 async fn accept(listener: &Listener) -> io::Result<Accepted> {
     match listener {
-        Listener::Tcp(listener) => {
-            let (stream, _) = listener.accept().await?;
-            // Answers are small and wanted at once.
-            stream.set_nodelay(true)?;
-            Ok(Accepted::Tcp(stream))
-        }
+        Listener::Tcp(listener) => Ok(Accepted::Tcp(prompt(listener).await?)),
+        Listener::Tls(listener, tls) => Ok(Accepted::Tls(prompt(listener).await?, tls.clone())),
         Listener::Unix(listener, user) => {
             let (stream, _) = listener.accept().await?;
             let peer = match stream.peer_cred() {
@@ -92,6 +94,13 @@ async fn accept(listener: &Listener) -> io::Result<Accepted> {
     }
 }
 
+/// The next connection. Answers are small and wanted at once.
+async fn prompt(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, _) = listener.accept().await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
 /// One connection.
 struct Connection {
     hall: Arc<Hall>,
@@ -101,6 +110,18 @@ struct Connection {
 }
 
 impl Connection {
+    /// Serves when the connection is private; one that does not become so ends.
+    async fn secure(mut self, stream: TcpStream, tls: Arc<Tls>) {
+        let shaken = tokio::time::timeout(tls.wait, tls.acceptor().accept(stream));
+        let shaken = tokio::select! {
+            () = self.stopping.begun() => return,
+            shaken = shaken => shaken,
+        };
+        if let Ok(Ok(stream)) = shaken {
+            self.serve(stream, Peer::Network).await;
+        }
+    }
+
     async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer) {
         self.hall.metrics.connected();
         let service =

@@ -3,6 +3,7 @@
 mod attacks;
 mod files;
 mod streams;
+mod tls;
 
 use std::sync::{
     Arc,
@@ -80,6 +81,14 @@ impl Said {
 
 impl House {
     pub(crate) async fn open() -> Self {
+        Self::behind(Listener::Tcp, Names::loopback).await
+    }
+
+    /// Behind a listener of this kind, known by these names.
+    pub(crate) async fn behind(
+        kind: impl FnOnce(TcpListener) -> Listener,
+        names: impl FnOnce(u16) -> Names,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let doors = Arc::new(Doors {
@@ -91,8 +100,8 @@ impl House {
             mcp_dialects: vec!["stead".to_owned()],
             rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
         };
-        let hall = Hall::new(doors.clone(), Names::loopback(port), settings);
-        let serving = tokio::spawn(faces::http::serve(hall.clone(), Listener::Tcp(listener)));
+        let hall = Hall::new(doors.clone(), names(port), settings);
+        let serving = tokio::spawn(faces::http::serve(hall.clone(), kind(listener)));
         Self { doors, hall, port, serving }
     }
 

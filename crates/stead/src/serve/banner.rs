@@ -20,6 +20,7 @@ pub(crate) fn show(taken: &Taken, workspace: &str, durability: Durability, door:
             return;
         }
         Taken::Tcp(_, address) => format!("http://{address}"),
+        Taken::Tls(_, address, _) => format!("https://{address}"),
     };
     show::remark(&format!(
         "on {address}: /mcp, /rpc, /v1 ({address}/v1/openapi.json), /events, /health, /metrics"

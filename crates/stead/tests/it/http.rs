@@ -1,17 +1,11 @@
 //! `stead serve` as people start it: the attack corpus by every address, tokens from the command line, a socket for this
 //! user, and a page of another site.
 
-use std::{
-    io::{self, BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    os::unix::net::UnixStream,
-    path::Path,
-    process::{Child, Command, Stdio},
-};
+use std::{io, os::unix::net::UnixStream, path::Path};
 
 use testkit::attack::{Group, HttpSubject, HttpWay, Opening, Report, Subject, Suite, Where, groups, matrix};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_stead");
+use crate::served::{BINARY, Server, exchange, stead};
 
 fn by_rest(opening: &Opening) -> io::Result<Box<dyn Subject>> {
     HttpSubject::open(Path::new(BINARY), opening, HttpWay::Rest)
@@ -80,81 +74,6 @@ fn paths_by_mcp() {
 #[test]
 fn every_operation_by_every_way_out() {
     hold(&REST, &matrix().unwrap());
-}
-
-/// A server over a scratch workspace.
-struct Server {
-    child: Child,
-    place: tempfile::TempDir,
-    address: String,
-}
-
-impl Server {
-    fn start(flags: &[&str]) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::create_dir(place.path().join("ws")).unwrap();
-        std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
-        let mut child = stead(place.path(), &["serve"])
-            .args(flags)
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let address = loop {
-            let line = lines.next().expect("the server starts").unwrap();
-            if let Some((_, rest)) = line.split_once("on http://") {
-                break rest.split(':').take(2).collect::<Vec<_>>().join(":");
-            }
-            if line.contains("on the socket ") {
-                break String::new();
-            }
-            assert!(!line.contains("stead_run_"), "a secret in a log: {line}");
-        };
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { child, place, address }
-    }
-
-    /// What the command line answers.
-    fn say(&self, arguments: &[&str]) -> String {
-        let output = stead(self.place.path(), arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn get(&self, path: &str, headers: &str) -> (u16, String) {
-        exchange(TcpStream::connect(&self.address).unwrap(), &self.address, path, headers)
-    }
-
-    /// Asks it to end, as a service manager does.
-    fn end(mut self) {
-        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Only when a test broke off.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            drop(self.child.kill());
-            drop(self.child.wait());
-        }
-    }
-}
-
-fn stead(place: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
-    command.args(arguments).arg("--workspace").arg(place.join("ws")).arg("--state").arg(place.join("state"));
-    command
-}
-
-fn exchange(mut stream: impl Read + Write, host: &str, path: &str, headers: &str) -> (u16, String) {
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    (head[9..12].parse().unwrap(), body.to_owned())
 }
 
 #[test]

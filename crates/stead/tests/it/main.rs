@@ -20,5 +20,7 @@ mod replay;
 mod restart;
 mod rpc;
 mod scenarios;
+mod served;
 mod server;
 mod story;
+mod tls;

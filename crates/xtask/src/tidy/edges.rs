@@ -30,6 +30,8 @@ const KEPT: &[(&str, &[&str])] = &[
     ("rusqlite", &["local", "testkit"]),
     ("ed25519-dalek", &["journal"]),
     ("rmcp", &["faces"]),
+    ("tokio-rustls", &["faces"]),
+    ("rustls", &["testkit"]),
     ("tokio", &["faces", "stead", "testkit"]),
     ("clap", &["stead"]),
     ("tempfile", &["testkit", "xtask"]),

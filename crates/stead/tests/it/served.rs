@@ -1,0 +1,136 @@
+//! `stead serve` in a process of its own over a scratch workspace: started, listened to, ended.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_stead");
+/// Nothing here takes longer unless something hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a server has said so far on standard error.
+#[derive(Default)]
+struct Heard {
+    lines: Mutex<Vec<String>>,
+    more: Condvar,
+}
+
+/// A server over a scratch workspace that holds `a.txt`.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) place: tempfile::TempDir,
+    pub(crate) address: String,
+    heard: Arc<Heard>,
+}
+
+impl Server {
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        Self::start_at(tempfile::tempdir().unwrap(), flags, &[])
+    }
+
+    /// In this place, which may hold more, with these variables.
+    pub(crate) fn start_at(place: tempfile::TempDir, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        std::fs::create_dir_all(place.path().join("ws")).unwrap();
+        std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
+        let mut child = stead(place.path(), &["serve"])
+            .args(flags)
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let heard = Arc::new(Heard::default());
+        listen(&mut child, &heard);
+        let mut server = Self { child, place, address: String::new(), heard };
+        let line = server.wait_for(|line| {
+            assert!(!line.contains("stead_run_"), "a secret in a log: {line}");
+            line.contains("on http://") || line.contains("on https://") || line.contains("on the socket ")
+        });
+        if let Some((_, rest)) = line.split_once("://") {
+            server.address = rest.split(':').take(2).collect::<Vec<_>>().join(":");
+        }
+        server
+    }
+
+    /// The first line on standard error that fits, once it is there.
+    pub(crate) fn wait_for(&self, mut fits: impl FnMut(&str) -> bool) -> String {
+        let mut seen = 0;
+        let mut lines = self.heard.lines.lock().unwrap();
+        loop {
+            if let Some(line) = lines[seen..].iter().find(|line| fits(line)) {
+                return line.clone();
+            }
+            seen = lines.len();
+            let (next, waited) = self.heard.more.wait_timeout(lines, PATIENCE).unwrap();
+            lines = next;
+            assert!(!waited.timed_out() || lines.len() > seen, "it never came: {lines:?}");
+        }
+    }
+
+    /// What the command line answers.
+    pub(crate) fn say(&self, arguments: &[&str]) -> String {
+        let output = stead(self.place.path(), arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    pub(crate) fn get(&self, path: &str, headers: &str) -> (u16, String) {
+        exchange(TcpStream::connect(&self.address).unwrap(), &self.address, path, headers)
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name]).arg(self.child.id().to_string()).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Asks it to end, as a service manager does.
+    pub(crate) fn end(mut self) {
+        self.signal("TERM");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only when a test broke off.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+fn listen(child: &mut Child, heard: &Arc<Heard>) {
+    let (lines, heard) = (BufReader::new(child.stderr.take().unwrap()).lines(), heard.clone());
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            heard.lines.lock().unwrap().push(line);
+            heard.more.notify_all();
+        }
+    });
+}
+
+pub(crate) fn stead(place: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).arg("--workspace").arg(place.join("ws")).arg("--state").arg(place.join("state"));
+    command
+}
+
+pub(crate) fn exchange(
+    mut stream: impl Read + Write,
+    host: &str,
+    path: &str,
+    headers: &str,
+) -> (u16, String) {
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), body.to_owned())
+}
