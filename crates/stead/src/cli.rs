@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Args, Command, Subcommand, ValueEnum, parser::ValueSource};
+use clap::{Arg, ArgMatches, Args, Command, Subcommand, ValueEnum, parser::ValueSource};
 use clap_complete::Shell;
 use faces::definition::Definition;
 
 use crate::{
-    alerts::AlertsArguments, approvals::ApprovalsArguments, index::IndexArguments, log::LogArguments,
-    operation, policy::PolicyArguments, replay::ReplayArguments, serve::ServeFlags, status::StatusArguments,
-    token::TokenArguments, trash::TrashArguments, watch::WatchArguments,
+    alerts::AlertsArguments, approvals::ApprovalsArguments, config::ConfigArguments, index::IndexArguments,
+    log::LogArguments, operation, policy::PolicyArguments, replay::ReplayArguments, serve::ServeFlags,
+    settings, status::StatusArguments, token::TokenArguments, trash::TrashArguments, watch::WatchArguments,
 };
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
@@ -231,6 +231,8 @@ pub(crate) enum Fixed {
     Acp(AcpFlags),
     /// Serve MCP, JSON-RPC, plain files and events over HTTP
     Serve(ServeFlags),
+    /// Show or check what the server is set to, and where each setting came from
+    Config(ConfigArguments),
     /// Make, list, replace and revoke what lets clients in over HTTP
     Token(TokenArguments),
     /// Serve MCP over standard input and output
@@ -282,10 +284,27 @@ pub(crate) fn command(definition: &Definition) -> Command {
     let operations =
         definition.operations.iter().filter(|operation| is_command(&operation.name)).map(operation::command);
     // The parts bring explanations of their own, so the whole's comes after them.
-    Fixed::augment_subcommands(WorkspaceFlags::augment_args(base).subcommands(operations))
+    Fixed::augment_subcommands(WorkspaceFlags::augment_args(base.arg(config_flag())).subcommands(operations))
+        .mut_subcommand(settings::SERVE, settings::with_both_ways)
+        .mut_subcommand("config", |config| {
+            ["show", "check"]
+                .into_iter()
+                .fold(config, |config, below| config.mut_subcommand(below, settings::with_both_ways))
+        })
         .about(ABOUT)
         .long_about(ABOUT)
         .after_help(AFTER_HELP)
+}
+
+/// Where the settings of the server may lie.
+fn config_flag() -> Arg {
+    Arg::new(settings::CONFIG)
+        .long(settings::CONFIG)
+        .global(true)
+        .value_name("FILE")
+        .value_parser(clap::value_parser!(PathBuf))
+        .help_heading("Workspace")
+        .help("A file with settings; those of the workspace hold for this command too [default for serve: see docs/operating.md]")
 }
 
 /// The matches of the innermost command: flags that are global are complete there.

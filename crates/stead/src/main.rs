@@ -11,6 +11,7 @@ mod alerts;
 mod approvals;
 mod audit;
 mod cli;
+mod config;
 mod index;
 mod log;
 mod mcp;
@@ -24,6 +25,7 @@ mod rpc;
 mod secret;
 mod serve;
 mod serving;
+mod settings;
 mod show;
 mod status;
 mod stdio;
@@ -34,6 +36,7 @@ mod watch;
 mod wire;
 
 use cli::{Fixed, WorkspaceFlags};
+use settings::Layered;
 use show::{Exit, Outcome};
 
 fn main() -> ExitCode {
@@ -48,18 +51,27 @@ fn main() -> ExitCode {
 }
 
 fn run(definition: &Definition) -> Exit {
-    let matches = match cli::command(definition).try_get_matches() {
+    let command = cli::command(definition);
+    let layered =
+        match settings::layered(&command, std::env::args_os().collect(), &std::env::vars_os().collect()) {
+            Ok(layered) => layered,
+            Err(problem) => return show::exit(Err(problem)),
+        };
+    let matches = match command.try_get_matches_from(&layered.line) {
         Ok(matches) => matches,
         Err(error) => {
+            if let Some(origin) = layered.blamed(&error) {
+                show::complain(&format!("{origin} says what cannot be:"));
+            }
             // Help and version are answers, not errors; a closed pipe is no failure of ours.
             drop(error.print());
             return if error.use_stderr() { Exit::Usage } else { Exit::Fine };
         }
     };
-    show::exit(dispatch(definition, &matches))
+    show::exit(dispatch(definition, &matches, &layered))
 }
 
-fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
+fn dispatch(definition: &Definition, matches: &clap::ArgMatches, layered: &Layered) -> Outcome {
     let Some((name, below)) = matches.subcommand() else { return Ok(Exit::Usage) };
     let flags = WorkspaceFlags::from_arg_matches(cli::deepest(matches)).map_err(show::usage)?;
     if let Some(operation) = definition.operation(name).filter(|operation| cli::is_command(&operation.name)) {
@@ -70,6 +82,9 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches) -> Outcome {
         Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
         Fixed::Rpc(flags_below) => rpc::run(&flags, &flags_below),
         Fixed::Serve(flags_below) => serve::run(&flags, &flags_below),
+        Fixed::Config(below) => {
+            config::run(&flags, &below, &settings::table(&cli::command(definition)), layered, matches)
+        }
         Fixed::Token(below) => token::run(&flags, &below),
         Fixed::Approvals(below) => approvals::run(&flags, &below),
         Fixed::Watch(below) => watch::run(&flags, &below),

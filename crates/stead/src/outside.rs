@@ -41,6 +41,11 @@ pub(crate) fn write(path: &Path, text: &str) -> Result<(), Problem> {
     fs::write(path, text).map_err(|error| problem(path, &error))
 }
 
+/// Whether anything is there.
+pub(crate) fn is_there(path: &Path) -> bool {
+    fs::metadata(path).is_ok()
+}
+
 /// Whether every user of this machine may read a file.
 pub(crate) fn is_for_everybody(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.mode() & OTHERS_READ != 0)

@@ -10,10 +10,12 @@ use std::{
 use clap::Args;
 use engine::Caller;
 use faces::{
-    dialect::Place,
+    dialect::{Place, Reach},
     http::{Hall, Listener, Names, Settings, serve},
     limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
 };
+use local::Wall;
+use path::RelPath;
 
 use crate::{
     cli::{AskingFlags, CallerFlags, WorkspaceFlags},
@@ -50,7 +52,7 @@ pub(crate) struct ServeFlags {
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "socket")]
     tls_cert: Option<PathBuf>,
     /// The key of the certificate, in PEM; both files are read again on SIGHUP
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", conflicts_with = "socket")]
     tls_key: Option<PathBuf>,
     /// Listen beyond this machine without TLS: a proxy in front keeps others from listening in
     #[arg(long)]
@@ -84,6 +86,18 @@ impl Taken {
     }
 }
 
+/// Whether a server would start: everything that can be known without taking a place or opening the workspace.
+pub(crate) fn check(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Result<(), Problem> {
+    let identity = private(serve_flags)?;
+    let workspace = wire::place(flags)?;
+    if let Some(identity) = &identity {
+        identity.keep_out_of(Path::new(&workspace))?;
+    }
+    wire::options(flags, Wall::Raise, &Reach::Workspace)?;
+    wire::caller_at(&serve_flags.caller, Asker::Http, &RelPath::root())?;
+    settings(serve_flags, workspace).map(drop)
+}
+
 /// Serves until an interrupt or a request to end.
 pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     let taken = take(serve_flags)?;
@@ -95,12 +109,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     let caller = wire::caller_at(&serve_flags.caller, Asker::Http, &opened.home)?;
     let door = door::Door::new(&opened, caller)?;
     let names = names(serve_flags, &taken);
-    let settings = Settings {
-        place: Place { workspace: workspace.clone() },
-        mcp_dialects: serve_flags.dialect.clone(),
-        rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
-    };
-    settings.check().map_err(|error| Problem::Usage(error.to_string()))?;
+    let settings = settings(serve_flags, workspace.clone())?;
     banner::show(&taken, &workspace, flags.durability, &door, serve_flags.print_token);
     let hall = Hall::new(Arc::new(door), names, settings);
     // Threads start here, behind the wall.
@@ -112,6 +121,17 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     let served = runtime.block_on(until_stopped(hall, taken));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     served.map(|()| Exit::Fine)
+}
+
+/// What the face is set to.
+fn settings(flags: &ServeFlags, workspace: String) -> Result<Settings, Problem> {
+    let settings = Settings {
+        place: Place { workspace },
+        mcp_dialects: flags.dialect.clone(),
+        rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
+    };
+    settings.check().map_err(|error| Problem::Usage(error.to_string()))?;
+    Ok(settings)
 }
 
 /// Serves, and stops in good order when it is told to.
@@ -160,24 +180,31 @@ async fn interrupted(identity: Option<&Identity>) -> std::io::Result<()> {
     }
 }
 
-/// Takes the place to listen. Beyond this machine only where connections are private, here or by a proxy that the operator
-/// vouches for: tokens would go over the network in clear.
-fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
-    if let Some(path) = &flags.socket {
-        let listener = outside::socket(path)?;
-        return Ok(Taken::Unix(listener, path.clone()));
-    }
+/// What makes connections private. Beyond this machine they are, here or by a proxy that the operator vouches for: tokens
+/// would go over the network in clear.
+fn private(flags: &ServeFlags) -> Result<Option<Identity>, Problem> {
     let identity = match (&flags.tls_cert, &flags.tls_key) {
         (Some(chain), Some(key)) => Some(Identity::read(chain, key)?),
         (Some(_), None) | (None, Some(_)) | (None, None) => None,
     };
-    if !flags.listen.ip().is_loopback() && identity.is_none() && !flags.behind_proxy {
+    let is_wide = flags.socket.is_none() && !flags.listen.ip().is_loopback();
+    if is_wide && identity.is_none() && !flags.behind_proxy {
         return Err(Problem::Usage(format!(
             "{} can be reached from other machines, and tokens would travel in clear; say --tls-cert and --tls-key, or put \
              a proxy with TLS in front and say --behind-proxy, or listen on 127.0.0.1",
             flags.listen
         )));
     }
+    Ok(identity)
+}
+
+/// Takes the place to listen.
+fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
+    if let Some(path) = &flags.socket {
+        let listener = outside::socket(path)?;
+        return Ok(Taken::Unix(listener, path.clone()));
+    }
+    let identity = private(flags)?;
     let failed = |error: std::io::Error| {
         Problem::Outside(format!(
             "{} cannot be listened on: {error}; another --listen would do",

@@ -8,6 +8,7 @@ mod attacks;
 mod bench;
 mod channels;
 mod commands;
+mod config;
 mod dialect_attacks;
 mod dialects;
 mod examples;

@@ -39,6 +39,8 @@ impl Server {
         std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
         let mut child = stead(place.path(), &["serve"])
             .args(flags)
+            // The settings of whoever runs the tests are not the tests'.
+            .env("XDG_CONFIG_HOME", place.path().join("config"))
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
