@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use journal::{Change, ChangeKind, Entry, State};
+use journal::{Change, ChangeKind, Decision, Entry, State};
 use path::RelPath;
 
 use super::{Since, Whose, blame::Blame, hunk, hunk::Hunk};
@@ -138,7 +138,10 @@ fn last_turn(view: &View<'_>, whose: &Whose) -> Result<u64, Failure> {
         ..EntryFilter::default()
     };
     let entries = view.workspace().entries(&filter)?;
-    let own = entries.iter().find(|stored| stored.entry.caller.session == whose.session);
+    // One that was refused, or could not be recorded as it was meant, began nothing.
+    let own = entries.iter().find(|stored| {
+        stored.entry.decision == Decision::Allowed && stored.entry.caller.session == whose.session
+    });
     Ok(own.map_or(0, |stored| stored.entry.number))
 }
 
