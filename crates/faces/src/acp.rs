@@ -33,7 +33,7 @@ mod splice;
 pub use crate::dialect::acp::Acp;
 pub use serve::{Input, Output};
 pub use session::{Only, Opened};
-pub use setup::{FileOffer, Offer, Server};
+pub use setup::{FileOffer, Offer, Server, Ticket};
 pub(crate) use slice::slice;
 pub(crate) use sorry::Sorry;
 
@@ -48,6 +48,9 @@ pub trait Ground: Send + Sync {
 
     /// How an agent starts a server of more tools for this working directory; nothing where it gets none.
     fn server(&self, directory: &str) -> Option<Server>;
+
+    /// The session in this working directory that a server was for has a name now: what the server does is part of it.
+    fn belongs(&self, directory: &str, ticket: &Ticket, session: &str) -> Result<(), Failure>;
 
     /// Makes a rule of a question that a person wants always answered with yes.
     fn always(&self, engine: &Engine, approval: &str) -> Result<(), Failure>;

@@ -40,5 +40,7 @@ pub const SEEN_BYTES_MAX: usize = 64 << 20;
 pub const SEEN_FILES_MAX: usize = 4_096;
 /// How often a write is merged with what others do meanwhile before it gives up.
 pub const MERGES_MAX: usize = 8;
+/// How long a prompt waits to be marked, where its agent can change files behind our back.
+pub const MARK_WAIT: Duration = Duration::from_secs(2);
 /// How long a client's person may take to answer.
 pub const QUESTION_WAIT: Duration = Duration::from_secs(10 * 60);

@@ -39,13 +39,20 @@ pub enum McpError {
     Protocol(String),
 }
 
+/// Tells which session a client's calls belong to, where whoever had it started says so and not the client.
+pub trait Belonging: Send + Sync {
+    /// The session; nothing as long as it has no name.
+    fn session(&self) -> Option<String>;
+}
+
 /// Serves one client until it closes its side. The caller is who every call is made for; its session is replaced by
-/// the name the client gives itself.
+/// the name the client gives itself, or by the one it belongs to.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn serve<R, W>(
     engine: Engine,
     caller: Caller,
+    belonging: Option<Arc<dyn Belonging>>,
     dialects: Dialects,
     input: R,
     output: W,
@@ -56,7 +63,7 @@ where
 {
     let (transport, closed) = transport::Lines::new(input, output);
     let blueprint = Blueprint::new(Arc::new(Runner::new(engine)), caller, dialects);
-    let server = Arc::new(Server::of(Arc::new(blueprint), closed));
+    let server = Arc::new(Server::of(Arc::new(blueprint), closed).belonging(belonging));
     let running = match server.serve(transport).await {
         Ok(running) => running,
         // A client that closes before it says anything is no failure.

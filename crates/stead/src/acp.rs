@@ -32,7 +32,8 @@ const OTHER_THREADS: usize = 4;
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: Given, acp: &AcpFlags) -> Outcome {
     serving::say_risks(flags);
     let caller = wire::caller(&acp.caller, Asker::Acp)?;
-    let land = Arc::new(Land::new(flags, workspace, acp, asked(acp.approve))?);
+    let land = Land::new(flags, workspace, acp, caller.principal.clone(), asked(acp.approve))?;
+    let land = Arc::new(land);
     let options = Options { offer: offer(acp), endings: endings(acp) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -173,9 +173,6 @@ pub(crate) fn place_name(workspace: &Path, reach: &Reach) -> String {
     format!("{slug}-{}{wide}", &place[..PLACE_DIGITS])
 }
 
-/// The agent behind the proxy when nothing is said, as it is written.
-pub(crate) const ACP_AGENT: &str = "agent:acp";
-
 /// Who asks when nothing is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {

@@ -18,7 +18,7 @@ use super::{
     message::{self, Id, Kind, Message, Refused},
     own::{Mine, Own, Said},
     scan,
-    session::Session,
+    session::{Served, Session},
     setup::{self, FileOffer, Offer, Places, Server, Settled, VERSION_WITHOUT_FILES},
     sorry::Sorry,
 };
@@ -31,7 +31,6 @@ use crate::{
 pub(super) const CANCEL_REQUEST: &str = "$/cancel_request";
 
 /// What becomes of a line.
-#[derive(Debug, PartialEq)]
 pub(super) enum Decision {
     /// It goes on as it came.
     AsIs,
@@ -41,6 +40,8 @@ pub(super) enum Decision {
     Back(Vec<u8>),
     /// It goes on as it came, and begins a turn of the session with this id.
     Prompt(String),
+    /// It goes on as it came, and gives this session its name.
+    Named(Arc<Session>),
     /// It was for us.
     Kept,
     /// A session is set up: its roots are opened first.
@@ -55,6 +56,14 @@ pub(super) struct Setup {
     pub(super) id: Id,
     takes_up: TakesUp,
     pub(super) places: Places,
+}
+
+/// A session that was set up.
+pub(super) struct Admitted {
+    /// The line for the agent.
+    pub(super) line: Vec<u8>,
+    /// The session, where it has its name already.
+    pub(super) named: Option<Arc<Session>>,
 }
 
 /// Which session a setup is about.
@@ -190,10 +199,7 @@ impl Router {
             Err(refused) => return back(&refused),
         };
         match &message.kind {
-            Kind::Answer { id } => {
-                self.follow(id, line, &message);
-                Decision::AsIs
-            }
+            Kind::Answer { id } => self.follow(id, line, &message).map_or(Decision::AsIs, Decision::Named),
             Kind::Request { id, method } => match Method::named(method) {
                 None => Decision::AsIs,
                 Some(method) if self.serves(method) == Offer::No => {
@@ -226,6 +232,7 @@ impl Router {
             | Decision::Changed(_)
             | Decision::Back(_)
             | Decision::Prompt(_)
+            | Decision::Named(_)
             | Decision::Setup(_)
             | Decision::Files(_) => Mine::No,
         }
@@ -238,28 +245,34 @@ impl Router {
         opened: Vec<Opened>,
         server: Option<&Server>,
         line: &[u8],
-    ) -> Result<Vec<u8>, Sorry> {
-        let session = Session::new(&self.caller, opened);
+    ) -> Result<Admitted, Sorry> {
         let mut state = self.state();
+        let settled = state.settled.unwrap_or(Settled { version: 1, programs: Offer::Yes });
+        let (line, given) = match server.filter(|_| settled.programs == Offer::Yes) {
+            Some(server) => setup::with_server(line, server, settled)
+                .map_err(|scan::Misshapen| Sorry::params("the parameters cannot be read"))?,
+            None => (line.to_vec(), Offer::No),
+        };
+        let ticket = server.filter(|_| given == Offer::Yes).and_then(|server| server.ticket.clone());
+        let served = ticket.zip(setup.places.roots.first().cloned());
+        let session = Session::new(&self.caller, opened)
+            .served(served.map(|(ticket, directory)| Served { directory, ticket }));
         if state.awaited.len() >= REQUESTS_PENDING_MAX || state.sessions.len() >= SESSIONS_MAX {
             return Err(Sorry::failed("too_many: there are too many sessions; close one first"));
         }
+        let mut named = None;
         let awaited = match &setup.places.session {
             // What is forked has the id of another.
             Some(id) if setup.takes_up == TakesUp::Known => {
                 // An agent may ask for files while it takes up a session that it knows.
                 let session = Arc::new(session.named(id.clone(), shown(id)));
+                named = Some(session.clone());
                 Awaited::Known { id: id.clone(), before: state.sessions.insert(id.clone(), session) }
             }
             Some(_) | None => Awaited::New(Box::new(session)),
         };
         state.awaited.insert(setup.id.clone(), awaited);
-        let settled = state.settled.unwrap_or(Settled { version: 1, programs: Offer::Yes });
-        match server.filter(|_| settled.programs == Offer::Yes) {
-            Some(server) => setup::with_server(line, server, settled)
-                .map_err(|scan::Misshapen| Sorry::params("the parameters cannot be read")),
-            None => Ok(line.to_vec()),
-        }
+        Ok(Admitted { line, named })
     }
 
     /// The session of this id.
@@ -326,17 +339,18 @@ impl Router {
         if has_files { offer } else { Offer::No }
     }
 
-    /// Follows an answer of the agent's that matters.
-    fn follow(&self, id: &Id, line: &[u8], message: &Message) {
+    /// Follows an answer of the agent's that matters. Tells of a session that has its name from it.
+    fn follow(&self, id: &Id, line: &[u8], message: &Message) -> Option<Arc<Session>> {
         let mut state = self.state();
-        let Some(awaited) = state.awaited.remove(id) else { return };
+        let awaited = state.awaited.remove(id)?;
         let result = message.result.clone().map(|place| &line[place]);
         match (awaited, result) {
             (Awaited::Initialize, Some(result)) => state.settled = Some(setup::settled(result)),
             (Awaited::New(session), Some(result)) => {
                 if let Some(id) = session_in(result) {
-                    let named = session.named(id.clone(), shown(&id));
-                    state.sessions.insert(id, Arc::new(named));
+                    let named = Arc::new(session.named(id.clone(), shown(&id)));
+                    state.sessions.insert(id, named.clone());
+                    return Some(named);
                 }
             }
             // It did not come about, so what was before is still so.
@@ -348,6 +362,7 @@ impl Router {
             (Awaited::Known { .. }, Some(_)) => {}
             (Awaited::Initialize | Awaited::New(_) | Awaited::Close(_), None) => {}
         }
+        None
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

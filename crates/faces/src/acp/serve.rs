@@ -16,6 +16,7 @@ use super::{
     own::Mine,
     prompt,
     router::{Decision, FileCall, Setup},
+    session::Session,
     setup::Server,
     sorry::Sorry,
 };
@@ -163,11 +164,11 @@ impl Proxy {
             Decision::Back(line) => self.editor.send(line).await,
             Decision::Prompt(session) => {
                 if let Some(session) = self.router.session(&session) {
-                    prompt::mark(session);
+                    prompt::mark(session).await;
                 }
                 self.agent.send(lined(line)).await
             }
-            Decision::Kept | Decision::Files(_) => Ok(()),
+            Decision::Kept | Decision::Files(_) | Decision::Named(_) => Ok(()),
             Decision::Setup(setup) => match self.set_up(setup, &line).await {
                 Ok(line) => self.agent.send(lined(line)).await,
                 Err(back) => self.editor.send(back).await,
@@ -180,6 +181,10 @@ impl Proxy {
             Decision::AsIs => self.editor.send(lined(line)).await,
             Decision::Changed(line) => self.editor.send(lined(line)).await,
             Decision::Back(line) => self.agent.send(line).await,
+            Decision::Named(session) => {
+                self.belongs(session).await;
+                self.editor.send(lined(line)).await
+            }
             Decision::Kept | Decision::Setup(_) | Decision::Prompt(_) => Ok(()),
             Decision::Files(call) => {
                 errands.begin(self, call).await;
@@ -194,7 +199,9 @@ impl Proxy {
             Mine::Yes => Ok(()),
             Mine::No => {
                 // What it settles is followed; it goes back whatever that is.
-                drop(self.router.of_agent(&line));
+                if let Decision::Named(session) = self.router.of_agent(&line) {
+                    self.belongs(session).await;
+                }
                 self.editor.send(lined(line)).await
             }
         }
@@ -218,9 +225,24 @@ impl Proxy {
         });
         let opened =
             opening.await.unwrap_or_else(|_| Err(Sorry::failed("io_error: the roots cannot be opened")));
-        opened
+        let admitted = opened
             .and_then(|(opened, server)| self.router.admit(&setup, opened, server.as_ref(), line))
-            .map_err(|sorry| message::refusal(Some(&setup.id), &sorry))
+            .map_err(|sorry| message::refusal(Some(&setup.id), &sorry))?;
+        if let Some(session) = admitted.named {
+            self.belongs(session).await;
+        }
+        Ok(admitted.line)
+    }
+
+    /// Lets what the server of a session does be part of it, before anybody can have it do something. Where that fails it
+    /// is recorded as a session of its own, under the name that the agent's client has.
+    async fn belongs(&self, session: Arc<Session>) {
+        let ground = self.ground.clone();
+        let binding = tokio::task::spawn_blocking(move || match &session.served {
+            Some(served) => ground.belongs(&served.directory, &served.ticket, session.shown()),
+            None => Ok(()),
+        });
+        drop(binding.await);
     }
 }
 

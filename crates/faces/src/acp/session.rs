@@ -12,6 +12,7 @@ use engine::{Caller, Engine, Version};
 use path::{RelPath, Trailing};
 use tokio::sync;
 
+use super::setup::Ticket;
 use crate::{
     dialect::acp,
     limits::{REQUESTS_PENDING_MAX, SEEN_BYTES_MAX, SEEN_FILES_MAX},
@@ -102,6 +103,16 @@ pub(super) struct Session {
     cancelled: sync::watch::Sender<u64>,
     /// Marks of prompts that are under way.
     marks: sync::watch::Sender<usize>,
+    /// The server that the agent was given for it, if any.
+    pub(super) served: Option<Served>,
+}
+
+/// A server that an agent was given for a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Served {
+    /// The working directory that it serves.
+    pub(super) directory: String,
+    pub(super) ticket: Ticket,
 }
 
 /// A mark that is under way. Writes of its session wait until it is let go, whatever became of it.
@@ -135,6 +146,7 @@ impl Session {
             turns: Mutex::default(),
             cancelled,
             marks,
+            served: None,
         }
     }
 
@@ -145,6 +157,17 @@ impl Session {
             root.caller.session.clone_from(&shown);
         }
         self
+    }
+
+    /// The same whose agent was given a server.
+    pub(super) fn served(mut self, served: Option<Served>) -> Self {
+        self.served = served;
+        self
+    }
+
+    /// What the journal calls it.
+    pub(super) fn shown(&self) -> &str {
+        self.roots.first().map_or("", |root| &root.caller.session)
     }
 
     /// Its roots.

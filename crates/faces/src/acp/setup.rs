@@ -22,6 +22,17 @@ pub struct Server {
     pub command: String,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// What makes its calls belong to the session that it is started for, as a variable of its environment.
+    pub ticket: Option<Ticket>,
+}
+
+/// What a server shows to belong to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ticket {
+    /// The variable.
+    pub variable: &'static str,
+    /// What nobody can guess.
+    pub secret: String,
 }
 
 /// Whether something is offered.
@@ -146,29 +157,35 @@ pub(super) fn not_absolute(path: &str) -> Sorry {
     Sorry::params(json!({ "path": path, "reason": "path must be absolute" }))
 }
 
-/// Adds a server to a session, unless the editor gives it one of the same name.
-pub(super) fn with_server(line: &[u8], server: &Server, settled: Settled) -> Result<Vec<u8>, Misshapen> {
+/// Adds a server to a session, unless the editor gives it one of the same name. Tells which.
+pub(super) fn with_server(
+    line: &[u8],
+    server: &Server,
+    settled: Settled,
+) -> Result<(Vec<u8>, Offer), Misshapen> {
     const SERVERS: &[&str] = &["params", "mcpServers"];
     let given = scan::find_at(line, SERVERS).map_or(&b"[]"[..], |place| &line[place]);
     let named = |entry: &Value| entry["name"] == SERVER_NAME;
     let known: Value = serde_json::from_slice(given).unwrap_or_default();
     if known.as_array().into_iter().flatten().any(named) {
-        return Ok(line.to_vec());
+        return Ok((line.to_vec(), Offer::No));
     }
+    let variable = |ticket: &Ticket| json!({ "name": ticket.variable, "value": ticket.secret });
     let mut entry = json!({
         "name": SERVER_NAME,
         "command": server.command,
         "args": server.arguments,
-        "env": [],
+        "env": server.ticket.iter().map(variable).collect::<Vec<_>>(),
     });
     if settled.version >= VERSION_WITHOUT_FILES {
         entry["type"] = "stdio".into();
     }
     let pushed = splice::pushed(given, &entry);
-    match scan::find_at(line, SERVERS) {
-        Some(place) => Ok(splice::replaced(line, &place, &pushed)),
-        None => splice::put(line, SERVERS, &json!([entry])),
-    }
+    let line = match scan::find_at(line, SERVERS) {
+        Some(place) => splice::replaced(line, &place, &pushed),
+        None => splice::put(line, SERVERS, &json!([entry]))?,
+    };
+    Ok((line, Offer::Yes))
 }
 
 #[cfg(test)]
@@ -220,13 +237,19 @@ mod tests {
 
     #[test]
     fn a_session_gets_one_more_server() {
-        let server = Server { command: "/bin/stead".to_owned(), arguments: vec!["mcp".to_owned()] };
+        let ticket = Ticket { variable: "T", secret: "secret".to_owned() };
+        let server = Server {
+            command: "/bin/stead".to_owned(),
+            arguments: vec!["mcp".to_owned()],
+            ticket: Some(ticket),
+        };
         let add = |line: &str, version| {
             let settled = Settled { version, programs: Offer::Yes };
-            String::from_utf8(with_server(line.as_bytes(), &server, settled).unwrap()).unwrap()
+            String::from_utf8(with_server(line.as_bytes(), &server, settled).unwrap().0).unwrap()
         };
-        let entry = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[]}"#;
-        let typed = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[],"type":"stdio"}"#;
+        let entry =
+            r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}]}"#;
+        let typed = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}],"type":"stdio"}"#;
         assert_eq!(
             add(r#"{"params":{"mcpServers":[{"name":"x"}],"cwd":"/"}}"#, 1),
             format!(r#"{{"params":{{"mcpServers":[{{"name":"x"}},{entry}],"cwd":"/"}}}}"#)

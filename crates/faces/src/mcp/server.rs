@@ -16,6 +16,7 @@ use rmcp::{
 use tokio::sync::Mutex;
 
 use super::{
+    Belonging,
     blueprint::Blueprint,
     call,
     events::Events,
@@ -41,6 +42,8 @@ pub(crate) struct Server {
     pub(super) made: Arc<Blueprint>,
     closed: Closed,
     seat: Seat,
+    /// The session that it was started for.
+    belonging: Option<Arc<dyn Belonging>>,
     pub(super) subscribed: Mutex<Subscribed>,
     pub(super) addresses: Addresses,
     pub(super) events: Events,
@@ -56,10 +59,17 @@ impl Server {
             made,
             closed,
             seat: Seat::default(),
+            belonging: None,
             subscribed: Mutex::default(),
             addresses: Addresses::default(),
             events: Events::default(),
         }
+    }
+
+    /// The same for a client that was started for a session.
+    pub(super) fn belonging(mut self, belonging: Option<Arc<dyn Belonging>>) -> Self {
+        self.belonging = belonging;
+        self
     }
 
     /// Whether the policy blocks a tool for this caller.
@@ -110,10 +120,13 @@ impl Server {
         dialect::unknown(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
 
-    /// Who asks: the principal is given, the session is what the client calls itself.
+    /// Who asks: the principal is given, the session is the one that the client was started for, or else what it calls
+    /// itself.
     pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         let mut caller = self.made.caller.clone();
-        if let Some(client) = context.client_info() {
+        if let Some(session) = self.belonging.as_ref().and_then(|belonging| belonging.session()) {
+            caller.session = session;
+        } else if let Some(client) = context.client_info() {
             let plain = client.name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
             caller.session = plain.take(SESSION_CHARS_MAX).collect();
         }

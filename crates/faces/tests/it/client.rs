@@ -40,7 +40,7 @@ impl Client {
         let dialects = chosen(&[dialect], options);
         Self::over("mcp", |engine, caller, stream| {
             let (input, output) = tokio::io::split(stream);
-            let served = faces::mcp::serve(engine, caller, dialects, input, output);
+            let served = faces::mcp::serve(engine, caller, None, dialects, input, output);
             tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
         })
     }
@@ -70,7 +70,7 @@ impl Client {
         let dialects = chosen(&["stead"], &[]);
         Self::on(workspace, "mcp", |engine, caller, stream| {
             let (input, output) = tokio::io::split(stream);
-            let served = faces::mcp::serve(engine.asking(asking), caller, dialects, input, output);
+            let served = faces::mcp::serve(engine.asking(asking), caller, None, dialects, input, output);
             tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
         })
     }

@@ -7,21 +7,22 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use disk::{ErrorKind, Root, RootOptions};
-use engine::{Asking, Engine, Failure, Kind, Last, Top};
+use engine::{Asking, Engine, Failure, Kind, Last, Principal, Top};
 use faces::{
-    acp::{Ground, Only, Opened, Server},
+    acp::{Ground, Only, Opened, Server, Ticket},
     dialect::Reach,
 };
-use local::Wall;
+use local::{LocalWorkspace, Wall};
 use path::RelPath;
 
 use crate::{
     approvals,
     cli::{AcpFlags, Approve, CallerFlags, Durability, Given, Names, WorkspaceFlags},
+    mcp,
     show::Problem,
     wire,
 };
@@ -30,6 +31,8 @@ use crate::{
 pub(super) struct Land {
     flags: WorkspaceFlags,
     caller: CallerFlags,
+    /// Who the agent is.
+    principal: Principal,
     approve: Approve,
     asking: Asking,
     /// The directory that every root must lie in, if the operator named one.
@@ -53,6 +56,7 @@ impl Land {
         flags: &WorkspaceFlags,
         workspace: Given,
         acp: &AcpFlags,
+        principal: Principal,
         asking: Asking,
     ) -> Result<Self, Problem> {
         let bound = match workspace {
@@ -63,6 +67,7 @@ impl Land {
         Ok(Self {
             flags: flags.clone(),
             caller: acp.caller.clone(),
+            principal,
             approve: acp.approve,
             asking,
             bound,
@@ -108,6 +113,14 @@ impl Land {
     }
 }
 
+impl Land {
+    /// A directory that is open.
+    fn local(&self, real: &Path) -> Option<Arc<LocalWorkspace>> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.get(real).map(|opened| opened.local.clone())
+    }
+}
+
 impl Ground for Land {
     fn open(&self, root: &str) -> Result<Opened, Failure> {
         let found = self.found(root)?;
@@ -133,7 +146,7 @@ impl Ground for Land {
         let mut arguments = vec!["mcp".to_owned(), "--workspace".to_owned(), found.real.to_str()?.to_owned()];
         let mut add = |name: &str, value: &str| arguments.extend([name.to_owned(), value.to_owned()]);
         add("--state", wire::state_directory(&flags, &found.real, &Reach::Workspace).ok()?.to_str()?);
-        add("--principal", self.caller.principal.as_deref().unwrap_or(wire::ACP_AGENT));
+        add("--principal", &self.principal.to_string());
         if let Some(policy) = &flags.policy {
             add("--policy", std::path::absolute(policy).ok()?.to_str()?);
         }
@@ -161,7 +174,19 @@ impl Ground for Land {
         if self.caller.read_only {
             arguments.push("--read-only".to_owned());
         }
-        Some(Server { command, arguments })
+        // Without a ticket the server works all the same, in a session of its own.
+        let secret =
+            self.local(&found.real).and_then(|local| local.create_session_ticket(&self.principal).ok());
+        let ticket = secret.map(|secret| Ticket { variable: mcp::TICKET, secret });
+        Some(Server { command, arguments, ticket })
+    }
+
+    fn belongs(&self, root: &str, ticket: &Ticket, session: &str) -> Result<(), Failure> {
+        let found = self.found(root)?;
+        match self.local(&found.real) {
+            Some(local) => local.bind_session_ticket(&ticket.secret, session),
+            None => Err(Failure::new(Kind::NotFound, "the workspace is not open any more")),
+        }
     }
 
     fn always(&self, engine: &Engine, approval: &str) -> Result<(), Failure> {

@@ -6,4 +6,5 @@ mod peers;
 mod puppet;
 mod roots;
 mod scenarios;
+mod tickets;
 mod turns;

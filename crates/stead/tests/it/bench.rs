@@ -62,8 +62,12 @@ impl Bench {
     }
 
     pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Ran {
-        let mut child = self
-            .command(arguments)
+        Self::drive(&mut self.command(arguments), input)
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn drive(command: &mut Command, input: &[u8]) -> Ran {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

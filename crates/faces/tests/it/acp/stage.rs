@@ -7,7 +7,7 @@ use std::{
 };
 
 use engine::{Asking, Caller, Engine, Failure, Kind, Principal};
-use faces::acp::{self, Ended, Endings, FileOffer, Ground, Offer, Opened, Options, Peer, Server};
+use faces::acp::{self, Ended, Endings, FileOffer, Ground, Offer, Opened, Options, Peer, Server, Ticket};
 use serde_json::{Value, json};
 use testkit::MemoryWorkspace;
 use tokio::{
@@ -86,7 +86,11 @@ impl Ground for Memory {
 
     fn server(&self, directory: &str) -> Option<Server> {
         let arguments = vec!["mcp".to_owned(), "--workspace".to_owned(), directory.to_owned()];
-        Some(Server { command: "/bin/stead".to_owned(), arguments })
+        Some(Server { command: "/bin/stead".to_owned(), arguments, ticket: None })
+    }
+
+    fn belongs(&self, _directory: &str, _ticket: &Ticket, _session: &str) -> Result<(), Failure> {
+        Ok(())
     }
 
     fn always(&self, _engine: &Engine, approval: &str) -> Result<(), Failure> {
