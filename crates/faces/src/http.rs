@@ -19,6 +19,7 @@ mod guard;
 mod guest;
 mod hall;
 mod listen;
+mod log;
 mod mcp;
 mod metrics;
 mod operations;
@@ -28,8 +29,9 @@ mod rpc;
 mod tls;
 
 pub use guard::Names;
-pub use hall::{Hall, Settings};
+pub use hall::{Hall, Keeping, Settings};
 pub use listen::{Listener, serve};
+pub use log::{Answered, Called, Calls, Log};
 pub use tls::{Tls, TlsError};
 
 /// What a request brings to say who asks.

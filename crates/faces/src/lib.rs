@@ -8,6 +8,7 @@ pub mod http;
 pub mod limits;
 mod lines;
 pub mod mcp;
+mod notes;
 mod progress;
 mod push;
 pub mod rpc;

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX},
+    notes,
     progress::Told,
 };
 
@@ -111,8 +112,22 @@ impl Runner {
         self.engine.pace(&asked.operation, &asked.arguments, &asked.terms)
     }
 
-    /// Runs one call to its end. It is stopped when `unwanted` resolves; its progress goes to `told`.
+    /// Runs one call to its end, and notes it. It is stopped when `unwanted` resolves; its progress goes to `told`.
     pub(crate) async fn run(
+        &self,
+        asked: Asked,
+        pace: Pace,
+        company: Company,
+        told: Option<Told>,
+        unwanted: impl Future<Output = ()>,
+    ) -> Result<Result<Answer, Failure>, Broken> {
+        let operation = notes::named(&asked.operation);
+        let outcome = self.carry(asked, pace, company, told, unwanted).await;
+        notes::note(operation, &outcome);
+        outcome
+    }
+
+    async fn carry(
         &self,
         asked: Asked,
         pace: Pace,

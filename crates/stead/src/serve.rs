@@ -11,7 +11,7 @@ use clap::Args;
 use engine::Caller;
 use faces::{
     dialect::{Place, Reach},
-    http::{Hall, Listener, Names, Settings, serve},
+    http::{Hall, Keeping, Listener, Log, Names, Settings, serve},
     limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
 };
 use local::Wall;
@@ -27,8 +27,10 @@ use crate::{
 mod banner;
 mod door;
 mod identity;
+mod lines;
 
 use identity::Identity;
+use lines::LogFlags;
 
 /// Threads that calls may occupy, over all clients.
 const CALL_THREADS: usize = CALL_THREADS_MAX * 4;
@@ -63,6 +65,8 @@ pub(crate) struct ServeFlags {
     /// The vocabulary of /mcp (repeatable where names do not clash); every one has an address of its own as well
     #[arg(long, value_name = "NAME", default_value = "stead")]
     dialect: Vec<String>,
+    #[command(flatten)]
+    log: LogFlags,
     #[command(flatten)]
     caller: CallerFlags,
     #[command(flatten)]
@@ -100,6 +104,7 @@ pub(crate) fn check(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Result<
 
 /// Serves until an interrupt or a request to end.
 pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
+    serve_flags.log.settle();
     let taken = take(serve_flags)?;
     let workspace = wire::place(flags)?;
     if let Taken::Tls(_, _, identity) = &taken {
@@ -111,7 +116,9 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     let names = names(serve_flags, &taken);
     let settings = settings(serve_flags, workspace.clone())?;
     banner::show(&taken, &workspace, flags.durability, &door, serve_flags.print_token);
-    let hall = Hall::new(Arc::new(door), names, settings);
+    let log = serve_flags.log.keep()?;
+    let keeping = Keeping { log: log.clone().map(|log| log as Arc<dyn Log>) };
+    let hall = Hall::kept(Arc::new(door), names, settings, keeping);
     // Threads start here, behind the wall.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -120,6 +127,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
         .map_err(|error| Problem::Outside(format!("the runtime cannot start: {error}")))?;
     let served = runtime.block_on(until_stopped(hall, taken));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
+    log.iter().for_each(|log| log.flush());
     served.map(|()| Exit::Fine)
 }
 

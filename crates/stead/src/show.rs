@@ -1,7 +1,10 @@
 //! What a person reads: answers on standard output, everything else on standard error, and an exit code that scripts
 //! can rely on. Nothing that came from a file reaches a terminal unescaped.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use engine::{Failure, Fault, Kind};
 use serde_json::Value;
@@ -114,8 +117,19 @@ fn of_kind(kind: Kind) -> Exit {
     }
 }
 
+/// Set when everything on standard error is for programs.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on, remarks and complaints are JSON lines.
+pub(crate) fn speak_json() {
+    JSON.store(true, Ordering::Relaxed);
+}
+
 /// One line on standard error about something that went wrong.
 pub(crate) fn complain(message: &str) {
+    if JSON.load(Ordering::Relaxed) {
+        return say(&mut io::stderr(), &object("error", message));
+    }
     let mut err = io::stderr();
     let (start, end) = if colours(&err) { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
     say(&mut err, &format!("{start}stead:{end} {}", escaped(message)));
@@ -123,7 +137,14 @@ pub(crate) fn complain(message: &str) {
 
 /// One line on standard error that is good to know.
 pub(crate) fn remark(message: &str) {
+    if JSON.load(Ordering::Relaxed) {
+        return say(&mut io::stderr(), &object("info", message));
+    }
     say(&mut io::stderr(), &format!("stead: {}", escaped(message)));
+}
+
+fn object(level: &str, message: &str) -> String {
+    serde_json::json!({ "level": level, "event": "message", "message": message }).to_string()
 }
 
 fn say(out: &mut impl Write, line: &str) {

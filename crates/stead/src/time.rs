@@ -26,6 +26,12 @@ pub(crate) fn iso_utc(unix_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// The same with milliseconds: `2026-05-09T07:29:33.042Z`.
+pub(crate) fn iso_utc_ms(unix_ms: i64) -> String {
+    let whole = iso_utc(unix_ms);
+    format!("{}.{:03}Z", whole.trim_end_matches('Z'), unix_ms.rem_euclid(SECOND_MS))
+}
+
 /// Reads `2026-05-09`, `2026-05-09T07:29`, `2026-05-09T07:29:33Z`, or how long ago: `90s`, `30m`, `2h`, `7d`.
 pub(crate) fn parse(text: &str, now_ms: i64) -> Option<i64> {
     if let Some(ago_ms) = ago(text) {

@@ -9,7 +9,16 @@ use axum::{
     middleware::Next,
 };
 
-use super::{Credential, Peer, guard::Turned, hall::Hall, limits::BODY_BYTES_MAX, problem, routes};
+use super::{
+    Credential, Peer,
+    guard::Turned,
+    guest::Guest,
+    hall::Hall,
+    limits::BODY_BYTES_MAX,
+    log::{ID_HEADER, Line, RequestId},
+    problem, routes,
+};
+use crate::notes;
 
 /// What every answer says to a browser: nothing here is a page, and nothing is kept.
 const ALWAYS: [(HeaderName, HeaderValue); 4] = [
@@ -26,16 +35,30 @@ const ALWAYS: [(HeaderName, HeaderValue); 4] = [
 pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, next: Next) -> Response<Body> {
     let begun = Instant::now();
     let route = routes::named(request.uri().path());
+    let id = RequestId::of(request.headers());
+    let mut line = hall.keeping.log.as_ref().map(|log| Line::begin(log, id.text(), route, request.method()));
+    request.extensions_mut().insert(id.clone());
     let judged = judge(&hall, &mut request);
+    if let (Some(line), Some(guest)) = (&mut line, request.extensions().get::<Arc<Guest>>()) {
+        line.of(guest);
+    }
+    let notes = line.as_ref().map(|line| line.notes.clone());
+    if let Some(notes) = &notes {
+        request.extensions_mut().insert(notes.clone());
+    }
     let mut response = match judged {
-        Ok(()) => next.run(request).await,
+        Ok(()) => notes::taking(notes, next.run(request)).await,
         Err(turned) => problem::turned(turned),
     };
+    response.headers_mut().insert(ID_HEADER, id.0);
     for (name, value) in ALWAYS {
         response.headers_mut().entry(name).or_insert(value);
     }
     hall.metrics.answered(route, response.status(), begun.elapsed());
-    response
+    match line {
+        Some(line) => line.answer(response),
+        None => response,
+    }
 }
 
 fn judge(hall: &Hall, request: &mut Request) -> Result<(), Turned> {

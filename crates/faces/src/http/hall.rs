@@ -15,6 +15,7 @@ use super::{
     guard::{Names, Turned},
     guest::Guest,
     limits::CLIENTS_KEPT_MAX,
+    log::Log,
     metrics::Metrics,
 };
 use crate::dialect::{DialectError, Dialects, Place};
@@ -40,11 +41,19 @@ impl Settings {
     }
 }
 
+/// How a server is kept, beyond what it serves.
+#[derive(Clone, Default)]
+pub struct Keeping {
+    /// Who is told of every request.
+    pub log: Option<Arc<dyn Log>>,
+}
+
 /// The state of one server.
 pub struct Hall {
     door: SharedDoor,
     pub(super) names: Names,
     pub(super) settings: Settings,
+    pub(super) keeping: Keeping,
     pub(super) metrics: Metrics,
     guests: Mutex<HashMap<String, Known>>,
     pub(super) bells: Bells,
@@ -71,11 +80,17 @@ struct Known {
 impl Hall {
     /// A server behind this door, reached by these names.
     pub fn new(door: SharedDoor, names: Names, settings: Settings) -> Arc<Self> {
+        Self::kept(door, names, settings, Keeping::default())
+    }
+
+    /// The same, kept in this way.
+    pub fn kept(door: SharedDoor, names: Names, settings: Settings, keeping: Keeping) -> Arc<Self> {
         let (stopping, _) = watch::channel(false);
         Arc::new(Self {
             door,
             names,
             settings,
+            keeping,
             metrics: Metrics::default(),
             guests: Mutex::default(),
             bells: Bells::default(),

@@ -17,10 +17,12 @@ use tokio::sync::mpsc;
 use super::{
     guest::{Guest, Placed, Said},
     hall::Hall,
+    log::{self, RequestId},
     operations, problem,
 };
 use crate::{
     limits::{MESSAGE_BYTES_MAX, REQUESTS_PENDING_MAX},
+    notes,
     rpc::{Conversation, Messages},
 };
 
@@ -49,6 +51,7 @@ pub(super) async fn post(
 pub(super) async fn socket(
     State(hall): State<Arc<Hall>>,
     Extension(guest): Extension<Arc<Guest>>,
+    Extension(id): Extension<RequestId>,
     upgrade: WebSocketUpgrade,
 ) -> Response<Body> {
     let place = match guest.stream() {
@@ -60,7 +63,7 @@ pub(super) async fn socket(
         .max_frame_size(MESSAGE_BYTES_MAX)
         .on_upgrade(move |socket| async move {
             hall.metrics.stream_opened();
-            converse(&hall, &guest, socket).await;
+            converse(&hall, &guest, &id, socket).await;
             hall.metrics.stream_closed();
             drop(place);
         })
@@ -68,10 +71,11 @@ pub(super) async fn socket(
 }
 
 /// Carries messages in and out until either side ends.
-async fn converse(hall: &Hall, guest: &Guest, mut socket: WebSocket) {
+async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSocket) {
     let (to, mut from) = mpsc::channel(REQUESTS_PENDING_MAX);
     let mut messages = Messages::new(guest.rpc.clone(), to);
     let mut stopping = hall.stopping();
+    let notes = || hall.keeping.log.as_ref().map(|log| log::message(log, id.text(), guest));
     loop {
         tokio::select! {
             () = stopping.begun() => break,
@@ -82,8 +86,12 @@ async fn converse(hall: &Hall, guest: &Guest, mut socket: WebSocket) {
                 }
             }
             message = socket.recv() => match message {
-                Some(Ok(Message::Text(text))) if hall.still_admits(guest) => messages.take(text.as_bytes()).await,
-                Some(Ok(Message::Binary(bytes))) if hall.still_admits(guest) => messages.take(&bytes).await,
+                Some(Ok(Message::Text(text))) if hall.still_admits(guest) => {
+                    notes::taking(notes(), messages.take(text.as_bytes())).await;
+                }
+                Some(Ok(Message::Binary(bytes))) if hall.still_admits(guest) => {
+                    notes::taking(notes(), messages.take(&bytes)).await;
+                }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Close(_)) | Err(_)) | None => break,
             },

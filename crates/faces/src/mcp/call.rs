@@ -1,6 +1,9 @@
 //! What a running call has to do with its conversation: it is stopped when the client cancels, and tells its progress
 //! when the client asked for it.
 
+use std::sync::Arc;
+
+use axum::http::request::Parts;
 use engine::{Answer, Failure, Pace, Progress};
 use rmcp::{
     ErrorData, RoleServer,
@@ -10,6 +13,7 @@ use rmcp::{
 
 use super::transport::{Closed, is_alone};
 use crate::{
+    notes::{self, Notes},
     progress::{self, Gone, Seen, Told},
     run::{Asked, Company, Runner},
 };
@@ -25,8 +29,14 @@ pub(super) async fn run(
     let company = if is_alone(&context.extensions) { Company::Alone } else { Company::Others };
     let (told, progress) = Teller::new(context);
     let call = runner.run(asked, pace, company, told, stopped(pace, closed, context));
+    let call = notes::taking(noted(context), call);
     let (outcome, ()) = tokio::join!(call, progress.tell());
     outcome.map_err(|broken| ErrorData::internal_error(broken.to_string(), None))
+}
+
+/// The notes of the request that a call came with: the protocol library works on it in another task.
+pub(super) fn noted(context: &RequestContext<RoleServer>) -> Option<Arc<Notes>> {
+    context.extensions.get::<Parts>()?.extensions.get::<Arc<Notes>>().cloned()
 }
 
 /// Resolves once nobody wants the call any more. A client that is gone still gets its changes made, but nobody is left

@@ -28,6 +28,7 @@ use super::{
 use crate::{
     dialect::{self, Request, failure_text},
     limits::SESSION_CHARS_MAX,
+    notes,
     push::Watching,
     run::{Asked, Seat},
 };
@@ -210,7 +211,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.read_at(&request.uri, &context).await.map(Into::into)
+        notes::taking(call::noted(&context), self.read_at(&request.uri, &context)).await.map(Into::into)
     }
 
     async fn subscribe(

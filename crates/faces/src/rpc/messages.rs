@@ -11,6 +11,7 @@ use tokio::{
 use super::{Conversation, Rpc, notice::Out, serve};
 use crate::{
     limits::REQUESTS_PENDING_MAX,
+    notes,
     push::{PUSHED_WAITING_MAX, Push},
 };
 
@@ -51,13 +52,14 @@ impl Messages {
         let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
         let (rpc, out, message) = (self.rpc.clone(), self.out.clone(), message.to_vec());
         let admitted = self.conversation.admit();
-        self.tasks.spawn(async move {
+        let work = async move {
             if let Some(answer) = rpc.answer(&message, &admitted).await {
                 // A client that is gone needs no answer.
                 drop(out.0.send(answer.to_string().into_bytes()).await);
             }
             drop((admitted, slot));
-        });
+        };
+        self.tasks.spawn(notes::taking(notes::current(), work));
     }
 
     /// The client is gone: what waits ends, what changes something is still done.

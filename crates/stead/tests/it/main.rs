@@ -15,6 +15,7 @@ mod examples;
 mod http;
 mod inspector;
 mod journal;
+mod logged;
 mod memory;
 mod python;
 mod replay;

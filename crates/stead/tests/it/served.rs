@@ -74,6 +74,31 @@ impl Server {
         }
     }
 
+    /// Everything it has said on standard error so far.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.heard.lines.lock().unwrap().clone()
+    }
+
+    /// A request as it is written here, on a connection of its own; the answer, head and body.
+    pub(crate) fn raw(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// A request with these headers and this body.
+    pub(crate) fn ask(&self, line: &str, headers: &[&str], body: &str) -> String {
+        let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
+        self.raw(&format!(
+            "{line} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+            self.address,
+            body.len()
+        ))
+    }
+
     /// What the command line answers.
     pub(crate) fn say(&self, arguments: &[&str]) -> String {
         let output = stead(self.place.path(), arguments).output().unwrap();
