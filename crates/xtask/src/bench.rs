@@ -3,12 +3,13 @@
 //! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
 //! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
 //! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`,
-//! `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank`, `cargo xtask bench watch` and
-//! `cargo xtask bench acp` are measures of their own.
+//! `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank`, `cargo xtask bench watch`,
+//! `cargo xtask bench acp` and `cargo xtask bench http` are measures of their own.
 
 mod edits;
 mod field;
 mod files;
+mod http;
 mod patches;
 mod peer;
 mod proxied;
@@ -32,6 +33,20 @@ use rows::{ROWS, Row};
 /// Rounds when nothing is said: each server has this many turns at every row.
 const ROUNDS_DEFAULT: usize = 20;
 
+/// A measure of its own: its name, and what it does with its arguments.
+type Measure = (&'static str, fn(&[String]) -> Result<(), String>);
+
+/// Every one of them.
+const MEASURES: &[Measure] = &[
+    ("acp", proxied::run),
+    ("edits", edits::run),
+    ("http", http::run),
+    ("patches", patches::run),
+    ("rank", rank::run),
+    ("search", search::run),
+    ("watch", watch::run),
+];
+
 /// What is asked for.
 #[derive(Debug)]
 struct Wish {
@@ -42,23 +57,11 @@ struct Wish {
 
 /// Measures and reports.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    if let Some(("edits", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
-        return edits::run(own);
-    }
-    if let Some(("patches", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
-        return patches::run(own);
-    }
-    if let Some(("search", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
-        return search::run(own);
-    }
-    if let Some(("rank", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
-        return rank::run(own);
-    }
-    if let Some(("acp", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
-        return proxied::run(own);
-    }
-    if let Some(("watch", own)) = arguments.split_first().map(|(first, own)| (first.as_str(), own)) {
-        return watch::run(own);
+    if let Some((first, own)) = arguments.split_first() {
+        let measure = MEASURES.iter().find(|(name, _)| name == first);
+        if let Some((_, measure)) = measure {
+            return measure(own);
+        }
     }
     let wish = wish(arguments)?;
     let binary = build()?;

@@ -9,8 +9,10 @@ mod fuzz;
 mod generate;
 mod needs;
 mod powercut;
+mod soak;
 mod test;
 mod tidy;
+mod web;
 
 use std::{
     path::PathBuf,
@@ -28,7 +30,7 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
-        purpose: "measure beside the reference server; --rounds N, --only ROW; or edits, patches, search, rank",
+        purpose: "measure beside the reference server; --rounds N, --only ROW; or acp, edits, http, patches, rank, search, watch",
         run: bench::run,
     },
     Command {
@@ -51,6 +53,11 @@ const COMMANDS: &[Command] = &[
         name: "powercut",
         purpose: "cut the power of a disk again and again; needs root; --rounds N, --fs ext4,xfs,btrfs",
         run: powercut::run,
+    },
+    Command {
+        name: "soak",
+        purpose: "serve clients that break off on a disk that fills up, for an hour; --minutes N",
+        run: soak::run,
     },
     Command {
         name: "test",

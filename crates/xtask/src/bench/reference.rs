@@ -23,7 +23,13 @@ pub(super) struct Reference {
 
 /// Installs the reference server unless it is there.
 pub(super) fn install() -> Result<Reference, String> {
+    let script = package(PACKAGE)?.join("dist").join("index.js");
     let (name, version) = PACKAGE;
+    Ok(Reference { script, version: format!("{name}@{version}") })
+}
+
+/// Installs a published server unless it is there; where it is.
+pub(super) fn package((name, version): (&str, &str)) -> Result<PathBuf, String> {
     for program in ["node", "npm"] {
         if !crate::is_installed(program, &["--version"]) {
             return Err(format!("{program} is missing; install Node.js, which runs {name}"));
@@ -46,7 +52,7 @@ pub(super) fn install() -> Result<Reference, String> {
             return Err(format!("{wanted} was installed but cannot be found"));
         }
     }
-    Ok(Reference { script: package.join("dist").join("index.js"), version: wanted })
+    Ok(package)
 }
 
 fn installed_version(package: &Path) -> Option<String> {

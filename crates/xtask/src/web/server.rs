@@ -1,0 +1,88 @@
+//! A server that was started for a measure or a soak, and ends with it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+/// A process that ends with this.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: String,
+    pub(crate) token: String,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+impl Server {
+    /// Starts one that says nothing of where it listens.
+    pub(crate) fn start(command: &mut Command, address: String) -> Result<Self, String> {
+        let child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        Ok(Self { child, address, token: String::new() })
+    }
+
+    /// Our own, on a workspace.
+    pub(crate) fn stead(binary: &Path, workspace: &Path, state: &Path) -> Result<Self, String> {
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--print-token", "--workspace"]).arg(workspace);
+        command.arg("--state").arg(state).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut server = Self::start(&mut command, String::new())?;
+        let mut lines = BufReader::new(server.child.stderr.take().ok_or("no standard error")?).lines();
+        while server.address.is_empty() || server.token.is_empty() {
+            let line = lines.next().ok_or("the server ended")?.map_err(|error| error.to_string())?;
+            let word = |after: &str| {
+                let (_, rest) = line.split_once(after)?;
+                rest.split([' ', ',']).next().map(|word| word.trim_end_matches(':').to_owned())
+            };
+            if let Some(address) = word("on http://") {
+                server.address = address;
+            }
+            if let Some(token) = word("(ends with it): ") {
+                server.token = token;
+            }
+        }
+        // What it says later must not fill the pipe.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Ok(server)
+    }
+
+    /// Starts one that says on its first line where it listens.
+    pub(crate) fn saying(command: &mut Command) -> Result<Self, String> {
+        let mut server = Self::start(command.stdin(Stdio::null()).stdout(Stdio::piped()), String::new())?;
+        let said = server.child.stdout.take().ok_or("no standard output")?;
+        BufReader::new(said).read_line(&mut server.address).map_err(|error| error.to_string())?;
+        server.address.truncate(server.address.trim_end().len());
+        Ok(server)
+    }
+
+    /// Kilobytes that are in memory now.
+    pub(crate) fn resident_kb(&self) -> Result<u64, String> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.map_err(|error| error.to_string())?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+        line.trim().trim_end_matches(" kB").parse().map_err(|_| format!("'{line}' is no number"))
+    }
+
+    /// The head of a request with its token, without the empty line.
+    pub(crate) fn head(&self, line: &str) -> String {
+        let token = match self.token.as_str() {
+            "" => String::new(),
+            token => format!("Authorization: Bearer {token}\r\n"),
+        };
+        format!("{line} HTTP/1.1\r\nHost: {}\r\n{token}", self.address)
+    }
+
+    /// Tells it to end and waits until it has.
+    pub(crate) fn end(mut self) -> Result<(), String> {
+        crate::succeed(Command::new("kill").arg(self.child.id().to_string()))?;
+        let status = self.child.wait().map_err(|error| error.to_string())?;
+        if status.success() { Ok(()) } else { Err(format!("the server ended with {status}")) }
+    }
+}
