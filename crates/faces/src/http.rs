@@ -11,8 +11,11 @@ use std::{sync::Arc, time::Duration};
 
 use engine::{Caller, Engine};
 
+use crate::dialect::Place;
+
 mod bell;
 mod enter;
+mod estate;
 mod events;
 mod files;
 mod guard;
@@ -28,6 +31,7 @@ mod routes;
 mod rpc;
 mod tls;
 
+pub use estate::{Errand, Steward};
 pub use guard::Names;
 pub use hall::{Hall, Keeping, Settings};
 pub use listen::{Listener, serve};
@@ -48,12 +52,34 @@ pub enum Credential<'a> {
 pub struct Admission {
     /// The same for the same token and for no other.
     pub key: String,
-    /// The same for the same workspace and for no other.
-    pub workspace: String,
-    /// The workspace.
-    pub engine: Engine,
     /// Who every call is made for.
     pub caller: Caller,
+    /// What it is admitted to.
+    pub to: Admitted,
+}
+
+/// What somebody is admitted to.
+#[derive(Clone)]
+pub enum Admitted {
+    /// One workspace.
+    Workspace {
+        /// The same for the same workspace and for no other.
+        id: String,
+        /// Where it is, for dialects that tell.
+        place: Place,
+        /// Opens it, which may take a while. Asked once for every client.
+        opening: Opening,
+    },
+    /// The making and ending of workspaces, and no file.
+    Estate,
+}
+
+/// How a workspace is opened.
+pub type Opening = Arc<dyn Fn() -> Result<Engine, NotAdmitted> + Send + Sync>;
+
+/// A workspace that is open already.
+pub fn opened(engine: Engine) -> Opening {
+    Arc::new(move || Ok(engine.clone()))
 }
 
 /// Why somebody is not admitted.
@@ -63,6 +89,8 @@ pub enum NotAdmitted {
     Unknown,
     /// It cannot be found out now.
     Unavailable(String),
+    /// As many workspaces are open as may be: whoever is idle should be forgotten.
+    Crowded,
 }
 
 /// Whoever knows the tokens.
@@ -72,6 +100,11 @@ pub trait Door: Send + Sync + 'static {
 
     /// Whether somebody who was admitted still would be. Asked while a stream is open.
     fn still_admits(&self, key: &str) -> bool;
+
+    /// Whoever makes and ends workspaces, where there are many.
+    fn steward(&self) -> Option<Arc<dyn Steward>> {
+        None
+    }
 }
 
 /// Where a connection comes from.
@@ -107,6 +140,10 @@ pub mod limits {
     pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
     /// Streams of one client at a time.
     pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
+    /// Errands about workspaces at a time, over all clients; more wait their turn.
+    pub const ERRANDS_MAX: usize = 8;
+    /// Clients that are forgotten at once when too many workspaces are open.
+    pub const FORGOTTEN_AT_ONCE: usize = 64;
     /// What a client that is told to come back shall wait, in seconds.
     pub const RETRY_SECONDS: u64 = 1;
     /// Clients that are remembered; the one that was silent longest is forgotten first.

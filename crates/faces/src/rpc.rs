@@ -38,32 +38,26 @@ pub struct Rpc {
     caller: Caller,
     dialects: Dialects,
     runner: Arc<Runner>,
-    discovered: Value,
 }
 
-/// Why a server cannot be made.
+/// Why the methods cannot be described.
 #[derive(Debug, thiserror::Error)]
 #[error("the embedded document of methods is broken: {0}")]
 pub struct Broken(#[from] serde_json::Error);
 
 impl Rpc {
     /// A server of these dialects. The caller is who every call is made for.
-    pub fn new(engine: Engine, caller: Caller, dialects: Dialects) -> Result<Arc<Self>, Broken> {
+    pub fn new(engine: Engine, caller: Caller, dialects: Dialects) -> Arc<Self> {
         Self::of(Arc::new(Runner::new(engine)), caller, dialects)
     }
 
     /// The same with calls that run beside those of other faces.
-    pub(crate) fn of(
-        runner: Arc<Runner>,
-        mut caller: Caller,
-        dialects: Dialects,
-    ) -> Result<Arc<Self>, Broken> {
+    pub(crate) fn of(runner: Arc<Runner>, mut caller: Caller, dialects: Dialects) -> Arc<Self> {
         caller = caller.beginning(runner.engine().workspace());
         for dialect in dialects.iter() {
             dialect.narrow(&mut caller);
         }
-        let discovered = document(dialects.iter().map(|dialect| dialect.definition()))?;
-        Ok(Arc::new(Self { caller, dialects, runner, discovered }))
+        Arc::new(Self { caller, dialects, runner })
     }
 
     /// Whether the policy blocks a tool for the caller, wherever it points.

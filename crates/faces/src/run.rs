@@ -83,11 +83,38 @@ pub(crate) enum Broken {
     Closing,
 }
 
+/// What all clients of one workspace may take together.
+#[derive(Clone)]
+pub(crate) struct Share {
+    working: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
+
+impl Share {
+    /// So many calls that work at a time, and as many that wait.
+    pub(crate) fn new(calls_max: usize) -> Self {
+        Self { working: Arc::new(Semaphore::new(calls_max)), waiting: Arc::new(Semaphore::new(calls_max)) }
+    }
+
+    /// Whether anybody has a part of it.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.working) > 1
+    }
+
+    fn of(&self, pace: Pace) -> &Arc<Semaphore> {
+        match pace {
+            Pace::Brief | Pace::Short | Pace::Work => &self.working,
+            Pace::Wait => &self.waiting,
+        }
+    }
+}
+
 /// Runs calls, a bounded number at once.
 pub(crate) struct Runner {
     engine: Engine,
     working: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
+    share: Option<Share>,
 }
 
 impl Runner {
@@ -96,7 +123,14 @@ impl Runner {
             engine,
             working: Arc::new(Semaphore::new(CALLS_WORKING_MAX)),
             waiting: Arc::new(Semaphore::new(CALLS_WAITING_MAX)),
+            share: None,
         }
+    }
+
+    /// The same, bounded also by what others on the workspace leave.
+    pub(crate) fn within(mut self, share: Share) -> Self {
+        self.share = Some(share);
+        self
     }
 
     /// What calls run on.
@@ -149,9 +183,13 @@ impl Runner {
             Pace::Wait => &self.waiting,
         };
         let permit = slots.clone().acquire_owned().await.map_err(|_| Broken::Closing)?;
+        let shared = match &self.share {
+            Some(share) => Some(share.of(pace).clone().acquire_owned().await.map_err(|_| Broken::Closing)?),
+            None => None,
+        };
         let mut task = tokio::task::spawn_blocking(move || {
             let outcome = job.run();
-            drop(permit);
+            drop((permit, shared));
             outcome
         });
         let outcome = tokio::select! {

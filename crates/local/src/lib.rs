@@ -13,6 +13,7 @@ mod clock;
 mod commit;
 mod desk;
 mod editor;
+mod estate;
 mod failure;
 mod group;
 mod holding;
@@ -44,6 +45,10 @@ mod workspace;
 
 pub use clock::{Clock, Moment};
 pub use editor::{AgentFiles, Draft, Editor, Held, HunkUnderReview, Reviewing, Typed, UnderReview};
+pub use estate::{
+    Description, Estate, EstateOptions, EstateToken, Page, Paged, Scope, WorkspaceAsk, WorkspaceLasting,
+    WorkspaceName,
+};
 pub use index::IndexFacts;
 pub use log::{LogReport, Proof};
 pub use open::LocalWorkspace;

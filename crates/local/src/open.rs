@@ -169,7 +169,7 @@ impl LocalWorkspace {
             background_failures: AtomicU64::new(0),
             recovery: Recovery::default(),
             wall: None,
-            users: disk::users(),
+            users: options.users.clone().unwrap_or_else(disk::users),
         })
     }
 

@@ -1,6 +1,6 @@
 //! What can be chosen when a workspace is opened.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
 use engine::NameProfile;
 use path::RelPath;
@@ -94,6 +94,8 @@ pub struct Options {
     pub listening: Listening,
     /// Where time comes from.
     pub clock: Arc<dyn Clock>,
+    /// Names of users by their numbers, where they can no longer be read because the wall stands.
+    pub(crate) users: Option<HashMap<u32, String>>,
 }
 
 impl Options {
@@ -117,6 +119,7 @@ impl Options {
             index_settled: INDEX_SETTLED,
             listening: Listening::WhenAsked,
             clock: Arc::new(crate::clock::System::default()),
+            users: None,
         }
     }
 }

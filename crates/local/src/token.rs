@@ -5,7 +5,7 @@
 use engine::{Access, Failure, Grants, Kind, Principal};
 use journal::Link;
 use path::RelPath;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -26,7 +26,8 @@ const SECRET_BYTES: usize = 32;
 const TOKENS_MAX: usize = 10_000;
 /// Longest remark about a token.
 const LABEL_CHARS_MAX: usize = 100;
-const TOKEN: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
+/// What every look-up of tokens reads.
+pub(crate) const TOKEN: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
 
 /// Who shall be let in.
 #[derive(Debug, Clone)]
@@ -81,6 +82,11 @@ impl Token {
         self.ends_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
     }
 
+    /// What it lets reach, as it is kept.
+    pub(crate) fn reach_text(&self) -> Result<String, Failure> {
+        serde_json::to_string(&self.reach).map_err(|error| Failure::new(Kind::Io, error.to_string()))
+    }
+
     /// What whoever brings it may reach.
     pub fn grants(&self) -> Result<Grants, Failure> {
         let broken = |_| Failure::new(Kind::AuditUnavailable, "the store holds a malformed token");
@@ -121,27 +127,10 @@ impl LocalWorkspace {
         ask: &TokenAsk,
         replaced: Option<(String, i64)>,
     ) -> Result<(Token, String), Failure> {
-        if ask.label.chars().count() > LABEL_CHARS_MAX {
-            let limit = format!("a label has {LABEL_CHARS_MAX} characters at most");
-            return Err(Failure::new(Kind::TooLarge, limit));
-        }
-        let id: [u8; ID_BYTES] = disk::random_bytes().map_err(|error| failure::own(&error))?;
-        let secret: [u8; SECRET_BYTES] = disk::random_bytes().map_err(|error| failure::own(&error))?;
-        let (id, secret) = (hex(&id), hex(&secret));
-        let token = Token {
-            id: id.clone(),
-            principal: ask.principal.to_string(),
-            label: ask.label.clone(),
-            created_ms: self.clock.now().wall_ms,
-            ends_ms: ask.ends_ms,
-            reach: Reach {
-                read_only: ask.grants.access == Access::ReadOnly,
-                readable: ask.grants.readable.iter().map(ToString::to_string).collect(),
-                writable: ask.grants.writable.iter().map(ToString::to_string).collect(),
-            },
-        };
+        let (token, secret) = fresh(ask, self.clock.now().wall_ms)?;
         self.record_token("token_create", &token, Some(hash(&secret)), replaced)?;
-        Ok((token, format!("{TOKEN_PREFIX}{id}_{secret}")))
+        let shown = shown(&token.id, &secret);
+        Ok((token, shown))
     }
 
     /// Every token, the newest first.
@@ -167,8 +156,7 @@ impl LocalWorkspace {
 
     /// The token that this text is, if it lets in now.
     pub fn admit_token(&self, shown: &str) -> Result<Option<Token>, Failure> {
-        let parts = shown.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_'));
-        let Some((id, secret)) = parts else { return Ok(None) };
+        let (id, secret) = parts(shown);
         let found = self.kept_token(id)?;
         // Compared even where there is none, so that time does not tell which ids exist.
         let (kept, token) = found.map_or(([0; 32], None), |(kept, token)| (kept, Some(token)));
@@ -198,14 +186,9 @@ impl LocalWorkspace {
         hash: Option<[u8; 32]>,
         replaced: Option<(String, i64)>,
     ) -> Result<(), Failure> {
-        let arguments = serde_json::json!({
-            "token": token.id, "principal": token.principal, "read_only": token.reach.read_only,
-            "readable": token.reach.readable, "writable": token.reach.writable, "ends_ms": token.ends_ms,
-            "replaces": replaced.as_ref().map(|(old, _)| old),
-        });
-        let reach =
-            serde_json::to_string(&token.reach).map_err(|error| Failure::new(Kind::Io, error.to_string()))?;
-        let mut draft = self.system_draft(operation, arguments.to_string(), Link::None);
+        let arguments = recorded(token, replaced.as_ref().map(|(old, _)| old.as_str()), None);
+        let reach = token.reach_text()?;
+        let mut draft = self.system_draft(operation, arguments, Link::None);
         let (token, now_ms) = (token.clone(), self.clock.now().wall_ms);
         let work: Work = Box::new(move |transaction, tip| {
             let open: i64 = transaction.query_row(
@@ -213,26 +196,12 @@ impl LocalWorkspace {
                 params![now_ms],
                 |row| row.get(0),
             )?;
-            if hash.is_some() && open >= TOKENS_MAX as i64 {
-                let full = format!("there are {TOKENS_MAX} tokens already");
-                return Ok(Outcome::Refused(
-                    Failure::new(Kind::TooMany, full).hint("revoke some with `stead token revoke`"),
-                ));
+            if let Some(failure) = hash.and_then(|_| too_many(open)) {
+                return Ok(Outcome::Refused(failure));
             }
             store::append(transaction, tip, &mut draft)?;
             match hash {
-                Some(hash) => transaction.execute(
-                    "INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                    params![
-                        token.id,
-                        hash,
-                        token.principal,
-                        reach,
-                        token.label,
-                        token.created_ms,
-                        token.ends_ms
-                    ],
-                )?,
+                Some(hash) => insert(transaction, &token, hash, &reach)?,
                 None => transaction.execute(
                     "UPDATE tokens SET ends_ms = ?2 WHERE id = ?1",
                     params![token.id, token.ends_ms],
@@ -254,11 +223,81 @@ impl LocalWorkspace {
     }
 }
 
-fn unknown(id: &str) -> Failure {
+/// A new token and its secret, kept nowhere yet.
+pub(crate) fn fresh(ask: &TokenAsk, now_ms: i64) -> Result<(Token, String), Failure> {
+    if ask.label.chars().count() > LABEL_CHARS_MAX {
+        let limit = format!("a label has {LABEL_CHARS_MAX} characters at most");
+        return Err(Failure::new(Kind::TooLarge, limit));
+    }
+    let id: [u8; ID_BYTES] = disk::random_bytes().map_err(|error| failure::own(&error))?;
+    let secret: [u8; SECRET_BYTES] = disk::random_bytes().map_err(|error| failure::own(&error))?;
+    let token = Token {
+        id: hex(&id),
+        principal: ask.principal.to_string(),
+        label: ask.label.clone(),
+        created_ms: now_ms,
+        ends_ms: ask.ends_ms,
+        reach: Reach {
+            read_only: ask.grants.access == Access::ReadOnly,
+            readable: ask.grants.readable.iter().map(ToString::to_string).collect(),
+            writable: ask.grants.writable.iter().map(ToString::to_string).collect(),
+        },
+    };
+    Ok((token, hex(&secret)))
+}
+
+/// What its bearer is shown, once.
+pub(crate) fn shown(id: &str, secret: &str) -> String {
+    format!("{TOKEN_PREFIX}{id}_{secret}")
+}
+
+/// The name and the secret in what a bearer shows; empty where it has no such form, which fits nothing.
+pub(crate) fn parts(shown: &str) -> (&str, &str) {
+    shown.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
+}
+
+/// What the journal says of a token; nothing of its secret.
+pub(crate) fn recorded(token: &Token, replaces: Option<&str>, place: Option<&str>) -> String {
+    let mut arguments = serde_json::json!({
+        "token": token.id, "principal": token.principal, "read_only": token.reach.read_only,
+        "readable": token.reach.readable, "writable": token.reach.writable, "ends_ms": token.ends_ms,
+        "replaces": replaces,
+    });
+    if let Some(place) = place {
+        arguments["workspace"] = place.into();
+    }
+    arguments.to_string()
+}
+
+/// Refuses one more token where there are enough.
+pub(crate) fn too_many(open: i64) -> Option<Failure> {
+    let full = || {
+        Failure::new(Kind::TooMany, format!("there are {TOKENS_MAX} tokens already"))
+            .hint("revoke some with `stead token revoke`")
+    };
+    (open >= TOKENS_MAX as i64).then(full)
+}
+
+/// Keeps a token.
+pub(crate) fn insert(
+    transaction: &Transaction<'_>,
+    token: &Token,
+    hash: [u8; 32],
+    reach: &str,
+) -> rusqlite::Result<usize> {
+    transaction.execute(
+        "INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![token.id, hash, token.principal, reach, token.label, token.created_ms, token.ends_ms],
+    )
+}
+
+/// What is said when there is no such token.
+pub(crate) fn unknown(id: &str) -> Failure {
     Failure::new(Kind::NotFound, format!("there is no token {id}")).hint("`stead token list` shows them")
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<([u8; 32], Token)> {
+/// A token and its hash, as they are kept.
+pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<([u8; 32], Token)> {
     let reach: String = row.get(3)?;
     let broken =
         |error| rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error));
@@ -273,7 +312,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<([u8; 32], Token)> {
     Ok((row.get(1)?, token))
 }
 
-fn hash(secret: &str) -> [u8; 32] {
+/// What is kept of a secret.
+pub(crate) fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 

@@ -10,6 +10,7 @@ use crate::{
     alerts::AlertsArguments, approvals::ApprovalsArguments, config::ConfigArguments, index::IndexArguments,
     log::LogArguments, operation, policy::PolicyArguments, replay::ReplayArguments, serve::ServeFlags,
     settings, status::StatusArguments, token::TokenArguments, trash::TrashArguments, watch::WatchArguments,
+    workspaces::WorkspaceArguments,
 };
 
 const ABOUT: &str = "The file server between AI agents and a workspace";
@@ -235,6 +236,8 @@ pub(crate) enum Fixed {
     Config(ConfigArguments),
     /// Make, list, replace and revoke what lets clients in over HTTP
     Token(TokenArguments),
+    /// Make, list, show, end and take back the workspaces of an estate
+    Workspace(WorkspaceArguments),
     /// Serve MCP over standard input and output
     Mcp(McpFlags),
     /// Serve JSON-RPC over standard input and output, one object a line

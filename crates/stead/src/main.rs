@@ -12,6 +12,7 @@ mod approvals;
 mod audit;
 mod cli;
 mod config;
+mod estate;
 mod index;
 mod log;
 mod mcp;
@@ -34,6 +35,7 @@ mod token;
 mod trash;
 mod watch;
 mod wire;
+mod workspaces;
 
 use cli::{Fixed, WorkspaceFlags};
 use settings::Layered;
@@ -86,6 +88,7 @@ fn dispatch(definition: &Definition, matches: &clap::ArgMatches, layered: &Layer
             config::run(&flags, &below, &settings::table(&cli::command(definition)), layered, matches)
         }
         Fixed::Token(below) => token::run(&flags, &below),
+        Fixed::Workspace(below) => workspaces::run(&flags, &below),
         Fixed::Approvals(below) => approvals::run(&flags, &below),
         Fixed::Watch(below) => watch::run(&flags, &below),
         Fixed::Policy(below) => policy::run(&flags, &below),

@@ -14,8 +14,7 @@ use crate::{
 pub(crate) fn run(flags: &WorkspaceFlags, rpc: &RpcFlags) -> Outcome {
     let Ready { runtime, input, output, dialects, opened, caller } =
         serving::ready(flags, &rpc.dialects(), &rpc.caller, &rpc.asking, Asker::Rpc)?;
-    let rpc = Rpc::new(opened.engine.clone(), caller, dialects)
-        .map_err(|error| Problem::Outside(error.to_string()))?;
+    let rpc = Rpc::new(opened.engine.clone(), caller, dialects);
     let served = runtime.block_on(faces::rpc::serve(rpc, input, output));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     served.map_err(|error| Problem::Outside(error.to_string()))?;

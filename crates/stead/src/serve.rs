@@ -11,7 +11,7 @@ use clap::Args;
 use engine::Caller;
 use faces::{
     dialect::{Place, Reach},
-    http::{Hall, Keeping, Listener, Log, Names, Settings, serve},
+    http::{Door, Hall, Keeping, Listener, Log, Names, Settings, serve},
     limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
 };
 use local::Wall;
@@ -28,6 +28,7 @@ mod banner;
 mod door;
 mod identity;
 mod lines;
+mod many;
 
 use identity::Identity;
 use lines::LogFlags;
@@ -65,6 +66,15 @@ pub(crate) struct ServeFlags {
     /// The vocabulary of /mcp (repeatable where names do not clash); every one has an address of its own as well
     #[arg(long, value_name = "NAME", default_value = "stead")]
     dialect: Vec<String>,
+    /// Serve many workspaces: those of the estate in this directory, which is made if it is missing
+    #[arg(long, value_name = "DIR")]
+    workspaces: Option<PathBuf>,
+    /// With --workspaces: how long one that nobody uses stays open
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    idle_close: String,
+    /// With --workspaces: how many are open at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 512)]
+    open_max: usize,
     #[command(flatten)]
     log: LogFlags,
     #[command(flatten)]
@@ -99,32 +109,46 @@ pub(crate) fn check(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Result<
     }
     wire::options(flags, Wall::Raise, &Reach::Workspace)?;
     wire::caller_at(&serve_flags.caller, Asker::Http, &RelPath::root())?;
-    settings(serve_flags, workspace).map(drop)
+    settings(serve_flags, workspace, CALL_THREADS).map(drop)
 }
 
 /// Serves until an interrupt or a request to end.
 pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     serve_flags.log.settle();
     let taken = take(serve_flags)?;
+    if let Some(directory) = &serve_flags.workspaces {
+        return many::run(flags, serve_flags, directory, taken);
+    }
     let workspace = wire::place(flags)?;
     if let Taken::Tls(_, _, identity) = &taken {
         identity.keep_out_of(Path::new(&workspace))?;
     }
     let opened = serving::opened(flags, &serve_flags.asking, taken.places())?;
     let caller = wire::caller_at(&serve_flags.caller, Asker::Http, &opened.home)?;
-    let door = door::Door::new(&opened, caller)?;
-    let names = names(serve_flags, &taken);
-    let settings = settings(serve_flags, workspace.clone())?;
-    banner::show(&taken, &workspace, flags.durability, &door, serve_flags.print_token);
-    let log = serve_flags.log.keep()?;
+    let settings = settings(serve_flags, workspace.clone(), CALL_THREADS)?;
+    let door = door::Door::new(&opened, settings.place.clone(), caller)?;
+    banner::show(&taken, &workspace, flags.durability, door.token(), serve_flags.print_token);
+    serve_behind(Arc::new(door), settings, serve_flags, taken, |_| std::future::pending())
+}
+
+/// Serves behind a door, with `upkeep` beside it. Threads start here, behind the wall.
+fn serve_behind<F: Future<Output = ()> + Send + 'static>(
+    door: Arc<dyn Door>,
+    settings: Settings,
+    flags: &ServeFlags,
+    taken: Taken,
+    upkeep: impl FnOnce(Arc<Hall>) -> F,
+) -> Outcome {
+    let names = names(flags, &taken);
+    let log = flags.log.keep()?;
     let keeping = Keeping { log: log.clone().map(|log| log as Arc<dyn Log>) };
-    let hall = Hall::kept(Arc::new(door), names, settings, keeping);
-    // Threads start here, behind the wall.
+    let hall = Hall::kept(door, names, settings, keeping);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(CALL_THREADS)
         .build()
         .map_err(|error| Problem::Outside(format!("the runtime cannot start: {error}")))?;
+    runtime.spawn(upkeep(hall.clone()));
     let served = runtime.block_on(until_stopped(hall, taken));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     log.iter().for_each(|log| log.flush());
@@ -132,11 +156,12 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
 }
 
 /// What the face is set to.
-fn settings(flags: &ServeFlags, workspace: String) -> Result<Settings, Problem> {
+fn settings(flags: &ServeFlags, workspace: String, workspace_calls_max: usize) -> Result<Settings, Problem> {
     let settings = Settings {
         place: Place { workspace },
         mcp_dialects: flags.dialect.clone(),
         rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
+        workspace_calls_max,
     };
     settings.check().map_err(|error| Problem::Usage(error.to_string()))?;
     Ok(settings)

@@ -1,20 +1,33 @@
 //! `stead token`: who is let in over HTTP. A token is shown once, when it is made.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 use engine::{Principal, Workspace};
 use local::{Token, TokenAsk, Wall};
 use path::RelPath;
-use serde_json::{Value, json};
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
+    estate::described,
     show::{self, Exit, Form, Outcome, Problem},
     time, wire,
 };
 
+mod of_estate;
+
 /// The flags of `stead token`.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArguments {
+    /// The directory of an estate, whose tokens these are
+    #[arg(long, value_name = "DIR", global = true)]
+    workspaces: Option<PathBuf>,
+    /// With --workspaces: the workspace that the token opens
+    #[arg(long, value_name = "NAME", global = true, requires = "workspaces")]
+    workspace_name: Option<String>,
+    /// With --workspaces: the token administers workspaces and opens none
+    #[arg(long, global = true, requires = "workspaces", conflicts_with = "workspace_name")]
+    estate: bool,
     #[command(subcommand)]
     action: Action,
 }
@@ -61,22 +74,14 @@ enum Action {
 
 /// Runs one of them.
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenArguments) -> Outcome {
+    if arguments.workspaces.is_some() {
+        return of_estate::run(flags, arguments);
+    }
     let opened = wire::open(flags, Wall::Leave)?;
     let local = &opened.local;
     match &arguments.action {
         Action::Create { caller, lasts, label, json } => {
-            let principal = caller.principal.as_deref().ok_or_else(|| {
-                show::usage(
-                    "say who is let in: --principal agent:NAME, or user:NAME for a person's own program",
-                )
-            })?;
-            let ends_ms = lasts.as_deref().map(duration).transpose()?;
-            let ask = TokenAsk {
-                principal: Principal::parse(principal)?,
-                grants: wire::grants(caller, &RelPath::root())?,
-                ends_ms: ends_ms.map(|lasts_ms| local.now_ms().saturating_add(lasts_ms)),
-                label: label.clone(),
-            };
+            let ask = wanted(caller, lasts.as_deref(), label, local.now_ms())?;
             let (token, shown) = local.create_token(&ask)?;
             tell(&token, &shown, Form::from(*json))
         }
@@ -101,6 +106,19 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenArguments) -> Outcome
     }
 }
 
+/// Who shall be let in, as the flags say.
+fn wanted(caller: &CallerFlags, lasts: Option<&str>, label: &str, now_ms: i64) -> Result<TokenAsk, Problem> {
+    let principal = caller.principal.as_deref().ok_or_else(|| {
+        show::usage("say who is let in: --principal agent:NAME, or user:NAME for a person's own program")
+    })?;
+    Ok(TokenAsk {
+        principal: Principal::parse(principal)?,
+        grants: wire::grants(caller, &RelPath::root())?,
+        ends_ms: lasts.map(duration).transpose()?.map(|lasts_ms| now_ms.saturating_add(lasts_ms)),
+        label: label.to_owned(),
+    })
+}
+
 fn duration(text: &str) -> Result<i64, Problem> {
     time::duration(text).ok_or_else(|| show::usage("a time is written 90s, 30m, 2h or 7d"))
 }
@@ -121,20 +139,6 @@ fn tell(token: &Token, shown: &str, form: Form) -> Outcome {
         }
     }
     Ok(Exit::Fine)
-}
-
-fn described(token: &Token) -> Value {
-    let (readable, writable) = token.reach();
-    json!({
-        "id": token.id,
-        "principal": token.principal,
-        "read_only": token.is_read_only(),
-        "readable": readable,
-        "writable": writable,
-        "label": token.label,
-        "created": time::iso_utc(token.created_ms),
-        "ends": token.ends_ms.map(time::iso_utc),
-    })
 }
 
 fn line(token: &Token, now_ms: i64) -> String {

@@ -12,11 +12,11 @@ use axum::{
 use super::{
     Credential, Peer,
     guard::Turned,
-    guest::Guest,
-    hall::Hall,
+    hall::{Client, Hall},
     limits::BODY_BYTES_MAX,
     log::{ID_HEADER, Line, RequestId},
-    problem, routes,
+    problem,
+    routes::{self, Route, Wants},
 };
 use crate::notes;
 
@@ -38,10 +38,16 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
     let id = RequestId::of(request.headers());
     let mut line = hall.keeping.log.as_ref().map(|log| Line::begin(log, id.text(), route, request.method()));
     request.extensions_mut().insert(id.clone());
-    let judged = judge(&hall, &mut request);
-    if let (Some(line), Some(guest)) = (&mut line, request.extensions().get::<Arc<Guest>>()) {
-        line.of(guest);
+    let judged = match judge(&hall, &request) {
+        Ok(Brought::Nothing) => Ok(None),
+        Ok(Brought::Token(token)) => hall.admit(Credential::Token(&token)).await.map(Some),
+        Ok(Brought::SameUser) => hall.admit(Credential::SameUser).await.map(Some),
+        Err(turned) => Err(turned),
+    };
+    if let (Some(line), Ok(Some(client))) = (&mut line, &judged) {
+        line.of(client);
     }
+    let judged = judged.and_then(|client| admit(&hall, route, client, &mut request));
     let notes = line.as_ref().map(|line| line.notes.clone());
     if let Some(notes) = &notes {
         request.extensions_mut().insert(notes.clone());
@@ -61,24 +67,50 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
     }
 }
 
-fn judge(hall: &Hall, request: &mut Request) -> Result<(), Turned> {
+/// What a request brings to say who asks, taken out of it.
+enum Brought {
+    /// It needs nothing.
+    Nothing,
+    Token(String),
+    SameUser,
+}
+
+fn judge(hall: &Hall, request: &Request) -> Result<Brought, Turned> {
     let target = request.uri();
     hall.names.judge(target, request.headers())?;
     let route = routes::named(target.path());
     judge_type(route, request.method(), request.headers())?;
     if route.is_open() {
-        return Ok(());
+        return Ok(Brought::Nothing);
     }
     let peer = request.extensions().get::<Peer>().copied().unwrap_or(Peer::Network);
-    let guest = match (token(request.headers())?, peer) {
-        (Some(token), _) => hall.admit(Credential::Token(token))?,
-        (None, Peer::SameUser) => hall.admit(Credential::SameUser)?,
+    match (token(request.headers())?, peer) {
+        (Some(token), _) => Ok(Brought::Token(token.to_owned())),
+        (None, Peer::SameUser) => Ok(Brought::SameUser),
         (None, Peer::Network | Peer::OtherUser) => {
-            return Err(Turned::new(StatusCode::UNAUTHORIZED, "bring a token: Authorization: Bearer TOKEN"));
+            Err(Turned::new(StatusCode::UNAUTHORIZED, "bring a token: Authorization: Bearer TOKEN"))
         }
-    };
+    }
+}
+
+/// Lets a client on to where its token leads, and nowhere else. Nothing of the address is looked up for anybody else.
+fn admit(hall: &Hall, route: Route, client: Option<Client>, request: &mut Request) -> Result<(), Turned> {
+    let Some(client) = client else { return Ok(()) };
+    match (route.wants(hall.steward()), &client) {
+        (Wants::Anybody, _) | (Wants::Guest, Client::Guest(_)) | (Wants::Overseer, Client::Overseer(_)) => {}
+        (Wants::Guest, Client::Overseer(_)) => {
+            let reason = "this client administers workspaces and opens none; make a token for one";
+            return Err(Turned::new(StatusCode::FORBIDDEN, reason));
+        }
+        (Wants::Overseer, Client::Guest(_)) => {
+            return Err(Turned::new(StatusCode::FORBIDDEN, "this client does not administer workspaces"));
+        }
+    }
     judge_length(request.headers())?;
-    request.extensions_mut().insert(guest);
+    match client {
+        Client::Guest(guest) => request.extensions_mut().insert(guest).map(drop),
+        Client::Overseer(overseer) => request.extensions_mut().insert(overseer).map(drop),
+    };
     Ok(())
 }
 

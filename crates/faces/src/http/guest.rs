@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use axum::{
@@ -10,12 +10,11 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, Response, StatusCode, request::Parts},
 };
-use engine::{Answer, Caller, Failure};
+use engine::{Answer, Caller, Engine, Failure};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    Admission,
     guard::Turned,
     hall::{Hall, Settings},
     limits::{REQUESTS_PER_CLIENT_MAX, STREAMS_PER_CLIENT_MAX},
@@ -23,10 +22,10 @@ use super::{
     problem,
 };
 use crate::{
-    dialect::{self, DialectError, Dialects},
+    dialect::{self, DialectError, Dialects, Place},
     limits::SESSION_CHARS_MAX,
     rpc::Rpc,
-    run::{Asked, Broken, Company, Runner},
+    run::{Asked, Broken, Company, Runner, Share},
 };
 
 /// The header that names the session of a call.
@@ -43,11 +42,23 @@ pub(super) struct Guest {
     /// Who its calls are made for.
     pub(super) caller: Caller,
     pub(super) runner: Arc<Runner>,
-    pub(super) rpc: Arc<Rpc>,
+    /// Made when it is first asked for, like its MCP servers: a client mostly speaks one of them.
+    rpc: OnceLock<Arc<Rpc>>,
     native: Arc<Dialects>,
     mcp: Mutex<HashMap<String, Served>>,
+    place: Place,
     requests: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+}
+
+/// A client on its way in.
+pub(super) struct Entrance {
+    pub(super) key: String,
+    pub(super) workspace: String,
+    pub(super) place: Place,
+    pub(super) engine: Engine,
+    pub(super) caller: Caller,
+    pub(super) share: Share,
 }
 
 /// A client with a place for the request that it makes, until this is dropped.
@@ -105,30 +116,45 @@ impl Said {
     }
 }
 
-fn choose(names: &[String], settings: &Settings) -> Result<Dialects, DialectError> {
-    Dialects::choose(names, &[], &settings.place)
+fn choose(names: &[String], place: &Place) -> Result<Dialects, DialectError> {
+    Dialects::choose(names, &[], place)
 }
 
 impl Guest {
-    pub(super) fn new(admission: Admission, settings: &Settings) -> Result<Self, String> {
-        let Admission { key, workspace, engine, mut caller } = admission;
+    pub(super) fn new(entrance: Entrance, native: Arc<Dialects>) -> Self {
+        let Entrance { key, workspace, place, engine, mut caller, share } = entrance;
         caller = caller.beginning(engine.workspace());
-        let runner = Arc::new(Runner::new(engine));
-        let choose = |names: &[String]| choose(names, settings).map_err(|error| error.to_string());
-        let rpc = Rpc::of(runner.clone(), caller.clone(), choose(&settings.rpc_dialects)?)
-            .map_err(|error| error.to_string())?;
-        let native = Arc::new(Dialects::native().map_err(|error| error.to_string())?);
-        Ok(Self {
+        let runner = Arc::new(Runner::new(engine).within(share));
+        Self {
             key,
             workspace,
             caller,
             runner,
-            rpc,
+            rpc: OnceLock::new(),
             native,
             mcp: Mutex::default(),
+            place,
             requests: Arc::new(Semaphore::new(REQUESTS_PER_CLIENT_MAX)),
             streams: Arc::new(Semaphore::new(STREAMS_PER_CLIENT_MAX)),
-        })
+        }
+    }
+
+    /// The client's JSON-RPC.
+    pub(super) fn rpc(&self, settings: &Settings) -> Result<Arc<Rpc>, Turned> {
+        if let Some(rpc) = self.rpc.get() {
+            return Ok(rpc.clone());
+        }
+        let dialects = choose(&settings.rpc_dialects, &self.place).map_err(|_| {
+            Turned::new(StatusCode::INTERNAL_SERVER_ERROR, "the server cannot serve what it was set to")
+        })?;
+        let made = Rpc::of(self.runner.clone(), self.caller.clone(), dialects);
+        Ok(self.rpc.get_or_init(|| made).clone())
+    }
+
+    /// Whether nothing of it runs.
+    pub(super) fn is_idle(&self) -> bool {
+        self.requests.available_permits() == REQUESTS_PER_CLIENT_MAX
+            && self.streams.available_permits() == STREAMS_PER_CLIENT_MAX
     }
 
     /// A place for one more request.
@@ -150,7 +176,7 @@ impl Guest {
         if let Some(known) = served.get(&name) {
             return Ok(known.clone());
         }
-        let chosen = choose(dialects, &hall.settings)?;
+        let chosen = choose(dialects, &self.place)?;
         let made = mcp::serve(&self.runner, &self.caller, chosen, &hall.stopping);
         served.insert(name, made.clone());
         Ok(made)

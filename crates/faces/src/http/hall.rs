@@ -2,23 +2,27 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
 };
 
 use axum::http::StatusCode;
 use tokio::sync::watch;
 
 use super::{
-    Credential, NotAdmitted, SharedDoor,
+    Admission, Admitted, Credential, NotAdmitted, Opening, SharedDoor, Steward,
     bell::Bells,
+    estate::{Errands, Overseer},
     guard::{Names, Turned},
-    guest::Guest,
-    limits::CLIENTS_KEPT_MAX,
+    guest::{Entrance, Guest},
+    limits::{CLIENTS_KEPT_MAX, FORGOTTEN_AT_ONCE},
     log::Log,
     metrics::Metrics,
 };
-use crate::dialect::{DialectError, Dialects, Place};
+use crate::{
+    dialect::{DialectError, Dialects, Place},
+    run::Share,
+};
 
 /// What the operator chose.
 #[derive(Debug, Clone)]
@@ -29,6 +33,16 @@ pub struct Settings {
     pub mcp_dialects: Vec<String>,
     /// The dialects of `/rpc`.
     pub rpc_dialects: Vec<String>,
+    /// Calls of one workspace that work at a time, over all its clients, and as many that wait.
+    pub workspace_calls_max: usize,
+}
+
+/// One who was admitted.
+pub(super) enum Client {
+    /// To a workspace.
+    Guest(Arc<Guest>),
+    /// To the estate.
+    Overseer(Arc<Overseer>),
 }
 
 impl Settings {
@@ -56,6 +70,11 @@ pub struct Hall {
     pub(super) keeping: Keeping,
     pub(super) metrics: Metrics,
     guests: Mutex<HashMap<String, Known>>,
+    /// What each workspace may take of the server.
+    shares: Mutex<HashMap<String, Share>>,
+    steward: Option<Arc<dyn Steward>>,
+    native: OnceLock<Arc<Dialects>>,
+    pub(super) errands: Errands,
     pub(super) bells: Bells,
     /// Set when the server stops.
     pub(super) stopping: watch::Sender<bool>,
@@ -87,6 +106,10 @@ impl Hall {
     pub fn kept(door: SharedDoor, names: Names, settings: Settings, keeping: Keeping) -> Arc<Self> {
         let (stopping, _) = watch::channel(false);
         Arc::new(Self {
+            steward: door.steward(),
+            native: OnceLock::new(),
+            shares: Mutex::default(),
+            errands: Errands::default(),
             door,
             names,
             settings,
@@ -108,30 +131,83 @@ impl Hall {
         Stopping(self.stopping.subscribe())
     }
 
-    /// Who brings this.
-    pub(super) fn admit(&self, credential: Credential<'_>) -> Result<Arc<Guest>, Turned> {
-        let admission = self.door.admit(credential).map_err(|reason| match reason {
-            NotAdmitted::Unknown => {
-                Turned::new(StatusCode::UNAUTHORIZED, "the token is not known here, or no longer")
-            }
-            NotAdmitted::Unavailable(_) => {
-                Turned::new(StatusCode::SERVICE_UNAVAILABLE, "tokens cannot be checked now")
-            }
-        })?;
-        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = guests.get_mut(&admission.key) {
-            known.seen = Instant::now();
-            return Ok(known.guest.clone());
+    /// Whoever makes and ends workspaces, where there are many.
+    pub(super) fn steward(&self) -> Option<&Arc<dyn Steward>> {
+        self.steward.as_ref()
+    }
+
+    /// Who brings this. A client of a workspace that is not open waits until it is.
+    pub(super) async fn admit(&self, credential: Credential<'_>) -> Result<Client, Turned> {
+        let Admission { key, caller, to } = self.door.admit(credential).map_err(not_admitted)?;
+        let (id, place, opening) = match to {
+            Admitted::Workspace { id, place, opening } => (id, place, opening),
+            Admitted::Estate => return Ok(Client::Overseer(Arc::new(Overseer { caller }))),
+        };
+        if let Some(guest) = self.known(&key) {
+            return Ok(Client::Guest(guest));
         }
+        let engine = match open(opening.clone()).await {
+            Err(NotAdmitted::Crowded) => {
+                self.forget_idle(Duration::ZERO, FORGOTTEN_AT_ONCE);
+                open(opening).await.map_err(not_admitted)?
+            }
+            other => other.map_err(not_admitted)?,
+        };
+        let share = self.share(&id);
+        let entrance = Entrance { key: key.clone(), workspace: id, place, engine, caller, share };
+        let guest = Arc::new(Guest::new(entrance, self.native()?));
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
         if guests.len() >= CLIENTS_KEPT_MAX {
             forget_one(&mut guests);
         }
-        let key = admission.key.clone();
-        let guest = Guest::new(admission, &self.settings).map(Arc::new).map_err(|_| {
+        // Another request of the same client may have been quicker.
+        let known = guests.entry(key).or_insert(Known { guest, seen: Instant::now() });
+        Ok(Client::Guest(known.guest.clone()))
+    }
+
+    /// What the addresses of operations speak; the same for everybody.
+    fn native(&self) -> Result<Arc<Dialects>, Turned> {
+        if let Some(native) = self.native.get() {
+            return Ok(native.clone());
+        }
+        let made = Dialects::native().map_err(|_| {
             Turned::new(StatusCode::INTERNAL_SERVER_ERROR, "the server cannot serve what it was set to")
         })?;
-        guests.insert(key, Known { guest: guest.clone(), seen: Instant::now() });
-        Ok(guest)
+        Ok(self.native.get_or_init(|| Arc::new(made)).clone())
+    }
+
+    fn known(&self, key: &str) -> Option<Arc<Guest>> {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = guests.get_mut(key)?;
+        known.seen = Instant::now();
+        Some(known.guest.clone())
+    }
+
+    fn share(&self, workspace: &str) -> Share {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Share::new(self.settings.workspace_calls_max);
+        shares.entry(workspace.to_owned()).or_insert_with(fresh).clone()
+    }
+
+    /// Forgets clients that have nothing running and were silent for so long, the longest silent first, and lets go of
+    /// their workspaces. They come in again with their next request; a session of MCP without a stream has to begin anew.
+    pub fn forget_idle(&self, silent: Duration, most: usize) -> usize {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let mut idle: Vec<(Instant, String)> = guests
+            .iter()
+            .filter(|(_, known)| now - known.seen >= silent && Arc::strong_count(&known.guest) == 1)
+            .filter(|(_, known)| known.guest.is_idle())
+            .map(|(key, known)| (known.seen, key.clone()))
+            .collect();
+        idle.sort();
+        idle.truncate(most);
+        let forgotten: Vec<Known> = idle.iter().filter_map(|(_, key)| guests.remove(key)).collect();
+        drop(guests);
+        let count = forgotten.len();
+        drop(forgotten);
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, share| share.is_used());
+        count
     }
 
     /// Whether a client would still be admitted.
@@ -142,6 +218,26 @@ impl Hall {
     /// Clients that are known.
     pub(super) fn guests(&self) -> usize {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Opens a workspace on a thread of its own.
+async fn open(opening: Opening) -> Result<engine::Engine, NotAdmitted> {
+    let off = |_| NotAdmitted::Unavailable("the opening broke off".to_owned());
+    tokio::task::spawn_blocking(move || opening()).await.map_err(off)?
+}
+
+fn not_admitted(reason: NotAdmitted) -> Turned {
+    match reason {
+        NotAdmitted::Unknown => {
+            Turned::new(StatusCode::UNAUTHORIZED, "the token is not known here, or no longer")
+        }
+        NotAdmitted::Unavailable(_) => {
+            Turned::new(StatusCode::SERVICE_UNAVAILABLE, "tokens cannot be checked now")
+        }
+        NotAdmitted::Crowded => {
+            Turned::new(StatusCode::SERVICE_UNAVAILABLE, "as many workspaces are open as may be")
+        }
     }
 }
 

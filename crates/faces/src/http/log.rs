@@ -15,7 +15,7 @@ use axum::{
 };
 use http_body_util::BodyExt;
 
-use super::{guest::Guest, routes::Route};
+use super::{guest::Guest, hall::Client, routes::Route};
 use crate::notes::Notes;
 pub use crate::notes::{Called, Calls};
 
@@ -79,10 +79,14 @@ impl Line {
     }
 
     /// Who asks.
-    pub(super) fn of(&mut self, guest: &Guest) {
-        if let Some(answered) = &mut self.answered {
-            answered.principal = Some(guest.caller.principal.to_string());
-            answered.workspace = Some(guest.workspace.clone());
+    pub(super) fn of(&mut self, client: &Client) {
+        let Some(answered) = &mut self.answered else { return };
+        match client {
+            Client::Guest(guest) => {
+                answered.principal = Some(guest.caller.principal.to_string());
+                answered.workspace = Some(guest.workspace.clone());
+            }
+            Client::Overseer(overseer) => answered.principal = Some(overseer.caller.principal.to_string()),
         }
     }
 

@@ -66,7 +66,7 @@ pub(super) async fn call(
 }
 
 /// The arguments in a body: one object, read as strictly as any message.
-fn arguments(bytes: &[u8]) -> Result<Map<String, Value>, Turned> {
+pub(super) fn arguments(bytes: &[u8]) -> Result<Map<String, Value>, Turned> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }

@@ -8,11 +8,13 @@ use axum::{
     extract::State,
     http::{Response, StatusCode},
     middleware,
-    routing::{any, get, post},
+    routing::{any, delete, get, post},
 };
 use serde_json::json;
 
-use super::{enter, events, files, guard::Turned, hall::Hall, mcp, metrics, operations, problem, rpc};
+use super::{
+    Steward, enter, estate, events, files, guard::Turned, hall::Hall, mcp, metrics, operations, problem, rpc,
+};
 
 /// A part of the server, as counters name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +23,7 @@ pub(super) enum Route {
     Rpc,
     Files,
     Operations,
+    Workspaces,
     Document,
     Events,
     Health,
@@ -36,6 +39,7 @@ impl Route {
             Route::Rpc => "rpc",
             Route::Files => "files",
             Route::Operations => "operations",
+            Route::Workspaces => "workspaces",
             Route::Document => "document",
             Route::Events => "events",
             Route::Health => "health",
@@ -52,6 +56,7 @@ impl Route {
             | Route::Rpc
             | Route::Files
             | Route::Operations
+            | Route::Workspaces
             | Route::Document
             | Route::Events
             | Route::Metrics
@@ -62,13 +67,37 @@ impl Route {
     /// Whether what is posted there is JSON.
     pub(super) fn takes_json(self) -> bool {
         match self {
-            Route::Mcp | Route::Rpc | Route::Operations => true,
+            Route::Mcp | Route::Rpc | Route::Operations | Route::Workspaces => true,
             Route::Files
             | Route::Document
             | Route::Events
             | Route::Health
             | Route::Metrics
             | Route::Elsewhere => false,
+        }
+    }
+}
+
+/// Who may go somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    /// Everybody who is admitted.
+    Anybody,
+    /// A client of a workspace.
+    Guest,
+    /// Whoever administers workspaces.
+    Overseer,
+}
+
+impl Route {
+    /// Who may go there, where there are many workspaces and where there is one. Counters are about all of them together.
+    pub(super) fn wants(self, steward: Option<&Arc<dyn Steward>>) -> Wants {
+        match self {
+            Route::Mcp | Route::Rpc | Route::Files | Route::Operations | Route::Events => Wants::Guest,
+            Route::Workspaces | Route::Metrics if steward.is_some() => Wants::Overseer,
+            Route::Workspaces | Route::Metrics | Route::Document | Route::Health | Route::Elsewhere => {
+                Wants::Anybody
+            }
         }
     }
 }
@@ -80,6 +109,7 @@ pub(super) fn named(path: &str) -> Route {
         (Some("mcp"), _) => Route::Mcp,
         (Some("rpc"), None) => Route::Rpc,
         (Some("v1"), Some("files")) => Route::Files,
+        (Some("v1"), Some("workspaces")) => Route::Workspaces,
         (Some("v1"), Some("openapi.json")) => Route::Document,
         (Some("v1"), Some(_)) => Route::Operations,
         (Some("events"), None) => Route::Events,
@@ -98,6 +128,11 @@ pub(super) fn router(hall: Arc<Hall>) -> Router {
         .route("/v1/openapi.json", get(operations::document))
         .route("/v1/files/{*path}", get(files::get).put(files::put).delete(files::delete))
         .route("/v1/{operation}", post(operations::call))
+        .route("/v1/workspaces", get(estate::list).post(estate::create))
+        .route("/v1/workspaces/{name}", get(estate::show).delete(estate::destroy))
+        .route("/v1/workspaces/{name}/restore", post(estate::restore))
+        .route("/v1/workspaces/{name}/tokens", get(estate::tokens).post(estate::make_token))
+        .route("/v1/workspaces/{name}/tokens/{id}", delete(estate::revoke))
         .route("/events", get(events::stream))
         .route("/health", get(health))
         .route("/metrics", get(metrics::show))

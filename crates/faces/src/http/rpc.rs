@@ -28,6 +28,7 @@ use crate::{
 
 /// `POST /rpc`: a request, a notification, or a batch.
 pub(super) async fn post(
+    State(hall): State<Arc<Hall>>,
     Placed { guest, place: _place }: Placed,
     headers: HeaderMap,
     given: Body,
@@ -37,7 +38,11 @@ pub(super) async fn post(
         Err(turned) => return problem::turned(turned),
     };
     let conversation = Arc::new(Conversation::of(Said::read(&headers).session()));
-    match guest.rpc.answer(&message, &conversation.admit()).await {
+    let rpc = match guest.rpc(&hall.settings) {
+        Ok(rpc) => rpc,
+        Err(turned) => return problem::turned(turned),
+    };
+    match rpc.answer(&message, &conversation.admit()).await {
         Some(answer) => problem::json_body(StatusCode::OK, &answer),
         None => {
             let mut response = Response::new(Body::empty());
@@ -73,7 +78,8 @@ pub(super) async fn socket(
 /// Carries messages in and out until either side ends.
 async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSocket) {
     let (to, mut from) = mpsc::channel(REQUESTS_PENDING_MAX);
-    let mut messages = Messages::new(guest.rpc.clone(), to);
+    let Ok(rpc) = guest.rpc(&hall.settings) else { return };
+    let mut messages = Messages::new(rpc, to);
     let mut stopping = hall.stopping();
     let notes = || hall.keeping.log.as_ref().map(|log| log::message(log, id.text(), guest));
     loop {

@@ -61,7 +61,12 @@ impl Rpc {
         let Request { id, method, mut params } = request;
         let attached = Attached::take(id, &mut params)?;
         match method.as_str() {
-            "rpc.discover" => Ok(self.offered(self.discovered.clone())),
+            "rpc.discover" => {
+                let served = self.dialects.iter().map(|dialect| dialect.definition());
+                let document = super::document(served)
+                    .map_err(|broken| ErrorObject::new(code::INTERNAL_ERROR, broken.to_string()))?;
+                Ok(self.offered(document))
+            }
             "capabilities.list" => capabilities::list(self, &params),
             "capabilities.describe" => capabilities::describe(self, &params),
             "capabilities.invoke" => self.invoke(&params, attached, admitted).await,

@@ -50,7 +50,7 @@ impl Client {
         let dialects = chosen(dialects, &[]);
         Self::over("rpc", |engine, caller, stream| {
             let (input, output) = tokio::io::split(stream);
-            let rpc = faces::rpc::Rpc::new(engine, caller, dialects).unwrap();
+            let rpc = faces::rpc::Rpc::new(engine, caller, dialects);
             let served = faces::rpc::serve(rpc, input, output);
             tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
         })

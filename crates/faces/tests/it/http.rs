@@ -13,7 +13,7 @@ use std::sync::{
 use engine::{Access, Caller, Engine, Grants, Principal};
 use faces::{
     dialect::Place,
-    http::{Admission, Credential, Door, Hall, Listener, Names, NotAdmitted, Settings},
+    http::{Admission, Admitted, Credential, Door, Hall, Listener, Names, NotAdmitted, Settings, opened},
 };
 use serde_json::Value;
 use testkit::MemoryWorkspace;
@@ -45,7 +45,9 @@ impl Door for Doors {
         let mut caller = Caller::new(Principal::Agent(token.to_owned()), format!("http-{token}"), "http");
         caller.grants = grants;
         let engine = Engine::new(self.workspaces[at].clone());
-        Ok(Admission { key: token.to_owned(), workspace: at.to_string(), engine, caller })
+        let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
+        let to = Admitted::Workspace { id: at.to_string(), place, opening: opened(engine) };
+        Ok(Admission { key: token.to_owned(), caller, to })
     }
 
     fn still_admits(&self, key: &str) -> bool {
@@ -99,6 +101,7 @@ impl House {
             place: Place { workspace: MemoryWorkspace::ROOT.to_owned() },
             mcp_dialects: vec!["stead".to_owned()],
             rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
+            workspace_calls_max: 16,
         };
         let hall = Hall::new(doors.clone(), names(port), settings);
         let serving = tokio::spawn(faces::http::serve(hall.clone(), kind(listener)));

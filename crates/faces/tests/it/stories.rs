@@ -46,7 +46,7 @@ impl Stage for Wired {
             let dialects = Dialects::choose(&["stead".to_owned()], &[], &place).unwrap();
             let caller =
                 Caller::new(Principal::parse(caller).unwrap(), format!("session of {caller}"), "rpc");
-            (Rpc::new(self.engine.clone(), caller, dialects).unwrap(), Arc::default())
+            (Rpc::new(self.engine.clone(), caller, dialects), Arc::default())
         });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
         let admitted = conversation.admit();

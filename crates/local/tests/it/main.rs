@@ -11,6 +11,7 @@ mod basics;
 mod conformance;
 mod corruption;
 mod editor;
+mod estate;
 mod faults;
 mod hostile;
 mod index;

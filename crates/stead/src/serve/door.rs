@@ -4,24 +4,29 @@
 use std::sync::Arc;
 
 use engine::{Caller, Engine, Failure, Kind, Principal, Version};
-use faces::http::{self, Admission, Credential, NotAdmitted};
+use faces::{
+    dialect::Place,
+    http::{self, Admission, Admitted, Credential, NotAdmitted},
+};
 use local::{LocalWorkspace, TOKEN_PREFIX};
 
 use super::session_of;
 use crate::{show::Problem, wire::Opened};
 
 /// The name of the token that is made at the start and ends with the process.
-const THIS_RUN: &str = "run";
+pub(super) const THIS_RUN: &str = "run";
 /// The name of who comes through a socket without a token.
-const THIS_USER: &str = "socket";
+pub(super) const THIS_USER: &str = "socket";
 /// Bytes of the token of this run.
 const RUN_BYTES: usize = 32;
+/// The one workspace.
+const ONLY: &str = "one";
 
 /// The door of one workspace.
 pub(crate) struct Door {
     local: Arc<LocalWorkspace>,
     engine: Engine,
-    workspace: String,
+    place: Place,
     /// Who comes with nothing but the token of this run, or through a socket.
     caller: Caller,
     /// The token of this run, and its hash.
@@ -29,15 +34,12 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    pub(crate) fn new(opened: &Opened, caller: Caller) -> Result<Self, Problem> {
-        let random: [u8; RUN_BYTES] = disk::random_bytes()
-            .map_err(|error| Failure::new(Kind::Io, format!("no random bytes: {error}")))?;
-        let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let run = format!("{TOKEN_PREFIX}{THIS_RUN}_{secret}");
+    pub(crate) fn new(opened: &Opened, place: Place, caller: Caller) -> Result<Self, Problem> {
+        let run = run_token()?;
         Ok(Self {
             local: opened.local.clone(),
             engine: opened.engine.clone(),
-            workspace: "one".to_owned(),
+            place,
             caller,
             run: (run.clone(), Version::of(run.as_bytes())),
         })
@@ -49,9 +51,18 @@ impl Door {
     }
 
     fn admission(&self, key: &str, caller: Caller) -> Admission {
-        let (workspace, engine) = (self.workspace.clone(), self.engine.clone());
-        Admission { key: key.to_owned(), workspace, engine, caller }
+        let (place, opening) = (self.place.clone(), http::opened(self.engine.clone()));
+        let to = Admitted::Workspace { id: ONLY.to_owned(), place, opening };
+        Admission { key: key.to_owned(), caller, to }
     }
+}
+
+/// A token that ends with the process.
+pub(super) fn run_token() -> Result<String, Problem> {
+    let random: [u8; RUN_BYTES] =
+        disk::random_bytes().map_err(|error| Failure::new(Kind::Io, format!("no random bytes: {error}")))?;
+    let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{TOKEN_PREFIX}{THIS_RUN}_{secret}"))
 }
 
 impl http::Door for Door {

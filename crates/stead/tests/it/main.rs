@@ -11,6 +11,7 @@ mod commands;
 mod config;
 mod dialect_attacks;
 mod dialects;
+mod estate;
 mod examples;
 mod http;
 mod inspector;

@@ -1,0 +1,161 @@
+//! The workspaces that are open: opened when somebody first comes, shared by everybody who is there, and closed when nobody
+//! was there for a while. How many are open at a time is bounded; the one that was left longest goes first.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use disk::Mode;
+use engine::{Engine, Failure, Kind};
+use rusqlite::params;
+
+use super::{Estate, Settled, Stage};
+use crate::{open::LocalWorkspace, store::hold};
+
+/// Whoever has the workspace besides its users: the room itself and its engine.
+const OWN_HANDLES: usize = 2;
+
+/// Everything that is open or just being opened.
+#[derive(Default)]
+pub(super) struct Rooms {
+    pub(super) all: Mutex<HashMap<String, Arc<Room>>>,
+}
+
+/// One workspace.
+pub(super) struct Room {
+    open: Mutex<Option<Open>>,
+    used: Mutex<Instant>,
+}
+
+struct Open {
+    local: Arc<LocalWorkspace>,
+    engine: Engine,
+}
+
+impl Room {
+    /// Whether nobody has the workspace, and nobody opens it.
+    fn is_empty(&self) -> bool {
+        match self.open.try_lock() {
+            Ok(open) => open.as_ref().is_none_or(|open| Arc::strong_count(&open.local) <= OWN_HANDLES),
+            Err(_) => false,
+        }
+    }
+
+    fn left_for(&self) -> Duration {
+        hold(&self.used).elapsed()
+    }
+}
+
+impl Estate {
+    /// The workspace with this id, opened if it is not.
+    pub fn enter(&self, id: &str) -> Result<Engine, Failure> {
+        let room = self.room(id)?;
+        *hold(&room.used) = Instant::now();
+        let mut open = hold(&room.open);
+        if let Some(open) = &*open {
+            return Ok(open.engine.clone());
+        }
+        match self.open_workspace(id) {
+            Ok(local) => {
+                let engine =
+                    Engine::new(Arc::clone(&local) as Arc<dyn engine::Workspace>).asking(self.options.asking);
+                *open = Some(Open { local, engine: engine.clone() });
+                Ok(engine)
+            }
+            Err(failure) => {
+                drop(open);
+                hold(&self.rooms.all).remove(id);
+                Err(failure)
+            }
+        }
+    }
+
+    /// The room of a workspace, made if there is none. When there are too many, the one that was left longest is closed.
+    fn room(&self, id: &str) -> Result<Arc<Room>, Failure> {
+        let mut all = hold(&self.rooms.all);
+        if let Some(room) = all.get(id) {
+            return Ok(Arc::clone(room));
+        }
+        let mut closed = None;
+        if all.len() >= self.options.open_max {
+            let empty = all.iter().filter(|(_, room)| Arc::strong_count(room) == 1 && room.is_empty());
+            let longest = empty.max_by_key(|(_, room)| room.left_for()).map(|(id, _)| id.clone());
+            match longest {
+                Some(longest) => closed = all.remove(&longest).map(|room| (longest, room)),
+                None => {
+                    return Err(Failure::new(Kind::Busy, "as many workspaces are open as may be")
+                        .hint("call again a little later"));
+                }
+            }
+        }
+        let room = Arc::new(Room { open: Mutex::default(), used: Mutex::new(Instant::now()) });
+        all.insert(id.to_owned(), Arc::clone(&room));
+        drop(all);
+        if let Some((id, room)) = closed {
+            self.close(&id, &room);
+        }
+        Ok(room)
+    }
+
+    fn open_workspace(&self, id: &str) -> Result<Arc<LocalWorkspace>, Failure> {
+        let gone = || Failure::new(Kind::NotFound, "the workspace is not there any more");
+        let row = self.row(id)?.filter(|row| row.stage == Stage::Ready).ok_or_else(gone)?;
+        if row.settled == Settled::No {
+            self.settle_if_left(id)?;
+        }
+        // Nobody ends it between the look and the opening, which would make missing directories again.
+        let _shared = self.hold(id, Mode::Shared)?;
+        let settled = self.row(id)?.filter(|row| row.stage == Stage::Ready && row.settled == Settled::Yes);
+        settled.ok_or_else(gone)?;
+        LocalWorkspace::open(self.options_of(id))
+    }
+
+    /// Closes what nobody has used for a while, and what was ended elsewhere. What somebody uses stays.
+    pub fn close_idle(&self) -> usize {
+        let rooms: Vec<(String, Arc<Room>)> =
+            hold(&self.rooms.all).iter().map(|(id, room)| (id.clone(), Arc::clone(room))).collect();
+        let mut closed = 0;
+        for (id, room) in rooms {
+            let ready = self.row(&id).map_or(true, |row| row.is_some_and(|row| row.stage == Stage::Ready));
+            let mut all = hold(&self.rooms.all);
+            // The room is in the table and here, nowhere else.
+            let unused =
+                Arc::strong_count(&room) == 2 && room.is_empty() && room.left_for() >= self.options.idle;
+            if ready && !unused {
+                continue;
+            }
+            all.remove(&id);
+            drop(all);
+            closed += 1;
+            self.close(&id, &room);
+        }
+        closed
+    }
+
+    /// How many are open.
+    pub fn open_count(&self) -> usize {
+        hold(&self.rooms.all).len()
+    }
+
+    /// Closes a workspace that was ended; whoever still has it hears failures.
+    pub(super) fn leave(&self, id: &str) {
+        let room = hold(&self.rooms.all).remove(id);
+        if let Some(room) = room {
+            self.close(id, &room);
+        }
+    }
+
+    fn close(&self, id: &str, room: &Room) {
+        let Some(open) = hold(&room.open).take() else { return };
+        open.local.close();
+        let (id, used_ms) = (id.to_owned(), self.now_ms());
+        // When it was last used is good to know, and no reason to fail.
+        self.note(move |transaction| {
+            transaction.execute("UPDATE workspaces SET used_ms = ?2 WHERE id = ?1", params![id, used_ms])?;
+            Ok(Ok(()))
+        })
+        .unwrap_or_default();
+    }
+}

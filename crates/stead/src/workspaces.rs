@@ -1,0 +1,171 @@
+//! `stead workspace`: the workspaces of an estate are made, listed, shown, ended and taken back. Can be used while a server
+//! runs on the same estate.
+
+use std::{path::PathBuf, sync::Arc};
+
+use clap::{Args, Subcommand};
+use faces::http::{Errand, Steward};
+use local::Estate;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cli::{CallerFlags, WorkspaceFlags},
+    estate::{self, Stewardship},
+    outside,
+    show::{self, Exit, Form, Outcome, Problem},
+    time,
+    wire::{self, Asker},
+};
+
+/// The flags of `stead workspace`.
+#[derive(Debug, Args)]
+pub(crate) struct WorkspaceArguments {
+    /// The directory of the estate, which is made if it is missing
+    #[arg(long, value_name = "DIR", global = true, required = false)]
+    workspaces: Option<PathBuf>,
+    /// Who asks: user:NAME
+    #[arg(long, value_name = "PRINCIPAL", global = true)]
+    principal: Option<String>,
+    /// Answer with one JSON object
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What a new workspace shall be like; its policy is the file of `--policy`.
+#[derive(Debug, Args)]
+struct AskFlags {
+    /// Gone at once when it is destroyed; otherwise it waits in the trash of the estate
+    #[arg(long)]
+    ephemeral: bool,
+    /// What it is for
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    label: String,
+    /// The most bytes that its files may have together
+    #[arg(long, value_name = "BYTES")]
+    bytes_max: Option<u64>,
+    /// The most files, links and directories that it may have
+    #[arg(long, value_name = "COUNT")]
+    files_max: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make an empty workspace
+    Create {
+        /// Its name: a-z, 0-9 and -
+        name: String,
+        #[command(flatten)]
+        ask: AskFlags,
+    },
+    /// List workspaces by name
+    List {
+        /// Those in the trash instead
+        #[arg(long)]
+        trash: bool,
+        /// Where the page before ended
+        #[arg(long, value_name = "CURSOR")]
+        cursor: Option<String>,
+        /// How many on a page
+        #[arg(long, value_name = "COUNT")]
+        limit: Option<usize>,
+    },
+    /// Show one workspace with its size and the head of its journal
+    Show {
+        /// Which
+        name: String,
+    },
+    /// End a workspace: an ephemeral one is gone, another waits in the trash
+    Destroy {
+        /// Which
+        name: String,
+    },
+    /// Take a workspace back from the trash
+    Restore {
+        /// Its name, or its id if several had that name
+        name: String,
+        /// Under which name
+        #[arg(long = "as", value_name = "NAME")]
+        rename: Option<String>,
+    },
+}
+
+/// The estate that a flag names.
+pub(crate) fn open(flags: &WorkspaceFlags, directory: Option<&PathBuf>) -> Result<Arc<Estate>, Problem> {
+    let directory = directory.ok_or_else(|| show::usage("say where the workspaces are: --workspaces DIR"))?;
+    Ok(Estate::open(estate::options(flags, directory))?)
+}
+
+impl AskFlags {
+    fn object(&self, flags: &WorkspaceFlags) -> Result<Map<String, Value>, Problem> {
+        let lasting = if self.ephemeral { "ephemeral" } else { "kept" };
+        let policy = flags.policy.as_deref().map(outside::read).transpose()?;
+        let object = json!({
+            "lasting": lasting, "label": self.label, "bytes_max": self.bytes_max, "files_max": self.files_max,
+            "policy": policy,
+        });
+        Ok(object.as_object().cloned().unwrap_or_default())
+    }
+}
+
+/// Runs one of them.
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceArguments) -> Outcome {
+    let estate = open(flags, arguments.workspaces.as_ref())?;
+    let caller = CallerFlags { principal: arguments.principal.clone(), ..CallerFlags::default() };
+    let by = wire::caller(&caller, Asker::Person)?;
+    let errand = match &arguments.action {
+        Action::Create { name, ask } => {
+            let mut object = ask.object(flags)?;
+            object.insert("name".to_owned(), name.as_str().into());
+            Errand::Create(object)
+        }
+        Action::List { trash, cursor, limit } => {
+            let object = json!({ "trash": trash, "cursor": cursor, "limit": limit });
+            Errand::List(object.as_object().cloned().unwrap_or_default())
+        }
+        Action::Show { name } => Errand::Show(name.clone()),
+        Action::Destroy { name } => Errand::Destroy(name.clone()),
+        Action::Restore { name, rename } => {
+            let name_wanted = rename.as_ref().map(|name| ("name".to_owned(), name.as_str().into()));
+            Errand::Restore(name.clone(), name_wanted.into_iter().collect())
+        }
+    };
+    let answer = Stewardship(estate).run(&by, errand)?;
+    tell(&answer, Form::from(arguments.json))
+}
+
+fn tell(answer: &Value, form: Form) -> Outcome {
+    match (form, answer["workspaces"].as_array()) {
+        (Form::Json, _) => show::json(answer)?,
+        (Form::Text, None) => show::text(&line(answer))?,
+        (Form::Text, Some(workspaces)) => {
+            for one in workspaces {
+                show::text(&line(one))?;
+            }
+            if let Some(cursor) = answer["cursor"].as_str() {
+                show::remark(&format!("more follow: --cursor {cursor}"));
+            }
+        }
+    }
+    Ok(Exit::Fine)
+}
+
+/// One workspace on a line.
+fn line(one: &Value) -> String {
+    let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
+    let when = |key: &str| one[key].as_i64().map(time::iso_utc).unwrap_or_default();
+    let mut line = format!("{}  {}  {}  {}", text("name"), text("id"), text("lasting"), text("state"));
+    if let (Some(files), Some(bytes)) = (one["files"].as_u64(), one["bytes"].as_u64()) {
+        line.push_str(&format!("  {files} files, {bytes} bytes, entry {}", one["head"]["number"]));
+    }
+    line.push_str(&format!("  used {}", when("used_ms")));
+    if one["ends_ms"].is_i64() {
+        line.push_str(&format!("  until {}", when("ends_ms")));
+    }
+    let label = text("label");
+    if !label.is_empty() {
+        line.push_str(&format!("  {label}"));
+    }
+    line
+}

@@ -1,0 +1,247 @@
+//! `stead serve --workspaces` as a platform uses it: a workspace and a token for every agent, and nobody sees another's.
+
+mod isolation;
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::unix::net::UnixStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+/// Nothing here takes longer unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server over an estate.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) place: tempfile::TempDir,
+    pub(crate) address: String,
+    /// What administers.
+    pub(crate) token: String,
+}
+
+/// The command line on the estate of a place.
+pub(crate) fn stead(place: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+    command
+        .args(arguments)
+        .arg("--workspaces")
+        .arg(place.join("estate"))
+        .current_dir(place)
+        .env("USER", "tester")
+        .env("XDG_STATE_HOME", place.join("elsewhere"));
+    command
+}
+
+impl Server {
+    pub(crate) fn start(flags: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), flags)
+    }
+
+    pub(crate) fn start_in(place: tempfile::TempDir, flags: &[&str]) -> Self {
+        let mut child = stead(place.path(), &["serve", "--print-token"])
+            .args(flags)
+            .stdin(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (mut address, mut token) = (String::new(), String::new());
+        while token.is_empty() {
+            let line = lines.next().expect("the server starts").unwrap();
+            if let Some((_, rest)) = line.split_once("on http://") {
+                address = rest.split(':').take(2).collect::<Vec<_>>().join(":");
+            }
+            if let Some((_, rest)) = line.split_once("(ends with it): ") {
+                token = rest.trim().to_owned();
+            }
+            if line.contains("on the socket ") {
+                break;
+            }
+        }
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { child, place, address, token }
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) fn ask(&self, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        exchange(stream, &self.address, token, line, body)
+    }
+
+    /// The same where the answer is an object.
+    pub(crate) fn object(&self, token: &str, line: &str, body: &Value) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let (status, answer) = self.ask(token, line, body.as_bytes());
+        (status, serde_json::from_slice(&answer).unwrap_or(Value::Null))
+    }
+
+    /// A new workspace and a token of it.
+    pub(crate) fn workspace(&self, name: &str) -> String {
+        let made =
+            self.object(&self.token, "POST /v1/workspaces", &json!({ "name": name, "lasting": "ephemeral" }));
+        assert_eq!(made.0, 201, "{made:?}");
+        let line = format!("POST /v1/workspaces/{name}/tokens");
+        let made = self.object(&self.token, &line, &json!({ "principal": format!("agent:{name}") }));
+        assert_eq!(made.0, 201, "{made:?}");
+        made.1["token"].as_str().unwrap().to_owned()
+    }
+
+    /// What the command line answers.
+    pub(crate) fn say(&self, arguments: &[&str]) -> String {
+        let output = stead(self.place.path(), arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Asks it to end, as a service manager does.
+    pub(crate) fn end(mut self) {
+        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only when a test broke off.
+        if matches!(self.child.try_wait(), Ok(None)) {
+            drop(self.child.kill());
+            drop(self.child.wait());
+        }
+    }
+}
+
+fn exchange(
+    mut stream: impl Read + Write,
+    host: &str,
+    token: &str,
+    line: &str,
+    body: &[u8],
+) -> (u16, Vec<u8>) {
+    let authorization =
+        if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    write!(
+        stream,
+        "{line} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\n{authorization}\r\n",
+        body.len()
+    )
+    .unwrap();
+    stream.write_all(body).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    (head[9..12].parse().unwrap(), answer.split_off(end + 4))
+}
+
+#[test]
+fn a_platform_makes_uses_and_ends_workspaces() {
+    let server = Server::start(&["--listen", "127.0.0.1:0"]);
+    let (one, two) = (server.workspace("one"), server.workspace("two"));
+    assert_eq!(server.ask(&one, "PUT /v1/files/a.txt", b"of one").0, 201);
+    assert_eq!(server.ask(&one, "GET /v1/files/a.txt", b""), (200, b"of one".to_vec()));
+    assert_eq!(server.ask(&two, "GET /v1/files/a.txt", b"").0, 404);
+    // Who administers opens no files, and who works in a workspace administers nothing, whatever it names.
+    assert_eq!(server.ask(&server.token, "GET /v1/files/a.txt", b"").0, 403);
+    let refused: Vec<(u16, Vec<u8>)> = ["two", "nobody", "%2e%2e"]
+        .iter()
+        .map(|name| server.ask(&one, &format!("GET /v1/workspaces/{name}"), b""))
+        .collect();
+    assert!(refused.iter().all(|answer| *answer == refused[0] && answer.0 == 403), "{refused:?}");
+    assert_eq!(server.ask(&one, "GET /metrics", b"").0, 403);
+    assert_eq!(server.ask(&server.token, "GET /metrics", b"").0, 200);
+    // An unknown token, one of an unknown id, and one with a wrong secret are told the same.
+    let wrong = format!("{}0", &one[..one.len() - 1]);
+    let strangers: Vec<(u16, Vec<u8>)> = ["stead_0_0", &wrong, "x", "stead_0123456789abcdef_"]
+        .iter()
+        .map(|token| server.ask(token, "GET /v1/files/a.txt", b""))
+        .collect();
+    assert!(strangers.iter().all(|answer| *answer == strangers[0] && answer.0 == 401), "{strangers:?}");
+    let told = server.object(&server.token, "GET /v1/workspaces/one", &Value::Null).1;
+    assert_eq!((&told["files"], &told["state"]), (&json!(1), &json!("open")));
+    let listed = server.object(&server.token, "GET /v1/workspaces?limit=1", &Value::Null).1;
+    assert_eq!(listed["workspaces"][0]["name"], "one");
+    let cursor = listed["cursor"].as_str().unwrap();
+    let rest = server.object(&server.token, &format!("GET /v1/workspaces?cursor={cursor}"), &Value::Null).1;
+    assert_eq!((&rest["workspaces"][0]["name"], &rest["truncated"]), (&json!("two"), &json!(false)));
+    assert_eq!(server.object(&server.token, "DELETE /v1/workspaces/one", &Value::Null).0, 200);
+    assert_eq!(server.ask(&one, "GET /v1/files/a.txt", b""), strangers[0].clone());
+    assert_eq!(server.object(&server.token, "POST /v1/workspaces", &json!({ "name": "../x" })).0, 400);
+    assert_eq!(server.object(&server.token, "POST /v1/workspaces", &json!({ "name": "two" })).0, 409);
+    server.end();
+}
+
+#[test]
+fn the_command_line_works_beside_a_server() {
+    let server = Server::start(&["--listen", "127.0.0.1:0"]);
+    server.say(&["workspace", "create", "kept", "--label", "a person's"]);
+    let token = server.say(&["token", "create", "--workspace-name", "kept", "--principal", "agent:a"]);
+    assert_eq!(server.ask(token.trim(), "PUT /v1/files/a.txt", b"kept").0, 201);
+    let shown = server.say(&["workspace", "show", "kept"]);
+    assert!(shown.contains("1 files, 4 bytes") && shown.contains("a person's"), "{shown}");
+    server.say(&["workspace", "destroy", "kept"]);
+    assert_eq!(server.ask(token.trim(), "GET /v1/files/a.txt", b"").0, 401);
+    assert_eq!(server.say(&["workspace", "list"]), "");
+    assert!(server.say(&["workspace", "list", "--trash"]).contains("kept"));
+    server.say(&["workspace", "restore", "kept", "--as", "again"]);
+    let token = server.say(&["token", "create", "--workspace-name", "again", "--principal", "agent:a"]);
+    assert_eq!(server.ask(token.trim(), "GET /v1/files/a.txt", b""), (200, b"kept".to_vec()));
+    let steward = server.say(&["token", "create", "--estate", "--principal", "user:platform"]);
+    let listed = server.object(steward.trim(), "GET /v1/workspaces", &Value::Null).1;
+    assert_eq!(listed["workspaces"][0]["name"], "again");
+    let place = server.place.path().join("estate/estate");
+    let mut verify = Command::new(env!("CARGO_BIN_EXE_stead"));
+    verify
+        .args(["log", "verify", "--workspace"])
+        .arg(place.join("files"))
+        .arg("--state")
+        .arg(place.join("state"));
+    assert!(verify.output().unwrap().status.success());
+    server.end();
+}
+
+#[test]
+fn a_process_of_this_user_administers_by_the_socket() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("socket");
+    let server = Server::start(&["--socket", path.to_str().unwrap()]);
+    let ask = |token: &str, line: &str, body: &str| {
+        let stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        exchange(stream, "localhost", token, line, body.as_bytes())
+    };
+    assert_eq!(ask("", "POST /v1/workspaces", r#"{"name":"one"}"#).0, 201);
+    let made = ask("", "POST /v1/workspaces/one/tokens", r#"{"principal":"agent:one"}"#);
+    let made: Value = serde_json::from_slice(&made.1).unwrap();
+    assert_eq!(ask(made["token"].as_str().unwrap(), "PUT /v1/files/a", "x").0, 201);
+    assert_eq!(ask("", "GET /v1/files/a", "").0, 403);
+    let line = format!("DELETE /v1/workspaces/one/tokens/{}", made["id"].as_str().unwrap());
+    assert_eq!(ask("", &line, "").0, 200);
+    assert_eq!(ask(made["token"].as_str().unwrap(), "GET /v1/files/a", "").0, 401);
+    server.end();
+}
+
+#[test]
+fn a_server_of_one_workspace_has_no_others() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("ws")).unwrap();
+    let path = place.path().join("socket");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+    command.args(["serve", "--workspace"]).arg(place.path().join("ws"));
+    command.arg("--state").arg(place.path().join("state")).arg("--socket").arg(&path);
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.contains("on the socket ")));
+    let stream = UnixStream::connect(&path).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(exchange(stream, "localhost", "", "GET /v1/workspaces", b"").0, 404);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
