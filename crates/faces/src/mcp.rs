@@ -14,9 +14,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{definition::Broken, dialect::Dialects, run::Runner};
 
+mod annex;
 mod blueprint;
 mod call;
+mod completion;
+mod directory;
 mod events;
+mod guide;
 mod message;
 mod question;
 mod reply;
@@ -24,6 +28,7 @@ mod resources;
 mod server;
 mod transport;
 
+pub use annex::{Annex, AnnexError, Annexed, Answering, Asked, Client, List, Refusal};
 pub(crate) use blueprint::Blueprint;
 pub(crate) use message::inspect;
 pub(crate) use server::Server;

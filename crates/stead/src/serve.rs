@@ -141,7 +141,7 @@ fn serve_behind<F: Future<Output = ()> + Send + 'static>(
 ) -> Outcome {
     let names = names(flags, &taken);
     let log = flags.log.keep()?;
-    let keeping = Keeping { log: log.clone().map(|log| log as Arc<dyn Log>) };
+    let keeping = Keeping { log: log.clone().map(|log| log as Arc<dyn Log>), annex: None };
     let hall = Hall::kept(door, names, settings, keeping);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -177,7 +177,7 @@ impl Guest {
             return Ok(known.clone());
         }
         let chosen = choose(dialects, &self.place)?;
-        let made = mcp::serve(&self.runner, &self.caller, chosen, &hall.stopping);
+        let made = mcp::serve(&self.runner, &self.caller, chosen, hall);
         served.insert(name, made.clone());
         Ok(made)
     }

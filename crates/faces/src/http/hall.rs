@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     dialect::{DialectError, Dialects, Place},
+    mcp::Annexed,
     run::Share,
 };
 
@@ -60,6 +61,8 @@ impl Settings {
 pub struct Keeping {
     /// Who is told of every request.
     pub log: Option<Arc<dyn Log>>,
+    /// What MCP clients are offered besides operations.
+    pub annex: Option<Arc<Annexed>>,
 }
 
 /// The state of one server.

@@ -15,7 +15,6 @@ use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
 use serde_json::json;
-use tokio::sync::watch;
 
 use super::{
     guard::Turned,
@@ -34,13 +33,12 @@ use crate::{
 pub(super) type Served = StreamableHttpService<Arc<Server>, LocalSessionManager>;
 
 /// Makes one.
-pub(super) fn serve(
-    runner: &Arc<Runner>,
-    caller: &Caller,
-    dialects: Dialects,
-    stopping: &watch::Sender<bool>,
-) -> Served {
-    let blueprint = Arc::new(Blueprint::new(runner.clone(), caller.clone(), dialects));
+pub(super) fn serve(runner: &Arc<Runner>, caller: &Caller, dialects: Dialects, hall: &Hall) -> Served {
+    let own = Blueprint::new(runner.clone(), caller.clone(), dialects);
+    let blueprint = Arc::new(match &hall.keeping.annex {
+        Some(annex) => own.with_annex(annex.clone()),
+        None => own,
+    });
     let config = StreamableHttpServerConfig::default()
         .with_json_response(true)
         .with_sse_keep_alive(Some(STREAM_ALIVE))
@@ -48,7 +46,7 @@ pub(super) fn serve(
         // The way in has judged both already.
         .disable_allowed_hosts()
         .disable_allowed_origins();
-    let stopping = stopping.clone();
+    let stopping = hall.stopping.clone();
     StreamableHttpService::new(
         move || Ok(Arc::new(Server::of(blueprint.clone(), stopping.subscribe()))),
         Arc::new(LocalSessionManager::default()),

@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use engine::{Caller, Engine};
-use rmcp::model::{Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations};
+use rmcp::model::{
+    ExtensionCapabilities, Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
+};
 use serde_json::Map;
 
-use super::question::Issued;
+use super::{annex::Annexed, directory, question::Issued};
 use crate::{
     definition::{Definition, Listed, Operation},
     dialect::Dialects,
@@ -27,6 +30,8 @@ pub(crate) struct Blueprint {
     pub(super) runner: Arc<Runner>,
     /// What it gave clients to bring back.
     pub(super) issued: Issued,
+    /// What is offered besides operations.
+    pub(super) annex: Option<Arc<Annexed>>,
 }
 
 impl Blueprint {
@@ -39,6 +44,9 @@ impl Blueprint {
             .enable_tools()
             .enable_resources()
             .enable_resources_subscribe()
+            .enable_prompts()
+            .enable_completions()
+            .enable_extensions_with(extensions())
             .build();
         let config = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("stead", env!("CARGO_PKG_VERSION")))
@@ -56,8 +64,23 @@ impl Blueprint {
             engine,
             runner,
             issued: Issued::default(),
+            annex: None,
         }
     }
+
+    /// The same with what somebody else offers besides.
+    pub(crate) fn with_annex(mut self, annex: Arc<Annexed>) -> Self {
+        self.config.capabilities = annex.capabilities(&self.config.capabilities);
+        self.tools.extend(annex.tools.iter().cloned());
+        self.annex = Some(annex);
+        self
+    }
+}
+
+/// The extension of the protocol whose way to read directories is served.
+fn extensions() -> ExtensionCapabilities {
+    let settings = directory::settings().as_object().cloned().unwrap_or_default();
+    ExtensionCapabilities::from([(directory::EXTENSION.to_owned(), settings)])
 }
 
 /// The tools of one dialect. The native one keeps its list short and leaves titles and the shape of answers to the reference.

@@ -31,7 +31,7 @@ const ROOT: &str = "stead:///";
 /// The address of a file on this machine.
 const FILE: &str = "file://";
 /// What a directory is served as.
-const DIRECTORY_TYPE: &str = "inode/directory";
+pub(super) const DIRECTORY_TYPE: &str = "inode/directory";
 /// An update carries an address and no event, so it is told in nobody's words.
 const WORDLESS: &str = "";
 /// Most addresses of one subscription.
@@ -67,13 +67,41 @@ pub(super) fn list() -> ListResourcesResult {
 
 /// How every file is addressed.
 pub(super) fn templates() -> ListResourceTemplatesResult {
-    let any = ResourceTemplate::new(format!("{ROOT}{{+path}}"), "file")
+    let any = ResourceTemplate::new(template(), "file")
         .with_description("A file or directory, by its path in the workspace.");
     ListResourceTemplatesResult::with_all_items(vec![any])
 }
 
+/// The one template.
+pub(super) fn template() -> String {
+    format!("{ROOT}{{+path}}")
+}
+
+/// The address of a path in the workspace.
+pub(super) fn address(path: &str) -> String {
+    let names: Vec<String> = path.split('/').map(encoded).collect();
+    format!("{ROOT}{}", names.join("/"))
+}
+
+/// A directory's address, as what its children's addresses begin with.
+pub(super) fn as_directory(uri: &str) -> String {
+    if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") }
+}
+
+/// A name as it stands in an address: what is not plain is written `%41`.
+pub(super) fn encoded(name: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    let one = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    name.bytes().map(one).collect()
+}
+
+/// Whether an address is one of the workspace's, right or wrong.
+pub(super) fn is_own(uri: &str) -> bool {
+    uri.starts_with(ROOT) || uri.starts_with(FILE)
+}
+
 /// The path an address means.
-fn path(uri: &str) -> Result<String, ErrorData> {
+pub(super) fn path(uri: &str) -> Result<String, ErrorData> {
     let written = match (uri.strip_prefix(ROOT), uri.strip_prefix(FILE)) {
         (Some(""), _) => return Ok(".".to_owned()),
         (Some(path), _) => path,
@@ -116,7 +144,7 @@ fn sorry(uri: &str, failure: &Failure) -> ErrorData {
 
 impl Server {
     /// Runs one operation for a resource.
-    async fn resource_call(
+    pub(super) async fn resource_call(
         &self,
         caller: &Caller,
         uri: &str,
@@ -324,6 +352,9 @@ mod tests {
             ("http://x", None),
         ] {
             assert_eq!(path(uri).ok().as_deref(), expected, "{uri}");
+        }
+        for name in ["a b/c%d/é.txt", "plain", "\u{1}?#&"] {
+            assert_eq!(path(&address(name)).ok().as_deref(), Some(name), "there and back");
         }
     }
 }

@@ -6,17 +6,20 @@ use engine::{Answer, Caller, Failure};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, JsonObject,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SubscribeRequestParams,
-        SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult,
+        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+        JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+        ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::{
-    Belonging,
+    Belonging, annex,
     blueprint::Blueprint,
     call,
     events::Events,
@@ -115,6 +118,19 @@ impl Server {
         Ok(outcome)
     }
 
+    /// What the annex says; nothing where there is none, or the request is not about anything of its own.
+    async fn annexed(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Result<Value, ErrorData>> {
+        match &self.made.annex {
+            Some(annex) => annex.ask(method, params, context).await,
+            None => None,
+        }
+    }
+
     /// A call of a tool that is not there.
     fn unknown(&self, tool: &str) -> Request {
         let known: Vec<&str> = self.made.tools.iter().map(|tool| tool.name.as_ref()).collect();
@@ -164,6 +180,11 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if self.made.dialects.named(&request.name).is_none()
+            && let Some(outcome) = self.annexed("tools/call", &request, &context).await
+        {
+            return annex::response::<CallToolResult, _>(outcome);
+        }
         let brought = Brought { responses: request.input_responses, state: request.request_state };
         let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
         let named = self.made.dialects.named(&tool);
@@ -195,7 +216,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(resources::list().with_ttl_ms(TOOLS_FRESH_MS))
+        let mut listed = resources::list();
+        listed.resources.extend(self.made.annex.iter().flat_map(|annex| annex.resources.clone()));
+        Ok(listed.with_ttl_ms(TOOLS_FRESH_MS))
     }
 
     async fn list_resource_templates(
@@ -203,7 +226,9 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Ok(resources::templates().with_ttl_ms(TOOLS_FRESH_MS))
+        let mut listed = resources::templates();
+        listed.resource_templates.extend(self.made.annex.iter().flat_map(|annex| annex.templates.clone()));
+        Ok(listed.with_ttl_ms(TOOLS_FRESH_MS))
     }
 
     async fn read_resource(
@@ -211,6 +236,11 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        if !resources::is_own(&request.uri)
+            && let Some(outcome) = self.annexed("resources/read", &request, &context).await
+        {
+            return annex::response::<ReadResourceResult, _>(outcome);
+        }
         notes::taking(call::noted(&context), self.read_at(&request.uri, &context)).await.map(Into::into)
     }
 
@@ -219,6 +249,11 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if !resources::is_own(&request.uri)
+            && let Some(outcome) = self.annexed("resources/subscribe", &request, &context).await
+        {
+            return outcome.map(drop);
+        }
         self.subscribe_to(&request.uri, &context).await
     }
 
@@ -227,8 +262,63 @@ impl ServerHandler for Server {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if !resources::is_own(&request.uri)
+            && let Some(outcome) = self.annexed("resources/unsubscribe", &request, &context).await
+        {
+            return outcome.map(drop);
+        }
         self.unsubscribe_from(&request.uri, &context).await;
         Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let mut prompts = self.guides();
+        prompts.extend(self.made.annex.iter().flat_map(|annex| annex.prompts.clone()));
+        Ok(ListPromptsResult::with_all_items(prompts).with_ttl_ms(TOOLS_FRESH_MS))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if let Some(guide) = self.guide(&request, &context).await {
+            return guide.map(Into::into);
+        }
+        match self.annexed("prompts/get", &request, &context).await {
+            Some(outcome) => annex::response::<GetPromptResult, _>(outcome),
+            None => Err(ErrorData::invalid_params(format!("there is no prompt '{}'", request.name), None)),
+        }
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        if let Some(completed) = self.completed(&request, &context).await {
+            return Ok(completed);
+        }
+        match self.annexed("completion/complete", &request, &context).await {
+            Some(outcome) => annex::result(outcome),
+            None => Ok(CompleteResult::default()),
+        }
+    }
+
+    #[expect(deprecated, reason = "clients of the earlier era still send it to whoever declares logging")]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match self.annexed("logging/setLevel", &request, &context).await {
+            Some(outcome) => outcome.map(drop),
+            None => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "logging/setLevel", None)),
+        }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -242,8 +332,11 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if let Some(outcome) = self.extended(&request, &context).await {
+            return outcome;
+        }
         // A call whose parameters do not fit arrives here too, because it matches no known request.
         if request.method == "tools/call" {
             return Err(ErrorData::invalid_params(

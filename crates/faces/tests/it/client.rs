@@ -75,6 +75,15 @@ impl Client {
         })
     }
 
+    /// A server over a workspace that somebody has already.
+    pub(crate) fn serving(engine: Engine, caller: Caller, dialects: Dialects) -> Self {
+        Self::over("mcp", |_, _, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let served = faces::mcp::serve(engine, caller, dialects, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
     fn over(
         face: &'static str,
         serve: impl FnOnce(Engine, Caller, DuplexStream) -> JoinHandle<Result<(), String>>,

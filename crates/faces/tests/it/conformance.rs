@@ -1,0 +1,80 @@
+//! The protocol's own suite against the HTTP face with everything in it that the suite wants to see: its fixtures come in by
+//! the same door as any other content besides operations.
+
+mod catalogue;
+mod fixtures;
+mod rounds;
+mod tools;
+
+use std::sync::Arc;
+
+use engine::{Caller, Engine, Principal};
+use faces::{
+    dialect::Place,
+    http::{Admission, Credential, Door, Hall, Keeping, Listener, Names, NotAdmitted, Settings, serve},
+    mcp::Annexed,
+};
+use testkit::{MemoryWorkspace, instruments, relay};
+use tokio::net::UnixListener;
+
+/// Lets this user in, and nobody else.
+struct Own(Engine);
+
+impl Door for Own {
+    fn admit(&self, credential: Credential<'_>) -> Result<Admission, NotAdmitted> {
+        match credential {
+            Credential::Token(_) => Err(NotAdmitted::Unknown),
+            Credential::SameUser => Ok(Admission {
+                key: "own".to_owned(),
+                workspace: "one".to_owned(),
+                engine: self.0.clone(),
+                caller: Caller::new(Principal::Agent("suite".to_owned()), "suite".to_owned(), "http"),
+            }),
+        }
+    }
+
+    fn still_admits(&self, _key: &str) -> bool {
+        true
+    }
+}
+
+/// What the suite says about one revision.
+async fn judged(revision: &'static str) -> instruments::Said {
+    let place = tempfile::tempdir().unwrap();
+    let socket = place.path().join("socket");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let user = relay::user().unwrap();
+    let settings = Settings {
+        place: Place { workspace: MemoryWorkspace::ROOT.to_owned() },
+        mcp_dialects: vec!["stead".to_owned()],
+        rpc_dialects: vec!["stead".to_owned()],
+    };
+    let door = Arc::new(Own(Engine::new(Arc::new(MemoryWorkspace::new()))));
+    let annex = Annexed::new(Arc::new(fixtures::Fixtures)).unwrap();
+    let keeping = Keeping { annex: Some(Arc::new(annex)), ..Keeping::default() };
+    let hall = Hall::kept(door, Names::socket(), settings, keeping);
+    let serving = tokio::spawn(serve(hall.clone(), Listener::Unix(listener, user)));
+    let port = relay::open(&socket).unwrap();
+    let said = tokio::task::spawn_blocking(move || {
+        let mut suite = instruments::node_program("conformance").unwrap();
+        suite.args(["server", "--url", &format!("http://127.0.0.1:{port}/mcp"), "--requirements", revision]);
+        instruments::run(suite).unwrap()
+    })
+    .await
+    .unwrap();
+    hall.stop();
+    serving.await.unwrap();
+    said
+}
+
+#[tokio::test]
+async fn every_required_check_of_2025_11_25_passes() {
+    let said = judged("2025-11-25").await;
+    assert_eq!(said.code, Some(0), "{}", said.whole());
+}
+
+#[tokio::test]
+async fn every_required_check_of_2026_07_28_passes() {
+    let said = judged("2026-07-28").await;
+    assert_eq!(said.code, Some(0), "{}", said.whole());
+}
