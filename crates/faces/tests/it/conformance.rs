@@ -11,7 +11,10 @@ use std::sync::Arc;
 use engine::{Caller, Engine, Principal};
 use faces::{
     dialect::Place,
-    http::{Admission, Credential, Door, Hall, Keeping, Listener, Names, NotAdmitted, Settings, serve},
+    http::{
+        Admission, Admitted, Credential, Door, Hall, Keeping, Listener, Names, NotAdmitted, Settings, opened,
+        serve,
+    },
     mcp::Annexed,
 };
 use testkit::{MemoryWorkspace, instruments, relay};
@@ -26,9 +29,12 @@ impl Door for Own {
             Credential::Token(_) => Err(NotAdmitted::Unknown),
             Credential::SameUser => Ok(Admission {
                 key: "own".to_owned(),
-                workspace: "one".to_owned(),
-                engine: self.0.clone(),
                 caller: Caller::new(Principal::Agent("suite".to_owned()), "suite".to_owned(), "http"),
+                to: Admitted::Workspace {
+                    id: "one".to_owned(),
+                    place: place(),
+                    opening: opened(self.0.clone()),
+                },
             }),
         }
     }
@@ -38,16 +44,21 @@ impl Door for Own {
     }
 }
 
+fn place() -> Place {
+    Place { workspace: MemoryWorkspace::ROOT.to_owned() }
+}
+
 /// What the suite says about one revision.
 async fn judged(revision: &'static str) -> instruments::Said {
-    let place = tempfile::tempdir().unwrap();
-    let socket = place.path().join("socket");
+    let scratch = tempfile::tempdir().unwrap();
+    let socket = scratch.path().join("socket");
     let listener = UnixListener::bind(&socket).unwrap();
     let user = relay::user().unwrap();
     let settings = Settings {
-        place: Place { workspace: MemoryWorkspace::ROOT.to_owned() },
+        place: place(),
         mcp_dialects: vec!["stead".to_owned()],
         rpc_dialects: vec!["stead".to_owned()],
+        workspace_calls_max: 16,
     };
     let door = Arc::new(Own(Engine::new(Arc::new(MemoryWorkspace::new()))));
     let annex = Annexed::new(Arc::new(fixtures::Fixtures)).unwrap();

@@ -26,4 +26,6 @@ mod scenarios;
 mod served;
 mod server;
 mod story;
+mod suite;
 mod tls;
+mod typescript;

@@ -24,14 +24,28 @@ pub(crate) fn python() -> PathBuf {
     made
 }
 
-/// What a script of the client says, when everything it tried held.
+/// A Python with an earlier client; it lies beside the one with the newest.
+fn python_with(environment: &str) -> PathBuf {
+    let newest = python();
+    let tools = newest.ancestors().nth(3).expect("an environment lies among others");
+    let made = tools.join(environment).join("bin").join("python");
+    assert!(made.is_file(), "no {environment}: run `cargo xtask test`, or once `cargo xtask needs`");
+    made
+}
+
+/// What a script of the newest client says, when everything it tried held.
 fn said(script: &str) -> String {
+    said_by(&python(), script)
+}
+
+fn said_by(python: &Path, script: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("python").join(script);
-    let output = Command::new(python())
+    let output = Command::new(python)
         .arg(script)
         .arg(env!("CARGO_BIN_EXE_stead"))
         .arg(place.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap();
     let (said, complaint) =
@@ -44,6 +58,15 @@ fn said(script: &str) -> String {
 fn the_official_client_is_served_in_every_era() {
     let said = said("client.py");
     assert_eq!(said.lines().count(), 6, "one line for each way and era: {said}");
+}
+
+#[test]
+fn the_official_client_of_earlier_years_is_served() {
+    for (environment, revision) in [("py-mcp-1.30", "2025-11-25"), ("py-mcp-1.12", "2025-06-18")] {
+        let said = said_by(&python_with(environment), "client.py");
+        let spoken = said.lines().filter(|line| line.ends_with(&format!("speaks {revision}"))).count();
+        assert_eq!(spoken, 2, "one line for each way: {said}");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-"""The official MCP client against the server over standard streams and over HTTP, in every era the client knows.
+"""The official MCP client, of whatever version, against the server over standard streams and over HTTP, in every era
+that version knows.
 
 usage: client.py SERVER PLACE
 
@@ -8,13 +9,13 @@ Ends with 0 when everything held, and with a traceback otherwise. Makes its work
 import contextlib
 import hashlib
 import pathlib
-import subprocess
 import sys
+import warnings
 
 import anyio
-from mcp import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+import serving
+import versions
 
 # Nothing here takes longer unless something hangs.
 PATIENCE_SECONDS = 60
@@ -121,41 +122,55 @@ async def progress(client, root):
     assert told and told == sorted(set(told)), told
 
 
+async def prompts(client):
+    listed = (await client.list_prompts()).prompts
+    assert [prompt.name for prompt in listed] == ["stead_guide"], listed
+    guide = await client.get_prompt("stead_guide", {"path": "notes.txt"})
+    assert "\n- read: " in guide.messages[0].content.text, guide
+    assert guide.messages[1].content.resource.text == "three\n", guide
+
+
+async def listen(client, root, receive):
+    """Somebody else changes a file, and the client hears of it in the way of its era."""
+    address = "stead:///heard"
+    (root / "heard").mkdir()
+    if client.protocol_version >= "2026":
+        async with client.listen(resource_subscriptions=[address]) as subscription:
+            events = aiter(subscription)
+            # Once the watch stands the client is told to look, because something may have changed meanwhile.
+            assert str((await anext(events)).uri) == address
+            (root / "heard" / "a.txt").write_text("new\n")
+            assert str((await anext(events)).uri) == address
+    else:
+        await client.subscribe_resource(address)
+        (root / "heard" / "a.txt").write_text("new\n")
+        assert await receive.receive() == address
+        await client.unsubscribe_resource(address)
+    read = await client.read_resource(address + "/a.txt")
+    assert read.contents[0].text == "new\n", read
+
+
 @contextlib.contextmanager
 def standard_streams(server, flags):
     """The client starts the server itself."""
-    yield StdioServerParameters(command=server, args=["mcp", *flags])
+    yield [server, "mcp", *flags]
 
 
 @contextlib.contextmanager
 def http(server, flags):
-    """The server is there already, on a port of its own, and says what it wants to see."""
-    command = [server, "serve", *flags, "--listen", "127.0.0.1:0", "--print-token"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        said = {}
-        for line in process.stderr:
-            for name, start in (("address", "stead: on "), ("token", "stead: token of this run (ends with it): ")):
-                if line.startswith(start):
-                    said[name] = line[len(start):].split(": ")[0].strip()
-            if len(said) == 2:
-                break
-        headers = {"Authorization": f"Bearer {said['token']}"}
-        client = create_mcp_http_client(headers=headers)
-        try:
-            yield streamable_http_client(f"{said['address']}/mcp", http_client=client)
-        finally:
-            process.terminate()
-            process.stderr.close()
-    assert process.returncode == 0, "the server ends in good order"
+    """The server is there already, and says what it wants to see."""
+    with serving.serve(server, *flags) as running:
+        yield versions.Address(f"{running.address}/mcp", running.token)
 
 
 async def converse(way, server, place, mode):
     root = place / f"workspace-{way.__name__}-{mode}"
     root.mkdir()
     flags = ["--workspace", str(root), "--state", str(place / f"state-{way.__name__}-{mode}")]
+    send, receive = anyio.create_memory_object_stream(100)
     with anyio.fail_after(PATIENCE_SECONDS), way(server, flags) as target:
-        async with Client(target, mode=mode) as client:
-            print(way.__name__, mode, "speaks", client.protocol_version)
+        async with versions.connect(target, mode, send.send) as client:
+            print(versions.VERSION, way.__name__, mode, "speaks", client.protocol_version)
             if mode == "2026-07-28":
                 # Told what to speak, the client asks nobody who they are.
                 assert client.protocol_version == mode
@@ -163,15 +178,18 @@ async def converse(way, server, place, mode):
                 assert client.server_info.name == "stead"
             await tools(client)
             await read_and_write(client, root)
+            await prompts(client)
             await take_back(client, root)
             await give_up(client)
             await progress(client, root)
+            await listen(client, root, receive)
 
 
 def main():
+    warnings.simplefilter("ignore")
     server, place = sys.argv[1], pathlib.Path(sys.argv[2])
     for way in (standard_streams, http):
-        for mode in ("legacy", "auto", "2026-07-28"):
+        for mode in versions.eras():
             anyio.run(converse, way, server, place, mode)
 
 

@@ -1,0 +1,119 @@
+"""Every method of /rpc is called, with the examples of the definitions, and what it answers is held against the document
+that the server gives of itself.
+
+usage: openrpc.py SERVER PLACE EXAMPLES...
+
+EXAMPLES are the generated files that have them. Prints how many methods were called and ends with 0 when everything held,
+and with a traceback otherwise.
+"""
+
+import json
+import pathlib
+import sys
+
+import jsonschema
+
+import serving
+
+# The root that the examples speak of.
+ROOT = "/ws"
+
+
+class Rpc:
+    """Calls methods, and holds every answer against the document."""
+
+    def __init__(self, server):
+        self.server = server
+        self.number = 0
+        answer = self.send("rpc.discover", {})
+        self.document = answer["result"]
+        self.methods = {method["name"]: method for method in self.document["methods"]}
+
+    def send(self, method, params):
+        self.number += 1
+        message = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+        status, answer = self.server.post("/rpc", message)
+        assert status == 200 and answer["jsonrpc"] == "2.0" and answer["id"] == self.number, (status, answer)
+        assert ("result" in answer) != ("error" in answer), answer
+        return answer
+
+    def call(self, method, params):
+        answer = self.send(method, params)
+        if "error" in answer:
+            self.judge_error(method, answer["error"])
+        else:
+            self.judge(method, answer["result"])
+        return answer
+
+    def judge(self, method, result):
+        schema = dict(self.methods[method]["result"]["schema"], components=self.document["components"])
+        jsonschema.Draft7Validator(schema).validate(result)
+        if "properties" in schema:
+            unknown = set(result) - set(schema["properties"])
+            assert not unknown, f"{method} answers {unknown}, of which the document says nothing"
+
+    def judge_error(self, method, error):
+        declared = self.document["components"]["errors"].values()
+        codes = {known["code"] for known in declared}
+        assert error["code"] in codes, f"{method}: the document has no error {error}"
+
+
+def placed(value, root):
+    """The same with the root of this run."""
+    if isinstance(value, str):
+        return root + value[len(ROOT):] if value == ROOT or value.startswith(ROOT + "/") else value
+    if isinstance(value, list):
+        return [placed(one, root) for one in value]
+    if isinstance(value, dict):
+        return {name: placed(one, root) for name, one in value.items()}
+    return value
+
+
+def run(server, place, example):
+    """One example, in a workspace of its own."""
+    root = place / "ws"
+    root.mkdir(parents=True)
+    for name, content in example["tree"].items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    with serving.serve(server, "--workspace", str(root), "--state", str(place / "state")) as running:
+        rpc = Rpc(running)
+        steps = [*example["before"], example]
+        answers = [rpc.call(step["operation"], placed(step["arguments"], str(root))) for step in steps]
+        failed = "error" in answers[-1]
+        assert failed == ("error" in example), (example["operation"], example["title"], answers[-1])
+        return {step["operation"] for step, answer in zip(steps, answers) if "result" in answer}
+
+
+def themselves(server, place):
+    """The methods that are about methods."""
+    (place / "ws").mkdir(parents=True)
+    with serving.serve(server, "--workspace", str(place / "ws"), "--state", str(place / "state")) as running:
+        rpc = Rpc(running)
+        rpc.judge("rpc.discover", rpc.document)
+        for method, params in (
+            ("capabilities.list", {}),
+            ("capabilities.describe", {"name": "filesystem.read"}),
+            ("capabilities.invoke", {"capability": "filesystem.list", "inputs": {"path": str(place / "ws")}}),
+        ):
+            answer = rpc.call(method, params)
+            assert "result" in answer, answer
+        # A notification has no answer.
+        status, answer = running.post("/rpc", {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}})
+        assert answer is None and status in (202, 204), (status, answer)
+        called = {"rpc.discover", "capabilities.list", "capabilities.describe", "capabilities.invoke", "$/cancelRequest"}
+        return called, set(rpc.methods)
+
+
+def main():
+    server, place = sys.argv[1], pathlib.Path(sys.argv[2])
+    called, known = themselves(server, place / "themselves")
+    examples = [example for file in sys.argv[3:] for example in json.loads(pathlib.Path(file).read_text())["examples"]]
+    for number, example in enumerate(examples):
+        called |= run(server, place / str(number), example)
+    assert called == known, f"never answered: {known - called}; not in the document: {called - known}"
+    print(f"{len(called)} methods, {len(examples)} examples")
+
+
+main()
