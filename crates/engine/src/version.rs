@@ -23,6 +23,20 @@ impl Version {
     }
 }
 
+/// The version of bytes that come one after the other.
+#[derive(Default)]
+pub(crate) struct Versioning(Sha256);
+
+impl Versioning {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(crate) fn end(self) -> Version {
+        Version(Digest(self.0.finalize().into()))
+    }
+}
+
 /// What a version's short name starts with when no entry made it.
 const SHORT_PREFIX: &str = "sha:";
 /// Hex digits in a short name.

@@ -1,6 +1,8 @@
 //! What a plan may look at. Every look through here is judged against the caller's readable scope, so an operation
 //! that discovers places cannot see around a rule. No method writes.
 
+mod large;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},
@@ -210,7 +212,7 @@ impl<'a> View<'a> {
     pub(crate) fn read_for_change(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
         match self.unsaved(path)? {
             Some(unsaved) => unsaved.file(want),
-            None => self.workspace.read(path, want),
+            None => self.saved(path, want),
         }
     }
 
@@ -219,7 +221,7 @@ impl<'a> View<'a> {
         if let Some(unsaved) = self.unsaved(path)? {
             return Ok(unsaved.seen());
         }
-        let file = self.workspace.read(path, Want::Nothing)?;
+        let file = self.saved(path, Want::Nothing)?;
         Ok(Seen { version: file.version, stamp: file.node.stamp })
     }
 

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Call, Cancel, Control};
+use engine::{Call, Cancel, Control, Kind};
 use serde_json::{Map, Value, json};
 
 use crate::support::Fixture;
@@ -117,6 +117,38 @@ fn what_is_not_wholly_searched_is_named() {
     // The cut is not taken for the end of the line.
     let search = fixture.ok("search", json!({ "query": "x$", "regex": true, "path": "line.txt" }));
     assert_eq!((&search["total"], &search["large"]), (&json!(0), &json!(1)));
+}
+
+/// Whoever wants the version of a file of any size gets it in time or is told that it takes too long.
+#[test]
+fn what_needs_the_version_of_a_huge_file_ends_in_time() {
+    let fixture = Fixture::new();
+    fixture.put("huge", "begin");
+    File::options().write(true).open(fixture.path("huge")).unwrap().set_len(1 << 40).unwrap();
+    for (operation, arguments) in [
+        ("remove", json!({ "path": "huge" })),
+        ("read", json!({ "path": "huge", "bytes": "0-4" })),
+        ("copy", json!({ "from": "huge", "to": "other" })),
+        ("move", json!({ "from": "huge", "to": "other" })),
+    ] {
+        let mut call = Call::new(&fixture.caller, operation, arguments.as_object().unwrap().clone());
+        call.control = Control::new(Instant::now() + Duration::from_millis(50), Cancel::default(), None);
+        let failure = fixture.engine.call(&call).unwrap_err();
+        assert_eq!(failure.kind, Kind::Deadline, "{operation}: {failure}");
+        assert!(fixture.path("huge").exists() && !fixture.path("other").exists(), "{operation}");
+    }
+}
+
+/// A file that is read piece by piece has the version and the bytes of one that is read at once.
+#[test]
+fn a_large_file_has_the_version_of_its_bytes() {
+    let fixture = Fixture::new();
+    let (text, _) = lines(65 * MIB);
+    fixture.put("large", &text);
+    let first = 3 * MIB - 5;
+    let read = fixture.ok("read", json!({ "path": "large", "bytes": format!("{first}-{}", first + 9) }));
+    assert_eq!(read["content"], text[first..first + 10]);
+    assert_eq!(read["version"], engine::Version::of(text.as_bytes()).to_string());
 }
 
 #[test]
