@@ -12,6 +12,7 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Effect, Need, Place, Reach, Target},
+    ops::answer::iso_utc,
     plan::{Change, Expect, Plan, Top},
     policy::{Action, Right, Tier, Verdict, looking},
     quota,
@@ -170,10 +171,14 @@ fn judge_leases(view: &View<'_>, changed: &[RelPath]) -> Result<(), Failure> {
     let leases = view.workspace().leases(changed)?;
     match leases.into_iter().find(|lease| lease.holder != holder) {
         None => Ok(()),
-        Some(lease) => Err(Failure::new(Kind::Locked, format!("{} is held by {}", lease.path, lease.holder))
-            .hint("wait until the lease ends, or work on something else")
-            .fact("holder", lease.holder)
-            .fact("ends_ms", lease.ends_ms)),
+        Some(lease) => {
+            let until = iso_utc(lease.ends_ms);
+            let held = format!("{} is held by {} until {until}", lease.path, lease.holder);
+            Err(Failure::new(Kind::Locked, held)
+                .hint("wait until the lease ends, or work on something else")
+                .fact("holder", lease.holder)
+                .fact("ends_ms", lease.ends_ms))
+        }
     }
 }
 

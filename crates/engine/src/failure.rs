@@ -7,7 +7,7 @@ use path::PathError;
 use serde_json::{Map, Value, json};
 use text::visible::{visible, visible_line};
 
-use crate::caller::Principal;
+use crate::{caller::Principal, engine::Held};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $fault:ident;)+) => {
@@ -157,10 +157,17 @@ pub struct Failure {
     pub hint: Option<String>,
     /// Facts that go with the kind: current versions, the holder of a lease, a diff.
     pub facts: Map<String, Value>,
-    /// Lines that the text twin shows below the detail; machines find the same in the facts.
-    pub shown: Option<Box<str>>,
+    /// What few failures have.
+    rest: Option<Box<Rest>>,
     /// What the journal calls it when an agent is the caller, where that says more to a supervisor than to the agent.
     pub(crate) of_agent: Option<Kind>,
+}
+
+/// What few failures have.
+#[derive(Debug, Clone, Default)]
+struct Rest {
+    shown: Option<Box<str>>,
+    held: Option<Held>,
 }
 
 impl Failure {
@@ -172,7 +179,7 @@ impl Failure {
             detail: visible_line(detail.as_ref()).into_owned(),
             hint: None,
             facts: Map::new(),
-            shown: None,
+            rest: None,
             of_agent: None,
         }
     }
@@ -200,8 +207,26 @@ impl Failure {
     /// Adds lines for the text twin. They quote files, so what a terminal would obey is spelled out.
     pub fn shows(mut self, lines: impl AsRef<str>) -> Self {
         let shown = visible(lines.as_ref());
-        self.shown = (!shown.is_empty()).then(|| shown.into());
+        self.rest.get_or_insert_default().shown = (!shown.is_empty()).then(|| shown.into());
         self
+    }
+
+    /// Lines that the text twin shows below the detail; machines find the same in the facts.
+    pub fn shown(&self) -> Option<&str> {
+        self.rest.as_ref()?.shown.as_deref()
+    }
+
+    /// Adds what a file holds and would hold.
+    pub(crate) fn about(mut self, held: Option<Held>) -> Self {
+        if held.is_some() {
+            self.rest.get_or_insert_default().held = held;
+        }
+        self
+    }
+
+    /// What a file holds and would hold, where a person must be asked first and the terms want the bytes.
+    pub fn held(&self) -> Option<&Held> {
+        self.rest.as_ref()?.held.as_ref()
     }
 
     /// The wire form: `{"error": {kind, detail, hint?, …facts}}`.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 mod alert;
-mod answer;
+pub(crate) mod answer;
 mod append;
 mod approvals;
 mod approve;
@@ -39,6 +39,7 @@ mod remove;
 mod restore;
 mod reversal;
 mod review;
+pub use review::Traced;
 mod search;
 pub(crate) mod seek;
 mod session;

@@ -13,21 +13,21 @@ use crate::{
     approval::{self, ALLOWED_BY_OPERATOR, ApprovalAnswer, Asking, Binding, Gate, Question, Say, Settled},
     authorise::{self, Judged},
     caller::Caller,
-    engine::{Answer, Call},
+    engine::{Answer, Call, Held},
     failure::{Failure, Kind},
     limits,
     operation::{Effect, Need, Operation, Planned, Target},
     ops::{self, OperationRow},
-    plan::{Change, Content, Mode, Plan},
+    plan::{Change, Content, Expect, Mode, Plan},
     policy::{self, Action, Right, Tier, Verdict},
     quota,
     recall::Recall,
     resolve,
-    terms::Making,
+    terms::{Evidence, Making},
     unsaved,
     version::Version,
     view::View,
-    workspace::{CommitError, Guard, LockAsk, Record, Workspace},
+    workspace::{CommitError, Guard, LockAsk, Record, Want, Workspace},
 };
 
 /// Runs one call.
@@ -70,7 +70,7 @@ pub(crate) fn run(
         Ok(Done::Amended(failure)) => Err(failure),
         Ok(Done::Looked(answer)) => {
             workspace.note(&record)?;
-            if call.terms.making == Making::Elsewhere {
+            if call.terms.making != Making::Here {
                 // It is made true as soon as this returns, so its record must not wait: asking for the head writes it.
                 workspace.head()?;
             }
@@ -157,13 +157,14 @@ fn steps(
         match attempt {
             Attempt::Done(done) => return Ok(done),
             Attempt::Again => {}
-            Attempt::Ask(question) => {
+            Attempt::Ask(mut question) => {
+                let evidence = question.evidence.take();
                 record.tier = Tier::ApprovalRequired;
                 match approval::settle(view, call, *question)? {
                     Settled::GoOn => {}
                     Settled::Refused(failure, approval) => {
                         record.approval = approval;
-                        return Err(failure);
+                        return Err(failure.about(evidence.map(|held| *held)));
                     }
                 }
             }
@@ -241,7 +242,8 @@ impl Turn<'_> {
                 looks.stricter(changes).stricter(authorise::judge_plan(view, plan)?)
             }
         };
-        if let Some(question) = self.gate(verdict, record, &targets, Some(&planned))? {
+        if let Some(mut question) = self.gate(verdict, record, &targets, Some(&planned))? {
+            question.evidence = proposed(view, planned).map(Box::new);
             return Ok(Attempt::Ask(question));
         }
         let mut attempt = self.finish(planned, record)?;
@@ -326,9 +328,9 @@ impl Turn<'_> {
                 let (buffer, committed) = workspace.change_buffer(&ask, record)?;
                 return Ok(Attempt::Done(Done::Recorded(finish(&buffer, &committed))));
             }
-            Planned::Change { plan, .. } if self.call.terms.making == Making::Elsewhere => {
+            Planned::Change { plan, .. } if self.call.terms.making != Making::Here => {
                 add_fact(&mut record.arguments, ELSEWHERE, Some(plan.changes.len().into()));
-                return Ok(Attempt::Done(Done::Looked(left_to_others())));
+                return Ok(Attempt::Done(Done::Looked(left_to_others(self.view, plan))));
             }
             Planned::Change { plan, finish } => {
                 self.call.control.check()?;
@@ -356,7 +358,8 @@ fn written(view: &View<'_>, planned: &Planned) -> Vec<(RelPath, Version, Vec<u8>
         Change::Put { path, content: Content::Bytes(bytes), version, .. }
             if bytes.len() as u64 <= limits::RECALLED_FILE_BYTES_MAX && view.may_read(path) =>
         {
-            Some((path.clone(), *version, bytes.clone()))
+            let (version, bytes) = view.knows_of(path, *version, bytes);
+            Some((path.clone(), version, bytes))
         }
         Change::Put { .. }
         | Change::MakeDirectory { .. }
@@ -431,10 +434,47 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
         .hint("use a new key for a new call"))
 }
 
-/// The answer to a change that somebody else makes true.
-fn left_to_others() -> Answer {
+/// The answer to a change that somebody else makes true: what they are to make of which file.
+fn left_to_others(view: &View<'_>, plan: Plan) -> Answer {
     let text = "allowed and recorded; somebody else makes it true".to_owned();
-    Answer { json: Map::new(), text, evidence: Vec::new(), switch: None }
+    let evidence = plan.changes.into_iter().find_map(|change| put(view, change)).into_iter().collect();
+    Answer { json: Map::new(), text, evidence, switch: None }
+}
+
+/// What a file holds and would hold, for a face that puts it before a person itself.
+fn proposed(view: &View<'_>, planned: Planned) -> Option<Held> {
+    match (view.terms.evidence, planned) {
+        (Evidence::Bytes, Planned::Change { plan, .. }) => {
+            plan.changes.into_iter().find_map(|change| put(view, change))
+        }
+        (Evidence::None | Evidence::Bytes, _) => None,
+    }
+}
+
+/// The bytes of a change, before and after it.
+fn put(view: &View<'_>, change: Change) -> Option<Held> {
+    match change {
+        Change::Put { path, expect, content: Content::Bytes(after), .. } => {
+            let want = Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+            let before = match (&view.terms.making, expect) {
+                (Making::Elsewhere(held), _) => held.as_ref().map(|text| text.as_bytes().to_vec()),
+                (Making::Here, Expect::Absent) => None,
+                // What may not be seen, or is gone again, is not shown.
+                (Making::Here, Expect::File(_) | Expect::Node(_)) if !view.may_read(&path) => None,
+                (Making::Here, Expect::File(_) | Expect::Node(_)) => {
+                    view.read_for_change(&path, want).ok().map(|file| file.bytes)
+                }
+            };
+            Some(Held { path, before, after: Some(after) })
+        }
+        Change::Put { .. }
+        | Change::MakeDirectory { .. }
+        | Change::MakeLink { .. }
+        | Change::Move { .. }
+        | Change::Remove { .. }
+        | Change::RemoveDirectory { .. }
+        | Change::Restore { .. } => None,
+    }
 }
 
 /// How many changes were left to somebody else.

@@ -3,6 +3,8 @@
 //!
 //! Terms never widen what a caller may reach: confinement, scope and protected places know nothing of them.
 
+use std::sync::Arc;
+
 use path::Reading;
 
 use crate::{failure::Failure, glob::Globs, patching::Patching, plan::Mode, policy::Tier, watching::Lasting};
@@ -53,6 +55,9 @@ pub struct Terms {
     pub ranking: Ranking,
     /// Whether the answer brings the bytes themselves.
     pub evidence: Evidence,
+    /// The text of the file that the caller knows, where its face remembers it: a merged write is held against it. Nothing
+    /// where the engine's own memory counts.
+    pub knows: Option<Arc<str>>,
     /// Who makes the change true.
     pub making: Making,
 }
@@ -86,13 +91,14 @@ pub enum Unseen {
 }
 
 /// Who makes a change true once it is planned, judged and approved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Making {
     /// The workspace, in the same step that records it.
     #[default]
     Here,
-    /// Somebody else, such as an editor that holds the file: it is recorded, and no file is touched.
-    Elsewhere,
+    /// Somebody else, such as an editor that holds the file: it is recorded, and no file is touched. What they hold is what
+    /// the file counts as; nothing where they hold none. The answer brings the whole text that they are to make true.
+    Elsewhere(Option<Arc<str>>),
 }
 
 /// What happens when the directory of a new thing is missing.

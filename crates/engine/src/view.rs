@@ -43,6 +43,8 @@ pub(crate) struct View<'a> {
     desktop: Desktop,
     /// What sessions last saw, where that is remembered.
     recall: Option<&'a Recall>,
+    /// What the caller gave for a file that holds more than that after the call.
+    given: RwLock<Option<(RelPath, Vec<u8>)>>,
 }
 
 /// One thing met on a walk.
@@ -63,6 +65,7 @@ impl<'a> View<'a> {
             passed: RwLock::default(),
             desktop: Desktop::default(),
             recall: None,
+            given: RwLock::default(),
         }
     }
 
@@ -78,6 +81,20 @@ impl<'a> View<'a> {
             let unsaved = self.unsaved(path).ok().flatten();
             let unsaved = unsaved.is_some_and(|unsaved| unsaved.saved.version != version);
             recall.remember(self.caller, path, Shown { version, bytes, unsaved });
+        }
+    }
+
+    /// What the caller gave for a file: all that it knows of it, where more was merged in.
+    pub(crate) fn gave(&self, given: Option<(RelPath, Vec<u8>)>) {
+        *self.given.write().unwrap_or_else(PoisonError::into_inner) = given;
+    }
+
+    /// What the caller knows of a file that the call leaves with these bytes.
+    pub(crate) fn knows_of(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
+        let given = self.given.read().unwrap_or_else(PoisonError::into_inner);
+        match given.as_ref().filter(|(place, _)| place == path) {
+            Some((_, given)) => (Version::of(given), given.clone()),
+            None => (version, bytes.to_vec()),
         }
     }
 
@@ -98,6 +115,7 @@ impl<'a> View<'a> {
             passed: RwLock::default(),
             desktop: Desktop::default(),
             recall: self.recall,
+            given: RwLock::default(),
         }
     }
 

@@ -16,11 +16,14 @@ use crate::limits::REQUESTS_PENDING_MAX;
 mod chain;
 mod editor;
 mod files;
+mod form;
+mod made;
 mod message;
 mod own;
 mod port;
 mod prompt;
 mod question;
+mod reviewing;
 mod router;
 mod scan;
 mod serve;
@@ -31,6 +34,7 @@ mod sorry;
 mod splice;
 
 pub use crate::dialect::acp::Acp;
+pub use form::{Encodings, Endings, Keeping};
 pub use serve::{Input, Output};
 pub use session::{Only, Opened};
 pub use setup::{FileOffer, Offer, Server, Ticket};
@@ -56,23 +60,13 @@ pub trait Ground: Send + Sync {
     fn always(&self, engine: &Engine, approval: &str) -> Result<(), Failure>;
 }
 
-/// Whether a file keeps its line endings when an agent writes text that has none but LF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Endings {
-    /// It does.
-    #[default]
-    Kept,
-    /// What the agent gives is written.
-    AsGiven,
-}
-
 /// How the proxy is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Which of the file methods agents are told of.
     pub offer: FileOffer,
-    /// What becomes of line endings.
-    pub endings: Endings,
+    /// What of a file's form is kept, where a call does not say.
+    pub keeping: Keeping,
 }
 
 /// Which side ended the conversation.
@@ -82,6 +76,15 @@ pub enum Ended {
     Editor,
     /// The agent closed its side.
     Agent,
+}
+
+/// Who asks in the sessions of one conversation.
+#[derive(Debug, Clone)]
+pub struct Who {
+    /// The agent, for its file methods. Its session is replaced by the ids that it gives.
+    pub agent: Caller,
+    /// The person at the editor, for what the editor asks about the agent's work.
+    pub person: Caller,
 }
 
 /// Both conversations.
@@ -96,14 +99,8 @@ struct Proxy {
 }
 
 impl Proxy {
-    fn new(
-        caller: Caller,
-        options: Options,
-        ground: Arc<dyn Ground>,
-        editor: Port,
-        agent: Port,
-    ) -> Arc<Self> {
-        let router = Router::new(caller, options);
+    fn new(who: Who, options: Options, ground: Arc<dyn Ground>, editor: Port, agent: Port) -> Arc<Self> {
+        let router = Router::new(who, options);
         let slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
         Arc::new(Self { router, options, ground, editor, agent, slots })
     }
@@ -124,12 +121,12 @@ pub struct Peer {
 pub async fn between(
     editor: Peer,
     agent: Peer,
-    caller: Caller,
+    who: Who,
     options: Options,
     ground: Arc<dyn Ground>,
 ) -> io::Result<Ended> {
     let (to_editor, to_agent) = (Port::new(editor.output), Port::new(agent.output));
-    let proxy = Proxy::new(caller, options, ground, to_editor, to_agent);
+    let proxy = Proxy::new(who, options, ground, to_editor, to_agent);
     proxy.between(editor.input, agent.input).await
 }
 
@@ -138,13 +135,13 @@ pub async fn between(
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn in_chain(
     conductor: Peer,
-    caller: Caller,
+    who: Who,
     options: Options,
     ground: Arc<dyn Ground>,
 ) -> io::Result<Ended> {
     let wrap = Arc::new(Wrap::default());
     let editor = Port::new(conductor.output);
     let agent = editor.behind(wrap.clone());
-    let proxy = Proxy::new(caller, options, ground, editor, agent);
+    let proxy = Proxy::new(who, options, ground, editor, agent);
     proxy.in_chain(conductor.input, wrap).await
 }

@@ -38,8 +38,10 @@ pub const SESSIONS_MAX: usize = 1_024;
 pub const SEEN_BYTES_MAX: usize = 64 << 20;
 /// Files that one session of an agent remembers.
 pub const SEEN_FILES_MAX: usize = 4_096;
-/// How often a write is merged with what others do meanwhile before it gives up.
-pub const MERGES_MAX: usize = 8;
+/// Texts that one session of an agent gave to an editor, before and after, in bytes.
+pub const MADE_BYTES_MAX: usize = 64 << 20;
+/// Texts that one answer about a session's work holds, in bytes; beyond it they are left out, and that is said.
+pub const REVIEW_TEXT_BYTES_MAX: usize = 16 << 20;
 /// How long a prompt waits to be marked, where its agent can change files behind our back.
 pub const MARK_WAIT: Duration = Duration::from_secs(2);
 /// How long a client's person may take to answer.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use engine::Asking;
 use faces::{
-    acp::{self, Endings, FileOffer, Offer, Options, Peer},
+    acp::{self, Encodings, Endings, FileOffer, Keeping, Offer, Options, Peer, Who},
     limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
 };
 
@@ -18,7 +18,7 @@ use agent::Agent;
 use land::Land;
 
 use crate::{
-    cli::{AcpFlags, Approve, Given, LineEndings, WorkspaceFlags},
+    cli::{AcpFlags, Approve, CallerFlags, Given, LineEndings, WorkspaceFlags, WrittenEncoding},
     serving,
     show::{Exit, Outcome, Problem},
     stdio,
@@ -31,10 +31,13 @@ const OTHER_THREADS: usize = 4;
 /// Stands in between until one side ends.
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: Given, acp: &AcpFlags) -> Outcome {
     serving::say_risks(flags);
-    let caller = wire::caller(&acp.caller, Asker::Acp)?;
-    let land = Land::new(flags, workspace, acp, caller.principal.clone(), asked(acp.approve))?;
+    let who = Who {
+        agent: wire::caller(&acp.caller, Asker::Acp)?,
+        person: wire::caller(&CallerFlags::default(), Asker::Person)?,
+    };
+    let land = Land::new(flags, workspace, acp, who.agent.principal.clone(), asked(acp.approve))?;
     let land = Arc::new(land);
-    let options = Options { offer: offer(acp), endings: endings(acp) };
+    let options = Options { offer: offer(acp), keeping: keeping(acp) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(CALL_THREADS_MAX + OTHER_THREADS)
@@ -43,12 +46,12 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: Given, acp: &AcpFlags) -> O
     let served = runtime.block_on(async {
         let editor = Peer { input: stdio::input(), output: stdio::output() };
         let Some((program, arguments)) = acp.agent.split_first() else {
-            let ended = acp::in_chain(editor, caller, options, land).await;
+            let ended = acp::in_chain(editor, who, options, land).await;
             return ended.map(|_| Exit::Fine).map_err(Problem::from);
         };
         let (mut agent, peer) = Agent::start(program, arguments)?;
         tokio::select! {
-            ended = acp::between(editor, peer, caller, options, land) => match ended {
+            ended = acp::between(editor, peer, who, options, land) => match ended {
                 // Whoever does not listen any more is gone too.
                 Ok(_) | Err(_) => agent.end().await,
             },
@@ -72,9 +75,14 @@ fn offer(acp: &AcpFlags) -> FileOffer {
     FileOffer { reads: Offer::Yes, writes: if acp.caller.read_only { Offer::No } else { Offer::Yes } }
 }
 
-fn endings(acp: &AcpFlags) -> Endings {
-    match acp.line_endings {
+fn keeping(acp: &AcpFlags) -> Keeping {
+    let endings = match acp.line_endings {
         LineEndings::Kept => Endings::Kept,
         LineEndings::Given => Endings::AsGiven,
-    }
+    };
+    let encodings = match acp.encoding {
+        WrittenEncoding::Kept => Encodings::Kept,
+        WrittenEncoding::Utf8 => Encodings::Utf8,
+    };
+    Keeping { endings, encodings }
 }

@@ -143,6 +143,9 @@ pub(crate) struct AcpFlags {
     /// Which line endings an existing file has after an agent wrote text that has only LF
     #[arg(long, value_enum, default_value = "kept")]
     pub(crate) line_endings: LineEndings,
+    /// Which encoding an existing file has after an agent wrote it
+    #[arg(long, value_enum, default_value = "kept")]
+    pub(crate) encoding: WrittenEncoding,
     /// Do not add stead's own MCP server to sessions
     #[arg(long)]
     pub(crate) no_mcp: bool,
@@ -157,6 +160,15 @@ pub(crate) enum LineEndings {
     Kept,
     /// Those that the agent gave
     Given,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WrittenEncoding {
+    /// The one it had, byte order mark included
+    Kept,
+    /// UTF-8
+    #[value(name = "utf-8")]
+    Utf8,
 }
 
 /// Whether a flag was given.

@@ -86,7 +86,7 @@ pub(crate) fn exit(outcome: Outcome) -> Exit {
         Ok(exit) => exit,
         Err(Problem::Failure(failure)) => {
             complain(&format!("{}: {}", failure.kind.code(), failure.detail));
-            for line in failure.shown.iter().flat_map(|shown| shown.lines()) {
+            for line in failure.shown().into_iter().flat_map(str::lines) {
                 say(&mut io::stderr(), &format!("  {}", escaped(&line.replace('\t', "  "))));
             }
             if let Some(hint) = &failure.hint {

@@ -82,7 +82,12 @@ pub fn suites() -> Vec<Suite> {
         include_str!("../cases/acp/errors.json"),
         include_str!("../cases/acp/merging.json"),
     ];
-    texts.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
+    texts.iter().map(|text| suite(text)).collect()
+}
+
+#[expect(clippy::panic, reason = "a case that cannot be read is a mistake in the tests")]
+fn suite(text: &str) -> Suite {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("a suite of the file methods: {error}"))
 }
 
 /// Plays a scenario; says what was not as it must be.

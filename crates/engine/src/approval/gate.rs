@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Approval, ApprovalAsk, ApprovalFilter, ApprovalState, Asking, Binding};
 use crate::{
-    engine::Call,
+    engine::{Call, Held},
     failure::{Failure, Kind},
     limits,
     policy::Verdict,
@@ -28,6 +28,8 @@ pub(crate) struct Question {
     binding: Binding,
     verdict: Verdict,
     shown: Value,
+    /// What a file holds and would hold, where the terms want the bytes.
+    pub(crate) evidence: Option<Box<Held>>,
 }
 
 impl Gate {
@@ -59,7 +61,7 @@ impl Gate {
         };
         match known.iter().find(fitting) {
             Some(approval) => Ok(Gate::Open(approval.id.clone())),
-            None => Ok(Gate::Closed(Question { binding, verdict, shown: shown() })),
+            None => Ok(Gate::Closed(Question { binding, verdict, shown: shown(), evidence: None })),
         }
     }
 }
@@ -87,7 +89,7 @@ pub(crate) enum Settled {
 
 /// Asks, if nobody has yet, and waits as long as the call allows. Holds no lock.
 pub(crate) fn settle(view: &View<'_>, call: &Call<'_>, question: Question) -> Result<Settled, Failure> {
-    let Question { binding, verdict, shown } = question;
+    let Question { binding, verdict, shown, evidence: _ } = question;
     let known = known(view, &binding)?;
     let same = known.iter().find(|approval| approval.asked.plan == binding.plan);
     let standing = match same.map(|approval| (approval, approval.state)) {

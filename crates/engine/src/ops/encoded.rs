@@ -18,6 +18,11 @@ use crate::{
 /// The name of the encoding that carries any bytes.
 const BASE64: &str = "base64";
 
+/// Whether what is named carries any bytes, text or not.
+pub(crate) fn carries_bytes(name: &str) -> bool {
+    name.eq_ignore_ascii_case(BASE64)
+}
+
 /// The bytes of a content, and how they were made.
 pub(crate) struct Encoded {
     pub(crate) bytes: Vec<u8>,
@@ -28,9 +33,7 @@ pub(crate) struct Encoded {
 /// The bytes of a whole file: in the encoding asked for, else in the one the file has now, else in UTF-8.
 pub(crate) fn whole(content: &str, asked: Option<&str>, current: Option<&[u8]>) -> Result<Encoded, Failure> {
     let bytes = match asked {
-        Some(name) if name.eq_ignore_ascii_case(BASE64) => {
-            Encoded { bytes: from_base64(content)?, unusual: None }
-        }
+        Some(name) if carries_bytes(name) => Encoded { bytes: from_base64(content)?, unusual: None },
         Some(name) => in_encoding(content, parse(name)?)?,
         None => in_encoding(content, current.map_or(Encoding::Utf8, kept))?,
     };

@@ -10,11 +10,13 @@ mod hunk;
 mod keep;
 mod list;
 mod reject;
+mod traced;
 mod tracks;
 mod turn;
 
 use serde::Deserialize;
 
+pub use self::traced::Traced;
 pub(crate) use self::{keep::Keep, list::Review, reject::Reject, turn::Turn};
 use crate::{
     caller::Principal,

@@ -20,7 +20,7 @@ use crate::{
     operation::{Ask, Operation, Planned, Target},
     plan::{Change, Content, Expect, Plan, Seen, Top},
     resolve,
-    terms::{Form, Unseen},
+    terms::{Form, Making, Unseen},
     version::{Base, Version},
     view::View,
     workspace::{Node, Want},
@@ -70,16 +70,12 @@ impl Operation for Write {
             Some(node) => Some(self.current(view, target, node)?),
             None => None,
         };
-        let before = current.as_ref().and_then(|current| current.bytes.as_deref());
-        let content = match (view.terms.form, before) {
-            (Form::AsGiven, _) | (Form::OfReplaced | Form::LinesOfReplaced, None) => {
-                Cow::Borrowed(self.content.as_str())
-            }
-            (Form::LinesOfReplaced, Some(before)) => encoded::lines_as(&self.content, before),
-            (Form::OfReplaced, Some(before)) => Cow::Owned(encoded::formed_as(&self.content, before)),
-        };
-        let (content, standing) = match (self.mode, &current) {
-            (Mode::Merge, Some(current)) => self.merged(view, target, current, content)?,
+        let now = Now::of(view, current.as_ref());
+        let before = now.as_ref().and_then(|now| now.bytes);
+        let content = formed(view.terms.form, &self.content, before);
+        let endings = taken_over(&self.content, &content);
+        let (content, standing) = match (self.mode, &now) {
+            (Mode::Merge, Some(now)) => self.merged(view, target, now, content)?,
             (Mode::Merge, None) | (Mode::Exact, _) => (content, Standing::AsGiven),
         };
         let encoded = encoded::whole(&content, self.encoding.as_deref(), before)?;
@@ -87,6 +83,7 @@ impl Operation for Write {
         let size = encoded.bytes.len() as u64;
         if let Some(current) = &current
             && current.seen.version == version
+            && view.terms.making == Making::Here
         {
             return Ok(unchanged(view, target, &version, before, size, self.mode));
         }
@@ -123,6 +120,7 @@ impl Operation for Write {
                     .maybe("diff", difference.map(shown))
                     .extended(standing.facts(mode))
                     .maybe("encoding", unusual)
+                    .maybe("line_endings", endings)
                     .committed(committed)
                     .line(text)
                     .with_evidence(evidence)
@@ -150,6 +148,46 @@ impl Write {
         // The version that was checked against the base is the one that must still be there.
         let seen = target.seen.unwrap_or(Seen { version: file.version, stamp: file.node.stamp });
         Ok(Current { seen, bytes })
+    }
+}
+
+/// What the file counts as while it is written: what is there, or what whoever makes the change true holds.
+struct Now<'n> {
+    version: Version,
+    /// Its bytes, when the caller may read them and they are not too many.
+    bytes: Option<&'n [u8]>,
+}
+
+impl<'n> Now<'n> {
+    fn of(view: &'n View<'_>, current: Option<&'n Current>) -> Option<Self> {
+        match &view.terms.making {
+            Making::Here => {
+                current.map(|current| Self { version: current.seen.version, bytes: current.bytes.as_deref() })
+            }
+            Making::Elsewhere(held) => held.as_ref().map(|text| {
+                let bytes = text.as_bytes();
+                Self { version: Version::of(bytes), bytes: Some(bytes) }
+            }),
+        }
+    }
+}
+
+/// A text in the form of what it replaces, as far as the terms say so.
+fn formed<'c>(form: Form, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
+    match (form, before) {
+        (Form::AsGiven, _) | (Form::OfReplaced | Form::LinesOfReplaced, None) => Cow::Borrowed(content),
+        (Form::LinesOfReplaced, Some(before)) => encoded::lines_as(content, before),
+        (Form::OfReplaced, Some(before)) => Cow::Owned(encoded::formed_as(content, before)),
+    }
+}
+
+/// The line endings that a content took on from what it replaces, if it had others.
+fn taken_over(given: &str, formed: &str) -> Option<&'static str> {
+    let has = |text: &str| text.contains("\r\n");
+    match (has(given), has(formed)) {
+        (false, true) => Some("crlf"),
+        (true, false) => Some("lf"),
+        (true, true) | (false, false) => None,
     }
 }
 

@@ -99,7 +99,7 @@ fn a_missing_quote_is_answered_with_the_nearest_lines() {
     assert_eq!(failure.facts["nearest"], "5\tfn b() {\n6\t    go(1);\n7\t    stop();\n8\t}\n");
     let differs = json!([{ "line": 6, "column": 8, "quoted": "U+0032 2", "actual": "U+0031 1" }]);
     assert_eq!(failure.facts["differs"], differs);
-    assert!(failure.shown.unwrap().contains("6\t    go(1);"));
+    assert!(failure.shown().unwrap().contains("6\t    go(1);"));
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn each_place_of_an_ambiguous_chunk_comes_with_what_makes_it_unique() {
         { "line": 7, "in": "fn b() {", "unique_with": { "before": "fn b() {" } },
     ]);
     assert_eq!(failure.facts["places"], places);
-    let shown = failure.shown.unwrap();
+    let shown = failure.shown().unwrap();
     assert!(shown.contains("line 7 in fn b() {, unique with the line before: fn b() {"), "{shown}");
 }
 
@@ -242,7 +242,7 @@ fn a_chunk_written_for_an_older_revision_is_told_which() {
     assert!(older["diff"].as_str().unwrap().contains("-b\n+B\n"), "{older}");
     assert_eq!(failure.facts["nearest"], json!("1\ta\n2\tB\n"));
     assert!(failure.detail.contains(&format!("your text is that of {first}")), "{failure}");
-    assert!(failure.shown.unwrap().contains("-b\n+B\n"));
+    assert!(failure.shown().unwrap().contains("-b\n+B\n"));
 }
 
 #[test]

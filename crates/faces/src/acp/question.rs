@@ -2,15 +2,11 @@
 //! the editor, and the answer comes from there. An answer counts where the operator let the client answer, and only for
 //! the exact plan that was asked about.
 
-use engine::{Asking, Failure, Kind, Say};
+use engine::{Asking, Failure, Kind, Say, index::text_of};
 use serde_json::{Value, json};
-use text::endings;
 
 use super::{files::Errand, message, own::Said, router::CANCEL_REQUEST, sorry::Sorry};
-use crate::{
-    acp::Endings,
-    limits::{QUESTION_DIFF_BYTES_MAX, QUESTION_WAIT},
-};
+use crate::limits::{QUESTION_DIFF_BYTES_MAX, QUESTION_WAIT};
 
 /// The method that asks a person.
 const REQUEST_PERMISSION: &str = "session/request_permission";
@@ -34,7 +30,7 @@ enum Choice {
 
 impl Errand<'_> {
     /// Asks. Returns once the write may be tried again.
-    pub(super) async fn ask(&self, failure: &Failure, old: Option<&str>, content: &str) -> Result<(), Sorry> {
+    pub(super) async fn ask(&self, failure: &Failure) -> Result<(), Sorry> {
         let engine = self.root()?.runner.engine().clone();
         let id = failure.facts.get("approval").and_then(Value::as_str);
         let Some(id) = id.filter(|_| engine.how_it_asks() == Asking::Client) else {
@@ -43,7 +39,7 @@ impl Errand<'_> {
         let choice = if self.session.rejects(&self.spot) {
             Choice::RejectAlways
         } else {
-            self.chosen(failure, old, content).await?
+            self.chosen(failure).await?
         };
         let say = match choice {
             Choice::AllowOnce | Choice::AllowAlways => Say::Yes,
@@ -76,12 +72,11 @@ impl Errand<'_> {
     }
 
     /// What the person chooses.
-    async fn chosen(&self, failure: &Failure, old: Option<&str>, content: &str) -> Result<Choice, Sorry> {
-        let new = match (old, self.proxy.options.endings) {
-            (Some(old), Endings::Kept) => endings::alike(content, old),
-            (Some(_), Endings::AsGiven) | (None, _) => content.into(),
-        };
-        let params = self.question(failure, old, &new);
+    async fn chosen(&self, failure: &Failure) -> Result<Choice, Sorry> {
+        let text = |bytes: &Option<Vec<u8>>| Some(text_of(bytes.as_deref()?)?.into_owned());
+        let held = failure.held();
+        let (old, new) = held.map_or((None, None), |held| (text(&held.before), text(&held.after)));
+        let params = self.question(failure, old.as_deref(), &new.unwrap_or_default());
         choice(self.request(REQUEST_PERMISSION, &params).await?, failure, &self.path)
     }
 

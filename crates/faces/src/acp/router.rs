@@ -9,14 +9,14 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use engine::Caller;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Opened, Options,
+    Opened, Options, Who,
     message::{self, Id, Kind, Message, Refused},
     own::{Mine, Own, Said},
+    reviewing::{self, OurCall, OurMethod},
     scan,
     session::{Served, Session},
     setup::{self, FileOffer, Offer, Places, Server, Settled, VERSION_WITHOUT_FILES},
@@ -48,6 +48,8 @@ pub(super) enum Decision {
     Setup(Setup),
     /// A file method: it is served here.
     Files(FileCall),
+    /// A method of our own: it is served here.
+    Ours(OurCall),
 }
 
 /// A session that is set up.
@@ -126,6 +128,8 @@ enum Awaited {
 struct State {
     editor: FileOffer,
     told: FileOffer,
+    /// Whether the editor wants to hear of what was refused.
+    listens: Offer,
     settled: Option<Settled>,
     awaited: HashMap<Id, Awaited>,
     sessions: HashMap<String, Arc<Session>>,
@@ -135,15 +139,15 @@ struct State {
 
 /// The one that decides.
 pub(super) struct Router {
-    caller: Caller,
+    who: Who,
     options: Options,
     state: Mutex<State>,
     pub(super) own: Own,
 }
 
 impl Router {
-    pub(super) fn new(caller: Caller, options: Options) -> Self {
-        Self { caller, options, state: Mutex::default(), own: Own::new() }
+    pub(super) fn new(who: Who, options: Options) -> Self {
+        Self { who, options, state: Mutex::default(), own: Own::new() }
     }
 
     /// A line that the editor sent.
@@ -179,7 +183,10 @@ impl Router {
                     Decision::AsIs
                 }
                 PROMPT => session_in(message.params(line)).map_or(Decision::AsIs, Decision::Prompt),
-                _ => Decision::AsIs,
+                other => OurMethod::named(other).map_or(Decision::AsIs, |method| {
+                    let params = message.params(line).to_vec();
+                    Decision::Ours(OurCall { id: id.clone(), method, params })
+                }),
             },
             Kind::Notification { method } => {
                 if method == "session/cancel"
@@ -199,7 +206,7 @@ impl Router {
             Err(refused) => return back(&refused),
         };
         match &message.kind {
-            Kind::Answer { id } => self.follow(id, line, &message).map_or(Decision::AsIs, Decision::Named),
+            Kind::Answer { id } => self.follow(id, line, &message),
             Kind::Request { id, method } => match Method::named(method) {
                 None => Decision::AsIs,
                 Some(method) if self.serves(method) == Offer::No => {
@@ -234,6 +241,7 @@ impl Router {
             | Decision::Prompt(_)
             | Decision::Named(_)
             | Decision::Setup(_)
+            | Decision::Ours(_)
             | Decision::Files(_) => Mine::No,
         }
     }
@@ -255,7 +263,7 @@ impl Router {
         };
         let ticket = server.filter(|_| given == Offer::Yes).and_then(|server| server.ticket.clone());
         let served = ticket.zip(setup.places.roots.first().cloned());
-        let session = Session::new(&self.caller, opened)
+        let session = Session::new(&self.who, opened)
             .served(served.map(|(ticket, directory)| Served { directory, ticket }));
         if state.awaited.len() >= REQUESTS_PENDING_MAX || state.sessions.len() >= SESSIONS_MAX {
             return Err(Sorry::failed("too_many: there are too many sessions; close one first"));
@@ -283,6 +291,11 @@ impl Router {
     /// What the editor itself offers.
     pub(super) fn editor(&self) -> FileOffer {
         self.state().editor
+    }
+
+    /// Whether the editor wants to hear of what was refused.
+    pub(super) fn listens(&self) -> Offer {
+        self.state().listens
     }
 
     /// Makes a file call known under its id; it can be cancelled as long as what is returned lives.
@@ -323,7 +336,7 @@ impl Router {
             ));
         };
         let mut state = self.state();
-        (state.editor, state.told) = (opening.editor, opening.told);
+        (state.editor, state.told, state.listens) = (opening.editor, opening.told, opening.listens);
         state.awaited.insert(id.clone(), Awaited::Initialize);
         Decision::Changed(opening.line)
     }
@@ -339,18 +352,21 @@ impl Router {
         if has_files { offer } else { Offer::No }
     }
 
-    /// Follows an answer of the agent's that matters. Tells of a session that has its name from it.
-    fn follow(&self, id: &Id, line: &[u8], message: &Message) -> Option<Arc<Session>> {
+    /// Follows an answer of the agent's that matters.
+    fn follow(&self, id: &Id, line: &[u8], message: &Message) -> Decision {
         let mut state = self.state();
-        let awaited = state.awaited.remove(id)?;
+        let Some(awaited) = state.awaited.remove(id) else { return Decision::AsIs };
         let result = message.result.clone().map(|place| &line[place]);
         match (awaited, result) {
-            (Awaited::Initialize, Some(result)) => state.settled = Some(setup::settled(result)),
+            (Awaited::Initialize, Some(result)) => {
+                state.settled = Some(setup::settled(result));
+                return reviewing::announced(line).map_or(Decision::AsIs, Decision::Changed);
+            }
             (Awaited::New(session), Some(result)) => {
                 if let Some(id) = session_in(result) {
                     let named = Arc::new(session.named(id.clone(), shown(&id)));
                     state.sessions.insert(id, named.clone());
-                    return Some(named);
+                    return Decision::Named(named);
                 }
             }
             // It did not come about, so what was before is still so.
@@ -362,7 +378,7 @@ impl Router {
             (Awaited::Known { .. }, Some(_)) => {}
             (Awaited::Initialize | Awaited::New(_) | Awaited::Close(_), None) => {}
         }
-        None
+        Decision::AsIs
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -15,6 +15,7 @@ use super::{
     message::{self, Id, Refused},
     own::Mine,
     prompt,
+    reviewing::{self, OurCall},
     router::{Decision, FileCall, Setup},
     session::Session,
     setup::Server,
@@ -168,6 +169,7 @@ impl Proxy {
                 }
                 self.agent.send(lined(line)).await
             }
+            Decision::Ours(call) => self.ours(call).await,
             Decision::Kept | Decision::Files(_) | Decision::Named(_) => Ok(()),
             Decision::Setup(setup) => match self.set_up(setup, &line).await {
                 Ok(line) => self.agent.send(lined(line)).await,
@@ -185,7 +187,7 @@ impl Proxy {
                 self.belongs(session).await;
                 self.editor.send(lined(line)).await
             }
-            Decision::Kept | Decision::Setup(_) | Decision::Prompt(_) => Ok(()),
+            Decision::Kept | Decision::Setup(_) | Decision::Ours(_) | Decision::Prompt(_) => Ok(()),
             Decision::Files(call) => {
                 errands.begin(self, call).await;
                 Ok(())
@@ -199,12 +201,43 @@ impl Proxy {
             Mine::Yes => Ok(()),
             Mine::No => {
                 // What it settles is followed; it goes back whatever that is.
-                if let Decision::Named(session) = self.router.of_agent(&line) {
-                    self.belongs(session).await;
-                }
+                let line = match self.router.of_agent(&line) {
+                    Decision::Named(session) => {
+                        self.belongs(session).await;
+                        line
+                    }
+                    Decision::Changed(changed) => changed,
+                    Decision::AsIs
+                    | Decision::Back(_)
+                    | Decision::Prompt(_)
+                    | Decision::Kept
+                    | Decision::Setup(_)
+                    | Decision::Ours(_)
+                    | Decision::Files(_) => line,
+                };
                 self.editor.send(lined(line)).await
             }
         }
+    }
+
+    /// Serves a method of our own beside what goes by.
+    async fn ours(self: &Arc<Self>, call: OurCall) -> io::Result<()> {
+        // The editor's answers come the same way, so nothing may wait here.
+        let Ok(slot) = self.slots.clone().try_acquire_owned() else {
+            let sorry = Sorry::failed("busy: too many calls are under way; ask again");
+            return self.editor.send(message::refusal(Some(&call.id), &sorry)).await;
+        };
+        let proxy = self.clone();
+        tokio::spawn(async move {
+            let line = match reviewing::serve(&proxy, &call).await {
+                Ok(result) => message::answer(&call.id, &result),
+                Err(sorry) => message::refusal(Some(&call.id), &sorry),
+            };
+            // An editor that is gone needs no answer.
+            drop(proxy.editor.send(line).await);
+            drop(slot);
+        });
+        Ok(())
     }
 
     /// Opens the roots of a session: the line for the agent, or the one that goes back.

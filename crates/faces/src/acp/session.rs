@@ -8,11 +8,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use engine::{Caller, Engine, Version};
+use engine::{Caller, Engine};
 use path::{RelPath, Trailing};
 use tokio::sync;
 
-use super::setup::Ticket;
+use super::{Who, made::Made, setup::Ticket};
 use crate::{
     dialect::acp,
     limits::{REQUESTS_PENDING_MAX, SEEN_BYTES_MAX, SEEN_FILES_MAX},
@@ -42,6 +42,8 @@ pub struct Only {
 pub(super) struct Root {
     pub(super) runner: Runner,
     pub(super) caller: Caller,
+    /// The person at the editor, in this root.
+    pub(super) person: Caller,
     spellings: Vec<String>,
     only: Option<Only>,
 }
@@ -50,7 +52,7 @@ pub(super) struct Root {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Spot {
     /// Which root.
-    root: usize,
+    pub(super) root: usize,
     /// Where beneath it.
     pub(super) path: RelPath,
     /// As the engine reads it.
@@ -62,31 +64,17 @@ pub(super) struct Spot {
 pub(super) enum Seen {
     /// It was not there.
     Absent,
-    /// It held this text, as the agent knows it.
-    Text {
-        text: Arc<str>,
-        /// The version that was left on disk then.
-        left: Version,
-        standing: Standing,
-    },
+    /// It held this text, as the agent knows it; what was merged into what it wrote, it has not seen.
+    Text(Arc<str>),
 }
 
 impl Seen {
     fn bytes(&self) -> usize {
         match self {
             Seen::Absent => 0,
-            Seen::Text { text, .. } => text.len(),
+            Seen::Text(text) => text.len(),
         }
     }
-}
-
-/// Whether the file holds more than the agent knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// The agent knows all of it.
-    Same,
-    /// Changes of others were merged in, which the agent has not read.
-    Merged,
 }
 
 /// Where a session stood with a file when a read began.
@@ -98,6 +86,7 @@ pub(super) struct Session {
     pub(super) id: String,
     roots: Vec<Root>,
     seen: Mutex<Memory>,
+    made: Mutex<Made>,
     rejected: Mutex<HashSet<Spot>>,
     turns: Mutex<HashMap<Spot, Arc<sync::Mutex<()>>>>,
     cancelled: sync::watch::Sender<u64>,
@@ -125,23 +114,27 @@ impl Drop for Marking {
 }
 
 impl Session {
-    /// A session with these roots, in which this caller asks. It has no id yet.
-    pub(super) fn new(caller: &Caller, opened: impl IntoIterator<Item = Opened>) -> Self {
+    /// A session with these roots, in which these ask. It has no id yet.
+    pub(super) fn new(who: &Who, opened: impl IntoIterator<Item = Opened>) -> Self {
         let root = |opened: Opened| {
-            let mut caller = caller.clone();
-            caller.since_ms = opened.engine.workspace().now_ms();
-            if let Some(only) = &opened.only {
-                caller.grants.readable = vec![only.found.clone()];
-                caller.grants.writable = vec![only.found.clone()];
-            }
+            let within = |mut caller: Caller| {
+                caller.since_ms = opened.engine.workspace().now_ms();
+                if let Some(only) = &opened.only {
+                    caller.grants.readable = vec![only.found.clone()];
+                    caller.grants.writable = vec![only.found.clone()];
+                }
+                caller
+            };
+            let (caller, person) = (within(who.agent.clone()), within(who.person.clone()));
             let (spellings, only) = (opened.spellings, opened.only);
-            Root { runner: Runner::new(opened.engine), caller, spellings, only }
+            Root { runner: Runner::new(opened.engine), caller, person, spellings, only }
         };
         let ((cancelled, _), (marks, _)) = (sync::watch::channel(0), sync::watch::channel(0));
         Self {
             id: String::new(),
             roots: opened.into_iter().map(root).collect(),
             seen: Mutex::default(),
+            made: Mutex::default(),
             rejected: Mutex::default(),
             turns: Mutex::default(),
             cancelled,
@@ -219,6 +212,21 @@ impl Session {
         self.memory().put(spot, seen);
     }
 
+    /// What the editor was given.
+    pub(super) fn made(&self) -> std::sync::MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A root itself.
+    pub(super) fn top(&self, root: usize) -> Spot {
+        Spot { root, path: RelPath::root(), wire: String::new() }
+    }
+
+    /// A place of a root, as the engine spells it.
+    pub(super) fn spot_in(&self, root: usize, wire: &str) -> Option<Spot> {
+        Some(Spot { root, path: RelPath::from_wire(wire).ok()?, wire: wire.to_owned() })
+    }
+
     /// Refuses every write of a file from now on.
     pub(super) fn reject(&self, spot: &Spot) {
         self.rejected.lock().unwrap_or_else(PoisonError::into_inner).insert(spot.clone());
@@ -236,6 +244,7 @@ impl Session {
             *marks += usize::from(has_room);
             has_room
         });
+        self.made().turn();
         begun.then(|| Marking(self.marks.clone()))
     }
 
@@ -350,8 +359,9 @@ mod tests {
     }
 
     fn session(roots: Vec<Opened>) -> Session {
-        let caller = Caller::new(Principal::Agent("a".to_owned()), "s", "acp");
-        Session::new(&caller, roots)
+        let agent = Caller::new(Principal::Agent("a".to_owned()), "s", "acp");
+        let person = Caller::new(Principal::User("p".to_owned()), "s", "acp");
+        Session::new(&Who { agent, person }, roots)
     }
 
     #[test]
@@ -380,7 +390,7 @@ mod tests {
     fn the_oldest_texts_are_forgotten_first() {
         let session = session(vec![opened(&["/p"], None)]);
         let text: Arc<str> = "x".repeat(SEEN_BYTES_MAX / 4).into();
-        let seen = || Seen::Text { text: text.clone(), left: Version::of(b""), standing: Standing::Same };
+        let seen = || Seen::Text(text.clone());
         let spots: Vec<Spot> = (0..6).map(|number| session.spot(&format!("/p/{number}")).unwrap()).collect();
         for spot in &spots[..4] {
             session.remember(spot, seen());

@@ -67,6 +67,8 @@ pub(super) struct Opening {
     pub(super) editor: FileOffer,
     /// What the agent is told, where it is told anything.
     pub(super) told: FileOffer,
+    /// Whether the editor wants to hear of what was refused.
+    pub(super) listens: Offer,
     /// The line for the agent.
     pub(super) line: Vec<u8>,
 }
@@ -82,10 +84,11 @@ pub(super) fn initialize(line: &[u8], ours: FileOffer) -> Result<Opening, Missha
     };
     let offers = |name: &str| at(&["params", CAPABILITIES, "fs", name]) == Some(Value::Bool(true));
     let editor = FileOffer { reads: offers("readTextFile").into(), writes: offers("writeTextFile").into() };
+    let listens = at(&["params", CAPABILITIES, "_meta", "stead"]).is_some_and(|ours| !ours.is_null()).into();
     let version = at(&["params", "protocolVersion"]).and_then(|version| version.as_u64());
     let has_place = scan::find_at(line, &["params", CAPABILITIES]).is_some();
     if !has_place && version.is_some_and(|version| version >= VERSION_WITHOUT_FILES) {
-        return Ok(Opening { editor, told: FileOffer::default(), line: line.to_vec() });
+        return Ok(Opening { editor, told: FileOffer::default(), listens, line: line.to_vec() });
     }
     let mut line = line.to_vec();
     for (name, before, offer) in
@@ -96,7 +99,7 @@ pub(super) fn initialize(line: &[u8], ours: FileOffer) -> Result<Opening, Missha
             line = splice::put(&line, &["params", CAPABILITIES, "fs", name], &value)?;
         }
     }
-    Ok(Opening { editor, told: ours, line })
+    Ok(Opening { editor, told: ours, listens, line })
 }
 
 /// What the agent's answer to `initialize` settles.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Dialect, Reply, Request, Verdict};
 use crate::{
-    acp::{Endings, Sorry, slice},
+    acp::{Encodings, Endings, Keeping, Sorry, slice},
     definition::{Broken, Definition},
 };
 
@@ -44,6 +44,8 @@ pub(crate) struct WriteParams {
     pub(crate) session_id: String,
     pub(crate) path: String,
     pub(crate) content: String,
+    #[serde(rename = "_meta")]
+    pub(crate) meta: Option<Value>,
 }
 
 /// Where an absolute path lies beneath a root of these spellings; nothing when it lies elsewhere. Dots are folded before
@@ -78,17 +80,18 @@ pub(crate) fn read(wire: &str) -> Request {
     Request { operation: "read".to_owned(), arguments: object(json!({ "path": wire })), terms }
 }
 
-/// A write, over the version that is given as base. Without one, whatever is there is replaced.
-pub(crate) fn write(wire: &str, content: String, base: Option<String>, endings: Endings) -> Request {
-    let mut arguments = object(json!({ "path": wire, "content": content }));
-    if let Some(base) = base {
-        arguments.insert("base".to_owned(), base.into());
+/// A write, merged with what others did since the caller saw the file. Where it has seen nothing, whatever is there is
+/// replaced.
+pub(crate) fn write(wire: &str, content: String, keeping: Keeping) -> Request {
+    let mut arguments = object(json!({ "path": wire, "content": content, "mode": "merge" }));
+    if keeping.encodings == Encodings::Utf8 {
+        arguments.insert("encoding".to_owned(), "utf-8".into());
     }
-    let form = match endings {
+    let form = match keeping.endings {
         Endings::Kept => Form::LinesOfReplaced,
         Endings::AsGiven => Form::AsGiven,
     };
-    let terms = Terms { unseen: Unseen::Yields, form, ..terms(WRITE) };
+    let terms = Terms { unseen: Unseen::Yields, form, evidence: Evidence::Bytes, ..terms(WRITE) };
     Request { operation: "write".to_owned(), arguments, terms }
 }
 
@@ -97,7 +100,7 @@ pub(crate) fn turn() -> Request {
     Request { operation: "turn".to_owned(), arguments: Map::new(), terms: terms(PROMPT) }
 }
 
-fn terms(tool: &str) -> Terms {
+pub(crate) fn terms(tool: &str) -> Terms {
     Terms { tool: Some(format!("{NAME}/{tool}")), ..Terms::default() }
 }
 
@@ -153,7 +156,7 @@ impl Acp {
             }
             WRITE => {
                 let params: WriteParams = serde_json::from_value(given).map_err(misfit)?;
-                place(&params.path).map(|wire| write(&wire, params.content, None, Endings::Kept))
+                place(&params.path).map(|wire| write(&wire, params.content, Keeping::default()))
             }
             other => Err(Sorry::method(other)),
         }

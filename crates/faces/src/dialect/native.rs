@@ -65,7 +65,7 @@ fn object(failure: &Failure) -> Map<String, Value> {
 /// What happened, and below it what to do next.
 pub(crate) fn failure_text(failure: &Failure) -> String {
     let mut happened = format!("{}: {}", failure.kind.code(), failure.detail);
-    if let Some(shown) = &failure.shown {
+    if let Some(shown) = failure.shown() {
         happened.push('\n');
         happened.push_str(shown.trim_end_matches('\n'));
     }

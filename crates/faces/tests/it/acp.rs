@@ -6,5 +6,6 @@ mod editor;
 mod files;
 mod passing;
 mod question;
+mod reviewing;
 mod stage;
 mod turns;

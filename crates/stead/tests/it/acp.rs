@@ -8,3 +8,4 @@ mod roots;
 mod scenarios;
 mod tickets;
 mod turns;
+mod unsaved;

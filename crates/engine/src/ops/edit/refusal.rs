@@ -283,7 +283,7 @@ fn with_diff(failure: Failure, old: &Old, current: &Current) -> Failure {
     let lines = limits::FAILURE_LINES_MAX;
     let diff = unified(&old.text, &current.text, labels, limits::DIFF_CONTEXT_LINES, lines);
     let diff = older::shown(&diff);
-    let shown = format!("{}{diff}", failure.shown.as_deref().unwrap_or_default());
+    let shown = format!("{}{diff}", failure.shown().unwrap_or_default());
     failure.fact("base_version", old.version.to_string()).fact("diff", diff).shows(shown)
 }
 

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use text::{
     diff::summary,
+    encoding::{Detected, Encoding, detect},
+    lines,
     unified::{Labels, unified},
     visible::visible_line,
 };
@@ -79,6 +81,35 @@ fn change(file: &Tracked) -> &'static str {
     }
 }
 
+/// What is out of the ordinary about the form of a file. An agent that writes plain text leaves it as it is.
+struct Form {
+    encoding: Option<&'static str>,
+    endings: Option<&'static str>,
+}
+
+impl Form {
+    fn of(file: &Tracked) -> Self {
+        let bytes = file.now.as_ref().map(|now| now.bytes.as_slice()).unwrap_or_default();
+        let encoding = match detect(bytes) {
+            Detected::Text { encoding } if encoding != Encoding::Utf8 => Some(encoding.name()),
+            Detected::Text { .. } | Detected::Binary => None,
+        };
+        let text = file.text.as_ref().map(|(blame, _)| blame.text()).unwrap_or_default();
+        let counted = lines::endings(text.as_bytes());
+        let endings = match (counted.crlf, counted.lf + counted.cr) {
+            (0, _) => None,
+            (_, 0) => Some("crlf"),
+            (_, _) => Some("mixed"),
+        };
+        Self { encoding, endings }
+    }
+
+    /// For people.
+    fn words(&self) -> String {
+        self.endings.iter().chain(&self.encoding).map(|word| format!(", {word}")).collect()
+    }
+}
+
 fn one(file: &Tracked, whole: bool, lines_left: &mut usize, text: &mut String) -> Value {
     let path = file.path.to_string();
     let mut facts = Facts::new()
@@ -87,6 +118,8 @@ fn one(file: &Tracked, whole: bool, lines_left: &mut usize, text: &mut String) -
         .with("change", change(file))
         .maybe("version", file.now.as_ref().map(|now| now.seen.version.to_string()))
         .with("actors", file.actors.clone());
+    let form = Form::of(file);
+    facts = facts.maybe("encoding", form.encoding).maybe("line_endings", form.endings);
     let actors = file.actors.join(", ");
     let Some((blame, hunks)) = &file.text else {
         text.push_str(&format!("{} {} ({actors}), not text\n", change(file), visible_line(&path)));
@@ -95,11 +128,12 @@ fn one(file: &Tracked, whole: bool, lines_left: &mut usize, text: &mut String) -
     let before = file.before.as_deref().unwrap_or_default();
     let lines = summary(before, blame.text());
     text.push_str(&format!(
-        "{} {} +{} -{} ({actors})\n",
+        "{} {} +{} -{} ({actors}){}\n",
         change(file),
         visible_line(&path),
         lines.added,
-        lines.removed
+        lines.removed,
+        form.words(),
     ));
     let labels = Labels { old: "before", new: "now" };
     let diff = unified(before, blame.text(), labels, limits::DIFF_CONTEXT_LINES, *lines_left);

@@ -149,6 +149,26 @@ async fn sessions_have_their_own_roots_and_end() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_too_long_is_refused_and_the_next_goes_by() {
+    let mut stage = Stage::open().await;
+    let long = "x".repeat(faces::limits::MESSAGE_BYTES_MAX);
+    let line =
+        format!(r#"{{"jsonrpc":"2.0","id":77,"method":"session/prompt","params":{{"text":"{long}"}}}}"#);
+    stage.editor.say_raw(&line).await;
+    let refused = stage.editor.hear().await;
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    stage.agent.say_raw(&line.replace("77", "78")).await;
+    let refused = stage.agent.hear().await;
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    // Nothing of either went on.
+    let next = r#"{"jsonrpc":"2.0","id":79,"method":"x/next"}"#;
+    stage.editor.say_raw(next).await;
+    assert_eq!(stage.agent.hear_raw().await, next);
+    stage.agent.say_raw(next).await;
+    assert_eq!(stage.editor.hear_raw().await, next);
+}
+
+#[tokio::test]
 async fn either_side_may_end_it() {
     let mut stage = Stage::open().await;
     stage.agent.close();

@@ -7,7 +7,9 @@ use std::{
 };
 
 use engine::{Asking, Caller, Engine, Failure, Kind, Principal};
-use faces::acp::{self, Ended, Endings, FileOffer, Ground, Offer, Opened, Options, Peer, Server, Ticket};
+use faces::acp::{
+    self, Ended, FileOffer, Ground, Keeping, Offer, Opened, Options, Peer, Server, Ticket, Who,
+};
 use serde_json::{Value, json};
 use testkit::MemoryWorkspace;
 use tokio::{
@@ -109,8 +111,11 @@ pub(crate) struct Stage {
 
 pub(crate) const BOTH: FileOffer = FileOffer { reads: Offer::Yes, writes: Offer::Yes };
 
-fn caller() -> Caller {
-    Caller::new(Principal::Agent("tester".to_owned()), "unnamed", "acp")
+fn who() -> Who {
+    Who {
+        agent: Caller::new(Principal::Agent("tester".to_owned()), "unnamed", "acp"),
+        person: Caller::new(Principal::User("ann".to_owned()), "unnamed", "acp"),
+    }
 }
 
 impl Stage {
@@ -122,8 +127,8 @@ impl Stage {
     pub(crate) fn with(offer: FileOffer, asking: Asking) -> Self {
         let ground = Arc::new(Memory { asking, ..Memory::default() });
         let ((editor, near), (agent, far)) = (End::new(), End::new());
-        let options = Options { offer, endings: Endings::Kept };
-        let proxy = tokio::spawn(acp::between(near, far, caller(), options, ground.clone()));
+        let options = Options { offer, keeping: Keeping::default() };
+        let proxy = tokio::spawn(acp::between(near, far, who(), options, ground.clone()));
         Self { editor, agent, ground, proxy, next_id: 100 }
     }
 
@@ -131,8 +136,8 @@ impl Stage {
     pub(crate) fn chained() -> Self {
         let ground = Arc::new(Memory { asking: Asking::Client, ..Memory::default() });
         let ((conductor, near), (unused, _)) = (End::new(), End::new());
-        let options = Options { offer: BOTH, endings: Endings::Kept };
-        let proxy = tokio::spawn(acp::in_chain(near, caller(), options, ground.clone()));
+        let options = Options { offer: BOTH, keeping: Keeping::default() };
+        let proxy = tokio::spawn(acp::in_chain(near, who(), options, ground.clone()));
         Self { editor: conductor, agent: unused, ground, proxy, next_id: 100 }
     }
 

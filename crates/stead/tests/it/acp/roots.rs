@@ -93,6 +93,29 @@ fn roots_may_lie_in_each_other_and_beside_each_other() {
 }
 
 #[test]
+fn a_link_from_one_root_into_another_is_not_followed() {
+    let bench = Bench::new();
+    let (outer, beside) = (bench.workspace(), bench.place.path().join("beside"));
+    fs::create_dir(&beside).unwrap();
+    fs::create_dir(outer.join("inner")).unwrap();
+    fs::write(beside.join("a"), "beside").unwrap();
+    fs::write(outer.join("inner/a"), "inner").unwrap();
+    symlink(beside.join("a"), outer.join("absolute")).unwrap();
+    symlink("../beside/a", outer.join("relative")).unwrap();
+    symlink("inner/a", outer.join("within")).unwrap();
+    let mut puppet = open(&bench, &outer, &[&beside, &outer.join("inner")]);
+    // The session may have the file, by its own name.
+    assert_eq!(content(&puppet.read(&beside.join("a"))), "beside");
+    for link in ["absolute", "relative"] {
+        missing(&puppet.read(&outer.join(link)));
+        missing(&puppet.write(&outer.join(link), "x"));
+    }
+    assert_eq!(fs::read_to_string(beside.join("a")).unwrap(), "beside");
+    // One that stays in its own root is followed, whatever other root lies there too.
+    assert_eq!(content(&puppet.read(&outer.join("within"))), "inner");
+}
+
+#[test]
 fn a_root_that_is_one_file_is_not_widened() {
     let bench = Bench::new();
     let beside = bench.place.path().join("beside");
