@@ -1,6 +1,7 @@
 //! What tests need besides Rust: Pythons with the official MCP client of several years and the official ACP library, to be
-//! met by a foreign hand; the official Inspector, which judges schemas, the official conformance suite and clients of the
-//! same kind; and a tracer that lets the system calls of the embedded store fail.
+//! met by a foreign hand; an agent and the conductor on the official Rust library of ACP; the official Inspector, which
+//! judges schemas, the official conformance suite and clients of the same kind; and a tracer that lets the system calls of
+//! the embedded store fail.
 //!
 //! Owns `tools` in the target directory. Promises to say what it installs, to leave the system's own
 //! alone, and to fail with the reason when something cannot be had: a missing need is never a skipped test.
@@ -119,6 +120,9 @@ pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 /// Tells the tests where the Inspector and its Node are.
 pub(crate) const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 
+/// Tells the tests where the peers on the official Rust library are.
+pub(crate) const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
+
 /// Gets everything, and says how to tell a test that is run by hand.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(unknown) = arguments.first() {
@@ -127,6 +131,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     tracer()?;
     println!("{PYTHON_VARIABLE}={}", python()?.display());
     println!("{INSPECTOR_VARIABLE}={}", inspector()?.display());
+    println!("{PEERS_VARIABLE}={}", peers()?.display());
     Ok(())
 }
 
@@ -205,6 +210,18 @@ pub(crate) fn inspector() -> Result<PathBuf, String> {
         None => Ok(home),
         Some((name, _)) => Err(format!("{name} was installed but cannot be found")),
     }
+}
+
+/// The directory that holds the peers on the official Rust library, built if need be. They are a workspace of their own, so
+/// that what they need is no part of the project's graph.
+pub(crate) fn peers() -> Result<PathBuf, String> {
+    let home = target_directory().join("tools").join("rust");
+    println!("needs: building the peers on the official Rust library into {}", home.display());
+    let mut build = Command::new("cargo");
+    build.args(["build", "--quiet", "--locked", "--manifest-path"]);
+    build.arg(crate::root().join("peers").join("Cargo.toml")).env("CARGO_TARGET_DIR", &home);
+    crate::succeed(&mut build).map_err(|failure| format!("the Rust peers cannot be had: {failure}"))?;
+    Ok(home.join("debug"))
 }
 
 /// Packages with their versions, for people.

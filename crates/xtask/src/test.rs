@@ -59,6 +59,7 @@ fn tests(length: Length) -> Result<(), String> {
     crate::needs::tracer()?;
     let python = crate::needs::python()?;
     let inspector = crate::needs::inspector()?;
+    let peers = crate::needs::peers()?;
     let mut command = Command::new("cargo");
     if crate::is_installed("cargo", &["nextest", "--version"]) {
         command.args(["nextest", "run", "--workspace", "--locked"]);
@@ -68,6 +69,7 @@ fn tests(length: Length) -> Result<(), String> {
     }
     command.env(crate::needs::PYTHON_VARIABLE, python);
     command.env(crate::needs::INSPECTOR_VARIABLE, inspector);
+    command.env(crate::needs::PEERS_VARIABLE, peers);
     match length {
         Length::Ordinary => command.env_remove(LONG),
         Length::Long => command.env(LONG, "1"),

@@ -24,8 +24,8 @@ class Scripted(acp.Agent):
             answer = await self.client.read_text_file(session_id=session_id, **arguments)
             return {"content": answer.content}
         if kind == "write":
-            await self.client.write_text_file(session_id=session_id, **arguments)
-            return {}
+            answer = await self.client.write_text_file(session_id=session_id, **arguments)
+            return answer.model_dump(by_alias=True, exclude_none=True) if answer else {}
         fs = self.offers.fs
         return {"reads": fs.read_text_file, "writes": fs.write_text_file, "servers": self.servers}
 

@@ -1,9 +1,11 @@
-//! Peers by other hands: agents on the official Python and TypeScript libraries, the client acpx, the official schemas.
+//! Peers by other hands: agents on the official Python, TypeScript and Rust libraries, the client acpx, the official
+//! conductor, the official schemas.
 
 use std::{
     fs,
     io::Write,
-    path::Path,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -19,6 +21,9 @@ use crate::{
 /// The file that is read.
 const TEXT: &str = "one\ntwo\nthree\nfour\n";
 
+/// What is said of a file that is not UTF-8.
+const BROKEN: &str = "not_text: the file is not UTF-8: byte 1 does not fit; reading it would damage it";
+
 /// What an agent does, and what it must be answered, whatever library it is written on and whatever the editor offers.
 fn steps(root: &Path) -> Vec<(Value, Value)> {
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
@@ -30,6 +35,11 @@ fn steps(root: &Path) -> Vec<(Value, Value)> {
     let text = |content: &str| json!({ "content": content });
     let missing =
         |path: &str| json!({ "code": -32002, "message": "Resource not found", "data": { "uri": path } });
+    let refused = |code: i64, data: &Value| {
+        let message = if code == -32602 { "Invalid params" } else { "Internal error" };
+        json!({ "code": code, "message": message, "data": data })
+    };
+    let kept = json!({ "_meta": { "stead": { "lineEndings": "crlf" } } });
     let beyond = "Attempting to read beyond the end of the file, line 5:0";
     vec![
         (json!(["offers", {}]), json!({ "reads": true, "writes": true, "servers": ["stead"] })),
@@ -44,17 +54,34 @@ fn steps(root: &Path) -> Vec<(Value, Value)> {
         (json!(["read", { "path": "/etc/passwd" }]), missing("/etc/passwd")),
         (json!(["write", { "path": path("new/deep.txt"), "content": "x\n" }]), json!({})),
         (json!(["read", { "path": path("new/deep.txt") }]), text("x\n")),
+        (read(json!({ "line": 0 })), text(TEXT)),
+        (json!(["read", { "path": path("empty.txt"), "line": 1 }]), text("")),
+        (
+            json!(["read", { "path": path("empty.txt"), "line": 5 }]),
+            json!({ "code": -32602, "message": "Invalid params", "data": beyond.replace("5:0", "1:0") }),
+        ),
+        (json!(["write", { "path": "/outside-of-it.txt", "content": "x" }]), missing("/outside-of-it.txt")),
+        (
+            json!(["read", { "path": "a.txt" }]),
+            refused(-32602, &json!({ "path": "a.txt", "reason": "path must be absolute" })),
+        ),
+        (json!(["read", { "path": path("broken.txt") }]), refused(-32603, &json!(BROKEN))),
+        (json!(["write", { "path": path("crlf.txt"), "content": "A\nb\n" }]), kept),
+        (json!(["read", { "path": path("crlf.txt") }]), text("A\r\nb\r\n")),
     ]
 }
 
-/// Where acpx's own files differ: slices lose their last terminator, and beyond the end, a missing file and one outside
-/// have no error of their own. In each the reference client and the protocol's text are followed instead.
-const OTHERWISE_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9];
+/// Where acpx's own files differ: slices lose their last terminator, nothing is beyond the end, what cannot be read has no
+/// error of its own, broken text is read as another one, and line endings are lost. Each is decided in `docs/acp.md`.
+const OTHERWISE_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9, 14, 15, 16, 17, 18, 19];
 
 /// What the agent told after doing every step.
 fn told(bench: &Bench, agent: &str, flags: &[&str]) -> Vec<Value> {
     let root = bench.workspace();
     fs::write(root.join("a.txt"), TEXT).unwrap();
+    fs::write(root.join("empty.txt"), "").unwrap();
+    fs::write(root.join("broken.txt"), b"a\xffb\n").unwrap();
+    fs::write(root.join("crlf.txt"), "a\r\nb\r\n").unwrap();
     drop(fs::remove_dir_all(root.join("new")));
     let script: Vec<Value> = steps(&root).into_iter().map(|(step, _)| step).collect();
     let output = Command::new(node())
@@ -76,17 +103,33 @@ fn told(bench: &Bench, agent: &str, flags: &[&str]) -> Vec<Value> {
     serde_json::from_str(text.as_str().unwrap()).expect(&said)
 }
 
-fn agents() -> [String; 2] {
+/// Names the directory with the peers on the official Rust library; `cargo xtask test` sets it.
+const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
+
+/// A peer on the official Rust library. A missing one is a failure: this test is never skipped in silence.
+fn rust(name: &str) -> PathBuf {
+    let given = std::env::var_os(PEERS_VARIABLE).map(PathBuf::from);
+    let made = || {
+        let binary = Path::new(env!("CARGO_BIN_EXE_stead"));
+        binary.ancestors().nth(2).unwrap().join("tools").join("rust").join("debug")
+    };
+    let peer = given.unwrap_or_else(made).join(name);
+    assert!(peer.is_file(), "no {}: run `cargo xtask test`, or once `cargo xtask needs`", peer.display());
+    peer
+}
+
+fn agents() -> [String; 3] {
     let script = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("peers").join(name);
     let library = home().join("node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js");
     [
         format!("{} {}", python().display(), script("agent.py").display()),
         format!("{} {} {}", node().display(), script("agent.mjs").display(), library.display()),
+        rust("agent").display().to_string(),
     ]
 }
 
 #[test]
-fn agents_on_both_official_libraries_are_served_behind_acpx() {
+fn agents_on_every_official_library_are_served_behind_acpx() {
     for agent in agents() {
         // With files of its own, and without: the agent must not notice.
         for flags in [&["--no-fs"][..], &[]] {
@@ -99,6 +142,31 @@ fn agents_on_both_official_libraries_are_served_behind_acpx() {
             }
             assert_eq!(fs::read_to_string(bench.workspace().join("new/deep.txt")).unwrap(), "x\n");
         }
+    }
+}
+
+#[test]
+fn the_official_conductor_runs_a_chain_with_stead_in_the_middle() {
+    for agent in agents() {
+        let bench = Bench::new();
+        // What acpx starts is one command line, and the conductor takes one for each link.
+        let chain = bench.place.path().join("chain");
+        let (conductor, stead) = (rust("conductor"), env!("CARGO_BIN_EXE_stead"));
+        let script =
+            format!("#!/bin/sh\nexec '{}' '{stead} acp --durability fast' '{agent}'\n", conductor.display());
+        fs::write(&chain, script).unwrap();
+        fs::set_permissions(&chain, fs::Permissions::from_mode(0o755)).unwrap();
+        let told = told(&bench, chain.to_str().unwrap(), &["--no-fs"]);
+        for ((step, expected), found) in steps(&bench.workspace()).iter().zip(&told) {
+            assert_eq!(found, expected, "step {step} of {agent} in a chain");
+        }
+        // The prompt that went through began a turn, and what was written at it is taken back as one.
+        let turn: Value = bench.ok(&["review", "--since", "turn", "--json"]).json();
+        let changed: Vec<&Value> =
+            turn["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+        assert_eq!(changed, ["crlf.txt", "new/deep.txt"], "{turn}");
+        bench.ok(&["reject", "--since", "turn"]);
+        assert!(!bench.workspace().join("new/deep.txt").exists());
     }
 }
 
@@ -122,12 +190,23 @@ fn whatever_we_say_fits_the_official_schemas() {
     puppet.editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
     said.push(("v1", "InitializeRequest", puppet.agent_hears()["params"].clone()));
     puppet.agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1 } }));
-    puppet.editor_hears();
+    said.push(("v1", "InitializeResponse", puppet.editor_hears()["result"].clone()));
     let session = json!({ "cwd": bench.workspace(), "mcpServers": [] });
     said.push(("v1", "NewSessionRequest", puppet.session("s1", &session)["params"].clone()));
     said.push(("v1", "Error", puppet.refused_session(&json!({ "cwd": "relative" }))["error"].clone()));
     said.push(("v1", "WriteTextFileResponse", puppet.write(&path("a.txt"), TEXT)["result"].clone()));
     said.push(("v1", "ReadTextFileResponse", puppet.read(&path("a.txt"))["result"].clone()));
+    fs::write(path("crlf.txt"), "a\r\n").unwrap();
+    let told = puppet.write(&path("crlf.txt"), "b\n")["result"].clone();
+    assert_eq!(told["_meta"]["stead"]["lineEndings"], "crlf");
+    said.push(("v1", "WriteTextFileResponse", told));
+    let params = json!({ "sessionId": "s1" });
+    puppet.editor(&json!({ "jsonrpc": "2.0", "id": 5, "method": "_stead/review", "params": params }));
+    let review = puppet.editor_hears();
+    assert_eq!(review["result"]["files"].as_array().map(Vec::len), Some(2), "{review}");
+    for file in review["result"]["files"].as_array().unwrap() {
+        said.push(("v1", "ToolCallContent", file["content"][0].clone()));
+    }
     for wrong in [path("none"), "relative".into(), "/etc/passwd".into(), bench.workspace()] {
         said.push(("v1", "Error", puppet.read(&wrong)["error"].clone()));
     }

@@ -1,0 +1,12 @@
+//! The official conductor: runs the chain that its arguments name, each one a command line, the agent last.
+
+use std::str::FromStr;
+
+use agent_client_protocol::{AcpAgent, Result, Stdio};
+use agent_client_protocol_conductor::{CommandLineComponents, ConductorImpl};
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let chain = std::env::args().skip(1).map(|line| AcpAgent::from_str(&line)).collect::<Result<Vec<_>>>()?;
+    ConductorImpl::new_agent("conductor", CommandLineComponents(chain)).run(Stdio::new()).await
+}
