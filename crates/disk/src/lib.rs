@@ -39,7 +39,7 @@ pub use clock::{SystemClock, work_in_background};
 pub use confines::Resolver;
 pub use directory::{Directory, Listed};
 pub use error::{DiskError, ErrorKind};
-pub use handles::allow_many_handles;
+pub use handles::{Handles, allow_many_handles};
 pub use lock_file::{LockFile, Mode};
 pub use mount_points::way_to;
 pub use names::Over;

@@ -128,6 +128,12 @@ impl Engine {
         pace::pace(&*self.workspace, tempo, arguments, &terms.reading)
     }
 
+    /// How many bytes a call is likely to bring into memory, for whoever bounds that.
+    pub fn weight(&self, operation: &str, arguments: &Map<String, Value>, terms: &Terms) -> u64 {
+        let tempo = ops::row(operation).map_or(Tempo::Steady, |row| row.tempo);
+        pace::weight(&*self.workspace, tempo, arguments, &terms.reading)
+    }
+
     /// Takes the word of a caller's client for a person's answer, to what that caller asked itself. Only where the
     /// operator chose so.
     pub fn answer_by_client(&self, caller: &Caller, id: &str, say: Say) -> Result<(), Failure> {

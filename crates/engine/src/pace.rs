@@ -53,17 +53,43 @@ pub(crate) fn pace(
     }
 }
 
+/// How many bytes a call is likely to bring into memory, as far as that can be known before it is made.
+pub(crate) fn weight(
+    workspace: &dyn Workspace,
+    tempo: Tempo,
+    arguments: &Map<String, Value>,
+    reading: &Reading,
+) -> u64 {
+    match tempo {
+        Tempo::BySize => {
+            let size = size(workspace, arguments, reading).unwrap_or_default();
+            asked_for(arguments).map_or(size, |part| part.min(size))
+        }
+        Tempo::ByContent | Tempo::Steady | Tempo::ByWait => 0,
+    }
+}
+
+/// The length of the part that was asked for, where one was.
+fn asked_for(arguments: &Map<String, Value>) -> Option<u64> {
+    let (first, last) = arguments.get("bytes")?.as_str()?.split_once('-')?;
+    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    Some(last.saturating_sub(first).saturating_add(1))
+}
+
 fn has_little(arguments: &Map<String, Value>) -> bool {
     let content = arguments.get("content").and_then(Value::as_str);
     content.is_some_and(|content| content.len() as u64 <= limits::BRIEF_BYTES_MAX)
 }
 
 fn is_small(workspace: &dyn Workspace, arguments: &Map<String, Value>, reading: &Reading) -> bool {
-    let spelled = arguments.get("path").and_then(Value::as_str);
-    let Some(spelling) = spelled.and_then(|text| path::parse(text, &workspace.profile().roots, reading).ok())
-    else {
-        return false;
-    };
-    let node = workspace.locate(&spelling.path, Last::Follow).and_then(|found| workspace.stat(&found));
-    matches!(node, Ok(Some(node)) if node.top == Top::File && node.size <= limits::BRIEF_BYTES_MAX)
+    size(workspace, arguments, reading).is_some_and(|size| size <= limits::BRIEF_BYTES_MAX)
+}
+
+/// The size of the file at `path`, if there is one.
+fn size(workspace: &dyn Workspace, arguments: &Map<String, Value>, reading: &Reading) -> Option<u64> {
+    let spelled = arguments.get("path").and_then(Value::as_str)?;
+    let spelling = path::parse(spelled, &workspace.profile().roots, reading).ok()?;
+    let found = workspace.locate(&spelling.path, Last::Follow).ok()?;
+    let node = workspace.stat(&found).ok()??;
+    (node.top == Top::File).then_some(node.size)
 }

@@ -13,7 +13,9 @@ use engine::{Caller, Engine};
 
 use crate::dialect::Place;
 
+mod allowance;
 mod bell;
+mod bodies;
 mod enter;
 mod estate;
 mod events;
@@ -26,13 +28,16 @@ mod log;
 mod mcp;
 mod metrics;
 mod operations;
+mod patient;
 mod problem;
 mod routes;
 mod rpc;
 mod tls;
 
+pub use allowance::Rate;
 pub use estate::{Errand, Steward};
 pub use guard::Names;
+pub(crate) use guest::KEY_HEADER;
 pub use hall::{Hall, Keeping, Settings};
 pub use listen::{Listener, serve};
 pub use log::{Answered, Called, Calls, Log};
@@ -136,9 +141,21 @@ pub mod limits {
     pub const BODY_WAIT: Duration = Duration::from_secs(60);
     /// Bytes of a body.
     pub const BODY_BYTES_MAX: usize = crate::limits::MESSAGE_BYTES_MAX;
-    /// Requests of one client at a time; more are told to come back.
+    /// How long a client may take nothing of what is sent to it.
+    pub const SEND_WAIT: Duration = Duration::from_secs(60);
+    /// Bytes of bodies and answers that are held for one principal.
+    pub const BYTES_HELD_PER_CLIENT_MAX: usize = 256 << 20;
+    /// The same for all of them together.
+    pub const BYTES_HELD_MAX: usize = 1 << 30;
+    /// Bytes of files that calls of one principal bring into memory at the same time; more wait their turn.
+    pub const BULK_BYTES_PER_CLIENT_MAX: usize = 64 << 20;
+    /// The same for all of them together.
+    pub const BULK_BYTES_MAX: usize = 256 << 20;
+    /// Calls that wait for something to happen, of all principals together.
+    pub const CALLS_WAITING_TOTAL_MAX: usize = 256;
+    /// Requests of one principal at a time; more are told to come back.
     pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
-    /// Streams of one client at a time.
+    /// Streams of one principal at a time.
     pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
     /// Errands about workspaces at a time, over all clients; more wait their turn.
     pub const ERRANDS_MAX: usize = 8;

@@ -9,13 +9,16 @@ use std::{
 
 use engine::{Answer, Call, Caller, Cancel, Control, Engine, Failure, Pace, Progress, Switch, Terms};
 use serde_json::{Map, Value};
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX},
     notes,
     progress::Told,
 };
+
+/// Bytes in memory are counted in pieces of this size.
+const BULK_PIECE_BYTES: usize = 1 << 10;
 
 /// Time a call of this pace may take.
 fn deadline(pace: Pace) -> Duration {
@@ -109,22 +112,112 @@ impl Share {
     }
 }
 
+/// How many calls run at once.
+#[derive(Debug, Clone)]
+pub(crate) struct Slots {
+    working: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    /// What this client has together with all others, where there are others.
+    among: Option<Among>,
+}
+
+/// What a client among others is bounded by besides.
+#[derive(Debug, Clone)]
+struct Among {
+    /// Calls that wait, of everybody: a thread each, which others need for work.
+    waiting: Arc<Semaphore>,
+    /// Bytes that calls bring into memory while they run, of this client and of everybody, in pieces.
+    bulk: [Arc<Semaphore>; 2],
+    /// Pieces that this client may have.
+    pieces: u32,
+}
+
+/// Calls of all clients that wait, and the bytes of those that work.
+#[derive(Debug, Clone)]
+pub(crate) struct Everybody {
+    waiting: Arc<Semaphore>,
+    bulk: Arc<Semaphore>,
+}
+
+impl Everybody {
+    /// With room for as many.
+    pub(crate) fn new(waiting: usize, bulk_bytes: usize) -> Self {
+        let room = |count| Arc::new(Semaphore::new(count));
+        Self { waiting: room(waiting), bulk: room(bulk_bytes / BULK_PIECE_BYTES) }
+    }
+}
+
+/// A place for a call, until it is dropped.
+type Place = Vec<OwnedSemaphorePermit>;
+
+impl Slots {
+    /// Of one client among others: with room for its own bytes, and bounded together with everybody.
+    pub(crate) fn among(everybody: &Everybody, bulk_bytes: usize) -> Self {
+        let pieces = bulk_bytes / BULK_PIECE_BYTES;
+        let bulk = [Arc::new(Semaphore::new(pieces)), everybody.bulk.clone()];
+        let pieces = u32::try_from(pieces).unwrap_or(u32::MAX);
+        Self { among: Some(Among { waiting: everybody.waiting.clone(), bulk, pieces }), ..Self::default() }
+    }
+}
+
+impl Slots {
+    /// A place for a call. What is its own comes first: who waits for it holds nobody up.
+    async fn take(
+        &self,
+        pace: Pace,
+        share: Option<&Share>,
+        weight: impl FnOnce() -> u64,
+    ) -> Result<Place, AcquireError> {
+        let own = match pace {
+            Pace::Brief | Pace::Short | Pace::Work => &self.working,
+            Pace::Wait => &self.waiting,
+        };
+        let mut place = vec![own.clone().acquire_owned().await?];
+        if let Some(share) = share {
+            place.push(share.of(pace).clone().acquire_owned().await?);
+        }
+        let Some(among) = &self.among else { return Ok(place) };
+        match pace {
+            Pace::Brief | Pace::Short => {}
+            Pace::Wait => place.push(among.waiting.clone().acquire_owned().await?),
+            Pace::Work => {
+                let pieces = usize::try_from(weight()).unwrap_or(usize::MAX).div_ceil(BULK_PIECE_BYTES);
+                // What is larger than all there is has it alone.
+                let pieces = u32::try_from(pieces).unwrap_or(u32::MAX).min(among.pieces);
+                for room in among.bulk.iter().filter(|_| pieces > 0) {
+                    place.push(room.clone().acquire_many_owned(pieces).await?);
+                }
+            }
+        }
+        Ok(place)
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self {
+            working: Arc::new(Semaphore::new(CALLS_WORKING_MAX)),
+            waiting: Arc::new(Semaphore::new(CALLS_WAITING_MAX)),
+            among: None,
+        }
+    }
+}
+
 /// Runs calls, a bounded number at once.
 pub(crate) struct Runner {
     engine: Engine,
-    working: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    slots: Slots,
     share: Option<Share>,
 }
 
 impl Runner {
     pub(crate) fn new(engine: Engine) -> Self {
-        Self {
-            engine,
-            working: Arc::new(Semaphore::new(CALLS_WORKING_MAX)),
-            waiting: Arc::new(Semaphore::new(CALLS_WAITING_MAX)),
-            share: None,
-        }
+        Self::sharing(engine, Slots::default())
+    }
+
+    /// One that has these slots together with others.
+    pub(crate) fn sharing(engine: Engine, slots: Slots) -> Self {
+        Self { engine, slots, share: None }
     }
 
     /// The same, bounded also by what others on the workspace leave.
@@ -178,18 +271,11 @@ impl Runner {
         if here {
             return std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| Broken::Off);
         }
-        let slots = match pace {
-            Pace::Brief | Pace::Short | Pace::Work => &self.working,
-            Pace::Wait => &self.waiting,
-        };
-        let permit = slots.clone().acquire_owned().await.map_err(|_| Broken::Closing)?;
-        let shared = match &self.share {
-            Some(share) => Some(share.of(pace).clone().acquire_owned().await.map_err(|_| Broken::Closing)?),
-            None => None,
-        };
+        let weight = || job.engine.weight(&job.asked.operation, &job.asked.arguments, &job.asked.terms);
+        let permit = self.slots.take(pace, self.share.as_ref(), weight).await.map_err(|_| Broken::Closing)?;
         let mut task = tokio::task::spawn_blocking(move || {
             let outcome = job.run();
-            drop((permit, shared));
+            drop(permit);
             outcome
         });
         let outcome = tokio::select! {

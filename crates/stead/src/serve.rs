@@ -11,8 +11,8 @@ use clap::Args;
 use engine::Caller;
 use faces::{
     dialect::{Place, Reach},
-    http::{Door, Hall, Keeping, Listener, Log, Names, Settings, serve},
-    limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
+    http::{Door, Hall, Keeping, Listener, Log, Names, Settings, limits::CALLS_WAITING_TOTAL_MAX, serve},
+    limits::{CALLS_WORKING_MAX, SHUTDOWN_WAIT},
 };
 use local::Wall;
 use path::RelPath;
@@ -25,16 +25,18 @@ use crate::{
 };
 
 mod banner;
+mod bounds;
 mod door;
 mod identity;
 mod lines;
 mod many;
 
+use bounds::BoundFlags;
 use identity::Identity;
 use lines::LogFlags;
 
-/// Threads that calls may occupy, over all clients.
-const CALL_THREADS: usize = CALL_THREADS_MAX * 4;
+/// Threads that calls may occupy, over all clients: those that wait leave enough for those that work.
+const CALL_THREADS: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
 
 /// The flags of `stead serve`.
 #[derive(Debug, Args)]
@@ -75,6 +77,8 @@ pub(crate) struct ServeFlags {
     /// With --workspaces: how many are open at a time
     #[arg(long, value_name = "COUNT", default_value_t = 512)]
     open_max: usize,
+    #[command(flatten)]
+    bounds: BoundFlags,
     #[command(flatten)]
     log: LogFlags,
     #[command(flatten)]
@@ -141,7 +145,12 @@ fn serve_behind<F: Future<Output = ()> + Send + 'static>(
 ) -> Outcome {
     let names = names(flags, &taken);
     let log = flags.log.keep()?;
-    let keeping = Keeping { log: log.clone().map(|log| log as Arc<dyn Log>), annex: None };
+    let keeping = Keeping {
+        log: log.clone().map(|log| log as Arc<dyn Log>),
+        annex: None,
+        rate: flags.bounds.rate(),
+        connections: Some(flags.bounds.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
+    };
     let hall = Hall::kept(door, names, settings, keeping);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -11,6 +11,8 @@ use axum::{
 
 use super::{
     Credential, Peer,
+    allowance::Allowance,
+    bodies,
     guard::Turned,
     hall::{Client, Hall},
     limits::BODY_BYTES_MAX,
@@ -18,7 +20,7 @@ use super::{
     problem,
     routes::{self, Route, Wants},
 };
-use crate::notes;
+use crate::notes::{self, Notes};
 
 /// What every answer says to a browser: nothing here is a page, and nothing is kept.
 const ALWAYS: [(HeaderName, HeaderValue); 4] = [
@@ -47,13 +49,10 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
     if let (Some(line), Ok(Some(client))) = (&mut line, &judged) {
         line.of(client);
     }
+    let allowance = judged.as_ref().ok().and_then(Option::as_ref).map(Client::allowance);
     let judged = judged.and_then(|client| admit(&hall, route, client, &mut request));
-    let notes = line.as_ref().map(|line| line.notes.clone());
-    if let Some(notes) = &notes {
-        request.extensions_mut().insert(notes.clone());
-    }
     let mut response = match judged {
-        Ok(()) => notes::taking(notes, next.run(request)).await,
+        Ok(()) => pass_on(line.as_ref(), allowance.as_deref(), request, next).await,
         Err(turned) => problem::turned(turned),
     };
     response.headers_mut().insert(ID_HEADER, id.0);
@@ -63,6 +62,25 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
     hall.metrics.answered(route, response.status(), begun.elapsed());
     match line {
         Some(line) => line.answer(response),
+        None => response,
+    }
+}
+
+/// Has a request answered, and holds what it takes against what its principal may take.
+async fn pass_on(
+    line: Option<&Line>,
+    allowance: Option<&Allowance>,
+    mut request: Request,
+    next: Next,
+) -> Response<Body> {
+    let notes = line.map_or_else(Arc::<Notes>::default, |line| line.notes.clone());
+    request.extensions_mut().insert(notes.clone());
+    let response = notes::taking(Some(notes.clone()), next.run(request)).await;
+    match allowance {
+        Some(allowance) => {
+            allowance.charge_beyond_one(notes.calls().count);
+            bodies::let_out(allowance, response).await
+        }
         None => response,
     }
 }
@@ -106,6 +124,7 @@ fn admit(hall: &Hall, route: Route, client: Option<Client>, request: &mut Reques
             return Err(Turned::new(StatusCode::FORBIDDEN, "this client does not administer workspaces"));
         }
     }
+    client.allowance().ask()?;
     judge_length(request.headers())?;
     match client {
         Client::Guest(guest) => request.extensions_mut().insert(guest).map(drop),

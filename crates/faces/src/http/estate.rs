@@ -12,7 +12,9 @@ use engine::{Caller, Failure};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
-use super::{guard::Turned, hall::Hall, limits::ERRANDS_MAX, operations, problem};
+use super::{
+    allowance::Allowance, bodies, guard::Turned, hall::Hall, limits::ERRANDS_MAX, operations, problem,
+};
 
 /// One thing that is wanted of the steward.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +46,7 @@ pub trait Steward: Send + Sync + 'static {
 /// One who administers, for one request.
 pub(super) struct Overseer {
     pub(super) caller: Caller,
+    pub(super) allowance: Arc<Allowance>,
 }
 
 /// How much is done for those who administer.
@@ -112,7 +115,7 @@ pub(super) fn named(name: Named) -> String {
 }
 
 async fn asked(body: Body) -> Result<Map<String, Value>, Response<Body>> {
-    let read = operations::body(body).await.and_then(|bytes| operations::arguments(&bytes));
+    let read = bodies::read_short(body).await.and_then(|bytes| operations::arguments(&bytes));
     read.map_err(problem::turned)
 }
 

@@ -11,6 +11,7 @@ use engine::{Answer, Kind};
 use serde_json::{Map, Value, json};
 
 use super::{
+    bodies,
     guard::Turned,
     guest::{Guest, Placed, Raw, Said},
     operations, problem,
@@ -207,11 +208,12 @@ pub(super) async fn put(
     given: Body,
 ) -> Response<Body> {
     let Ok(Path(path)) = path else { return unreadable() };
-    let (base, bytes) = match (base(&headers), operations::body(given).await) {
-        (Ok(base), Ok(bytes)) => (base, bytes),
+    let (base, body) = match (base(&headers), bodies::read(&guest.allowance, given).await) {
+        (Ok(base), Ok(body)) => (base, body),
         (Err(turned), _) | (Ok(_), Err(turned)) => return problem::turned(turned),
     };
-    let mut arguments = json!({ "path": path, "content": STANDARD.encode(bytes), "encoding": "base64" });
+    let mut arguments =
+        json!({ "path": path, "content": STANDARD.encode(&body.bytes), "encoding": "base64" });
     if let Some(base) = base {
         arguments["base"] = base.into();
     }

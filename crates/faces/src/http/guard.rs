@@ -4,7 +4,11 @@
 //!
 //! Pure: a head comes in, a refusal comes out. Never looks at a body, a token or a file.
 
+use std::time::Duration;
+
 use axum::http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
+
+use super::limits::RETRY_SECONDS;
 
 /// The names under which the server is reached.
 #[derive(Debug, Clone, Default)]
@@ -55,11 +59,19 @@ impl Scheme {
 pub(super) struct Turned {
     pub(super) status: StatusCode,
     pub(super) reason: &'static str,
+    /// When it is worth coming back.
+    pub(super) retry_seconds: u64,
 }
 
 impl Turned {
     pub(super) fn new(status: StatusCode, reason: &'static str) -> Self {
-        Self { status, reason }
+        Self { status, reason, retry_seconds: RETRY_SECONDS }
+    }
+
+    /// Not before this time is over.
+    pub(super) fn after(self, wait: Duration) -> Self {
+        let whole = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        Self { retry_seconds: whole.max(RETRY_SECONDS), ..self }
     }
 }
 

@@ -12,12 +12,13 @@ use axum::{
 };
 use engine::{Answer, Caller, Engine, Failure};
 use serde_json::{Map, Value};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
+    allowance::Allowance,
     guard::Turned,
     hall::{Hall, Settings},
-    limits::{REQUESTS_PER_CLIENT_MAX, STREAMS_PER_CLIENT_MAX},
+    limits::REQUESTS_PER_CLIENT_MAX,
     mcp::{self, Served},
     problem,
 };
@@ -31,7 +32,7 @@ use crate::{
 /// The header that names the session of a call.
 const SESSION_HEADER: &str = "stead-session";
 /// The header that carries the idempotency key.
-const KEY_HEADER: &str = "idempotency-key";
+pub(crate) const KEY_HEADER: &str = "idempotency-key";
 
 /// One client.
 pub(super) struct Guest {
@@ -47,8 +48,7 @@ pub(super) struct Guest {
     native: Arc<Dialects>,
     mcp: Mutex<HashMap<String, Served>>,
     place: Place,
-    requests: Arc<Semaphore>,
-    streams: Arc<Semaphore>,
+    pub(super) allowance: Arc<Allowance>,
 }
 
 /// A client on its way in.
@@ -59,6 +59,7 @@ pub(super) struct Entrance {
     pub(super) engine: Engine,
     pub(super) caller: Caller,
     pub(super) share: Share,
+    pub(super) allowance: Arc<Allowance>,
 }
 
 /// A client with a place for the request that it makes, until this is dropped.
@@ -101,9 +102,9 @@ impl Said {
         Self { session: session.filter(|session: &String| !session.is_empty()), key: text(KEY_HEADER) }
     }
 
-    /// The session that was named.
-    pub(super) fn session(&self) -> Option<String> {
-        self.session.clone()
+    /// The session that was named, and the key.
+    pub(super) fn parts(self) -> (Option<String>, Option<String>) {
+        (self.session, self.key)
     }
 
     /// Who asks, in the session that was named.
@@ -122,9 +123,9 @@ fn choose(names: &[String], place: &Place) -> Result<Dialects, DialectError> {
 
 impl Guest {
     pub(super) fn new(entrance: Entrance, native: Arc<Dialects>) -> Self {
-        let Entrance { key, workspace, place, engine, mut caller, share } = entrance;
+        let Entrance { key, workspace, place, engine, mut caller, share, allowance } = entrance;
         caller = caller.beginning(engine.workspace());
-        let runner = Arc::new(Runner::new(engine).within(share));
+        let runner = Arc::new(Runner::sharing(engine, allowance.slots.clone()).within(share));
         Self {
             key,
             workspace,
@@ -134,8 +135,7 @@ impl Guest {
             native,
             mcp: Mutex::default(),
             place,
-            requests: Arc::new(Semaphore::new(REQUESTS_PER_CLIENT_MAX)),
-            streams: Arc::new(Semaphore::new(STREAMS_PER_CLIENT_MAX)),
+            allowance,
         }
     }
 
@@ -151,22 +151,21 @@ impl Guest {
         Ok(self.rpc.get_or_init(|| made).clone())
     }
 
-    /// Whether nothing of it runs.
+    /// Whether nothing of it runs, nor of its principal by other tokens.
     pub(super) fn is_idle(&self) -> bool {
-        self.requests.available_permits() == REQUESTS_PER_CLIENT_MAX
-            && self.streams.available_permits() == STREAMS_PER_CLIENT_MAX
+        self.allowance.is_idle()
     }
 
     /// A place for one more request.
     fn request(&self) -> Result<OwnedSemaphorePermit, Turned> {
         let busy = Turned::new(StatusCode::TOO_MANY_REQUESTS, "too many requests of this client run");
-        self.requests.clone().try_acquire_owned().map_err(|_| busy)
+        self.allowance.requests.clone().try_acquire_owned().map_err(|_| busy)
     }
 
     /// A place for one more stream.
     pub(super) fn stream(&self) -> Result<OwnedSemaphorePermit, Turned> {
         let busy = Turned::new(StatusCode::TOO_MANY_REQUESTS, "too many streams of this client are open");
-        self.streams.clone().try_acquire_owned().map_err(|_| busy)
+        self.allowance.streams.clone().try_acquire_owned().map_err(|_| busy)
     }
 
     /// The client's MCP server of these dialects, made when it is first asked for.
@@ -208,7 +207,7 @@ impl Guest {
         };
         let pace = self.runner.pace(&asked);
         // The place that this request itself takes is one.
-        let alone = self.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
+        let alone = self.allowance.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
         let company = if alone { Company::Alone } else { Company::Others };
         self.runner.run(asked, pace, company, None, std::future::pending()).await
     }

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::{
     Admission, Admitted, Credential, NotAdmitted, Opening, SharedDoor, Steward,
+    allowance::{Allowance, Allowances, Rate},
     bell::Bells,
     estate::{Errands, Overseer},
     guard::{Names, Turned},
@@ -24,6 +25,9 @@ use crate::{
     mcp::Annexed,
     run::Share,
 };
+
+/// Where those are who administer: in no workspace.
+const NO_WORKSPACE: &str = "";
 
 /// What the operator chose.
 #[derive(Debug, Clone)]
@@ -46,6 +50,16 @@ pub(super) enum Client {
     Overseer(Arc<Overseer>),
 }
 
+impl Client {
+    /// What its principal may take.
+    pub(super) fn allowance(&self) -> Arc<Allowance> {
+        match self {
+            Client::Guest(guest) => guest.allowance.clone(),
+            Client::Overseer(overseer) => overseer.allowance.clone(),
+        }
+    }
+}
+
 impl Settings {
     /// Whether the dialects that were chosen can be served.
     pub fn check(&self) -> Result<(), DialectError> {
@@ -63,6 +77,10 @@ pub struct Keeping {
     pub log: Option<Arc<dyn Log>>,
     /// What MCP clients are offered besides operations.
     pub annex: Option<Arc<Annexed>>,
+    /// How often each principal may ask, if that is bounded.
+    pub rate: Option<Rate>,
+    /// Connections at a time; the usual number without one.
+    pub connections: Option<usize>,
 }
 
 /// The state of one server.
@@ -75,6 +93,8 @@ pub struct Hall {
     guests: Mutex<HashMap<String, Known>>,
     /// What each workspace may take of the server.
     shares: Mutex<HashMap<String, Share>>,
+    /// What each principal may.
+    allowances: Allowances,
     steward: Option<Arc<dyn Steward>>,
     native: OnceLock<Arc<Dialects>>,
     pub(super) errands: Errands,
@@ -116,6 +136,7 @@ impl Hall {
             door,
             names,
             settings,
+            allowances: Allowances::new(keeping.rate),
             keeping,
             metrics: Metrics::default(),
             guests: Mutex::default(),
@@ -142,9 +163,13 @@ impl Hall {
     /// Who brings this. A client of a workspace that is not open waits until it is.
     pub(super) async fn admit(&self, credential: Credential<'_>) -> Result<Client, Turned> {
         let Admission { key, caller, to } = self.door.admit(credential).map_err(not_admitted)?;
+        let principal = caller.principal.to_string();
         let (id, place, opening) = match to {
             Admitted::Workspace { id, place, opening } => (id, place, opening),
-            Admitted::Estate => return Ok(Client::Overseer(Arc::new(Overseer { caller }))),
+            Admitted::Estate => {
+                let allowance = self.allowances.of(NO_WORKSPACE, &principal);
+                return Ok(Client::Overseer(Arc::new(Overseer { caller, allowance })));
+            }
         };
         if let Some(guest) = self.known(&key) {
             return Ok(Client::Guest(guest));
@@ -156,8 +181,8 @@ impl Hall {
             }
             other => other.map_err(not_admitted)?,
         };
-        let share = self.share(&id);
-        let entrance = Entrance { key: key.clone(), workspace: id, place, engine, caller, share };
+        let (share, allowance) = (self.share(&id), self.allowances.of(&id, &principal));
+        let entrance = Entrance { key: key.clone(), workspace: id, place, engine, caller, share, allowance };
         let guest = Arc::new(Guest::new(entrance, self.native()?));
         let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
         if guests.len() >= CLIENTS_KEPT_MAX {

@@ -21,7 +21,8 @@ use tower::ServiceExt;
 use super::{
     Peer,
     hall::{Hall, Stopping},
-    limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, STOP_WAIT},
+    limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, SEND_WAIT, STOP_WAIT},
+    patient::Patient,
     routes,
     tls::Tls,
 };
@@ -44,7 +45,7 @@ pub enum Listener {
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn serve(hall: Arc<Hall>, listener: Listener) {
     let router = routes::router(hall.clone());
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let slots = Arc::new(Semaphore::new(hall.keeping.connections.unwrap_or(CONNECTIONS_MAX)));
     let mut stopping = hall.stopping();
     let mut connections = JoinSet::new();
     while let Ok(slot) = slots.clone().acquire_owned().await {
@@ -134,7 +135,10 @@ impl Connection {
             .header_read_timeout(HEAD_WAIT)
             .max_buf_size(HEAD_BYTES_MAX)
             .max_headers(HEADERS_MAX)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+            .serve_connection(
+                TokioIo::new(Patient::new(stream, SEND_WAIT)),
+                TowerToHyperService::new(service),
+            )
             .with_upgrades();
         let mut connection = pin!(connection);
         let ended = tokio::select! {

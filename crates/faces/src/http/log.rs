@@ -118,8 +118,8 @@ impl Drop for Line {
 }
 
 /// Notes for one message of a conversation, which has a line of its own when it is done.
-pub(super) fn message(log: &Arc<dyn Log>, id: &str, guest: &Guest) -> Arc<Notes> {
-    let (log, begun) = (log.clone(), Instant::now());
+pub(super) fn message(log: Option<&Arc<dyn Log>>, id: &str, guest: &Guest) -> Arc<Notes> {
+    let (log, begun, allowance) = (log.cloned(), Instant::now(), guest.allowance.clone());
     let mut line = Answered {
         id: id.to_owned(),
         route: Route::Rpc.word(),
@@ -131,6 +131,8 @@ pub(super) fn message(log: &Arc<dyn Log>, id: &str, guest: &Guest) -> Arc<Notes>
         took: Duration::ZERO,
     };
     Notes::handed_over(move |calls| {
+        allowance.charge_beyond_one(calls.count);
+        let Some(log) = log else { return };
         line.calls = calls;
         line.took = begun.elapsed();
         log.answered(line);

@@ -17,11 +17,12 @@ use rmcp::transport::streamable_http_server::{
 use serde_json::json;
 
 use super::{
+    bodies,
     guard::Turned,
     guest::Placed,
     hall::Hall,
     limits::{BODY_BYTES_MAX, STREAM_ALIVE},
-    operations, problem,
+    problem,
 };
 use crate::{
     dialect::{self, DialectError, Dialects},
@@ -91,18 +92,19 @@ async fn carry(hall: &Hall, placed: Placed, dialects: &[String], request: Reques
         }
     };
     let (head, body) = request.into_parts();
-    let message = match operations::body(body).await {
+    let mut message = match bodies::read(&guest.allowance, body).await {
         Ok(message) => message,
         Err(turned) => return problem::turned(turned),
     };
     if head.method == Method::POST
-        && let Err(refused) = inspect(&message)
+        && let Err(refused) = inspect(&message.bytes)
     {
         let id = refused.id.map(|id| id.into_json_value());
         let answer = json!({ "jsonrpc": "2.0", "id": id, "error": refused.error });
         return problem::json_body(StatusCode::BAD_REQUEST, &answer);
     }
-    let response = served.handle(Request::from_parts(head, Full::new(Bytes::from(message)))).await;
+    let bytes = Bytes::from(std::mem::take(&mut message.bytes));
+    let response = served.handle(Request::from_parts(head, Full::new(bytes))).await;
     let said = response.headers().get(header::CONTENT_TYPE);
     let is_stream = said.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if !is_stream {

@@ -9,27 +9,15 @@ use axum::{
 use serde_json::{Map, Value};
 
 use super::{
+    bodies,
     guard::Turned,
     guest::{Placed, Raw, Said},
-    limits::{BODY_BYTES_MAX, BODY_WAIT},
     problem,
 };
 use crate::{rpc::strict, run::Broken};
 
 /// The document, as it was generated.
 const OPENAPI: &str = include_str!("../generated/openapi.json");
-
-/// Reads a body, bounded in size and in time.
-pub(super) async fn body(body: Body) -> Result<Vec<u8>, Turned> {
-    let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
-    match tokio::time::timeout(BODY_WAIT, read).await {
-        Ok(Ok(bytes)) => Ok(bytes.into()),
-        Ok(Err(_)) => {
-            Err(Turned::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long, or it broke off"))
-        }
-        Err(_) => Err(Turned::new(StatusCode::REQUEST_TIMEOUT, "the body took too long to come")),
-    }
-}
 
 /// What a call without an outcome is answered.
 pub(super) fn broken(broken: Broken) -> Response<Body> {
@@ -54,7 +42,8 @@ pub(super) async fn call(
     let Ok(Path(operation)) = operation else {
         return problem::turned(Turned::new(StatusCode::BAD_REQUEST, "the name of the operation is no text"));
     };
-    let arguments = match body(given).await.and_then(|bytes| arguments(&bytes)) {
+    let arguments = match bodies::read(&guest.allowance, given).await.and_then(|body| arguments(&body.bytes))
+    {
         Ok(arguments) => arguments,
         Err(turned) => return problem::turned(turned),
     };

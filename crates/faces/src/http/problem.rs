@@ -31,7 +31,7 @@ pub(super) fn turned(turned: Turned) -> Response<Body> {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, CHALLENGE);
         }
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_SECONDS.into());
+            response.headers_mut().insert(header::RETRY_AFTER, turned.retry_seconds.into());
         }
         _ => {}
     }

@@ -15,16 +15,20 @@ use axum::{
 use tokio::sync::mpsc;
 
 use super::{
+    bodies,
     guest::{Guest, Placed, Said},
     hall::Hall,
     log::{self, RequestId},
-    operations, problem,
+    problem,
 };
 use crate::{
-    limits::{MESSAGE_BYTES_MAX, REQUESTS_PENDING_MAX},
+    limits::MESSAGE_BYTES_MAX,
     notes,
     rpc::{Conversation, Messages},
 };
+
+/// Answers that wait to be sent; more wait where they are held against their room.
+const ANSWERS_WAITING_MAX: usize = 1;
 
 /// `POST /rpc`: a request, a notification, or a batch.
 pub(super) async fn post(
@@ -33,16 +37,17 @@ pub(super) async fn post(
     headers: HeaderMap,
     given: Body,
 ) -> Response<Body> {
-    let message = match operations::body(given).await {
+    let message = match bodies::read(&guest.allowance, given).await {
         Ok(message) => message,
         Err(turned) => return problem::turned(turned),
     };
-    let conversation = Arc::new(Conversation::of(Said::read(&headers).session()));
+    let (session, key) = Said::read(&headers).parts();
+    let conversation = Arc::new(Conversation::of(session, key));
     let rpc = match guest.rpc(&hall.settings) {
         Ok(rpc) => rpc,
         Err(turned) => return problem::turned(turned),
     };
-    match rpc.answer(&message, &conversation.admit()).await {
+    match rpc.answer(&message.bytes, &conversation.admit()).await {
         Some(answer) => problem::json_body(StatusCode::OK, &answer),
         None => {
             let mut response = Response::new(Body::empty());
@@ -77,11 +82,11 @@ pub(super) async fn socket(
 
 /// Carries messages in and out until either side ends.
 async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSocket) {
-    let (to, mut from) = mpsc::channel(REQUESTS_PENDING_MAX);
+    let (to, mut from) = mpsc::channel(ANSWERS_WAITING_MAX);
     let Ok(rpc) = guest.rpc(&hall.settings) else { return };
     let mut messages = Messages::new(rpc, to);
     let mut stopping = hall.stopping();
-    let notes = || hall.keeping.log.as_ref().map(|log| log::message(log, id.text(), guest));
+    let notes = || log::message(hall.keeping.log.as_ref(), id.text(), guest);
     loop {
         tokio::select! {
             () = stopping.begun() => break,
@@ -93,10 +98,12 @@ async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSoc
             }
             message = socket.recv() => match message {
                 Some(Ok(Message::Text(text))) if hall.still_admits(guest) => {
-                    notes::taking(notes(), messages.take(text.as_bytes())).await;
+                    guest.allowance.pace().await;
+                    notes::taking(Some(notes()), messages.take(text.as_bytes())).await;
                 }
                 Some(Ok(Message::Binary(bytes))) if hall.still_admits(guest) => {
-                    notes::taking(notes(), messages.take(&bytes)).await;
+                    guest.allowance.pace().await;
+                    notes::taking(Some(notes()), messages.take(&bytes)).await;
                 }
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Close(_)) | Err(_)) | None => break,

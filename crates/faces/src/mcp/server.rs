@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     dialect::{self, Request, failure_text},
+    http::KEY_HEADER,
     limits::SESSION_CHARS_MAX,
     notes,
     push::Watching,
@@ -151,10 +152,14 @@ impl Server {
     }
 }
 
-/// The idempotency key. One that is no text is passed on as an empty one, which the engine refuses: ignoring it could
+/// The idempotency key, in the message or beside it. One that is no text is passed on as an empty one, which the engine refuses: ignoring it could
 /// make a change twice.
 fn key(context: &RequestContext<RoleServer>) -> Option<String> {
-    context.meta.get(KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned())
+    let beside = || {
+        let head = context.extensions.get::<axum::http::request::Parts>()?;
+        head.headers.get(KEY_HEADER).map(|key| key.to_str().unwrap_or_default().to_owned())
+    };
+    context.meta.get(KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned()).or_else(beside)
 }
 
 impl ServerHandler for Server {

@@ -18,6 +18,10 @@ impl Rpc {
         if several.len() > BATCH_REQUESTS_MAX {
             return Some(Refused::request(None, "the batch holds too many requests").answer());
         }
+        if admitted.conversation().key().is_some() {
+            let reason = "one key cannot stand for several calls: each carries its own in _meta as stead/key";
+            return Some(Refused::request(None, reason).answer());
+        }
         let mut answers = Vec::new();
         for one in several {
             answers.extend(self.one(one, admitted).await);

@@ -25,6 +25,8 @@ pub struct Conversation {
     admitted: AtomicUsize,
     closed: watch::Sender<bool>,
     seat: Seat,
+    /// The key that the only call of this conversation came with, beside its message.
+    key: Option<String>,
     push: Option<Push>,
     out: Option<Arc<dyn Out>>,
 }
@@ -37,6 +39,7 @@ impl Default for Conversation {
             admitted: AtomicUsize::new(0),
             closed,
             seat: Seat::default(),
+            key: None,
             push: None,
             out: None,
         }
@@ -49,9 +52,14 @@ impl Conversation {
         Self { push: Some(push), out: Some(out), ..Self::default() }
     }
 
-    /// One that begins in this session.
-    pub(crate) fn of(session: Option<String>) -> Self {
-        Self { seat: Seat::of(session), ..Self::default() }
+    /// One that begins in this session, and whose one call has this key unless it brings one itself.
+    pub(crate) fn of(session: Option<String>, key: Option<String>) -> Self {
+        Self { seat: Seat::of(session), key, ..Self::default() }
+    }
+
+    /// The key that came beside the message.
+    pub(super) fn key(&self) -> Option<&String> {
+        self.key.as_ref()
     }
 
     /// How notices reach the client, if they can.

@@ -131,7 +131,7 @@ impl Rpc {
             operation,
             arguments: native,
             terms,
-            key: attached.key,
+            key: attached.key.or_else(|| admitted.conversation().key().cloned()),
             hold_ms: attached.hold_ms,
         };
         let pace = self.runner.pace(&asked);

@@ -15,6 +15,10 @@ use crate::{
     push::{PUSHED_WAITING_MAX, Push},
 };
 
+/// Bytes of answers that may lie unread, and the pieces they are counted in.
+const ANSWERS_BYTES_MAX: usize = 64 << 20;
+const PIECE_BYTES: usize = 1 << 10;
+
 /// Messages go out through this channel.
 #[derive(Clone)]
 struct Channel(mpsc::Sender<Vec<u8>>);
@@ -31,6 +35,8 @@ pub(crate) struct Messages {
     conversation: Arc<Conversation>,
     out: Channel,
     slots: Arc<Semaphore>,
+    /// Room for answers that nobody has read yet.
+    room: Arc<Semaphore>,
     tasks: JoinSet<()>,
     pushing: JoinHandle<()>,
 }
@@ -43,7 +49,8 @@ impl Messages {
         let conversation = Arc::new(Conversation::telling(Push::new(events), Arc::new(out.clone())));
         let pushing = tokio::spawn(serve::push(rpc.clone(), pushed, Arc::new(out.clone())));
         let slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
-        Self { rpc, conversation, out, slots, tasks: JoinSet::new(), pushing }
+        let room = Arc::new(Semaphore::new(ANSWERS_BYTES_MAX / PIECE_BYTES));
+        Self { rpc, conversation, out, slots, room, tasks: JoinSet::new(), pushing }
     }
 
     /// Takes a message in. Waits while too many are worked on.
@@ -52,10 +59,16 @@ impl Messages {
         let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
         let (rpc, out, message) = (self.rpc.clone(), self.out.clone(), message.to_vec());
         let admitted = self.conversation.admit();
+        let room = self.room.clone();
         let work = async move {
+            // While answers lie unread, nothing more is made that would lie beside them.
+            drop(room.acquire().await);
             if let Some(answer) = rpc.answer(&message, &admitted).await {
+                let answer = answer.to_string().into_bytes();
+                let pieces = answer.len().div_ceil(PIECE_BYTES).clamp(1, ANSWERS_BYTES_MAX / PIECE_BYTES);
+                let _held = room.acquire_many(u32::try_from(pieces).unwrap_or(u32::MAX)).await;
                 // A client that is gone needs no answer.
-                drop(out.0.send(answer.to_string().into_bytes()).await);
+                drop(out.0.send(answer).await);
             }
             drop((admitted, slot));
         };

@@ -1,6 +1,7 @@
 //! The HTTP face as clients, browsers and attackers meet it, over a real connection.
 
 mod attacks;
+mod fair;
 mod files;
 mod streams;
 mod tls;
@@ -13,7 +14,9 @@ use std::sync::{
 use engine::{Access, Caller, Engine, Grants, Principal};
 use faces::{
     dialect::Place,
-    http::{Admission, Admitted, Credential, Door, Hall, Listener, Names, NotAdmitted, Settings, opened},
+    http::{
+        Admission, Admitted, Credential, Door, Hall, Keeping, Listener, Names, NotAdmitted, Settings, opened,
+    },
 };
 use serde_json::Value;
 use testkit::MemoryWorkspace;
@@ -39,10 +42,16 @@ impl Door for Doors {
         let (at, grants) = match token {
             "one" if !self.revoked.load(Ordering::Relaxed) => (0, Grants::default()),
             "two" => (1, Grants::default()),
+            // Another principal in the first workspace, and one of many tokens of the first.
+            "other" | "one-more" => (0, Grants::default()),
             "reader" => (0, Grants { access: Access::ReadOnly, ..Grants::default() }),
             _ => return Err(NotAdmitted::Unknown),
         };
-        let mut caller = Caller::new(Principal::Agent(token.to_owned()), format!("http-{token}"), "http");
+        let mut caller = Caller::new(
+            Principal::Agent(token.trim_end_matches("-more").to_owned()),
+            format!("http-{token}"),
+            "http",
+        );
         caller.grants = grants;
         let engine = Engine::new(self.workspaces[at].clone());
         let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
@@ -91,6 +100,15 @@ impl House {
         kind: impl FnOnce(TcpListener) -> Listener,
         names: impl FnOnce(u16) -> Names,
     ) -> Self {
+        Self::kept(kind, names, Keeping::default()).await
+    }
+
+    /// The same, kept in this way.
+    pub(crate) async fn kept(
+        kind: impl FnOnce(TcpListener) -> Listener,
+        names: impl FnOnce(u16) -> Names,
+        keeping: Keeping,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let doors = Arc::new(Doors {
@@ -101,9 +119,9 @@ impl House {
             place: Place { workspace: MemoryWorkspace::ROOT.to_owned() },
             mcp_dialects: vec!["stead".to_owned()],
             rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
-            workspace_calls_max: 16,
+            workspace_calls_max: 64,
         };
-        let hall = Hall::new(doors.clone(), names(port), settings);
+        let hall = Hall::kept(doors.clone(), names(port), settings, keeping);
         let serving = tokio::spawn(faces::http::serve(hall.clone(), kind(listener)));
         Self { doors, hall, port, serving }
     }

@@ -168,10 +168,8 @@ fn members(request: &Answered) -> Map<String, Value> {
     with("id", request.id.clone().into());
     with("route", request.route.into());
     with("method", request.method.into());
-    if let (Some(principal), Some(workspace)) = (&request.principal, &request.workspace) {
-        with("principal", principal.clone().into());
-        with("workspace", workspace.clone().into());
-    }
+    request.principal.iter().for_each(|principal| with("principal", principal.clone().into()));
+    request.workspace.iter().for_each(|workspace| with("workspace", workspace.clone().into()));
     match request.calls.first.as_slice() {
         [] => {}
         [Called { operation, failed, entry }] if request.calls.count == 1 => {

@@ -6,6 +6,7 @@ mod acp;
 mod approvals;
 mod attacks;
 mod bench;
+mod bounded;
 mod channels;
 mod commands;
 mod config;

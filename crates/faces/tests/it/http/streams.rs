@@ -151,7 +151,7 @@ async fn a_stopping_server_finishes_what_runs() {
 }
 
 /// A text message as a client frames it.
-fn framed(text: &str) -> Vec<u8> {
+pub(super) fn framed(text: &str) -> Vec<u8> {
     let mask = [1_u8, 2, 3, 4];
     let length = u16::try_from(text.len()).unwrap();
     let mut frame = vec![0x81, 0x80 | 126];
@@ -162,7 +162,7 @@ fn framed(text: &str) -> Vec<u8> {
 }
 
 /// The next text message of the server.
-async fn message(stream: &mut BufReader<TcpStream>) -> Value {
+pub(super) async fn message(stream: &mut BufReader<TcpStream>) -> Value {
     let mut head = [0; 2];
     tokio::time::timeout(PATIENCE, stream.read_exact(&mut head)).await.expect("a message").unwrap();
     assert_eq!(head[0], 0x81, "text in one frame");
