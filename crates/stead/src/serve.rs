@@ -131,7 +131,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     let caller = wire::caller_at(&serve_flags.caller, Asker::Http, &opened.home)?;
     let settings = settings(serve_flags, workspace.clone(), CALL_THREADS)?;
     let door = door::Door::new(&opened, settings.place.clone(), caller)?;
-    banner::show(&taken, &workspace, flags.durability, door.token(), serve_flags.print_token);
+    banner::show(&taken, serve_flags, &workspace, flags.durability, door.token());
     serve_behind(Arc::new(door), settings, serve_flags, taken, |_| std::future::pending())
 }
 

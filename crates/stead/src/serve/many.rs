@@ -54,7 +54,7 @@ pub(super) fn run(
     let door = Arc::new(Door::new(&estate, serve_flags)?);
     let place = estate.path().to_string_lossy().into_owned();
     let settings = settings(serve_flags, place.clone(), WORKSPACE_CALLS)?;
-    banner::show_estate(&taken, &place, flags.durability, &door.run.0, serve_flags.print_token);
+    banner::show_estate(&taken, serve_flags, &place, flags.durability, &door.run.0);
     serve_behind(door, settings, serve_flags, taken, |hall| upkeep(hall, estate, idle))
 }
 

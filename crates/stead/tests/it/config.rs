@@ -162,6 +162,34 @@ fn a_server_is_set_by_its_file_and_another_command_only_by_one_that_is_named() {
 }
 
 #[test]
+fn the_examples_are_understood() {
+    let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
+    let place = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(contrib.join("config.toml")).unwrap();
+    let shown = Told { file: &text, ..NOTHING }.shown(place.path());
+    assert_eq!(setting(&shown, "workspace")["value"], "/srv/project");
+    // What is commented out is there to be used.
+    let whole: String = text
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.contains(" = ") && !rest.starts_with("listen") => format!("{rest}\n"),
+            Some(_) | None => format!("{line}\n"),
+        })
+        .collect();
+    let shown = Told { file: &whole, ..NOTHING }.shown(place.path());
+    assert_eq!(setting(&shown, "tls_key")["origin"], "file");
+    // The container is set by variables, each of them one of ours.
+    let container = std::fs::read_to_string(contrib.join("Containerfile")).unwrap();
+    let line = container.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();
+    for (name, _) in line.split(' ').filter_map(|pair| pair.split_once('=')) {
+        let name = name.strip_prefix("STEAD_").unwrap().to_lowercase();
+        setting(&shown, &name);
+    }
+    let unit = std::fs::read_to_string(contrib.join("stead.service")).unwrap();
+    assert!(unit.contains("stead serve --config /etc/stead/config.toml"));
+}
+
+#[test]
 fn the_reference_is_current() {
     let place = tempfile::tempdir().unwrap();
     let output = NOTHING.run(place.path(), &["config", "reference"]);
