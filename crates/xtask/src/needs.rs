@@ -21,10 +21,12 @@ struct Environment {
 /// The official libraries the tests speak through: a client of MCP, and agents of ACP.
 const NEWEST: Environment =
     Environment { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
-/// The same client as it was: the last of its first line, and one that is installed in many places.
-const EARLIER: &[Environment] = &[
+/// The same client as it was: the last of its first line, and one that is installed in many places. And what makes requests
+/// of an OpenAPI document, which wants other versions of what they need as well.
+const BESIDE: &[Environment] = &[
     Environment { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
     Environment { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
+    Environment { name: "py-openapi", libraries: &[("schemathesis", "4.32.5")] },
 ];
 /// The official judge of tool schemas, and a Node that is new enough for it.
 const INSPECTOR: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
@@ -150,10 +152,10 @@ pub(crate) fn tags() -> Result<(), String> {
     if crate::is_installed(TAGS.name, &["--_xformat=%N", "--version"]) { Ok(()) } else { install(&TAGS) }
 }
 
-/// The Python interpreter that has the newest libraries; those with earlier ones lie beside it. Made if need be.
+/// The Python interpreter that has the newest libraries; those with others lie beside it. Made if need be.
 pub(crate) fn python() -> Result<PathBuf, String> {
-    for earlier in EARLIER {
-        environment(earlier)?;
+    for beside in BESIDE {
+        environment(beside)?;
     }
     environment(&NEWEST)
 }

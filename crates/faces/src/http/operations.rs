@@ -56,7 +56,7 @@ pub(super) async fn call(
 
 /// The arguments in a body: one object, read as strictly as any message.
 pub(super) fn arguments(bytes: &[u8]) -> Result<Map<String, Value>, Turned> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
+    if bytes.is_empty() {
         return Ok(Map::new());
     }
     match strict::read(bytes) {

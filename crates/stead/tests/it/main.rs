@@ -19,6 +19,7 @@ mod inspector;
 mod journal;
 mod logged;
 mod memory;
+mod openapi;
 mod python;
 mod replay;
 mod restart;

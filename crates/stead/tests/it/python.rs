@@ -25,7 +25,7 @@ pub(crate) fn python() -> PathBuf {
 }
 
 /// A Python with an earlier client; it lies beside the one with the newest.
-fn python_with(environment: &str) -> PathBuf {
+pub(crate) fn python_with(environment: &str) -> PathBuf {
     let newest = python();
     let tools = newest.ancestors().nth(3).expect("an environment lies among others");
     let made = tools.join(environment).join("bin").join("python");
@@ -35,16 +35,17 @@ fn python_with(environment: &str) -> PathBuf {
 
 /// What a script of the newest client says, when everything it tried held.
 fn said(script: &str) -> String {
-    said_by(&python(), script)
+    said_by(&python(), script, &[])
 }
 
-fn said_by(python: &Path, script: &str) -> String {
+fn said_by(python: &Path, script: &str, more: &[PathBuf]) -> String {
     let place = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("python").join(script);
     let output = Command::new(python)
         .arg(script)
         .arg(env!("CARGO_BIN_EXE_stead"))
         .arg(place.path())
+        .args(more)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap();
@@ -63,7 +64,7 @@ fn the_official_client_is_served_in_every_era() {
 #[test]
 fn the_official_client_of_earlier_years_is_served() {
     for (environment, revision) in [("py-mcp-1.30", "2025-11-25"), ("py-mcp-1.12", "2025-06-18")] {
-        let said = said_by(&python_with(environment), "client.py");
+        let said = said_by(&python_with(environment), "client.py", &[]);
         let spoken = said.lines().filter(|line| line.ends_with(&format!("speaks {revision}"))).count();
         assert_eq!(spoken, 2, "one line for each way: {said}");
     }
@@ -79,4 +80,12 @@ fn the_official_client_meets_every_dialect_as_its_document_shows_it() {
 fn the_official_client_hears_of_changes_in_both_eras() {
     let said = said("watch.py");
     assert_eq!(said.lines().count(), 2, "one line for each era: {said}");
+}
+
+#[test]
+fn every_method_of_json_rpc_answers_what_its_document_says() {
+    let generated = Path::new(env!("CARGO_MANIFEST_DIR")).join("../faces/tests/generated");
+    let examples = ["stead.json", "krux.json"].map(|name| generated.join(name));
+    let said = said_by(&python(), "openrpc.py", &examples);
+    assert!(said.contains(" methods, "), "{said}");
 }

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    definition::{Definition, Operation},
+    definition::{Definition, Example, Operation},
     openrpc,
 };
 
@@ -72,11 +72,36 @@ fn answers(good: &[(&str, Value)]) -> Value {
 }
 
 fn header(name: &str, description: &str) -> Value {
-    json!({ "name": name, "in": "header", "description": description, "schema": { "type": "string" } })
+    header_of(name, description, json!({ "type": "string" }))
+}
+
+fn header_of(name: &str, description: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": "header", "description": description, "schema": schema })
 }
 
 fn key() -> Value {
-    header("Idempotency-Key", "A change that is sent again with the same key is answered and not made again.")
+    let sent_again = "A change that is sent again with the same key is answered and not made again.";
+    header_of("Idempotency-Key", sent_again, json!({ "type": "string", "minLength": 1, "maxLength": 200 }))
+}
+
+/// What an optional argument may be: left out, or nothing.
+fn or_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
+    if let Some(kind) = schema.get("type").cloned() {
+        schema.insert("type".to_owned(), json!([kind, "null"]));
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.push(json!({ "type": "null" }));
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.push(Value::Null);
+    }
+    schema
+}
+
+/// The arguments of the examples in the definition, by their titles.
+fn examples(operation: &Operation) -> Map<String, Value> {
+    let told = |example: &Example| (example.title.clone(), json!({ "value": example.arguments }));
+    operation.examples.iter().map(told).collect()
 }
 
 /// One operation.
@@ -85,7 +110,8 @@ fn address(operation: &Operation) -> Value {
         .inputs
         .iter()
         .map(|input| {
-            let mut schema = openrpc::schema(input);
+            let schema = openrpc::schema(input);
+            let mut schema = if input.required { schema } else { or_nothing(schema) };
             schema.insert("description".to_owned(), input.description.clone().into());
             (input.name.clone(), schema.into())
         })
@@ -104,7 +130,10 @@ fn address(operation: &Operation) -> Value {
         "description": operation.when,
         "tags": ["operations"],
         "parameters": [key(), header("Stead-Session", "The session the call belongs to.")],
-        "requestBody": { "required": true, "content": { "application/json": { "schema": arguments } } },
+        "requestBody": {
+            "required": true,
+            "content": { "application/json": { "schema": arguments, "examples": examples(operation) } },
+        },
         "responses": answers(&[("200", json!({
             "description": "What the operation answers.",
             "content": { "application/json": { "schema": { "type": "object", "properties": outputs } } },
@@ -121,17 +150,25 @@ fn files() -> Value {
     let bytes = json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } });
     let tag = json!({ "ETag": { "description": "The version, in quotes.", "schema": { "type": "string" } } });
     let object = json!({ "application/json": { "schema": { "type": "object" } } });
-    let seen = header(
+    let seen = header_of(
         "If-Match",
         "The version that was seen, in quotes: another one there now is refused with 412.",
+        json!({ "type": "string", "pattern": "^\"[0-9a-f]{64}\"$" }),
     );
+    let absent = header_of(
+        "If-None-Match",
+        "* where the file must not exist; not together with If-Match.",
+        json!({ "type": "string", "enum": ["*"] }),
+    );
+    // What is no range is ignored, as the standard has it, so nothing is said of its form.
+    let range = header("Range", "One range of bytes; 416 when the file has no such bytes.");
     json!({
         "parameters": [path],
         "get": {
             "operationId": "getFile", "summary": "Read the bytes of a file.", "tags": ["files"],
             "parameters": [
                 header("If-None-Match", "Versions that are known; then the answer is 304."),
-                header("Range", "One range of bytes."),
+                range,
             ],
             "responses": answers(&[
                 ("200", json!({ "description": "The bytes.", "headers": tag, "content": bytes })),
@@ -141,7 +178,7 @@ fn files() -> Value {
         },
         "put": {
             "operationId": "putFile", "summary": "Write a whole file.", "tags": ["files"],
-            "parameters": [seen, header("If-None-Match", "* where the file must not exist."), key()],
+            "parameters": [seen, absent, key()],
             "requestBody": { "required": true, "content": bytes },
             "responses": answers(&[
                 ("200", json!({ "description": "Written.", "headers": tag, "content": object })),
