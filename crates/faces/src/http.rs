@@ -26,6 +26,7 @@ mod hall;
 mod listen;
 mod log;
 mod mcp;
+mod metadata;
 mod metrics;
 mod operations;
 mod patient;
@@ -41,6 +42,7 @@ pub(crate) use guest::KEY_HEADER;
 pub use hall::{Hall, Keeping, Settings};
 pub use listen::{Listener, serve};
 pub use log::{Answered, Called, Calls, Log};
+pub use metadata::{Authorization, Way};
 pub use tls::{Tls, TlsError};
 
 /// What a request brings to say who asks.

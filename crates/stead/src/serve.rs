@@ -24,6 +24,7 @@ use crate::{
     wire::{self, Asker},
 };
 
+mod authorization;
 mod banner;
 mod bounds;
 mod door;
@@ -53,6 +54,9 @@ pub(crate) struct ServeFlags {
     /// A page that may call from a browser, besides the server's own (repeatable)
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
+    /// Where clients without a token are sent (repeatable): metadata only, what lets in are tokens of this server
+    #[arg(long, value_name = "URL")]
+    authorization_server: Vec<String>,
     /// Make connections private: the server's certificate and those that vouch for it, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "socket")]
     tls_cert: Option<PathBuf>,
@@ -113,6 +117,7 @@ pub(crate) fn check(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Result<
     }
     wire::options(flags, Wall::Raise, &Reach::Workspace)?;
     wire::caller_at(&serve_flags.caller, Asker::Http, &RelPath::root())?;
+    authorization::named(serve_flags)?;
     settings(serve_flags, workspace, CALL_THREADS).map(drop)
 }
 
@@ -148,6 +153,7 @@ fn serve_behind<F: Future<Output = ()> + Send + 'static>(
     let keeping = Keeping {
         log: log.clone().map(|log| log as Arc<dyn Log>),
         annex: None,
+        authorization: authorization::named(flags)?,
         rate: flags.bounds.rate(),
         connections: Some(flags.bounds.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
     };

@@ -40,6 +40,7 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
     let id = RequestId::of(request.headers());
     let mut line = hall.keeping.log.as_ref().map(|log| Line::begin(log, id.text(), route, request.method()));
     request.extensions_mut().insert(id.clone());
+    let challenge = challenge(&hall, &request);
     let judged = match judge(&hall, &request) {
         Ok(Brought::Nothing) => Ok(None),
         Ok(Brought::Token(token)) => hall.admit(Credential::Token(&token)).await.map(Some),
@@ -55,6 +56,9 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
         Ok(()) => pass_on(line.as_ref(), allowance.as_deref(), request, next).await,
         Err(turned) => problem::turned(turned),
     };
+    if let (StatusCode::UNAUTHORIZED, Some(challenge)) = (response.status(), challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
     response.headers_mut().insert(ID_HEADER, id.0);
     for (name, value) in ALWAYS {
         response.headers_mut().entry(name).or_insert(value);
@@ -64,6 +68,12 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
         Some(line) => line.answer(response),
         None => response,
     }
+}
+
+/// What the client is told if it has no valid token, where the operator named somebody who hands them out.
+fn challenge(hall: &Hall, request: &Request) -> Option<HeaderValue> {
+    let authorization = hall.keeping.authorization.as_ref()?;
+    authorization.challenge(request.headers(), request.uri().path())
 }
 
 /// Has a request answered, and holds what it takes against what its principal may take.

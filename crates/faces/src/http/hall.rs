@@ -18,6 +18,7 @@ use super::{
     guest::{Entrance, Guest},
     limits::{CLIENTS_KEPT_MAX, FORGOTTEN_AT_ONCE},
     log::Log,
+    metadata::Authorization,
     metrics::Metrics,
 };
 use crate::{
@@ -77,6 +78,8 @@ pub struct Keeping {
     pub log: Option<Arc<dyn Log>>,
     /// What MCP clients are offered besides operations.
     pub annex: Option<Arc<Annexed>>,
+    /// Who hands out tokens, where clients shall be told.
+    pub authorization: Option<Authorization>,
     /// How often each principal may ask, if that is bounded.
     pub rate: Option<Rate>,
     /// Connections at a time; the usual number without one.

@@ -13,7 +13,12 @@ use axum::{
 use serde_json::json;
 
 use super::{
-    Steward, enter, estate, events, files, guard::Turned, hall::Hall, mcp, metrics, operations, problem, rpc,
+    Steward, enter, estate, events, files,
+    guard::Turned,
+    hall::Hall,
+    mcp,
+    metadata::{self, WELL_KNOWN},
+    metrics, operations, problem, rpc,
 };
 
 /// A part of the server, as counters name it.
@@ -28,6 +33,8 @@ pub(super) enum Route {
     Events,
     Health,
     Metrics,
+    /// Which authorization server there is.
+    Metadata,
     Elsewhere,
 }
 
@@ -44,6 +51,7 @@ impl Route {
             Route::Events => "events",
             Route::Health => "health",
             Route::Metrics => "metrics",
+            Route::Metadata => "metadata",
             Route::Elsewhere => "elsewhere",
         }
     }
@@ -51,7 +59,7 @@ impl Route {
     /// Whether it says nothing that needs a token.
     pub(super) fn is_open(self) -> bool {
         match self {
-            Route::Health => true,
+            Route::Health | Route::Metadata => true,
             Route::Mcp
             | Route::Rpc
             | Route::Files
@@ -73,6 +81,7 @@ impl Route {
             | Route::Events
             | Route::Health
             | Route::Metrics
+            | Route::Metadata
             | Route::Elsewhere => false,
         }
     }
@@ -95,9 +104,12 @@ impl Route {
         match self {
             Route::Mcp | Route::Rpc | Route::Files | Route::Operations | Route::Events => Wants::Guest,
             Route::Workspaces | Route::Metrics if steward.is_some() => Wants::Overseer,
-            Route::Workspaces | Route::Metrics | Route::Document | Route::Health | Route::Elsewhere => {
-                Wants::Anybody
-            }
+            Route::Workspaces
+            | Route::Metrics
+            | Route::Document
+            | Route::Health
+            | Route::Metadata
+            | Route::Elsewhere => Wants::Anybody,
         }
     }
 }
@@ -115,6 +127,7 @@ pub(super) fn named(path: &str) -> Route {
         (Some("events"), None) => Route::Events,
         (Some("health"), None) => Route::Health,
         (Some("metrics"), None) => Route::Metrics,
+        (Some(".well-known"), Some("oauth-protected-resource")) => Route::Metadata,
         _ => Route::Elsewhere,
     }
 }
@@ -136,6 +149,8 @@ pub(super) fn router(hall: Arc<Hall>) -> Router {
         .route("/events", get(events::stream))
         .route("/health", get(health))
         .route("/metrics", get(metrics::show))
+        .route(WELL_KNOWN, get(metadata::whole))
+        .route(&format!("{WELL_KNOWN}/{{*path}}"), get(metadata::one))
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
         .layer(middleware::from_fn_with_state(hall.clone(), enter::enter))

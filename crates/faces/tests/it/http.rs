@@ -3,6 +3,7 @@
 mod attacks;
 mod fair;
 mod files;
+mod metadata;
 mod streams;
 mod tls;
 
