@@ -50,7 +50,7 @@ pub use engine::{Answer, Call, Engine, Held, Switch};
 pub use failure::{Failure, Fault, Kind};
 pub use glob::Globs;
 pub use operation::Effect;
-pub use ops::{Follower, Heard, OPERATIONS, OperationRow, Traced, row};
+pub use ops::{Follower, Heard, Listening, OPERATIONS, OperationRow, Traced, row};
 pub use pace::Pace;
 pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};

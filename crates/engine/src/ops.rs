@@ -55,6 +55,7 @@ mod watched;
 mod write;
 
 pub(crate) use answer::answer_from_entry;
+pub use changes::follow::Listening;
 pub(crate) use diff::text_of;
 pub(crate) use encoded::encode_like;
 pub(crate) use reminder::Reminder;

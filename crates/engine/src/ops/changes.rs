@@ -2,6 +2,7 @@
 //! journal is answered with `history_lost`, and a page that is full says so.
 
 pub(super) mod cursor;
+pub(super) mod follow;
 pub(super) mod ranges;
 
 use cursor::{Position, Since};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use engine::{Call, Cancel, Control, Kind, limits};
+use engine::{Call, Cancel, Control, Kind, Listening, Workspace, limits};
 use serde_json::{Value, json};
 
 use crate::world::{World, confined};
@@ -54,6 +54,31 @@ fn the_cursor_goes_on_without_gap_or_repeat() {
     assert_eq!(events(&now).len(), 0);
     assert_eq!(events(&world.ok("changes", json!({ "since": now.json["cursor"] }))).len(), 0);
     assert_eq!(World::new().ok("changes", json!({ "since": "now" })).json["cursor"], "0");
+}
+
+/// A stream hears what `changes` would answer the same caller, and whoever only listens is no entry.
+#[test]
+fn listening_tells_the_same_and_is_not_recorded() {
+    let world = three();
+    let inside = confined("two", &["sub"]);
+    for caller in [&world.caller, &inside] {
+        let begin =
+            world.call_as(caller, "changes", json!({ "since": "now" })).unwrap().json["cursor"].clone();
+        let mut listening =
+            Listening::after(world.engine.clone(), caller.clone(), begin.as_str().unwrap()).unwrap();
+        world.ok("write", json!({ "path": "b", "content": "x" }));
+        world.ok("write", json!({ "path": "sub/c", "content": "x" }));
+        let before = world.workspace.head().unwrap();
+        let heard = listening.next_page().unwrap();
+        assert_eq!(events(&listening.next_page().unwrap()).len(), 0);
+        assert_eq!(world.workspace.head().unwrap(), before);
+        let asked = world.call_as(caller, "changes", json!({ "since": begin })).unwrap();
+        assert_eq!(heard.json, asked.json);
+        assert!(!events(&heard).is_empty());
+        world.ok("remove", json!({ "path": "b" }));
+        world.ok("remove", json!({ "path": "sub", "recursive": true }));
+    }
+    assert!(Listening::after(world.engine.clone(), world.caller.clone(), "9999").is_err());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Wakes everybody who waits for changes of a workspace: one thread listens for all of them, and there is none while nobody
 //! waits. Ten thousand streams that hear nothing cost ten thousand small tasks and no work. Only changes ring: looking is
-//! recorded as well, and must not wake whoever looks.
+//! recorded as well, and wakes nobody.
 
 use std::{
     collections::HashMap,

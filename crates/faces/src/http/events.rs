@@ -9,7 +9,7 @@ use axum::{
     extract::{RawQuery, State},
     http::{HeaderMap, HeaderValue, Response, StatusCode, header},
 };
-use engine::{Answer, Failure, Version};
+use engine::{Answer, Listening, Version};
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
@@ -35,7 +35,7 @@ const NOW: &str = "now";
 struct Stream {
     hall: Arc<Hall>,
     guest: Arc<Guest>,
-    said: Said,
+    listening: Listening,
     cursor: String,
     heard: Heard,
     to: mpsc::Sender<Bytes>,
@@ -73,14 +73,22 @@ pub(super) async fn stream(
             "changes cannot be listened for now",
         ));
     };
-    let (to, from) = mpsc::channel(PAGES_WAITING_MAX);
-    let mut stream = Stream { hall, guest, said: Said::read(&headers), cursor, heard, to, _place: place };
-    // What is wrong with where it begins is said by the status.
-    let first = match stream.look().await {
+    // What is wrong with where it begins is said by the status. The first look is a call, and recorded as one.
+    let said = Said::read(&headers);
+    let arguments = Map::from_iter([("since".to_owned(), Value::from(cursor))]);
+    let first = match guest.call("changes", arguments, &said, Raw::No).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(failure)) => return problem::failed(&failure, &failure.to_json()),
         Err(off) => return operations::broken(off),
     };
+    let cursor = cursor_of(&first).unwrap_or_default().to_owned();
+    let engine = guest.runner.engine().clone();
+    let listening = match Listening::after(engine, said.caller(&guest.caller), &cursor) {
+        Ok(listening) => listening,
+        Err(failure) => return problem::failed(&failure, &failure.to_json()),
+    };
+    let (to, from) = mpsc::channel(PAGES_WAITING_MAX);
+    let stream = Stream { hall, guest, listening, cursor, heard, to, _place: place };
     tokio::spawn(stream.run(first));
     let mut response =
         Response::new(Body::from_stream(ReceiverStream::new(from).map(Ok::<_, std::convert::Infallible>)));
@@ -117,12 +125,6 @@ fn bond(guest: &Guest, cursor: &str) -> String {
 }
 
 impl Stream {
-    /// What happened since the cursor.
-    async fn look(&mut self) -> Result<Result<Answer, Failure>, crate::run::Broken> {
-        let arguments = Map::from_iter([("since".to_owned(), Value::from(self.cursor.as_str()))]);
-        self.guest.call("changes", arguments, &self.said, Raw::No).await
-    }
-
     async fn run(mut self, first: Answer) {
         let mut stopping = self.hall.stopping();
         self.hall.metrics.stream_opened();
@@ -136,13 +138,12 @@ impl Stream {
                 },
                 Err(Over) => break,
             }
-            next = match self.look().await {
-                Ok(Ok(answer)) => Some(answer),
-                Ok(Err(failure)) => {
+            next = match self.listening.next_page() {
+                Ok(answer) => Some(answer),
+                Err(failure) => {
                     drop(self.to.send(told("error", None, &failure.to_json()).into()).await);
                     None
                 }
-                Err(_) => None,
             };
         }
         self.hall.metrics.stream_closed();
@@ -175,7 +176,7 @@ impl Stream {
     async fn pass_on(&mut self, answer: &Answer) -> Result<More, Over> {
         let events =
             answer.json.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        if let Some(cursor) = answer.json.get("cursor").and_then(Value::as_str) {
+        if let Some(cursor) = cursor_of(answer) {
             cursor.clone_into(&mut self.cursor);
         }
         if !events.is_empty() {
@@ -191,6 +192,11 @@ impl Stream {
         let more = answer.json.get("truncated").and_then(Value::as_bool) == Some(true);
         Ok(if more { More::AtOnce } else { More::Later })
     }
+}
+
+/// Where an answer ends.
+fn cursor_of(answer: &Answer) -> Option<&str> {
+    answer.json.get("cursor").and_then(Value::as_str)
 }
 
 /// One event as the protocol writes it.
