@@ -142,6 +142,11 @@ const EPOCH_DAYS: i64 = 719_468;
 /// Days in 400 years, after which the calendar repeats.
 const ERA_DAYS: i64 = 146_097;
 
+/// Lines as people name them: one, or from one to another.
+pub(crate) fn span(first: usize, last: usize) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
 /// Unix milliseconds as ISO 8601 in UTC: `2026-05-09T07:29:33.120Z`.
 pub(crate) fn iso_utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(DAY_MS), unix_ms.rem_euclid(DAY_MS));

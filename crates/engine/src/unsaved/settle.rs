@@ -18,7 +18,7 @@ use crate::{
     buffers::{Becomes, Buffer, BufferStep},
     failure::{Failure, Kind},
     limits,
-    ops::{encode_like, text_of},
+    ops::{answer::span, encode_like, text_of},
     plan::{Change, Content, Expect, Mode, Plan, Seen},
     version::Version,
     view::View,
@@ -220,8 +220,8 @@ fn refused(view: &View<'_>, buffer: &Buffer, what: &str, ranges: &[Range<usize>]
         .take(limits::FAILURE_PLACES_MAX)
         .map(|range| [range.start + 1, range.end.max(range.start + 1)])
         .collect();
-    let spans: Vec<String> = lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
-    let place = if spans.is_empty() { String::new() } else { format!(", at lines {}", spans.join(", ")) };
+    let spans: Vec<String> = lines.iter().map(|[from, to]| span(*from, *to)).collect();
+    let place = if spans.is_empty() { String::new() } else { format!(", in lines {}", spans.join(", ")) };
     let detail = format!(
         "{path} cannot be {what}: {owner} has unsaved text there{place}; nothing was changed and nothing lost"
     );

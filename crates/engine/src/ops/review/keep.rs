@@ -41,7 +41,7 @@ impl Operation for Keep {
         let only: Option<&RelPath> = targets.first().map(|target| &target.path);
         let work = tracks::find(view, &whose, Since::Session, only)?;
         if work.files.is_empty() {
-            return Err(nothing(&whose));
+            return Err(nothing(&whose, Since::Session));
         }
         let mut kept = Vec::new();
         for file in &work.files {
@@ -81,13 +81,18 @@ pub(super) fn unknown(name: &str) -> Failure {
         .hint("call review again: a hunk that was changed has another name")
 }
 
-pub(super) fn nothing(whose: &Whose) -> Failure {
-    Failure::new(
-        Kind::NothingToDo,
-        format!(
-            "{} has changed nothing in session {} that is to be reviewed",
-            whose.principal, whose.session
-        ),
-    )
-    .hint("call review to see what is there")
+pub(super) fn nothing(whose: &Whose, since: Since) -> Failure {
+    let Whose { principal, session } = whose;
+    match since {
+        Since::Session => Failure::new(
+            Kind::NothingToDo,
+            format!("{principal} has changed nothing in session {session} that is to be reviewed"),
+        )
+        .hint("call review to see what is there"),
+        Since::Turn => Failure::new(
+            Kind::NothingToDo,
+            format!("{principal} has changed nothing in the last turn of session {session}"),
+        )
+        .hint("call review to see what the turns before it changed"),
+    }
 }

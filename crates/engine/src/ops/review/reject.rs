@@ -55,7 +55,7 @@ impl Operation for Reject {
         let whose = whose(view, self.author.as_deref(), self.session.as_deref())?;
         let files = tracks::find(view, &whose, self.since, None)?.files;
         if files.is_empty() {
-            return Err(nothing(&whose));
+            return Err(nothing(&whose, self.since));
         }
         let places = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
         Ok(places.map(|place| Ask::known(place, Need::Write)).collect())
@@ -81,7 +81,7 @@ impl Operation for Reject {
             }
         }
         if changes.is_empty() {
-            return Err(nothing(&whose).fact("left", left));
+            return Err(nothing(&whose, self.since).fact("left", left));
         }
         let plan = Plan::of(changes);
         if self.dry_run {

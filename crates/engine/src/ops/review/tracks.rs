@@ -302,6 +302,8 @@ fn tracked(
         (_, _, _) => None,
     };
     let mut actors: Vec<String> = track.turns.iter().map(|turned| turned.by.clone()).collect();
+    // Whoever typed, or changed it outside, is in no entry.
+    actors.extend(text.iter().flat_map(|(_, hunks)| hunks).flat_map(|hunk| hunk.by.iter().cloned()));
     actors.sort();
     actors.dedup();
     let before = before.flatten().and_then(|bytes| as_text(Some(&bytes)));

@@ -13,6 +13,7 @@ use crate::{
     limits,
     operation::Target,
     ops::{
+        answer::span,
         diff::{self, Side},
         encode_like, encoded, text_of,
     },
@@ -136,11 +137,8 @@ fn conflict(view: &View<'_>, path: &RelPath, now: &Now<'_>, ranges: &[ConflictRa
         .take(limits::FAILURE_PLACES_MAX)
         .map(|range| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1)))
         .collect();
-    let shown: Vec<String> = lines
-        .iter()
-        .take(LINES_SHOWN)
-        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
-        .collect();
+    let shown: Vec<String> =
+        lines.iter().take(LINES_SHOWN).map(|(first, last)| span(*first, *last)).collect();
     let more = if ranges.len() > LINES_SHOWN { " and more" } else { "" };
     let failure = Failure::new(
         Kind::Conflict,
