@@ -20,6 +20,9 @@ use faces::{
 use testkit::{MemoryWorkspace, instruments, relay};
 use tokio::net::UnixListener;
 
+/// How scenarios of the tasks extension begin.
+const NOT_DECLARED: &str = "tasks-";
+
 /// Lets this user in, and nobody else.
 struct Own(Engine);
 
@@ -78,14 +81,21 @@ async fn judged(revision: &'static str) -> instruments::Said {
     said
 }
 
+/// Every required scenario passes, and so does every other one but those of an extension that this server does not declare.
+fn hold(said: &instruments::Said) {
+    assert_eq!(said.code, Some(0), "{}", said.whole());
+    let failed = said.output.lines().filter_map(|line| line.trim().strip_prefix("✗ "));
+    let others: Vec<&str> = failed.filter(|scenario| !scenario.starts_with(NOT_DECLARED)).collect();
+    assert!(others.is_empty(), "{others:?}: {}", said.whole());
+    assert!(said.output.contains("✓ tools-call-with-progress: 2 passed"), "{}", said.whole());
+}
+
 #[tokio::test]
 async fn every_required_check_of_2025_11_25_passes() {
-    let said = judged("2025-11-25").await;
-    assert_eq!(said.code, Some(0), "{}", said.whole());
+    hold(&judged("2025-11-25").await);
 }
 
 #[tokio::test]
 async fn every_required_check_of_2026_07_28_passes() {
-    let said = judged("2026-07-28").await;
-    assert_eq!(said.code, Some(0), "{}", said.whole());
+    hold(&judged("2026-07-28").await);
 }

@@ -77,12 +77,6 @@ fn the_official_client_meets_every_dialect_as_its_document_shows_it() {
 }
 
 #[test]
-fn the_official_client_hears_of_changes_in_both_eras() {
-    let said = said("watch.py");
-    assert_eq!(said.lines().count(), 2, "one line for each era: {said}");
-}
-
-#[test]
 fn every_method_of_json_rpc_answers_what_its_document_says() {
     let generated = Path::new(env!("CARGO_MANIFEST_DIR")).join("../faces/tests/generated");
     let examples = ["stead.json", "krux.json"].map(|name| generated.join(name));
