@@ -13,3 +13,7 @@ mod progress;
 mod push;
 pub mod rpc;
 mod run;
+
+/// What spans of calls are marked with, for whoever collects them.
+#[cfg(feature = "spans")]
+pub const SPANS: &str = "stead::spans";

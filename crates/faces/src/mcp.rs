@@ -26,6 +26,7 @@ mod question;
 mod reply;
 mod resources;
 mod server;
+mod span;
 mod transport;
 
 pub use annex::{Annex, AnnexError, Annexed, Answering, Asked, Client, List, Refusal};

@@ -28,6 +28,7 @@ mod serve;
 mod serving;
 mod settings;
 mod show;
+mod spans;
 mod status;
 mod stdio;
 mod time;

@@ -21,6 +21,7 @@ use crate::{
     cli::{AskingFlags, CallerFlags, WorkspaceFlags},
     outside, serving,
     show::{self, Exit, Outcome, Problem},
+    spans,
     wire::{self, Asker},
 };
 
@@ -149,6 +150,7 @@ fn serve_behind<F: Future<Output = ()> + Send + 'static>(
     upkeep: impl FnOnce(Arc<Hall>) -> F,
 ) -> Outcome {
     let names = names(flags, &taken);
+    spans::begin();
     let log = flags.log.keep()?;
     let keeping = Keeping {
         log: log.clone().map(|log| log as Arc<dyn Log>),

@@ -15,6 +15,7 @@ use crate::{
     cli::{Approve, AskingFlags, CallerFlags, DialectFlags, Durability, WorkspaceFlags},
     outside,
     show::{self, Problem},
+    spans,
     stdio::{self, Input, Output},
     wire::{self, Asker, Opened},
 };
@@ -61,6 +62,7 @@ pub(crate) fn ready(
         );
     }
     let mut opened = wire::open_reaching(flags, Wall::Raise, &reach)?;
+    spans::begin();
     opened.engine = opened.engine.asking(asked(asking.approve));
     let caller = wire::caller_at(caller, asker, &opened.home)?;
     Ok(Ready { runtime, input, output, dialects, opened, caller })

@@ -26,6 +26,7 @@ const STEPS: &[Step] = &[
     ("deny", |_| crate::deny::run(&[])),
     ("clippy", |_| cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
     ("tests", tests),
+    ("spans", |_| spans()),
     ("examples", |_| examples()),
     ("docs", |_| docs()),
 ];
@@ -75,6 +76,13 @@ fn tests(length: Length) -> Result<(), String> {
         Length::Long => command.env(LONG, "1"),
     };
     crate::succeed(&mut command)
+}
+
+/// What is built only when somebody asks for it. Its tests are few, and it brings no crate of its own.
+fn spans() -> Result<(), String> {
+    let features = ["--features", "stead/spans,faces/spans", "--locked"];
+    let of = ["test", "--quiet", "-p", "stead", "-p", "faces", "--bin", "stead", "--lib"];
+    cargo(&[&of[..], &features, &["span"]].concat())
 }
 
 /// The examples in documentation, where there are any: without them every crate would be linked for nothing.

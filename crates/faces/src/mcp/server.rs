@@ -26,6 +26,7 @@ use super::{
     question::{self, Brought},
     reply,
     resources::{self, Subscribed},
+    span::CallSpan,
     transport::Closed,
 };
 use crate::{
@@ -105,7 +106,10 @@ impl Server {
             key: key(context),
             hold_ms: 0,
         };
+        let span =
+            CallSpan::begin("tools/call", self.made.dialects.named(tool).map(|(_, tool)| tool), context);
         let outcome = call::run(&self.made.runner, &self.closed, asked, context).await?;
+        outcome.as_ref().err().iter().for_each(|_| span.failed());
         if let (Ok(answer), Some((dialect, _))) = (&outcome, self.made.dialects.named(tool)) {
             let (caller, words) = (self.caller(context), dialect.definition().dialect.as_str());
             self.events.follow(
@@ -152,8 +156,8 @@ impl Server {
     }
 }
 
-/// The idempotency key, in the message or beside it. One that is no text is passed on as an empty one, which the engine refuses: ignoring it could
-/// make a change twice.
+/// The idempotency key, in the message or beside it. One that is no text is passed on as an empty one, which the engine
+/// refuses: ignoring it could make a change twice.
 fn key(context: &RequestContext<RoleServer>) -> Option<String> {
     let beside = || {
         let head = context.extensions.get::<axum::http::request::Parts>()?;
@@ -246,7 +250,10 @@ impl ServerHandler for Server {
         {
             return annex::response::<ReadResourceResult, _>(outcome);
         }
-        notes::taking(call::noted(&context), self.read_at(&request.uri, &context)).await.map(Into::into)
+        let span = CallSpan::begin("resources/read", None, &context);
+        let read = notes::taking(call::noted(&context), self.read_at(&request.uri, &context)).await;
+        read.as_ref().err().iter().for_each(|_| span.failed());
+        read.map(Into::into)
     }
 
     async fn subscribe(

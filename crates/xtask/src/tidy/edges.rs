@@ -30,6 +30,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("rusqlite", &["local", "testkit"]),
     ("ed25519-dalek", &["journal"]),
     ("rmcp", &["faces"]),
+    ("tracing", &["faces", "stead"]),
     ("tokio-rustls", &["faces"]),
     ("rustls", &["testkit"]),
     ("tokio", &["faces", "stead", "testkit"]),
