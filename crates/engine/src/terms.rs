@@ -131,6 +131,8 @@ pub enum Privacy {
     AsUsual,
     /// Only the owner, whoever could read it before.
     OwnerOnly,
+    /// A program: whoever may read it may run it.
+    Runnable,
 }
 
 impl Privacy {
@@ -139,12 +141,15 @@ impl Privacy {
         match self {
             Privacy::AsUsual => Mode::Keep,
             Privacy::OwnerOnly => Mode::Set(OWNER_ONLY_MODE),
+            Privacy::Runnable => Mode::Set(RUNNABLE_MODE),
         }
     }
 }
 
 /// Permission bits of a file that only its owner may read.
 const OWNER_ONLY_MODE: u32 = 0o600;
+/// The permission bits of a program.
+const RUNNABLE_MODE: u32 = 0o755;
 
 /// What can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -14,6 +14,7 @@ use engine::{Caller, Engine};
 use crate::dialect::Place;
 
 mod allowance;
+mod archive;
 mod bell;
 mod bodies;
 mod enter;
@@ -36,7 +37,7 @@ mod rpc;
 mod tls;
 
 pub use allowance::Rate;
-pub use estate::{Errand, Steward};
+pub use estate::{Errand, Leaving, Steward};
 pub use guard::Names;
 pub(crate) use guest::KEY_HEADER;
 pub use hall::{Hall, Keeping, Settings};
@@ -161,6 +162,14 @@ pub mod limits {
     pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
     /// Errands about workspaces at a time, over all clients; more wait their turn.
     pub const ERRANDS_MAX: usize = 8;
+    /// Archives that come or go at a time, over all clients; more are told to come back.
+    pub const ARCHIVES_MAX: usize = 4;
+    /// Bytes of an archive that comes in.
+    pub const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
+    /// Pieces of an archive that wait for a client, or for the disk.
+    pub const ARCHIVE_PIECES_MAX: usize = 4;
+    /// Bytes of one of them.
+    pub const ARCHIVE_PIECE_BYTES: usize = 256 << 10;
     /// Clients that are forgotten at once when too many workspaces are open.
     pub const FORGOTTEN_AT_ONCE: usize = 64;
     /// What a client that is told to come back shall wait, in seconds.

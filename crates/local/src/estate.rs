@@ -29,15 +29,19 @@ use crate::{
     store::{self, Sync, hold},
 };
 
+mod archive;
 mod describe;
 mod end;
+mod fork;
 mod make;
 mod name;
 mod registry;
 mod rooms;
+mod tar;
 mod token;
 
 pub use describe::{Description, Page, Paged};
+pub use fork::Copied;
 pub use make::WorkspaceAsk;
 pub use name::WorkspaceName;
 pub use registry::Lasting as WorkspaceLasting;

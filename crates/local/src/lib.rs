@@ -46,8 +46,8 @@ mod workspace;
 pub use clock::{Clock, Moment};
 pub use editor::{AgentFiles, Draft, Editor, Held, HunkUnderReview, Reviewing, Typed, UnderReview};
 pub use estate::{
-    Description, Estate, EstateOptions, EstateToken, Page, Paged, Scope, WorkspaceAsk, WorkspaceLasting,
-    WorkspaceName,
+    Copied, Description, Estate, EstateOptions, EstateToken, Page, Paged, Scope, WorkspaceAsk,
+    WorkspaceLasting, WorkspaceName,
 };
 pub use index::IndexFacts;
 pub use log::{LogReport, Proof};

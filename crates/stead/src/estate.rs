@@ -1,10 +1,16 @@
 //! An estate as the command line and the HTTP face ask it: one errand in, one object out, whoever asks.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    io::{Read, Write},
+    path::Path,
+    sync::Arc,
+};
 
 use engine::{Access, Caller, Failure, Grants, Kind, NameProfile, Principal};
-use faces::http::{Errand, Steward};
-use local::{Estate, EstateOptions, Page, Paged, Scope, Token, TokenAsk, WorkspaceAsk, WorkspaceName};
+use faces::http::{Errand, Leaving, Steward};
+use local::{
+    Copied, Estate, EstateOptions, Page, Paged, Scope, Token, TokenAsk, WorkspaceAsk, WorkspaceName,
+};
 use path::RelPath;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -159,6 +165,11 @@ impl Steward for Stewardship {
             }
             Errand::Show(name) => self.0.describe(&WorkspaceName::parse(&name)?),
             Errand::Destroy(name) => Ok(self.0.destroy(by, &WorkspaceName::parse(&name)?)?.to_json()),
+            Errand::Fork(from, ask) => {
+                let Named { name, rest } = decode(ask)?;
+                let (from, name) = (WorkspaceName::parse(&from)?, WorkspaceName::parse(&name)?);
+                Ok(self.0.fork(by, &from, &name, &decode(rest)?)?.to_json())
+            }
             Errand::Restore(name, ask) => {
                 let rename = decode::<RestoreAsk>(ask)?.name;
                 let rename = rename.as_deref().map(WorkspaceName::parse).transpose()?;
@@ -171,5 +182,26 @@ impl Steward for Stewardship {
             Errand::MakeToken(name, ask) => self.make_token(by, &name, ask),
             Errand::Revoke(name, id) => self.revoke(by, &name, &id),
         }
+    }
+
+    fn export(
+        &self,
+        by: &Caller,
+        name: &str,
+        begin: &mut dyn FnMut(Leaving),
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let mut told = |copied: Copied| begin(Leaving { left_out: copied.left_out });
+        self.0.export(by, &WorkspaceName::parse(name)?, &mut told, out).map(drop)
+    }
+
+    fn import(
+        &self,
+        by: &Caller,
+        name: &str,
+        ask: Map<String, Value>,
+        from: &mut dyn Read,
+    ) -> Result<Value, Failure> {
+        Ok(self.0.import(by, &WorkspaceName::parse(name)?, &decode(ask)?, from)?.to_json())
     }
 }

@@ -36,6 +36,11 @@ pub(crate) fn create(path: &Path) -> Result<BufWriter<fs::File>, Problem> {
     fs::File::create_new(path).map(BufWriter::new).map_err(|error| problem(path, &error))
 }
 
+/// A file to read from its beginning.
+pub(crate) fn open(path: &Path) -> Result<fs::File, Problem> {
+    fs::File::open(path).map_err(|error| problem(path, &error))
+}
+
 /// Replaces a small file.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Problem> {
     fs::write(path, text).map_err(|error| problem(path, &error))

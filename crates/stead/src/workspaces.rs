@@ -1,10 +1,15 @@
 //! `stead workspace`: the workspaces of an estate are made, listed, shown, ended and taken back. Can be used while a server
 //! runs on the same estate.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    io::{Read, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, Subcommand};
-use faces::http::{Errand, Steward};
+use engine::Caller;
+use faces::http::{Errand, Leaving, Steward};
 use local::Estate;
 use serde_json::{Map, Value, json};
 
@@ -76,6 +81,33 @@ enum Action {
         /// Which
         name: String,
     },
+    /// Make a workspace that holds what another holds now
+    Fork {
+        /// Which
+        from: String,
+        /// The name of the copy
+        name: String,
+        #[command(flatten)]
+        ask: AskFlags,
+    },
+    /// Write a workspace as a tar archive
+    Export {
+        /// Which
+        name: String,
+        /// A new file to write to [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Make a workspace from a tar archive: all of it or nothing
+    Import {
+        /// Its name
+        name: String,
+        /// The file to read [default: standard input]
+        #[arg(long, value_name = "FILE")]
+        input: Option<PathBuf>,
+        #[command(flatten)]
+        ask: AskFlags,
+    },
     /// End a workspace: an ephemeral one is gone, another waits in the trash
     Destroy {
         /// Which
@@ -114,7 +146,22 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceArguments) -> Out
     let estate = open(flags, arguments.workspaces.as_ref())?;
     let caller = CallerFlags { principal: arguments.principal.clone(), ..CallerFlags::default() };
     let by = wire::caller(&caller, Asker::Person)?;
+    let steward = Stewardship(estate);
     let errand = match &arguments.action {
+        Action::Fork { from, name, ask } => {
+            let mut object = ask.object(flags)?;
+            object.insert("name".to_owned(), name.as_str().into());
+            Errand::Fork(from.clone(), object)
+        }
+        Action::Export { name, output } => return export(&steward, &by, name, output.as_deref()),
+        Action::Import { name, input, ask } => {
+            let mut from: Box<dyn Read> = match input {
+                Some(file) => Box::new(outside::open(file)?),
+                None => Box::new(std::io::stdin().lock()),
+            };
+            let made = steward.import(&by, name, ask.object(flags)?, &mut *from)?;
+            return tell(&made, Form::from(arguments.json));
+        }
         Action::Create { name, ask } => {
             let mut object = ask.object(flags)?;
             object.insert("name".to_owned(), name.as_str().into());
@@ -131,8 +178,31 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceArguments) -> Out
             Errand::Restore(name.clone(), name_wanted.into_iter().collect())
         }
     };
-    let answer = Stewardship(estate).run(&by, errand)?;
+    let answer = steward.run(&by, errand)?;
     tell(&answer, Form::from(arguments.json))
+}
+
+/// Writes an archive, and says what it does not carry.
+fn export(steward: &Stewardship, by: &Caller, name: &str, output: Option<&Path>) -> Outcome {
+    let mut begin = |leaving: Leaving| {
+        if leaving.left_out > 0 {
+            let count = leaving.left_out;
+            show::remark(&format!("left out: {count} links, pipes or devices, which no archive carries"));
+        }
+    };
+    match output {
+        Some(file) => {
+            let mut out = outside::create(file)?;
+            steward.export(by, name, &mut begin, &mut out)?;
+            out.flush()?;
+        }
+        None => {
+            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+            steward.export(by, name, &mut begin, &mut out)?;
+            out.flush()?;
+        }
+    }
+    Ok(Exit::Fine)
 }
 
 fn tell(answer: &Value, form: Form) -> Outcome {

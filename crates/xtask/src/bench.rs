@@ -3,10 +3,11 @@
 //! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
 //! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
 //! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`,
-//! `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank`, `cargo xtask bench watch`,
+//! `cargo xtask bench estate`, `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank`, `cargo xtask bench watch`,
 //! `cargo xtask bench acp` and `cargo xtask bench http` are measures of their own.
 
 mod edits;
+mod estate;
 mod field;
 mod files;
 mod http;
@@ -40,6 +41,7 @@ type Measure = (&'static str, fn(&[String]) -> Result<(), String>);
 const MEASURES: &[Measure] = &[
     ("acp", proxied::run),
     ("edits", edits::run),
+    ("estate", estate::run),
     ("http", http::run),
     ("patches", patches::run),
     ("rank", rank::run),

@@ -15,7 +15,7 @@ use super::{
     bodies,
     guard::Turned,
     hall::{Client, Hall},
-    limits::BODY_BYTES_MAX,
+    limits::{ARCHIVE_BYTES_MAX, BODY_BYTES_MAX},
     log::{ID_HEADER, Line, RequestId},
     problem,
     routes::{self, Route, Wants},
@@ -135,7 +135,7 @@ fn admit(hall: &Hall, route: Route, client: Option<Client>, request: &mut Reques
         }
     }
     client.allowance().ask()?;
-    judge_length(request.headers())?;
+    judge_length(request.headers(), route)?;
     match client {
         Client::Guest(guest) => request.extensions_mut().insert(guest).map(drop),
         Client::Overseer(overseer) => request.extensions_mut().insert(overseer).map(drop),
@@ -144,10 +144,23 @@ fn admit(hall: &Hall, route: Route, client: Option<Client>, request: &mut Reques
 }
 
 /// A body that is announced too long is not read at all.
-fn judge_length(headers: &HeaderMap) -> Result<(), Turned> {
+fn judge_length(headers: &HeaderMap, route: Route) -> Result<(), Turned> {
+    let most = match route {
+        // An archive is never held whole; what else comes there is bounded where it is read.
+        Route::Workspaces => ARCHIVE_BYTES_MAX,
+        Route::Mcp
+        | Route::Rpc
+        | Route::Files
+        | Route::Operations
+        | Route::Document
+        | Route::Events
+        | Route::Health
+        | Route::Metrics
+        | Route::Elsewhere => BODY_BYTES_MAX as u64,
+    };
     let said = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     match said.and_then(|said| said.parse::<u64>().ok()) {
-        Some(length) if length > BODY_BYTES_MAX as u64 => {
+        Some(length) if length > most => {
             Err(Turned::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is too long"))
         }
         Some(_) | None => Ok(()),

@@ -1,7 +1,10 @@
 //! `/v1/workspaces`: workspaces are made, listed, shown and ended here, and tokens for them made. Every request becomes one
 //! [`Errand`]; what becomes of it is decided by the [`Steward`].
 
-use std::sync::Arc;
+use std::{
+    io::{Read, Write},
+    sync::Arc,
+};
 
 use axum::{
     body::Body,
@@ -13,7 +16,12 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{
-    allowance::Allowance, bodies, guard::Turned, hall::Hall, limits::ERRANDS_MAX, operations, problem,
+    allowance::Allowance,
+    bodies,
+    guard::Turned,
+    hall::Hall,
+    limits::{ARCHIVES_MAX, ERRANDS_MAX},
+    operations, problem,
 };
 
 /// One thing that is wanted of the steward.
@@ -27,6 +35,8 @@ pub enum Errand {
     Show(String),
     /// The end of one.
     Destroy(String),
+    /// A copy of one: `name` and how it shall be.
+    Fork(String, Map<String, Value>),
     /// One back from the trash, perhaps under another `name`.
     Restore(String, Map<String, Value>),
     /// The tokens of one.
@@ -37,10 +47,35 @@ pub enum Errand {
     Revoke(String, String),
 }
 
+/// What is known of an archive before its first byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leaving {
+    /// Links, pipes and the like, which it does not carry.
+    pub left_out: u64,
+}
+
 /// Whoever makes and ends workspaces.
 pub trait Steward: Send + Sync + 'static {
     /// Does one errand. Called on a thread that may wait.
     fn run(&self, by: &Caller, errand: Errand) -> Result<Value, Failure>;
+
+    /// Writes a workspace as an archive. `begin` is called before the first byte.
+    fn export(
+        &self,
+        by: &Caller,
+        name: &str,
+        begin: &mut dyn FnMut(Leaving),
+        out: &mut dyn Write,
+    ) -> Result<(), Failure>;
+
+    /// Makes a workspace from an archive.
+    fn import(
+        &self,
+        by: &Caller,
+        name: &str,
+        ask: Map<String, Value>,
+        from: &mut dyn Read,
+    ) -> Result<Value, Failure>;
 }
 
 /// One who administers, for one request.
@@ -52,11 +87,15 @@ pub(super) struct Overseer {
 /// How much is done for those who administer.
 pub(super) struct Errands {
     running: Arc<Semaphore>,
+    pub(super) archives: Arc<Semaphore>,
 }
 
 impl Default for Errands {
     fn default() -> Self {
-        Self { running: Arc::new(Semaphore::new(ERRANDS_MAX)) }
+        Self {
+            running: Arc::new(Semaphore::new(ERRANDS_MAX)),
+            archives: Arc::new(Semaphore::new(ARCHIVES_MAX)),
+        }
     }
 }
 
@@ -107,7 +146,8 @@ pub(super) fn answered(outcome: Result<Value, Failure>, good: StatusCode) -> Res
     }
 }
 
-type Named = Result<Path<String>, PathRejection>;
+/// The name in an address.
+pub(super) type Named = Result<Path<String>, PathRejection>;
 
 /// The name in the address; what is no text is no name, and the steward says so.
 pub(super) fn named(name: Named) -> String {
@@ -193,6 +233,19 @@ pub(super) async fn destroy(
     name: Named,
 ) -> Response<Body> {
     done(&hall, attended, Errand::Destroy(named(name)), StatusCode::OK).await
+}
+
+/// `POST /v1/workspaces/{name}/fork`.
+pub(super) async fn fork(
+    State(hall): State<Arc<Hall>>,
+    attended: Attended,
+    name: Named,
+    body: Body,
+) -> Response<Body> {
+    match asked(body).await {
+        Ok(ask) => done(&hall, attended, Errand::Fork(named(name), ask), StatusCode::CREATED).await,
+        Err(response) => response,
+    }
 }
 
 /// `POST /v1/workspaces/{name}/restore`.

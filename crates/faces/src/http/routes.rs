@@ -8,12 +8,12 @@ use axum::{
     extract::State,
     http::{Response, StatusCode},
     middleware,
-    routing::{any, delete, get, post},
+    routing::{any, delete, get, post, put},
 };
 use serde_json::json;
 
 use super::{
-    Steward, enter, estate, events, files,
+    Steward, archive, enter, estate, events, files,
     guard::Turned,
     hall::Hall,
     mcp,
@@ -143,6 +143,9 @@ pub(super) fn router(hall: Arc<Hall>) -> Router {
         .route("/v1/{operation}", post(operations::call))
         .route("/v1/workspaces", get(estate::list).post(estate::create))
         .route("/v1/workspaces/{name}", get(estate::show).delete(estate::destroy))
+        .route("/v1/workspaces/{name}/fork", post(estate::fork))
+        .route("/v1/workspaces/{name}/export", get(archive::export))
+        .route("/v1/workspaces/{name}/import", put(archive::import))
         .route("/v1/workspaces/{name}/restore", post(estate::restore))
         .route("/v1/workspaces/{name}/tokens", get(estate::tokens).post(estate::make_token))
         .route("/v1/workspaces/{name}/tokens/{id}", delete(estate::revoke))

@@ -75,7 +75,7 @@ impl Description {
             object["ends_ms"] = ends_ms.into();
         }
         if let Some(origin) = &self.origin {
-            object["origin"] = origin.as_str().into();
+            object["origin"] = serde_json::from_str(origin).unwrap_or_default();
         }
         object
     }

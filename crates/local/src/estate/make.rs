@@ -5,14 +5,14 @@ use disk::{Directory, Mode};
 use engine::{Caller, Failure, Kind, Policy};
 use path::Name;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Estate, FILES, Row, STATE, Settled, Stage, WORKSPACES, WORKSPACES_MAX, WorkspaceName,
     name::{self, directory_name},
     registry::{self, Lasting},
 };
-use crate::{failure, rules::POLICY_FILE, store::hold};
+use crate::{failure, options::Durability, rules::POLICY_FILE, store::hold};
 
 /// Longest remark about a workspace.
 const LABEL_CHARS_MAX: usize = 200;
@@ -71,6 +71,13 @@ pub(super) struct Begun {
     _hold: super::Hold,
 }
 
+/// What was put into a new workspace.
+#[derive(Debug, Default)]
+pub(super) struct Filled {
+    /// Where it comes from; nothing when nothing was put there.
+    pub(super) origin: Option<Value>,
+}
+
 impl Estate {
     /// Makes an empty workspace.
     pub fn create(
@@ -79,7 +86,7 @@ impl Estate {
         name: &WorkspaceName,
         ask: &WorkspaceAsk,
     ) -> Result<super::Description, Failure> {
-        self.make(by, "workspace_create", name, ask, None, &|_| Ok(()))
+        self.make(by, "workspace_create", name, ask, &mut |_| Ok(Filled::default()))
     }
 
     /// Makes a workspace and fills it; all of it or nothing.
@@ -89,21 +96,24 @@ impl Estate {
         operation: &str,
         name: &WorkspaceName,
         ask: &WorkspaceAsk,
-        origin: Option<String>,
-        fill: &dyn Fn(&Begun) -> Result<(), Failure>,
+        fill: &mut dyn FnMut(&Begun) -> Result<Filled, Failure>,
     ) -> Result<super::Description, Failure> {
         let policy = ask.policy_text()?;
-        let begun = self.begin(by, name, ask, origin)?;
+        let begun = self.begin(by, name.as_str(), ask)?;
         let id = begun.row.id.clone();
         let filled = self
             .lay_out(&begun.directory, policy.as_deref())
             .and_then(|()| fill(&begun))
-            .and_then(|()| self.bring_to_rest(&begun));
-        if let Err(failure) = filled {
-            self.clear(&id).unwrap_or_default();
-            return Err(failure);
-        }
-        let row = Row { stage: Stage::Ready, settled: Settled::Yes, ..begun.row.clone() };
+            .and_then(|filled| self.bring_to_rest(&begun, &filled).map(|()| filled));
+        let filled = match filled {
+            Ok(filled) => filled,
+            Err(failure) => {
+                self.clear(&id).unwrap_or_default();
+                return Err(failure);
+            }
+        };
+        let origin = filled.origin.map(|origin| origin.to_string());
+        let row = Row { stage: Stage::Ready, settled: Settled::Yes, origin, ..begun.row.clone() };
         let arguments = json!({
             "workspace": name.as_str(), "id": id, "lasting": row.lasting, "label": row.label, "origin": row.origin,
             "bytes_max": ask.bytes_max, "files_max": ask.files_max, "policy": ask.policy.is_some(),
@@ -123,20 +133,20 @@ impl Estate {
         Ok(self.described(&row))
     }
 
+    /// A place for a copy that will never be a workspace. Its name is none, so it is in nobody's way.
+    pub(super) fn begin_unnamed(&self, by: &Caller) -> Result<Begun, Failure> {
+        let name = format!("~{}", name::fresh_id()?);
+        self.begin(by, &name, &WorkspaceAsk::default())
+    }
+
     /// Takes the name and makes the directory.
-    pub(super) fn begin(
-        &self,
-        by: &Caller,
-        name: &WorkspaceName,
-        ask: &WorkspaceAsk,
-        origin: Option<String>,
-    ) -> Result<Begun, Failure> {
+    fn begin(&self, by: &Caller, name: &str, ask: &WorkspaceAsk) -> Result<Begun, Failure> {
         let id = name::fresh_id()?;
         let held = self.hold(&id, Mode::Exclusive)?;
         let now_ms = self.now_ms();
         let row = Row {
             id: id.clone(),
-            name: name.as_str().to_owned(),
+            name: name.to_owned(),
             stage: Stage::Making,
             lasting: ask.lasting,
             label: ask.label.clone(),
@@ -145,7 +155,7 @@ impl Estate {
             used_ms: now_ms,
             ends_ms: None,
             settled: Settled::No,
-            origin,
+            origin: None,
         };
         self.take_name(&row)?;
         let directory_name = directory_name(&id)?;
@@ -194,7 +204,7 @@ impl Estate {
     }
 
     /// Makes what is in the directory of every workspace.
-    fn lay_out(&self, directory: &Directory, policy: Option<&str>) -> Result<(), Failure> {
+    pub(super) fn lay_out(&self, directory: &Directory, policy: Option<&str>) -> Result<(), Failure> {
         let failed = |error: disk::DiskError| room_for(&error);
         for name in [FILES, STATE] {
             directory.make_directory(&Name::new(name.as_bytes())?, DIRECTORY_MODE).map_err(failed)?;
@@ -208,9 +218,16 @@ impl Estate {
         state.sync().map_err(failed)
     }
 
-    /// Brings the directories of a new workspace to the device.
-    fn bring_to_rest(&self, begun: &Begun) -> Result<(), Failure> {
-        begun.directory.sync().and_then(|()| self.workspaces.sync()).map_err(|error| room_for(&error))
+    /// Brings a new workspace to the device, with everything that was put into it.
+    fn bring_to_rest(&self, begun: &Begun, filled: &Filled) -> Result<(), Failure> {
+        let synced = match (&filled.origin, self.options.durability) {
+            (Some(_), Durability::Full) => self.place.sync_file_system(),
+            (Some(_), Durability::Fast) | (None, _) => Ok(()),
+        };
+        synced
+            .and_then(|()| begun.directory.sync())
+            .and_then(|()| self.workspaces.sync())
+            .map_err(|error| room_for(&error))
     }
 
     /// The path of a workspace's files, as dialects with absolute paths write them.

@@ -72,6 +72,15 @@ impl Estate {
         }
     }
 
+    /// The same with what only a local workspace can do.
+    pub(super) fn enter_local(&self, id: &str) -> Result<Arc<LocalWorkspace>, Failure> {
+        self.enter(id)?;
+        let room = self.room(id)?;
+        let open = hold(&room.open);
+        let gone = || Failure::new(Kind::Busy, "the workspace was closed at this moment").hint("call again");
+        open.as_ref().map(|open| Arc::clone(&open.local)).ok_or_else(gone)
+    }
+
     /// The room of a workspace, made if there is none. When there are too many, the one that was left longest is closed.
     fn room(&self, id: &str) -> Result<Arc<Room>, Failure> {
         let mut all = hold(&self.rooms.all);

@@ -1,5 +1,9 @@
 //! An estate as its stewards use it: workspaces are made, used, ended and taken back; tokens lead to one of them alone.
 
+mod archives;
+mod faults;
+mod race;
+
 use std::{path::Path, sync::Arc, time::Duration};
 
 use engine::{Call, Caller, Engine, Failure, Grants, Kind, Principal};

@@ -7,7 +7,7 @@ use std::{
     net::TcpStream,
     os::unix::net::UnixStream,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -205,6 +205,96 @@ fn the_command_line_works_beside_a_server() {
         .arg(place.join("state"));
     assert!(verify.output().unwrap().status.success());
     server.end();
+}
+
+#[test]
+fn a_workspace_is_forked_exported_imported_and_ended() {
+    let server = Server::start(&["--listen", "127.0.0.1:0"]);
+    let one = server.workspace("one");
+    assert_eq!(server.ask(&one, "PUT /v1/files/d/a.txt", b"carried").0, 201);
+    let forked = server.object(&server.token, "POST /v1/workspaces/one/fork", &json!({ "name": "fork" }));
+    assert_eq!((forked.0, &forked.1["origin"]["files"]), (201, &json!(1)), "{forked:?}");
+    let (status, archive) = server.ask(&server.token, "GET /v1/workspaces/fork/export", b"");
+    assert_eq!(status, 200);
+    let archive = dechunked(&archive);
+    assert_eq!(archive.len() % 512, 0);
+    let import = "PUT /v1/workspaces/copy/import?lasting=ephemeral&label=a%20copy";
+    let made = server.ask(&server.token, import, &archive);
+    assert_eq!(made.0, 201, "{}", String::from_utf8_lossy(&made.1));
+    let token = server.say(&["token", "create", "--workspace-name", "copy", "--principal", "agent:a"]);
+    assert_eq!(server.ask(token.trim(), "GET /v1/files/d/a.txt", b""), (200, b"carried".to_vec()));
+    assert_eq!(server.ask(&server.token, import, &archive).0, 409);
+    assert_eq!(server.ask(&server.token, "PUT /v1/workspaces/bad/import", &archive[..700]).0, 400);
+    assert_eq!(server.ask(&server.token, "GET /v1/workspaces/nobody/export", b"").0, 404);
+    assert_eq!(server.ask(&one, "GET /v1/workspaces/one/export", b"").0, 403);
+    // The same by the command line, into another estate.
+    let file = server.place.path().join("one.tar");
+    server.say(&["workspace", "export", "one", "--output", file.to_str().unwrap()]);
+    let other = tempfile::tempdir().unwrap();
+    let imported = stead(other.path(), &["workspace", "import", "far", "--input", file.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    let shown = stead(other.path(), &["workspace", "show", "far", "--json"]).output().unwrap();
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!((&shown["files"], &shown["bytes"]), (&json!(1), &json!(7)));
+    for name in ["one", "fork", "copy"] {
+        assert_eq!(server.ask(&server.token, &format!("DELETE /v1/workspaces/{name}"), b"").0, 200);
+    }
+    assert_eq!(server.say(&["workspace", "list"]), "");
+    server.end();
+}
+
+/// A body that came in pieces.
+fn dechunked(mut bytes: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..end]).unwrap(), 16).unwrap();
+        whole.extend_from_slice(&bytes[end + 2..end + 2 + size]);
+        bytes = &bytes[end + 4 + size..];
+    }
+    whole
+}
+
+/// Processes make and end one name at the same time, and some are killed on the way.
+#[test]
+fn processes_that_race_and_die_leave_an_estate_that_is_whole() {
+    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let start = |arguments: &[&str]| {
+        stead(place.path(), arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    for round in 0..6 {
+        let mut makers: Vec<Child> =
+            (0..3).map(|_| start(&["workspace", "create", "one", "--ephemeral"])).collect();
+        let made = makers.iter_mut().map(|maker| maker.wait().unwrap()).filter(ExitStatus::success).count();
+        assert_eq!(made, 1, "round {round}");
+        let mut enders: Vec<Child> = (0..3).map(|_| start(&["workspace", "destroy", "one"])).collect();
+        let ended = enders.iter_mut().map(|ender| ender.wait().unwrap()).filter(ExitStatus::success).count();
+        assert_eq!(ended, 1, "round {round}");
+    }
+    for round in 0..12_u64 {
+        let mut victim = start(&["workspace", "create", &format!("victim-{round}")]);
+        std::thread::sleep(Duration::from_millis(round * 3));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        let name = format!("victim-{round}");
+        // Whether it was made or not, the name can be had and given back.
+        start(&["workspace", "create", &name]).wait().unwrap();
+        let mut victim = start(&["workspace", "destroy", &name]);
+        std::thread::sleep(Duration::from_millis(round * 3));
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+    }
+    let listed = |flag: &[&str]| {
+        let output =
+            stead(place.path(), &[&["workspace", "list", "--json"], flag].concat()).output().unwrap();
+        let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        listed["workspaces"].as_array().unwrap().len()
+    };
+    let lying = |of: &str| std::fs::read_dir(place.path().join("estate").join(of)).unwrap().count();
+    let (ready, trash) = (listed(&[]), listed(&["--trash"]));
+    assert_eq!((lying("workspaces"), lying("trash")), (ready, trash));
+    assert!(ready + trash >= 12);
 }
 
 #[test]

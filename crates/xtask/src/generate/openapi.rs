@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+mod workspaces;
+
 use super::{
     definition::{Definition, Example, Operation},
     openrpc,
@@ -20,6 +22,7 @@ pub(crate) fn document(definitions: &[Definition]) -> String {
     let mut paths: Map<String, Value> =
         operations.iter().map(|operation| (format!("/v1/{}", operation.name), address(operation))).collect();
     paths.insert("/v1/files/{path}".to_owned(), files());
+    paths.extend(workspaces::paths());
     paths.insert("/health".to_owned(), json!({ "get": health() }));
     let document = json!({
         "openapi": OPENAPI,

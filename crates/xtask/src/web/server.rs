@@ -32,8 +32,20 @@ impl Server {
     pub(crate) fn stead(binary: &Path, workspace: &Path, state: &Path) -> Result<Self, String> {
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--print-token", "--workspace"]).arg(workspace);
-        command.arg("--state").arg(state).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut server = Self::start(&mut command, String::new())?;
+        Self::printing(command.arg("--state").arg(state))
+    }
+
+    /// Our own, on an estate.
+    pub(crate) fn estate(binary: &Path, directory: &Path, flags: &[&str]) -> Result<Self, String> {
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--print-token", "--workspaces"]).arg(directory);
+        Self::printing(command.args(flags))
+    }
+
+    /// Our own, which says where it listens and what lets in.
+    fn printing(command: &mut Command) -> Result<Self, String> {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut server = Self::start(command, String::new())?;
         let mut lines = BufReader::new(server.child.stderr.take().ok_or("no standard error")?).lines();
         while server.address.is_empty() || server.token.is_empty() {
             let line = lines.next().ok_or("the server ended")?.map_err(|error| error.to_string())?;
