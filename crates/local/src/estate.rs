@@ -204,9 +204,12 @@ impl Estate {
 
     /// Finishes or clears what was left half done, and lets go what was in the trash long enough. Call it now and then.
     pub fn tidy(&self) -> Result<(), Failure> {
-        let now_ms = self.now_ms();
-        for id in self.own.store.look(|connection| registry::expired(connection, now_ms))? {
-            self.expire(&id)?;
+        let now = self.options.clock.now();
+        // As in every trash: while a clock that was set forward is not trusted, nothing leaves.
+        if !self.own.clock_jumped(&now)? {
+            for id in self.own.store.look(|connection| registry::expired(connection, now.wall_ms))? {
+                self.expire(&id)?;
+            }
         }
         for id in self.own.store.look(registry::unsettled)? {
             self.settle_if_left(&id)?;

@@ -151,7 +151,7 @@ impl LocalWorkspace {
 
     /// Whether the wall clock ran ahead of the uptime clock since it was last looked at, within one start of the
     /// machine. Then nothing is emptied until [`LocalWorkspace::trust_clock`].
-    fn clock_jumped(&self, now: &Moment) -> Result<bool, Failure> {
+    pub(crate) fn clock_jumped(&self, now: &Moment) -> Result<bool, Failure> {
         let known = self.known_clock()?;
         let jumped = known.as_ref().is_some_and(|(wall_ms, uptime_ms, boot)| {
             *boot == now.boot && (now.wall_ms - wall_ms) - (now.uptime_ms - uptime_ms) > CLOCK_JUMP_MS
