@@ -172,6 +172,11 @@ fn judge_type(route: routes::Route, method: &Method, headers: &HeaderMap) -> Res
     if *method != Method::POST || !route.takes_json() {
         return Ok(());
     }
+    need_json(headers)
+}
+
+/// Refuses a body that is not called JSON.
+pub(super) fn need_json(headers: &HeaderMap) -> Result<(), Turned> {
     let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = said.split(';').next().unwrap_or_default().trim();
     if kind.eq_ignore_ascii_case("application/json") {

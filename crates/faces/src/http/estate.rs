@@ -8,7 +8,7 @@ use std::{
 
 use axum::{
     body::Body,
-    extract::{FromRequestParts, Path, RawQuery, State, rejection::PathRejection},
+    extract::{FromRequestParts, Path, RawQuery, Request, State, rejection::PathRejection},
     http::{Response, StatusCode, request::Parts},
 };
 use engine::{Caller, Failure};
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     allowance::Allowance,
-    bodies,
+    bodies, enter,
     guard::Turned,
     hall::Hall,
     limits::{ARCHIVES_MAX, ERRANDS_MAX},
@@ -154,7 +154,10 @@ pub(super) fn named(name: Named) -> String {
     name.map(|Path(name)| name).unwrap_or_default()
 }
 
-async fn asked(body: Body) -> Result<Map<String, Value>, Response<Body>> {
+/// What a request asks for, in its body.
+async fn asked(request: Request) -> Result<Map<String, Value>, Response<Body>> {
+    let (head, body) = request.into_parts();
+    enter::need_json(&head.headers).map_err(problem::turned)?;
     let read = bodies::read_short(body).await.and_then(|bytes| operations::arguments(&bytes));
     read.map_err(problem::turned)
 }
@@ -214,8 +217,12 @@ pub(super) async fn list(
 }
 
 /// `POST /v1/workspaces`.
-pub(super) async fn create(State(hall): State<Arc<Hall>>, attended: Attended, body: Body) -> Response<Body> {
-    match asked(body).await {
+pub(super) async fn create(
+    State(hall): State<Arc<Hall>>,
+    attended: Attended,
+    request: Request,
+) -> Response<Body> {
+    match asked(request).await {
         Ok(ask) => done(&hall, attended, Errand::Create(ask), StatusCode::CREATED).await,
         Err(response) => response,
     }
@@ -240,9 +247,9 @@ pub(super) async fn fork(
     State(hall): State<Arc<Hall>>,
     attended: Attended,
     name: Named,
-    body: Body,
+    request: Request,
 ) -> Response<Body> {
-    match asked(body).await {
+    match asked(request).await {
         Ok(ask) => done(&hall, attended, Errand::Fork(named(name), ask), StatusCode::CREATED).await,
         Err(response) => response,
     }
@@ -253,9 +260,9 @@ pub(super) async fn restore(
     State(hall): State<Arc<Hall>>,
     attended: Attended,
     name: Named,
-    body: Body,
+    request: Request,
 ) -> Response<Body> {
-    match asked(body).await {
+    match asked(request).await {
         Ok(ask) => done(&hall, attended, Errand::Restore(named(name), ask), StatusCode::OK).await,
         Err(response) => response,
     }
@@ -271,9 +278,9 @@ pub(super) async fn make_token(
     State(hall): State<Arc<Hall>>,
     attended: Attended,
     name: Named,
-    body: Body,
+    request: Request,
 ) -> Response<Body> {
-    match asked(body).await {
+    match asked(request).await {
         Ok(ask) => done(&hall, attended, Errand::MakeToken(named(name), ask), StatusCode::CREATED).await,
         Err(response) => response,
     }

@@ -75,8 +75,10 @@ impl Route {
     /// Whether what is posted there is JSON.
     pub(super) fn takes_json(self) -> bool {
         match self {
-            Route::Mcp | Route::Rpc | Route::Operations | Route::Workspaces => true,
-            Route::Files
+            Route::Mcp | Route::Rpc | Route::Operations => true,
+            // Some of it is archives: who takes JSON there looks for itself.
+            Route::Workspaces
+            | Route::Files
             | Route::Document
             | Route::Events
             | Route::Health

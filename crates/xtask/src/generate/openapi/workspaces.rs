@@ -78,7 +78,7 @@ fn body(properties: Map<String, Value>, required: &[&str]) -> Value {
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    json!({ "required": !required.is_empty(), "content": { "application/json": { "schema": schema } } })
+    json!({ "required": true, "content": { "application/json": { "schema": schema } } })
 }
 
 fn named(mut properties: Map<String, Value>) -> Map<String, Value> {
@@ -148,7 +148,8 @@ fn import() -> Value {
         .map(|(name, schema)| query(name, schema))
         .collect();
     import["parameters"] = parameters.into();
-    import["requestBody"] = json!({ "required": true, "content": { "application/x-tar": {} } });
+    let bytes = json!({ "schema": { "type": "string", "format": "binary" } });
+    import["requestBody"] = json!({ "required": true, "content": { "application/octet-stream": bytes } });
     import
 }
 
