@@ -156,6 +156,7 @@ fn judge_length(headers: &HeaderMap, route: Route) -> Result<(), Turned> {
         | Route::Events
         | Route::Health
         | Route::Metrics
+        | Route::Metadata
         | Route::Elsewhere => BODY_BYTES_MAX as u64,
     };
     let said = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
