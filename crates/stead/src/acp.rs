@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::Asking;
+use engine::{Asking, Caller};
 use faces::{
     acp::{self, Encodings, Endings, FileOffer, Keeping, Offer, Options, Peer, Who},
     limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
@@ -31,10 +31,9 @@ const OTHER_THREADS: usize = 4;
 /// Stands in between until one side ends.
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: Given, acp: &AcpFlags) -> Outcome {
     serving::say_risks(flags);
-    let who = Who {
-        agent: wire::caller(&acp.caller, Asker::Acp)?,
-        person: wire::caller(&CallerFlags::default(), Asker::Person)?,
-    };
+    let agent = wire::caller(&acp.caller, Asker::Acp)?;
+    let person = Caller { face: agent.face, ..wire::caller(&CallerFlags::default(), Asker::Person)? };
+    let who = Who { agent, person };
     let land = Land::new(flags, workspace, acp, who.agent.principal.clone(), asked(acp.approve))?;
     let land = Arc::new(land);
     let options = Options { offer: offer(acp), keeping: keeping(acp) };

@@ -70,7 +70,13 @@ fn writes_of_the_server_are_part_of_the_session_and_its_turn() {
     assert_eq!(changed(&review), ["first.txt", "second.txt", "third.txt"]);
     let turn = bench.ok(&["review", "--since", "turn", "--json"]).json();
     assert_eq!(changed(&turn), ["second.txt", "third.txt"]);
-    bench.ok(&["reject", "--since", "turn"]);
+    let params = json!({ "sessionId": "s1" });
+    puppet.editor(&json!({ "jsonrpc": "2.0", "id": 8, "method": "_stead/undo_turn", "params": params }));
+    let undone = puppet.editor_hears();
+    let taken = ["second.txt", "third.txt"].map(|name| bench.workspace().join(name));
+    assert_eq!(undone["result"]["rejected"], json!(taken), "{undone}");
+    let log = bench.ok(&["log"]).text();
+    assert!(log.contains("user:tester  reject"), "{log}");
     let mut left: Vec<String> = fs::read_dir(bench.workspace())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
