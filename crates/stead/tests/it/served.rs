@@ -41,6 +41,7 @@ impl Server {
             .args(flags)
             // The settings of whoever runs the tests are not the tests'.
             .env("XDG_CONFIG_HOME", place.path().join("config"))
+            .env_remove("STEAD_LONG")
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
