@@ -1,10 +1,12 @@
-//! What documents must keep: one title each, and in ARCHITECTURE.md no name that the sources do not have.
+//! What documents must keep: one title each, and in those about the inside no name that the sources do not have.
 
 use std::collections::HashSet;
 
 use super::{File, Finding, has_extension, source::words};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
+/// Where the rest about the inside is.
+const INSIDE: &str = "docs/inside/";
 /// Endings by which a quoted word is known as a file.
 const FILE_ENDINGS: &[&str] = &["rs", "md", "toml", "yaml", "json"];
 
@@ -21,18 +23,19 @@ pub(super) fn one_title(files: &[File]) -> Vec<Finding> {
 
 /// Every quoted name exists: identifiers in the code, paths in the tree. Quoted commands and flags are not names.
 pub(super) fn architecture_names(files: &[File]) -> Vec<Finding> {
-    let Some(document) = files.iter().find(|file| file.path == ARCHITECTURE) else {
-        return Vec::new();
-    };
     let ours = files.iter().filter(|file| file.path.starts_with("crates/"));
     let mut known: HashSet<&str> =
         ours.filter_map(|file| file.source.as_ref()).flat_map(|source| words(&source.code)).collect();
     known.extend(files.iter().filter_map(|file| file.path.strip_prefix("crates/")?.split('/').next()));
     let mut findings = Vec::new();
-    for (line, text) in prose(&document.text) {
-        for quoted in text.split('`').skip(1).step_by(2) {
-            if let Some(missing) = missing_part(quoted, files, &known) {
-                findings.push(Finding::new(document, line, format!("`{quoted}`: there is no '{missing}'")));
+    let is_inside = |file: &&File| file.path == ARCHITECTURE || file.path.starts_with(INSIDE);
+    for document in files.iter().filter(is_inside) {
+        for (line, text) in prose(&document.text) {
+            for quoted in text.split('`').skip(1).step_by(2) {
+                if let Some(missing) = missing_part(quoted, files, &known) {
+                    let finding = format!("`{quoted}`: there is no '{missing}'");
+                    findings.push(Finding::new(document, line, finding));
+                }
             }
         }
     }
@@ -82,10 +85,11 @@ mod tests {
     #[test]
     fn names_that_nothing_bears_are_found() {
         let check = |text: &str| {
-            architecture_names(&[
-                File::new(ARCHITECTURE, text),
-                File::new("crates/engine/src/plan.rs", "pub struct Plan; // Ghost"),
-            ])
+            let plan = || File::new("crates/engine/src/plan.rs", "pub struct Plan; // Ghost");
+            let found = architecture_names(&[File::new(ARCHITECTURE, text), plan()]);
+            let inside = architecture_names(&[File::new("docs/inside/plans.md", text), plan()]);
+            assert_eq!(found.len(), inside.len(), "{text}");
+            found
         };
         for bad in
             ["`Ghost`", "`Plan::ghost`", "`engine::Plan` and `ghost()`", "`crates/ghost/`", "`ghost.rs`"]
