@@ -123,22 +123,26 @@ impl Estate {
 
     /// Closes what nobody has used for a while, and what was ended elsewhere. What somebody uses stays.
     pub fn close_idle(&self) -> usize {
-        let rooms: Vec<(String, Arc<Room>)> =
-            hold(&self.rooms.all).iter().map(|(id, room)| (id.clone(), Arc::clone(room))).collect();
+        // Only ids: whoever makes room must not find every room in somebody's hands meanwhile.
+        let ids: Vec<String> = hold(&self.rooms.all).keys().cloned().collect();
         let mut closed = 0;
-        for (id, room) in rooms {
+        for id in ids {
             let ready = self.row(&id).map_or(true, |row| row.is_some_and(|row| row.stage == Stage::Ready));
             let mut all = hold(&self.rooms.all);
-            // The room is in the table and here, nowhere else.
-            let unused =
-                Arc::strong_count(&room) == 2 && room.is_empty() && room.left_for() >= self.options.idle;
-            if ready && !unused {
+            let is_kept = |room: &Arc<Room>| {
+                let unused =
+                    Arc::strong_count(room) == 1 && room.is_empty() && room.left_for() >= self.options.idle;
+                ready && !unused
+            };
+            if all.get(&id).is_none_or(is_kept) {
                 continue;
             }
-            all.remove(&id);
+            let room = all.remove(&id);
             drop(all);
-            closed += 1;
-            self.close(&id, &room);
+            if let Some(room) = room {
+                closed += 1;
+                self.close(&id, &room);
+            }
         }
         closed
     }

@@ -3,12 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
 use std::{
-    sync::{Barrier, Mutex},
+    sync::{
+        Barrier, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
 use engine::Kind;
-use local::Paged;
+use local::{Estate, EstateOptions, Paged};
 use tempfile::TempDir;
 
 use super::{ephemeral, name, names, open_at, read, steward, write};
@@ -78,4 +81,32 @@ fn what_is_ended_is_not_opened_again() {
     assert_eq!(read(&estate.enter(&made.id).unwrap(), "a").as_deref(), Some("x"));
     assert_eq!(std::fs::read_dir(place.path().join("estate/workspaces")).unwrap().count(), 1);
     assert_eq!(std::fs::read_dir(place.path().join("estate/trash")).unwrap().count(), 0);
+}
+
+/// Room is made for the next workspace while somebody looks through the open ones for what nobody uses.
+#[test]
+fn looking_for_idle_workspaces_keeps_nobody_out() {
+    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap();
+    let mut options = EstateOptions::new(place.path().join("estate"));
+    options.open_max = 4;
+    let estate = Estate::open(options).unwrap();
+    let ids: Vec<String> = (0..8)
+        .map(|number| estate.create(&steward(), &name(&format!("w{number}")), &ephemeral()).unwrap().id)
+        .collect();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                estate.close_idle();
+            }
+        });
+        for round in 0..400 {
+            let entered = estate.enter(&ids[round % ids.len()]);
+            if entered.is_err() {
+                over.store(true, Ordering::Relaxed);
+            }
+            entered.unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+    });
 }
