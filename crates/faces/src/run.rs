@@ -273,11 +273,9 @@ impl Runner {
         }
         let weight = || job.engine.weight(&job.asked.operation, &job.asked.arguments, &job.asked.terms);
         let permit = self.slots.take(pace, self.share.as_ref(), weight).await.map_err(|_| Broken::Closing)?;
-        let mut task = tokio::task::spawn_blocking(move || {
-            let outcome = job.run();
-            drop(permit);
-            outcome
-        });
+        // The place is given back when the answer is in the hands of who asked, and not before: answers that wait to be fetched
+        // are in memory too.
+        let mut task = tokio::task::spawn_blocking(move || (job.run(), permit));
         let outcome = tokio::select! {
             biased;
             outcome = &mut task => outcome,
@@ -286,7 +284,7 @@ impl Runner {
                 task.await
             }
         };
-        outcome.map_err(|_| Broken::Off)
+        outcome.map(|(outcome, _permit)| outcome).map_err(|_| Broken::Off)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     net::{Shutdown, TcpStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::{
     mcp::reply_of,
     subject::{Asked, Ledger, Opening, Reply, Running, Subject},
+    time::Watch,
 };
 
 /// How long a reply may take before the server counts as hung.
@@ -163,9 +164,9 @@ impl Server {
         // A connection that stays open would be waited for.
         self.connection.get_ref().shutdown(Shutdown::Both)?;
         let told = Command::new("kill").arg(self.child.0.id().to_string()).status()?;
-        let deadline = Instant::now() + END_WAIT;
+        let watch = Watch::start();
         while self.child.0.try_wait()?.is_none() {
-            if !told.success() || Instant::now() > deadline {
+            if !told.success() || watch.took() > END_WAIT {
                 self.child.0.kill()?;
                 self.child.0.wait()?;
                 return Err(io::Error::other("the server does not end"));
