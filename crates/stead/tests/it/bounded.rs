@@ -11,10 +11,9 @@ use crate::served::{BINARY, PATIENCE, Server};
 const MIB: usize = 1 << 20;
 /// Memory that a server without work may take, in MiB.
 const BASE_MAX: usize = 60;
-/// What is held for one principal at most, in MiB, and what its calls may have read meanwhile, as often as the threads that read
-/// it keep such a piece for their next.
+/// What is held for one principal at most, in MiB, and what its calls may have read meanwhile, several times over.
 const HELD_MAX: usize = 256;
-const WORK_MAX: usize = 12 * 64;
+const WORK_MAX: usize = 8 * 64;
 const JSON: &str = "Content-Type: application/json";
 
 fn memory(server: &Server) -> usize {
