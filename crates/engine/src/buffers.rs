@@ -1,7 +1,7 @@
 //! Open buffers: text that an editor holds and has not saved. Plain values and the verbs that keep them, so that every
 //! process on a workspace sees the same text.
 //!
-//! A buffer lives as long as the process that opened it. What is left of one whose editor went away is a draft: kept,
+//! A buffer lives as long as the connection that opened it. What is left of one whose editor went away is a draft: kept,
 //! listed, taken up again or dropped by its owner, and never read in the place of the file.
 
 use path::RelPath;
@@ -100,6 +100,8 @@ pub enum BufferAsk {
         base: Option<Version>,
         /// How the editor's lines end.
         endings: Endings,
+        /// Drafts that nobody needs any more: this text is theirs, or they never held anything that a file did not.
+        instead_of: Vec<String>,
     },
     /// Take up a draft. Refused when the file is open in an editor.
     TakeUp {

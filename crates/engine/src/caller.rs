@@ -7,6 +7,7 @@ use path::RelPath;
 use crate::{
     failure::{Failure, Kind},
     glob::Globs,
+    presence::Presence,
     workspace::Workspace,
 };
 
@@ -124,6 +125,8 @@ pub struct Caller {
     pub face: &'static str,
     /// What it may reach.
     pub grants: Grants,
+    /// How long it is there.
+    pub presence: Presence,
     /// When the conversation began, in unix milliseconds; zero when nobody says.
     pub since_ms: i64,
     /// The first entry that can be of the conversation; zero when nobody says.
@@ -148,6 +151,7 @@ impl Caller {
             session: session.into(),
             face,
             grants: Grants::default(),
+            presence: Presence::default(),
             since_ms: 0,
             since_entry: 0,
         }

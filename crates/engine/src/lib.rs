@@ -24,6 +24,7 @@ mod patching;
 mod pipeline;
 mod plan;
 mod policy;
+mod presence;
 mod protected;
 mod quota;
 mod recall;
@@ -55,6 +56,7 @@ pub use pace::Pace;
 pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
 pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
 pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Right, Tier, UnknownTier, Verdict, Why};
+pub use presence::{Connection, Presence};
 pub use quota::{Charge, Holding, Look, Quota, Stock, uncounted};
 pub use terms::{
     Evidence, Extent, Filter, Form, Listing, Making, Occupied, Offer, Parents, Privacy, Ranking, Removable,

@@ -178,6 +178,8 @@ pub mod limits {
     pub const CLIENTS_KEPT_MAX: usize = 10_000;
     /// How often a silent stream says that it is still there.
     pub const STREAM_ALIVE: Duration = Duration::from_secs(15);
+    /// How long a WebSocket may be silent, pings that it does not answer included: its client is gone then.
+    pub const SOCKET_SILENCE_MAX: Duration = Duration::from_secs(60);
     /// How long a stopping server waits for what runs.
     pub const STOP_WAIT: Duration = Duration::from_secs(10);
 }

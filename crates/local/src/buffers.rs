@@ -1,8 +1,8 @@
 //! Open buffers and drafts. Kept in the store, each change in one transaction with the entry that records it; what a
 //! commit does to them is in the transaction of the commit.
 //!
-//! A buffer belongs to the process that opened it, which holds a lock as long as it lives. The kernel frees the lock of a
-//! process that dies, and what it had open is a draft from then on: nobody has to notice for that.
+//! A buffer belongs to the connection that opened it, or to the process where that has only one client. Each holds a lock
+//! as long as it lives (`lives.rs`), and what it had open is a draft from then on: nobody has to notice for that.
 
 use std::{
     collections::HashMap,
@@ -34,10 +34,14 @@ impl Buffers for LocalWorkspace {
                 .query_map([], head)?
                 .collect()
         })?;
-        let mut alive: HashMap<String, bool> = HashMap::new();
+        let mut standings: HashMap<String, Standing> = HashMap::new();
         let mut buffers = Vec::with_capacity(rows.len());
         for (mut buffer, process) in rows {
-            buffer.standing = self.standing(&process, &mut alive)?;
+            buffer.standing = match standings.get(&process) {
+                Some(standing) => *standing,
+                None => self.lives.standing(&process)?,
+            };
+            standings.insert(process, buffer.standing);
             buffers.push(buffer);
         }
         Ok(buffers)
@@ -51,22 +55,18 @@ impl Buffers for LocalWorkspace {
                 .optional()
         })?;
         let Some(((mut buffer, process), text, held)) = found else { return Ok(None) };
-        buffer.standing = self.standing(&process, &mut HashMap::new())?;
+        buffer.standing = self.lives.standing(&process)?;
         Ok(Some(BufferText { buffer, text, held }))
     }
 
     fn change_buffer(&self, ask: &BufferAsk, record: &Record<'_>) -> Result<(Buffer, Committed), Failure> {
-        if self.lives.get().is_none() {
-            self.locks.live(&self.process)?;
-            self.lives.get_or_init(|| ());
-        }
         // Looked up before the transaction, which must not wait for anything: a process that lives now and dies meanwhile
         // is one that lived.
         let known = self.buffers()?;
         let who = Who {
             owner: record.caller.principal.to_string(),
             session: record.caller.session.clone(),
-            process: self.process.clone(),
+            process: self.lives.show(&record.caller.presence)?,
             now_ms: self.clock.now().wall_ms,
         };
         let mut draft = self.draft(record, Vec::new(), Link::None, 0);
@@ -93,20 +93,6 @@ impl Buffers for LocalWorkspace {
                 Err(Failure::new(Kind::AuditUnavailable, "the buffer was not recorded"))
             }
         }
-    }
-}
-
-impl LocalWorkspace {
-    fn standing(&self, process: &str, alive: &mut HashMap<String, bool>) -> Result<Standing, Failure> {
-        if process == self.process {
-            return Ok(Standing::Here);
-        }
-        let lives = match alive.get(process) {
-            Some(lives) => *lives,
-            None => self.locks.is_alive(process)?,
-        };
-        alive.insert(process.to_owned(), lives);
-        Ok(if lives { Standing::Elsewhere } else { Standing::Draft })
     }
 }
 
@@ -165,11 +151,11 @@ fn judge(
         Ok(if live { Err(open().hint("close it there first")) } else { Ok(()) })
     };
     let Some(id) = id_of(ask) else {
-        let BufferAsk::Open { path, text, .. } = ask else { return Ok(Ok(())) };
+        let BufferAsk::Open { path, text, instead_of, .. } = ask else { return Ok(Ok(())) };
         if let Err(failure) = taken(path)? {
             return Ok(Err(failure));
         }
-        return room(connection, who, text.len() as u64);
+        return room(connection, who, text.len() as u64, instead_of);
     };
     let Some(buffer) = one(connection, id)? else {
         return Ok(Err(Failure::new(Kind::NotFound, format!("there is no buffer {id}"))));
@@ -178,7 +164,7 @@ fn judge(
         BufferAsk::TakeUp { .. } => taken(&buffer.path),
         BufferAsk::Change { revision, .. } if buffer.revision != *revision => Ok(Err(busy())),
         BufferAsk::Change { text, .. } => {
-            room(connection, who, (text.len() as u64).saturating_sub(buffer.size))
+            room(connection, who, (text.len() as u64).saturating_sub(buffer.size), &[])
         }
         BufferAsk::Close { .. } | BufferAsk::Open { .. } => Ok(Ok(())),
     }
@@ -191,12 +177,18 @@ fn id_of(ask: &BufferAsk) -> Option<&str> {
     }
 }
 
-/// Whether a principal may keep so many bytes more.
-fn room(connection: &Connection, who: &Who, bytes: u64) -> rusqlite::Result<Result<(), Failure>> {
+/// Whether a principal may keep so many bytes more, in the place of these.
+fn room(
+    connection: &Connection,
+    who: &Who,
+    bytes: u64,
+    instead_of: &[String],
+) -> rusqlite::Result<Result<(), Failure>> {
     let (count, size): (i64, i64) = connection
         .prepare_cached("SELECT count(*), coalesce(sum(length(text)), 0) FROM buffers WHERE owner = ?1")?
         .query_row(params![who.owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let full = count.unsigned_abs() >= limits::BUFFERS_PER_PRINCIPAL_MAX as u64
+    let full = count.unsigned_abs().saturating_sub(instead_of.len() as u64)
+        >= limits::BUFFERS_PER_PRINCIPAL_MAX as u64
         || size.unsigned_abs().saturating_add(bytes) > limits::BUFFERS_BYTES_MAX;
     let failure = || {
         Failure::new(Kind::TooMany, "you have too many buffers and drafts")
@@ -212,7 +204,10 @@ fn write(
     number: u64,
 ) -> rusqlite::Result<Option<Buffer>> {
     match ask {
-        BufferAsk::Open { path, text, base, endings } => {
+        BufferAsk::Open { path, text, base, endings, instead_of } => {
+            for draft in instead_of {
+                connection.prepare_cached("DELETE FROM buffers WHERE id = ?1")?.execute(params![draft])?;
+            }
             let id = format!("b{number}");
             connection
                 .prepare_cached(
@@ -341,7 +336,13 @@ mod tests {
         let who = Who { owner: "user:ann".into(), session: "s".into(), process: "p".into(), now_ms: 1 };
         let path = RelPath::from_wire("a.txt").unwrap();
         let base = Some(Version::of(b"saved"));
-        let ask = BufferAsk::Open { path, text: b"typed".to_vec(), base, endings: Endings::OfFile };
+        let ask = BufferAsk::Open {
+            path,
+            text: b"typed".to_vec(),
+            base,
+            endings: Endings::OfFile,
+            instead_of: Vec::new(),
+        };
         let opened = write(&connection, &ask, &who, 1).unwrap().unwrap();
         let step = |revision: u64, text: &[u8]| BufferStep {
             id: opened.id.clone(),

@@ -22,6 +22,7 @@ mod intent;
 mod keeper;
 mod kept;
 mod lease;
+mod lives;
 mod locks;
 mod log;
 mod look;

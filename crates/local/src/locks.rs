@@ -46,7 +46,7 @@ pub(crate) fn slot(path: &RelPath) -> u64 {
     hashed(path.as_bytes())
 }
 
-/// The slot that a process holds while it lives. No path holds a zero byte.
+/// The slot that a process, or a connection to one, holds while it lives. No path holds a zero byte.
 fn life(process: &str) -> u64 {
     hashed(format!("\0{process}").as_bytes())
 }
@@ -159,12 +159,20 @@ impl Locks {
 }
 
 impl Locks {
-    /// Shows other processes that the one of this name lives, until it ends.
+    /// Shows other processes that whoever has this name lives, until this process ends or says otherwise.
     pub(crate) fn live(&self, process: &str) -> Result<(), Failure> {
         self.file.try_lock(life(process), Mode::Exclusive).map(|_| ()).map_err(|error| failure::own(&error))
     }
 
-    /// Whether another process lives that showed it.
+    /// Shows that whoever has this name is gone.
+    pub(crate) fn die(&self, process: &str) {
+        // Where it cannot be shown it is when the process ends.
+        match self.file.unlock(life(process)) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    /// Whether somebody of another process lives who showed it.
     pub(crate) fn is_alive(&self, process: &str) -> Result<bool, Failure> {
         let own = |error: disk::DiskError| failure::own(&error);
         let free = self.file.try_lock(life(process), Mode::Shared).map_err(own)?;

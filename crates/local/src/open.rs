@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
     sync::{
-        Arc, Condvar, Mutex, OnceLock,
+        Arc, Condvar, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -23,6 +23,7 @@ use crate::{
     holding::Recount,
     index::Index,
     keeper::{Bell, Keeper},
+    lives::Lives,
     locks::Locks,
     options::{Durability, Listening, Options, Wall},
     outside::Outside,
@@ -60,8 +61,8 @@ pub struct LocalWorkspace {
     pub(crate) mounts: Vec<RelPath>,
     /// This opening, told apart from every other.
     pub(crate) process: String,
-    /// Whether other processes can see that this one lives.
-    pub(crate) lives: OnceLock<()>,
+    /// Who of this process shows others that it lives.
+    pub(crate) lives: Arc<Lives>,
     /// Entries that are true in the directory but not yet settled on the device.
     pub(crate) applied: Mutex<Vec<u64>>,
     /// Pending entries of other processes that were seen to be done.
@@ -129,7 +130,9 @@ impl LocalWorkspace {
         checkpoint::prepare_key(&store)?;
         let now_ns = i128::from(options.clock.now().wall_ms) * 1_000_000;
         let rules = Rules::open(options.policy.as_deref(), &options.state, root.absolute(), now_ns)?;
-        let lock_file = state.lock_file().map_err(own)?;
+        let locks = Arc::new(Locks::new(state.lock_file().map_err(own)?));
+        let process = random_name("p-").map_err(own)?;
+        let lives = Lives::new(&process, &locks);
         let profile = Profile {
             id: store.origin.workspace_id().to_owned(),
             roots: root.spellings().to_vec(),
@@ -142,7 +145,7 @@ impl LocalWorkspace {
             trash_place,
             store,
             group: Group::default(),
-            locks: Arc::new(Locks::new(lock_file)),
+            locks,
             clock: Arc::clone(&options.clock),
             durability: options.durability,
             profile,
@@ -152,8 +155,8 @@ impl LocalWorkspace {
             recount: Mutex::default(),
             home: options.home.clone(),
             mounts: options.mounts.clone(),
-            process: random_name("p-").map_err(own)?,
-            lives: OnceLock::new(),
+            process,
+            lives,
             applied: Mutex::default(),
             verified: Mutex::default(),
             stuck: Mutex::default(),

@@ -24,7 +24,7 @@ use std::{
 };
 
 use disk::{ErrorKind, watch::Bell};
-use engine::{Committed, Failure, Kind, Lasting, Principal, Record, Watch, WatchAsk};
+use engine::{Committed, Failure, Kind, Lasting, Presence, Principal, Record, Watch, WatchAsk};
 use journal::Link;
 use rows::{By, Stage};
 
@@ -160,7 +160,7 @@ impl LocalWorkspace {
         let id = random_name("w-").map_err(|error| failure::own(&error))?;
         let caller = record.caller;
         if let WatchAsk::Begin { lasting: Lasting::Process, .. } = ask {
-            self.locks.live(&self.process)?;
+            self.lives.show(&Presence::Process)?;
         }
         let (owner, now_ms) = (caller.principal.to_string(), self.clock.now().wall_ms);
         let by = By { owner: &owner, session: &caller.session, process: &self.process };

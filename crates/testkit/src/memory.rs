@@ -13,15 +13,15 @@ mod watch;
 
 use std::{
     collections::BTreeMap,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
 use engine::{
-    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, Charge, CommitError, Committed, EntryFilter,
-    Failure, FileBytes, Guard, Head, InForce, Kind, Last, Lease, LeaseAsk, Listed, LockAsk, NameProfile,
-    Node, Plan, Principal, Profile, Record, Stock, Stored, Trashed, Version, Want, Watch, WatchAsk,
-    Workspace,
+    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, Charge, CommitError, Committed, Connection,
+    EntryFilter, Failure, FileBytes, Guard, Head, InForce, Kind, Last, Lease, LeaseAsk, Listed, LockAsk,
+    NameProfile, Node, Plan, Principal, Profile, Record, Stock, Stored, Trashed, Version, Want, Watch,
+    WatchAsk, Workspace,
 };
 use journal::Link;
 use ledger::Ledger;
@@ -57,6 +57,8 @@ struct State {
     /// What was held before each change.
     before: BTreeMap<u64, Stock>,
     buffers: Vec<buffers::Kept>,
+    /// What each of them was opened over.
+    connections: BTreeMap<String, Arc<Connection>>,
     full: bool,
     /// What the next call fails with.
     fails: Option<Failure>,
@@ -98,6 +100,7 @@ impl MemoryWorkspace {
             desk: desk::Kept::default(),
             before: BTreeMap::new(),
             buffers: Vec::new(),
+            connections: BTreeMap::new(),
             full: false,
             fails: None,
         };

@@ -10,7 +10,7 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, Response, StatusCode, request::Parts},
 };
-use engine::{Answer, Caller, Engine, Failure};
+use engine::{Answer, Caller, Engine, Failure, Presence};
 use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -125,6 +125,8 @@ impl Guest {
     pub(super) fn new(entrance: Entrance, native: Arc<Dialects>) -> Self {
         let Entrance { key, workspace, place, engine, mut caller, share, allowance } = entrance;
         caller = caller.beginning(engine.workspace());
+        // Requests come one by one; who stays says so.
+        caller.presence = Presence::Call;
         let runner = Arc::new(Runner::sharing(engine, allowance.slots.clone()).within(share));
         Self {
             key,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Extension,
-    body::Body,
+    body::{Body, Bytes},
     extract::{
         State,
         ws::{Message, WebSocket, WebSocketUpgrade},
@@ -12,12 +12,16 @@ use axum::{
     http::{HeaderMap, Response, StatusCode},
     response::IntoResponse,
 };
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval_at},
+};
 
 use super::{
     bodies,
     guest::{Guest, Placed, Said},
     hall::Hall,
+    limits::{SOCKET_SILENCE_MAX, STREAM_ALIVE},
     log::{self, RequestId},
     problem,
 };
@@ -87,9 +91,19 @@ async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSoc
     let mut messages = Messages::new(rpc, to);
     let mut stopping = hall.stopping();
     let notes = || log::message(hall.keeping.log.as_ref(), id.text(), guest);
+    let mut alive = interval_at(Instant::now() + STREAM_ALIVE, STREAM_ALIVE);
+    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut heard = Instant::now();
     loop {
         tokio::select! {
             () = stopping.begun() => break,
+            // A client whose machine is gone says nothing more, not even that.
+            _ = alive.tick() => {
+                let is_silent = heard.elapsed() > SOCKET_SILENCE_MAX;
+                if is_silent || socket.send(Message::Ping(Bytes::new())).await.is_err() {
+                    break;
+                }
+            }
             answer = from.recv() => {
                 let Some(Ok(text)) = answer.map(String::from_utf8) else { break };
                 if socket.send(Message::Text(text.into())).await.is_err() {
@@ -100,23 +114,29 @@ async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSoc
                 Some(Ok(Message::Text(text))) if hall.still_admits(guest) => {
                     guest.allowance.pace().await;
                     notes::taking(Some(notes()), messages.take(text.as_bytes())).await;
+                    heard = Instant::now();
                 }
                 Some(Ok(Message::Binary(bytes))) if hall.still_admits(guest) => {
                     guest.allowance.pace().await;
                     notes::taking(Some(notes()), messages.take(&bytes)).await;
+                    heard = Instant::now();
                 }
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => heard = Instant::now(),
                 Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Close(_)) | Err(_)) | None => break,
             },
         }
     }
-    messages.close().await;
-    // What was still answered goes out; a client that is gone does not matter.
-    while let Ok(answer) = from.try_recv() {
-        let Ok(text) = String::from_utf8(answer) else { continue };
-        if socket.send(Message::Text(text.into())).await.is_err() {
-            return;
+    // What is still answered goes out. Where the client is gone it is taken all the same: a call that could not hand over its
+    // answer would never end, nor would what it holds.
+    let sending = async {
+        let mut is_there = true;
+        while let Some(answer) = from.recv().await {
+            let Ok(text) = String::from_utf8(answer) else { continue };
+            is_there = is_there && socket.send(Message::Text(text.into())).await.is_ok();
         }
-    }
-    drop(socket.send(Message::Close(None)).await);
+        if is_there {
+            drop(socket.send(Message::Close(None)).await);
+        }
+    };
+    tokio::join!(messages.close(), sending);
 }

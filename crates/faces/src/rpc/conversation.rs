@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use engine::Pace;
+use engine::{Caller, Pace, Presence};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 
@@ -25,6 +25,8 @@ pub struct Conversation {
     admitted: AtomicUsize,
     closed: watch::Sender<bool>,
     seat: Seat,
+    /// How long whoever speaks here is there; nothing where that was said of the caller.
+    presence: Option<Presence>,
     /// The key that the only call of this conversation came with, beside its message.
     key: Option<String>,
     push: Option<Push>,
@@ -39,6 +41,7 @@ impl Default for Conversation {
             admitted: AtomicUsize::new(0),
             closed,
             seat: Seat::default(),
+            presence: Some(Presence::connected()),
             key: None,
             push: None,
             out: None,
@@ -49,12 +52,16 @@ impl Default for Conversation {
 impl Conversation {
     /// One whose client can be told more than answers: events through the one, progress through the other.
     pub(super) fn telling(push: Push, out: Arc<dyn Out>) -> Self {
-        Self { push: Some(push), out: Some(out), ..Self::default() }
+        let mut conversation = Self::default();
+        (conversation.push, conversation.out) = (Some(push), Some(out));
+        conversation
     }
 
     /// One that begins in this session, and whose one call has this key unless it brings one itself.
     pub(crate) fn of(session: Option<String>, key: Option<String>) -> Self {
-        Self { seat: Seat::of(session), key, ..Self::default() }
+        let mut conversation = Self::default();
+        (conversation.seat, conversation.presence, conversation.key) = (Seat::of(session), None, key);
+        conversation
     }
 
     /// The key that came beside the message.
@@ -93,6 +100,13 @@ impl Conversation {
     }
 }
 
+impl Drop for Conversation {
+    /// Nothing of it runs any more: what the client had open is left behind.
+    fn drop(&mut self) {
+        self.presence.iter().for_each(Presence::end);
+    }
+}
+
 /// One message that was taken in and is not answered yet.
 pub struct Admitted(Arc<Conversation>);
 
@@ -106,6 +120,15 @@ impl Admitted {
     /// Which session the conversation is in.
     pub(super) fn seat(&self) -> &Seat {
         &self.0.seat
+    }
+
+    /// Who asks here: in the session of the conversation, and there as long as it is.
+    pub(super) fn take(&self, caller: &Caller) -> Caller {
+        let mut caller = self.0.seat.take(caller.clone());
+        if let Some(presence) = &self.0.presence {
+            caller.presence = presence.clone();
+        }
+        caller
     }
 
     pub(super) fn conversation(&self) -> &Conversation {

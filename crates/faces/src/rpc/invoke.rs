@@ -127,7 +127,7 @@ impl Rpc {
         };
         let watching = Watching::of(&operation);
         let asked = Asked {
-            caller: admitted.seat().take(self.caller.clone()),
+            caller: admitted.take(&self.caller),
             operation,
             arguments: native,
             terms,
@@ -144,7 +144,7 @@ impl Rpc {
         if let (Ok(answer), Some(push), Some((dialect, _))) =
             (&outcome, admitted.conversation().push(), named)
         {
-            let caller = admitted.seat().take(self.caller.clone());
+            let caller = admitted.take(&self.caller);
             push.follow(&watching, answer, self.runner.engine(), &caller, &dialect.definition().dialect);
         }
         match (outcome, named) {

@@ -4,6 +4,7 @@ mod attacks;
 mod fair;
 mod files;
 mod metadata;
+mod sockets;
 mod streams;
 mod tls;
 
@@ -30,7 +31,7 @@ use tokio::{
 /// Nothing here takes longer unless something hangs.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Two workspaces and three tokens: `one`, `two` for the second, and `reader`, which changes nothing.
+/// Two workspaces and their tokens: `one`, `two` for the second, `reader`, which changes nothing, and `ann`, a person's.
 pub(crate) struct Doors {
     pub(crate) workspaces: [Arc<MemoryWorkspace>; 2],
     /// Set to take `one` away.
@@ -44,15 +45,13 @@ impl Door for Doors {
             "one" if !self.revoked.load(Ordering::Relaxed) => (0, Grants::default()),
             "two" => (1, Grants::default()),
             // Another principal in the first workspace, and one of many tokens of the first.
-            "other" | "one-more" => (0, Grants::default()),
+            "other" | "one-more" | "ann" => (0, Grants::default()),
             "reader" => (0, Grants { access: Access::ReadOnly, ..Grants::default() }),
             _ => return Err(NotAdmitted::Unknown),
         };
-        let mut caller = Caller::new(
-            Principal::Agent(token.trim_end_matches("-more").to_owned()),
-            format!("http-{token}"),
-            "http",
-        );
+        let name = token.trim_end_matches("-more").to_owned();
+        let principal = if name == "ann" { Principal::User(name) } else { Principal::Agent(name) };
+        let mut caller = Caller::new(principal, format!("http-{token}"), "http");
         caller.grants = grants;
         let engine = Engine::new(self.workspaces[at].clone());
         let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };

@@ -2,8 +2,9 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
-use engine::{Kind, Principal};
+use engine::{Call, Caller, Kind, Presence, Principal};
 use local::{Editor, Options, Typed};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 #[path = "../../examples/editor.rs"]
@@ -79,4 +80,64 @@ fn a_turn_is_taken_back() {
     review.reject_turn().unwrap();
     assert_eq!(std::fs::read_to_string(place.path().join("ws/a.txt")).unwrap(), "a\n");
     assert!(!place.path().join("ws/b.txt").exists());
+}
+
+#[test]
+fn what_a_connection_had_open_ends_with_it_for_every_process() {
+    let place = tempfile::tempdir().unwrap();
+    let (server, other) = (editor(&place), editor(&place));
+    let over = |presence: &Presence| {
+        let mut caller = Caller::new(Principal::parse("user:ann").unwrap(), "s", "rpc");
+        caller.presence = presence.clone();
+        caller
+    };
+    let call = |editor: &Editor, caller: &Caller, operation: &str, arguments: Value| {
+        let arguments = arguments.as_object().cloned().unwrap();
+        editor
+            .engine()
+            .call(&Call::new(caller, operation, arguments))
+            .map(|answer| Value::Object(answer.json))
+    };
+    let standings = |editor: &Editor| -> Vec<String> {
+        let listed = call(editor, &over(&Presence::Process), "buffer.list", json!({})).unwrap();
+        let state = |buffer: &Value| buffer["state"].as_str().unwrap().to_owned();
+        listed["buffers"].as_array().unwrap().iter().map(state).collect()
+    };
+    let (first, second) = (Presence::connected(), Presence::connected());
+    for (presence, path) in [(&first, "a.txt"), (&first, "b.txt"), (&second, "c.txt")] {
+        call(&server, &over(presence), "buffer.open", json!({ "path": path, "text": "typed\n" })).unwrap();
+    }
+    assert_eq!(standings(&server), ["unsaved"; 3]);
+    // Looking from elsewhere takes nobody's life.
+    for _ in 0..2 {
+        assert_eq!(standings(&other), ["unsaved"; 3]);
+    }
+    first.end();
+    for editor in [&server, &other] {
+        assert_eq!(standings(editor), ["draft", "draft", "unsaved"]);
+    }
+    // Nothing can be opened any more by who is gone, nor by who was never there for long.
+    for (presence, kind) in [(&first, Kind::Cancelled), (&Presence::Call, Kind::BadRequest)] {
+        let late = call(&server, &over(presence), "buffer.open", json!({ "path": "d.txt", "text": "d\n" }));
+        assert_eq!(late.unwrap_err().kind, kind);
+    }
+    // Taken up over another connection it lives as long as that.
+    call(&server, &over(&second), "buffer.open", json!({ "path": "a.txt" })).unwrap();
+    assert_eq!(standings(&other), ["unsaved", "draft", "unsaved"]);
+    drop(second);
+    assert_eq!(standings(&other), ["draft"; 3], "nobody has to say that it is over");
+}
+
+#[test]
+fn drafts_that_nobody_needs_do_not_gather() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("ws")).unwrap();
+    std::fs::write(place.path().join("ws/a.txt"), "saved\n").unwrap();
+    let texts = ["saved\n", "saved\n", "typed\n", "typed\n", "other\n"];
+    for text in texts {
+        // Each goes away without closing it.
+        editor(&place).open_buffer("a.txt", text).unwrap();
+    }
+    let last = editor(&place);
+    assert_eq!(last.drafts().unwrap().len(), 2, "each text that is nowhere else, once");
 }

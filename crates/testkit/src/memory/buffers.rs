@@ -1,8 +1,8 @@
-//! Open buffers in memory. Everybody is one process, until all editors are lost.
+//! Open buffers in memory. Everybody is one process, until all editors are lost; who came over a connection is lost with it.
 
 use engine::{
-    Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, Committed, Failure, Kind, Record, Standing,
-    Version, limits,
+    Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, Committed, Failure, Kind, Presence, Record,
+    Standing, Version, limits,
 };
 use journal::Link;
 
@@ -13,23 +13,42 @@ pub(super) type Kept = BufferText;
 
 impl Buffers for MemoryWorkspace {
     fn buffers(&self) -> Result<Vec<Buffer>, Failure> {
-        let mut buffers: Vec<Buffer> = self.state().buffers.iter().map(|kept| kept.buffer.clone()).collect();
+        let mut state = self.state();
+        lapse(&mut state);
+        let mut buffers: Vec<Buffer> = state.buffers.iter().map(|kept| kept.buffer.clone()).collect();
         buffers.sort_by(|one, two| (&one.path, &one.id).cmp(&(&two.path, &two.id)));
         Ok(buffers)
     }
 
     fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Failure> {
-        Ok(self.state().buffers.iter().find(|kept| kept.buffer.id == id).cloned())
+        let mut state = self.state();
+        lapse(&mut state);
+        Ok(state.buffers.iter().find(|kept| kept.buffer.id == id).cloned())
     }
 
     fn change_buffer(&self, ask: &BufferAsk, record: &Record<'_>) -> Result<(Buffer, Committed), Failure> {
         let mut state = self.state();
+        lapse(&mut state);
         judge(&state, ask, record)?;
         let head = self.record(&mut state, record, Vec::new(), Link::None);
         let buffer = write(&mut state, ask, record, head.number)?;
+        if let (BufferAsk::Open { .. } | BufferAsk::TakeUp { .. }, Presence::Connection(connection)) =
+            (ask, &record.caller.presence)
+        {
+            state.connections.insert(buffer.id.clone(), connection.clone());
+        }
         let committed =
             Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
         Ok((buffer, committed))
+    }
+}
+
+/// Lets those editors die whose connection has ended.
+fn lapse(state: &mut State) {
+    for kept in &mut state.buffers {
+        if state.connections.get(&kept.buffer.id).is_some_and(|connection| connection.has_ended()) {
+            kept.buffer.standing = Standing::Draft;
+        }
     }
 }
 
@@ -49,9 +68,10 @@ fn judge(state: &State, ask: &BufferAsk, record: &Record<'_>) -> Result<(), Fail
         if open(path) { Err(Failure::new(Kind::Exists, format!("{path} is open already"))) } else { Ok(()) }
     };
     match ask {
-        BufferAsk::Open { path, .. } => {
+        BufferAsk::Open { path, instead_of, .. } => {
             taken(path)?;
-            let own = state.buffers.iter().filter(|kept| kept.buffer.owner == owner).count();
+            let stays = |kept: &&Kept| kept.buffer.owner == owner && !instead_of.contains(&kept.buffer.id);
+            let own = state.buffers.iter().filter(stays).count();
             if own >= limits::BUFFERS_PER_PRINCIPAL_MAX {
                 return Err(Failure::new(Kind::TooMany, "you have too many buffers and drafts"));
             }
@@ -73,7 +93,8 @@ fn write(state: &mut State, ask: &BufferAsk, record: &Record<'_>, number: u64) -
     let changed_ms = state.now_ms;
     let session = record.caller.session.clone();
     match ask {
-        BufferAsk::Open { path, text, base, endings } => {
+        BufferAsk::Open { path, text, base, endings, instead_of } => {
+            state.buffers.retain(|kept| !instead_of.contains(&kept.buffer.id));
             let buffer = Buffer {
                 id: format!("b{number}"),
                 path: path.clone(),

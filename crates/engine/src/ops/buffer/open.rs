@@ -9,6 +9,7 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::{Ask, Operation, Planned, Target},
+    presence::Presence,
     resolve,
     version::{Base, Version},
     view::View,
@@ -28,6 +29,7 @@ pub(crate) struct Open {
 impl Operation for Open {
     fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
         refuse_others(view)?;
+        refuse_passing(view)?;
         Ok(vec![Ask::hold(&self.path)])
     }
 
@@ -65,12 +67,14 @@ impl Open {
         target: &Target,
         file: Option<FileBytes>,
         text: &str,
-        left: Vec<Buffer>,
+        mut left: Vec<Buffer>,
     ) -> Result<Planned, Failure> {
         let saved = file.as_ref().map(|file| file.version);
         let base = self.base(view, target, saved)?;
         let (text, endings) = form::bytes(text, file.as_ref().map(|file| file.bytes.as_slice()))?;
-        let ask = BufferAsk::Open { path: target.path.clone(), text, base, endings };
+        let instead_of = needless(view, target, saved, Version::of(&text))?;
+        left.retain(|draft| !instead_of.contains(&draft.id));
+        let ask = BufferAsk::Open { path: target.path.clone(), text, base, endings, instead_of };
         let finish = move |buffer: &Buffer, committed: &Committed| {
             let drafts: Vec<serde_json::Value> = left
                 .iter()
@@ -106,6 +110,35 @@ impl Open {
                 })?)
             }
         })
+    }
+}
+
+/// The caller's drafts of a file that a buffer with this text stands for, and those without anything unsaved: an editor that
+/// connects again and again leaves one each time.
+fn needless(
+    view: &View<'_>,
+    target: &Target,
+    saved: Option<Version>,
+    text: Version,
+) -> Result<Vec<String>, Failure> {
+    let owner = view.caller.principal.to_string();
+    let mut drafts = view.buffers()?;
+    drafts.retain(|draft| {
+        let is_own = draft.owner == owner && draft.standing == Standing::Draft && draft.path == target.path;
+        is_own && (draft.version == text || !draft.is_unsaved(saved))
+    });
+    Ok(drafts.into_iter().map(|draft| draft.id).collect())
+}
+
+/// Text is open as long as somebody is there who would notice that it is not.
+fn refuse_passing(view: &View<'_>) -> Result<(), Failure> {
+    match view.caller.presence {
+        Presence::Process | Presence::Connection(_) => Ok(()),
+        Presence::Call => Err(Failure::new(
+            Kind::BadRequest,
+            "a buffer is open as long as its editor is connected, and a single request is no connection",
+        )
+        .hint("open it over a connection that stays: JSON-RPC over a WebSocket, or stead rpc")),
     }
 }
 

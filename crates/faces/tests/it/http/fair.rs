@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::{
     House, PATIENCE, hear_head,
-    streams::{framed, message},
+    sockets::{framed, message},
 };
 
 /// Calls that one principal has under way.

@@ -1,7 +1,7 @@
-//! What stays open: events, and conversations that are pushed to.
+//! What stays open: events, and what a stopping server does about it.
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use super::{House, PATIENCE, hear, hear_head};
@@ -147,65 +147,5 @@ async fn a_stopping_server_finishes_what_runs() {
         statuses.push(status.unwrap());
     }
     assert_eq!(statuses, [200; 8]);
-    house.close().await;
-}
-
-/// A text message as a client frames it.
-pub(super) fn framed(text: &str) -> Vec<u8> {
-    let mask = [1_u8, 2, 3, 4];
-    let length = u16::try_from(text.len()).unwrap();
-    let mut frame = vec![0x81, 0x80 | 126];
-    frame.extend(length.to_be_bytes());
-    frame.extend(mask);
-    frame.extend(text.bytes().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
-    frame
-}
-
-/// The next text message of the server.
-pub(super) async fn message(stream: &mut BufReader<TcpStream>) -> Value {
-    let mut head = [0; 2];
-    tokio::time::timeout(PATIENCE, stream.read_exact(&mut head)).await.expect("a message").unwrap();
-    assert_eq!(head[0], 0x81, "text in one frame");
-    let length = match head[1] {
-        126 => usize::from(stream.read_u16().await.unwrap()),
-        short => usize::from(short),
-    };
-    let mut bytes = vec![0; length];
-    stream.read_exact(&mut bytes).await.unwrap();
-    serde_json::from_slice(&bytes).unwrap()
-}
-
-#[tokio::test]
-async fn a_websocket_carries_a_conversation_and_what_is_pushed() {
-    let house = House::open().await;
-    let upgrade = |token: &str, more: &str| {
-        format!(
-            "GET /rpc HTTP/1.1\r\nHost: localhost:{}\r\nAuthorization: Bearer {token}\r\nConnection: Upgrade\r\n\
-             Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n",
-            house.port
-        )
-    };
-    // A page of another site cannot even with the right token; nobody can without.
-    let foreign = upgrade("one", "Origin: https://evil.example\r\n");
-    assert_eq!(house.raw(foreign.as_bytes()).await.status, 403);
-    assert_eq!(house.raw(upgrade("none", "").as_bytes()).await.status, 401);
-    let mut stream = house.connect().await;
-    stream.get_mut().write_all(upgrade("reader", "").as_bytes()).await.unwrap();
-    assert_eq!(hear_head(&mut stream).await.status, 101);
-    let call = |id: i64, method: &str, params: Value| {
-        framed(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
-    };
-    stream.get_mut().write_all(&call(1, "watch", json!({ "path": "." }))).await.unwrap();
-    assert!(message(&mut stream).await["result"]["watch"].is_string());
-    let written = house.call("two", "write", &json!({ "path": "b.txt", "content": "x", "base": "" })).await;
-    assert_eq!(written.status, 200);
-    let args = json!({ "path": "a.txt", "content": "x", "base": "" });
-    let other = house.call("one", "write", &args).await;
-    assert_eq!(other.status, 200);
-    let event = message(&mut stream).await;
-    assert_eq!((&event["method"], &event["params"]["path"]), (&json!("filesystem.event"), &json!("a.txt")));
-    stream.get_mut().write_all(&call(2, "stat", json!({ "path": "a.txt" }))).await.unwrap();
-    assert_eq!(message(&mut stream).await["result"]["size"], 1);
-    drop(stream);
     house.close().await;
 }
