@@ -104,7 +104,12 @@ async fn carry(hall: &Hall, placed: Placed, dialects: &[String], request: Reques
         return problem::json_body(StatusCode::BAD_REQUEST, &answer);
     }
     let bytes = Bytes::from(std::mem::take(&mut message.bytes));
-    let response = served.handle(Request::from_parts(head, Full::new(bytes))).await;
+    let ends_session = head.method == Method::DELETE;
+    let mut response = served.handle(Request::from_parts(head, Full::new(bytes))).await;
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        // The session is over and not only about to be; clients take anything else for a failure.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     let said = response.headers().get(header::CONTENT_TYPE);
     let is_stream = said.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if !is_stream {

@@ -149,6 +149,13 @@ async fn a_session_of_one_token_is_no_session_of_another() {
         let headers = [headers[0], headers[1], &named, "MCP-Protocol-Version: 2025-11-25"];
         assert_eq!(house.ask(token, "POST /mcp", &headers, ping.as_bytes()).await.status, status, "{token}");
     }
+    // It ends for who began it, and is over then.
+    let of_session = [headers[0], headers[1], &named, "MCP-Protocol-Version: 2025-11-25"];
+    house.ask("two", "DELETE /mcp", &of_session, b"").await;
+    assert_eq!(house.ask("one", "POST /mcp", &of_session, ping.as_bytes()).await.status, 200);
+    let ended = house.ask("one", "DELETE /mcp", &of_session, b"").await;
+    assert_eq!((ended.status, ended.body.len()), (204, 0));
+    assert_eq!(house.ask("one", "POST /mcp", &of_session, ping.as_bytes()).await.status, 404);
     house.close().await;
 }
 
