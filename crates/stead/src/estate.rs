@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use engine::{Access, Caller, Failure, Grants, Kind, NameProfile, Principal};
+use engine::{Access, Caller, Failure, Grants, Kind, Principal};
 use faces::http::{Errand, Leaving, Steward};
 use local::{
     Copied, Estate, EstateOptions, Page, Paged, Scope, Token, TokenAsk, WorkspaceAsk, WorkspaceName,
@@ -16,26 +16,16 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cli::{Durability, Indexing, Names, Resolver, WorkspaceFlags},
+    cli::{Indexing, WorkspaceFlags},
     time,
 };
 
 /// How the flags open an estate.
 pub(crate) fn options(flags: &WorkspaceFlags, directory: &Path) -> EstateOptions {
     let mut options = EstateOptions::new(directory.to_owned());
-    options.durability = match flags.durability {
-        Durability::Full => local::Durability::Full,
-        Durability::Fast => local::Durability::Fast,
-    };
-    options.names = match flags.names {
-        Names::Portable => NameProfile::Portable,
-        Names::Posix => NameProfile::Posix,
-    };
-    options.resolver = match flags.resolver {
-        Resolver::Auto => disk::Resolver::Auto,
-        Resolver::Kernel => disk::Resolver::Kernel,
-        Resolver::Walker => disk::Resolver::Walker,
-    };
+    options.durability = flags.durability.into();
+    options.names = flags.names.into();
+    options.resolver = flags.resolver.into();
     options.indexing = match flags.index {
         Indexing::On => local::Indexing::Keep,
         Indexing::Use => local::Indexing::Use,

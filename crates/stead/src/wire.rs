@@ -64,19 +64,9 @@ pub(crate) fn options(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Resu
         .map(std::path::absolute)
         .transpose()
         .map_err(|error| Problem::Outside(error.to_string()))?;
-    options.durability = match flags.durability {
-        Durability::Full => local::Durability::Full,
-        Durability::Fast => local::Durability::Fast,
-    };
-    options.names = match flags.names {
-        Names::Portable => NameProfile::Portable,
-        Names::Posix => NameProfile::Posix,
-    };
-    options.resolver = match flags.resolver {
-        Resolver::Auto => disk::Resolver::Auto,
-        Resolver::Kernel => disk::Resolver::Kernel,
-        Resolver::Walker => disk::Resolver::Walker,
-    };
+    options.durability = flags.durability.into();
+    options.names = flags.names.into();
+    options.resolver = flags.resolver.into();
     options.mounts.extend(beneath(&options.home, &flags.mount)?);
     options.indexing = match (flags.index, reach, wall) {
         // What is walked and watched would be the whole machine.
@@ -95,6 +85,34 @@ pub(crate) fn options(flags: &WorkspaceFlags, wall: Wall, reach: &Reach) -> Resu
         Reach::Machine => Wall::Leave,
     };
     Ok(options)
+}
+
+impl From<Durability> for local::Durability {
+    fn from(flag: Durability) -> Self {
+        match flag {
+            Durability::Full => Self::Full,
+            Durability::Fast => Self::Fast,
+        }
+    }
+}
+
+impl From<Names> for NameProfile {
+    fn from(flag: Names) -> Self {
+        match flag {
+            Names::Portable => Self::Portable,
+            Names::Posix => Self::Posix,
+        }
+    }
+}
+
+impl From<Resolver> for disk::Resolver {
+    fn from(flag: Resolver) -> Self {
+        match flag {
+            Resolver::Auto => Self::Auto,
+            Resolver::Kernel => Self::Kernel,
+            Resolver::Walker => Self::Walker,
+        }
+    }
 }
 
 /// Where the journal and kept bytes of a workspace live.

@@ -8,7 +8,7 @@ use std::{
 
 use axum::{
     body::Body,
-    extract::{FromRequestParts, Path, RawQuery, Request, State, rejection::PathRejection},
+    extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State, rejection::PathRejection},
     http::{Response, StatusCode, request::Parts},
 };
 use engine::{Caller, Failure};
@@ -155,11 +155,17 @@ pub(super) fn named(name: Named) -> String {
 }
 
 /// What a request asks for, in its body.
-async fn asked(request: Request) -> Result<Map<String, Value>, Response<Body>> {
-    let (head, body) = request.into_parts();
-    enter::need_json(&head.headers).map_err(problem::turned)?;
-    let read = bodies::read_short(body).await.and_then(|bytes| operations::arguments(&bytes));
-    read.map_err(problem::turned)
+pub(super) struct Asked(Map<String, Value>);
+
+impl<S: Sync> FromRequest<S> for Asked {
+    type Rejection = Response<Body>;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Self::Rejection> {
+        let (head, body) = request.into_parts();
+        enter::need_json(&head.headers).map_err(problem::turned)?;
+        let read = bodies::read_short(body).await.and_then(|bytes| operations::arguments(&bytes));
+        read.map(Self).map_err(problem::turned)
+    }
 }
 
 /// The parameters after the question mark, as they are written; numbers as numbers.
@@ -220,12 +226,9 @@ pub(super) async fn list(
 pub(super) async fn create(
     State(hall): State<Arc<Hall>>,
     attended: Attended,
-    request: Request,
+    Asked(ask): Asked,
 ) -> Response<Body> {
-    match asked(request).await {
-        Ok(ask) => done(&hall, attended, Errand::Create(ask), StatusCode::CREATED).await,
-        Err(response) => response,
-    }
+    done(&hall, attended, Errand::Create(ask), StatusCode::CREATED).await
 }
 
 /// `GET /v1/workspaces/{name}`.
@@ -247,12 +250,9 @@ pub(super) async fn fork(
     State(hall): State<Arc<Hall>>,
     attended: Attended,
     name: Named,
-    request: Request,
+    Asked(ask): Asked,
 ) -> Response<Body> {
-    match asked(request).await {
-        Ok(ask) => done(&hall, attended, Errand::Fork(named(name), ask), StatusCode::CREATED).await,
-        Err(response) => response,
-    }
+    done(&hall, attended, Errand::Fork(named(name), ask), StatusCode::CREATED).await
 }
 
 /// `POST /v1/workspaces/{name}/restore`.
@@ -260,12 +260,9 @@ pub(super) async fn restore(
     State(hall): State<Arc<Hall>>,
     attended: Attended,
     name: Named,
-    request: Request,
+    Asked(ask): Asked,
 ) -> Response<Body> {
-    match asked(request).await {
-        Ok(ask) => done(&hall, attended, Errand::Restore(named(name), ask), StatusCode::OK).await,
-        Err(response) => response,
-    }
+    done(&hall, attended, Errand::Restore(named(name), ask), StatusCode::OK).await
 }
 
 /// `GET /v1/workspaces/{name}/tokens`.
@@ -278,12 +275,9 @@ pub(super) async fn make_token(
     State(hall): State<Arc<Hall>>,
     attended: Attended,
     name: Named,
-    request: Request,
+    Asked(ask): Asked,
 ) -> Response<Body> {
-    match asked(request).await {
-        Ok(ask) => done(&hall, attended, Errand::MakeToken(named(name), ask), StatusCode::CREATED).await,
-        Err(response) => response,
-    }
+    done(&hall, attended, Errand::MakeToken(named(name), ask), StatusCode::CREATED).await
 }
 
 /// `DELETE /v1/workspaces/{name}/tokens/{id}`.

@@ -3,8 +3,9 @@
 mod isolation;
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::TcpStream,
+    ops::Deref,
     os::unix::net::UnixStream,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
@@ -13,21 +14,29 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Nothing here takes longer unless something hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::served::{self, PATIENCE};
+
+/// What the token of a run follows.
+const TOKEN_FOLLOWS: &str = "(ends with it): ";
 
 /// A server over an estate.
 pub(crate) struct Server {
-    child: Child,
-    pub(crate) place: tempfile::TempDir,
-    pub(crate) address: String,
+    served: served::Server,
     /// What administers.
     pub(crate) token: String,
 }
 
+impl Deref for Server {
+    type Target = served::Server;
+
+    fn deref(&self) -> &Self::Target {
+        &self.served
+    }
+}
+
 /// The command line on the estate of a place.
 pub(crate) fn stead(place: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+    let mut command = Command::new(served::BINARY);
     command
         .args(arguments)
         .arg("--workspaces")
@@ -44,28 +53,16 @@ impl Server {
     }
 
     pub(crate) fn start_in(place: tempfile::TempDir, flags: &[&str]) -> Self {
-        let mut child = stead(place.path(), &["serve", "--print-token"])
-            .args(flags)
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let (mut address, mut token) = (String::new(), String::new());
-        while token.is_empty() {
-            let line = lines.next().expect("the server starts").unwrap();
-            if let Some((_, rest)) = line.split_once("on http://") {
-                address = rest.split(':').take(2).collect::<Vec<_>>().join(":");
-            }
-            if let Some((_, rest)) = line.split_once("(ends with it): ") {
-                token = rest.trim().to_owned();
-            }
-            if line.contains("on the socket ") {
-                break;
-            }
-        }
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { child, place, address, token }
+        let mut command = stead(place.path(), &["serve", "--print-token"]);
+        command.args(flags);
+        let served = served::Server::launch(place, command, stead);
+        // Through a socket nobody needs one.
+        let line = match served.address.as_str() {
+            "" => String::new(),
+            _ => served.wait_for(|line| line.contains(TOKEN_FOLLOWS)),
+        };
+        let token = line.split_once(TOKEN_FOLLOWS).map_or("", |(_, token)| token.trim()).to_owned();
+        Self { served, token }
     }
 
     /// One request on a connection of its own.
@@ -93,27 +90,9 @@ impl Server {
         made.1["token"].as_str().unwrap().to_owned()
     }
 
-    /// What the command line answers.
-    pub(crate) fn say(&self, arguments: &[&str]) -> String {
-        let output = stead(self.place.path(), arguments).output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
     /// Asks it to end, as a service manager does.
-    pub(crate) fn end(mut self) {
-        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Only when a test broke off.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            drop(self.child.kill());
-            drop(self.child.wait());
-        }
+    pub(crate) fn end(self) {
+        self.served.end();
     }
 }
 
@@ -197,7 +176,7 @@ fn the_command_line_works_beside_a_server() {
     let listed = server.object(steward.trim(), "GET /v1/workspaces", &Value::Null).1;
     assert_eq!(listed["workspaces"][0]["name"], "again");
     let place = server.place.path().join("estate/estate");
-    let mut verify = Command::new(env!("CARGO_BIN_EXE_stead"));
+    let mut verify = Command::new(served::BINARY);
     verify
         .args(["log", "verify", "--workspace"])
         .arg(place.join("files"))
@@ -321,17 +300,10 @@ fn a_process_of_this_user_administers_by_the_socket() {
 #[test]
 fn a_server_of_one_workspace_has_no_others() {
     let place = tempfile::tempdir().unwrap();
-    std::fs::create_dir(place.path().join("ws")).unwrap();
     let path = place.path().join("socket");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
-    command.args(["serve", "--workspace"]).arg(place.path().join("ws"));
-    command.arg("--state").arg(place.path().join("state")).arg("--socket").arg(&path);
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(lines.by_ref().map_while(Result::ok).any(|line| line.contains("on the socket ")));
+    let server = served::Server::start(&["--socket", path.to_str().unwrap()]);
     let stream = UnixStream::connect(&path).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(exchange(stream, "localhost", "", "GET /v1/workspaces", b"").0, 404);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    server.end();
 }

@@ -1,4 +1,4 @@
-//! `stead serve` in a process of its own over a scratch workspace: started, listened to, ended.
+//! `stead serve` in a process of its own, over a scratch workspace or whatever a test serves: started, listened to, ended.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -20,15 +20,20 @@ struct Heard {
     more: Condvar,
 }
 
-/// A server over a scratch workspace that holds `a.txt`.
+/// How the command line is told what the server serves.
+pub(crate) type CommandLine = fn(&Path, &[&str]) -> Command;
+
+/// A server.
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) place: tempfile::TempDir,
     pub(crate) address: String,
+    command_line: CommandLine,
     heard: Arc<Heard>,
 }
 
 impl Server {
+    /// Over a scratch workspace that holds `a.txt`.
     pub(crate) fn start(flags: &[&str]) -> Self {
         Self::start_at(tempfile::tempdir().unwrap(), flags, &[])
     }
@@ -37,23 +42,29 @@ impl Server {
     pub(crate) fn start_at(place: tempfile::TempDir, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         std::fs::create_dir_all(place.path().join("ws")).unwrap();
         std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
-        let mut child = stead(place.path(), &["serve"])
-            .args(flags)
+        let mut command = stead(place.path(), &["serve"]);
+        command.args(flags).envs(variables.iter().copied());
+        let server = Self::launch(place, command, stead);
+        let said = server.said();
+        let first: Vec<&String> = said.iter().take_while(|line| !takes_connections(line)).collect();
+        assert!(!first.iter().any(|line| line.contains("stead_run_")), "a secret in a log: {first:?}");
+        server
+    }
+
+    /// As this command starts it, with a command line that means the same; takes connections when this returns.
+    pub(crate) fn launch(place: tempfile::TempDir, mut command: Command, command_line: CommandLine) -> Self {
+        let mut child = command
             // The settings of whoever runs the tests are not the tests'.
             .env("XDG_CONFIG_HOME", place.path().join("config"))
             .env_remove("STEAD_LONG")
-            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let heard = Arc::new(Heard::default());
         listen(&mut child, &heard);
-        let mut server = Self { child, place, address: String::new(), heard };
-        let line = server.wait_for(|line| {
-            assert!(!line.contains("stead_run_"), "a secret in a log: {line}");
-            line.contains("on http://") || line.contains("on https://") || line.contains("on the socket ")
-        });
+        let mut server = Self { child, place, address: String::new(), command_line, heard };
+        let line = server.wait_for(takes_connections);
         if let Some((_, rest)) = line.split_once("://") {
             server.address = rest.split(':').take(2).collect::<Vec<_>>().join(":");
         }
@@ -102,7 +113,7 @@ impl Server {
 
     /// What the command line answers.
     pub(crate) fn say(&self, arguments: &[&str]) -> String {
-        let output = stead(self.place.path(), arguments).output().unwrap();
+        let output = (self.command_line)(self.place.path(), arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
@@ -132,6 +143,11 @@ impl Drop for Server {
             drop(self.child.wait());
         }
     }
+}
+
+/// Whether this is what a server says when it listens.
+fn takes_connections(line: &str) -> bool {
+    line.contains("on http://") || line.contains("on https://") || line.contains("on the socket ")
 }
 
 fn listen(child: &mut Child, heard: &Arc<Heard>) {
