@@ -1,20 +1,20 @@
-//! Files that a person names on the command line, outside any workspace: checkpoints kept elsewhere, exports. The only
+//! Files that a person names on the command line, outside any workspace: checkpoints kept elsewhere, exports, sockets. The only
 //! place of the binary that opens files by path.
 #![expect(
     clippy::disallowed_methods,
     reason = "a file the person at the command line names, outside any workspace"
 )]
 
+mod socket;
+
 use std::{
     fs,
     io::BufWriter,
-    os::unix::{
-        fs::{FileTypeExt, MetadataExt, PermissionsExt},
-        net::{UnixListener, UnixStream},
-    },
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
+pub(crate) use self::socket::SocketPlace;
 use crate::show::Problem;
 
 /// Largest file that is read this way.
@@ -69,25 +69,6 @@ pub(crate) fn user() -> Option<u32> {
 /// Whether a process of this number runs.
 pub(crate) fn runs(process: u32) -> bool {
     fs::metadata(format!("/proc/{process}")).is_ok()
-}
-
-/// A socket at a new place, for this user alone. One that nobody listens on any more is taken away first.
-pub(crate) fn socket(path: &Path) -> Result<UnixListener, Problem> {
-    if fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket())
-        && UnixStream::connect(path).is_err()
-    {
-        fs::remove_file(path).map_err(|error| problem(path, &error))?;
-    }
-    let listener = UnixListener::bind(path).map_err(|error| problem(path, &error))?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(|error| problem(path, &error))?;
-    listener.set_nonblocking(true).map_err(|error| problem(path, &error))?;
-    Ok(listener)
-}
-
-/// Takes the socket of a server that has ended away.
-pub(crate) fn remove_socket(path: &Path) {
-    // Whoever listens next takes away what is left.
-    drop(fs::remove_file(path));
 }
 
 pub(crate) fn problem(path: &Path, error: &std::io::Error) -> Problem {

@@ -19,7 +19,8 @@ use path::RelPath;
 
 use crate::{
     cli::{AskingFlags, CallerFlags, WorkspaceFlags},
-    outside, serving,
+    outside::{self, SocketPlace},
+    serving,
     show::{self, Exit, Outcome, Problem},
     spans,
     wire::{self, Asker},
@@ -96,7 +97,7 @@ pub(crate) struct ServeFlags {
 enum Taken {
     Tcp(TcpListener, SocketAddr),
     Tls(TcpListener, SocketAddr, Identity),
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, SocketPlace),
 }
 
 impl Taken {
@@ -198,10 +199,10 @@ async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
             identity = Some(proof);
             Listener::Tls(tokio::net::TcpListener::from_std(listener).map_err(failed)?, tls)
         }
-        Taken::Unix(listener, path) => {
+        Taken::Unix(listener, place) => {
             let user =
                 outside::user().ok_or_else(|| show::usage("the kernel does not say which user this is"))?;
-            socket = Some(path);
+            socket = Some(place);
             Listener::Unix(tokio::net::UnixListener::from_std(listener).map_err(failed)?, user)
         }
     };
@@ -210,9 +211,8 @@ async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
     show::remark("stopping: what runs is finished, nothing new is taken in");
     hall.stop();
     drop(serving.await);
-    if let Some(path) = socket {
-        outside::remove_socket(&path);
-    }
+    // Nobody listens any more: the place is free.
+    drop(socket);
     Ok(())
 }
 
@@ -251,8 +251,8 @@ fn private(flags: &ServeFlags) -> Result<Option<Identity>, Problem> {
 /// Takes the place to listen.
 fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
     if let Some(path) = &flags.socket {
-        let listener = outside::socket(path)?;
-        return Ok(Taken::Unix(listener, path.clone()));
+        let (listener, place) = SocketPlace::take(path)?;
+        return Ok(Taken::Unix(listener, place));
     }
     let identity = private(flags)?;
     let failed = |error: std::io::Error| {

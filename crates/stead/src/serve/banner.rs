@@ -66,8 +66,8 @@ fn is_shown(flags: &ServeFlags) -> bool {
 /// The address that clients write; a socket has none, and is told of here.
 fn said(taken: &Taken, flags: &ServeFlags, own: &str) -> Option<String> {
     let (scheme, address) = match taken {
-        Taken::Unix(_, path) => {
-            show::remark(&format!("on the socket {}; processes of this user {own}", path.display()));
+        Taken::Unix(_, place) => {
+            show::remark(&format!("on the socket {}; processes of this user {own}", place.path().display()));
             return None;
         }
         Taken::Tcp(_, address) => ("http", address),

@@ -1,7 +1,7 @@
 //! `stead serve` as people start it: the attack corpus by every address, tokens from the command line, a socket for this
 //! user, and a page of another site.
 
-use std::{io, os::unix::net::UnixStream, path::Path};
+use std::{io, os::unix::net::UnixStream, path::Path, process::Command};
 
 use testkit::attack::{Group, HttpSubject, HttpWay, Opening, Report, Subject, Suite, Where, groups, matrix};
 
@@ -110,9 +110,30 @@ fn a_socket_needs_no_token_from_this_user() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("socket");
     let server = Server::start(&["--socket", path.to_str().unwrap()]);
-    let answer = exchange(UnixStream::connect(&path).unwrap(), "localhost", "/v1/files/a.txt", "");
-    assert_eq!(answer, (200, "one\n".to_owned()));
+    // Answered, and not only begun.
+    let ask = || exchange(UnixStream::connect(&path).unwrap(), "localhost", "/v1/files/a.txt", "");
+    assert_eq!(ask(), (200, "one\n".to_owned()));
+    // A server that lives keeps its place, whoever wants it.
+    let refused =
+        stead(server.place.path(), &["serve", "--socket", path.to_str().unwrap()]).output().unwrap();
+    assert!(!refused.status.success());
+    assert_eq!(ask().0, 200);
     server.end();
+    assert!(!path.exists(), "the wall is no hindrance");
+    // One that was killed leaves its file, and the next one takes the place.
+    let mut killed = Server::start(&["--socket", path.to_str().unwrap()]);
+    killed.child.kill().unwrap();
+    killed.child.wait().unwrap();
+    assert!(path.exists());
+    let next = Server::start(&["--socket", path.to_str().unwrap()]);
+    assert_eq!(ask().0, 200);
+    next.end();
+    assert!(!path.exists());
+    // One that does not come to serve takes nothing with it.
+    let nowhere =
+        ["serve", "--socket", path.to_str().unwrap(), "--workspace", "/nowhere", "--state", "/nowhere"];
+    assert!(!Command::new(BINARY).args(nowhere).output().unwrap().status.success());
+    assert!(!path.exists());
 }
 
 #[test]
