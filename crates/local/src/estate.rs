@@ -26,7 +26,7 @@ use crate::{
     group::{Outcome, Work},
     open::LocalWorkspace,
     options::{Durability, Indexing, Listening, Options, Wall},
-    store::{self, Sync, hold},
+    store::{self, Sync},
 };
 
 mod archive;
@@ -312,8 +312,6 @@ impl Estate {
 
 impl Drop for Estate {
     fn drop(&mut self) {
-        for room in hold(&self.rooms.all).drain() {
-            drop(room);
-        }
+        self.close();
     }
 }

@@ -45,12 +45,12 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: Given, acp: &AcpFlags) -> O
     let served = runtime.block_on(async {
         let editor = Peer { input: stdio::input(), output: stdio::output() };
         let Some((program, arguments)) = acp.agent.split_first() else {
-            let ended = acp::in_chain(editor, who, options, land).await;
+            let ended = acp::in_chain(editor, who, options, land.clone()).await;
             return ended.map(|_| Exit::Fine).map_err(Problem::from);
         };
         let (mut agent, peer) = Agent::start(program, arguments)?;
         tokio::select! {
-            ended = acp::between(editor, peer, who, options, land) => match ended {
+            ended = acp::between(editor, peer, who, options, land.clone()) => match ended {
                 // Whoever does not listen any more is gone too.
                 Ok(_) | Err(_) => agent.end().await,
             },
@@ -59,6 +59,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: Given, acp: &AcpFlags) -> O
         }
     });
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
+    land.close();
     served
 }
 

@@ -16,6 +16,7 @@ use faces::{
 };
 use local::Wall;
 use path::RelPath;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     cli::{AskingFlags, CallerFlags, WorkspaceFlags},
@@ -138,16 +139,19 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
     let caller = wire::caller_at(&serve_flags.caller, Asker::Http, &opened.home)?;
     let settings = settings(serve_flags, workspace.clone(), CALL_THREADS)?;
     let door = door::Door::new(&opened, settings.place.clone(), caller)?;
-    banner::show(&taken, serve_flags, &workspace, flags.durability, door.token());
-    serve_behind(Arc::new(door), settings, serve_flags, taken, |_| std::future::pending())
+    let token = door.token().to_owned();
+    let say = |taken: &Taken| banner::show(taken, serve_flags, &workspace, flags.durability, &token);
+    serve_behind(Arc::new(door), settings, serve_flags, taken, say, |_| std::future::pending())
 }
 
-/// Serves behind a door, with `upkeep` beside it. Threads start here, behind the wall.
+/// Serves behind a door, with `upkeep` beside it. Threads start here, behind the wall. Says where it is when it can be told
+/// to stop, and not before: whoever hears of it may do so at once.
 fn serve_behind<F: Future<Output = ()> + Send + 'static>(
     door: Arc<dyn Door>,
     settings: Settings,
     flags: &ServeFlags,
     taken: Taken,
+    say: impl FnOnce(&Taken),
     upkeep: impl FnOnce(Arc<Hall>) -> F,
 ) -> Outcome {
     let names = names(flags, &taken);
@@ -166,8 +170,13 @@ fn serve_behind<F: Future<Output = ()> + Send + 'static>(
         .max_blocking_threads(CALL_THREADS)
         .build()
         .map_err(|error| Problem::Outside(format!("the runtime cannot start: {error}")))?;
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::heard().map_err(|error| Problem::Outside(format!("signals cannot be heard: {error}")))?
+    };
+    say(&taken);
     runtime.spawn(upkeep(hall.clone()));
-    let served = runtime.block_on(until_stopped(hall, taken));
+    let served = runtime.block_on(until_stopped(hall, taken, signals));
     runtime.shutdown_timeout(SHUTDOWN_WAIT);
     log.iter().for_each(|log| log.flush());
     served.map(|()| Exit::Fine)
@@ -186,7 +195,7 @@ fn settings(flags: &ServeFlags, workspace: String, workspace_calls_max: usize) -
 }
 
 /// Serves, and stops in good order when it is told to.
-async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
+async fn until_stopped(hall: Arc<Hall>, taken: Taken, mut signals: Signals) -> Result<(), Problem> {
     let failed = |error: std::io::Error| Problem::Outside(format!("the server cannot listen: {error}"));
     let mut identity = None;
     let mut socket = None;
@@ -207,7 +216,7 @@ async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
         }
     };
     let serving = tokio::spawn(serve(hall.clone(), listener));
-    interrupted(identity.as_ref()).await.map_err(failed)?;
+    signals.end(identity.as_ref()).await;
     show::remark("stopping: what runs is finished, nothing new is taken in");
     hall.stop();
     drop(serving.await);
@@ -216,16 +225,31 @@ async fn until_stopped(hall: Arc<Hall>, taken: Taken) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Resolves at an interrupt or a request to end. A hang-up means to read again what may be new.
-async fn interrupted(identity: Option<&Identity>) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let mut hang_up = signal(SignalKind::hangup())?;
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => return Ok(()),
-            _ = terminate.recv() => return Ok(()),
-            _ = hang_up.recv() => identity.into_iter().for_each(Identity::renew),
+/// What the server is told from outside. Heard from when this is made.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Must be called inside a runtime.
+    fn heard() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Resolves at an interrupt or a request to end. A hang-up means to read again what may be new.
+    async fn end(&mut self, identity: Option<&Identity>) {
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => return,
+                _ = self.terminate.recv() => return,
+                _ = self.hang_up.recv() => identity.into_iter().for_each(Identity::renew),
+            }
         }
     }
 }

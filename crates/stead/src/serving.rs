@@ -63,7 +63,7 @@ pub(crate) fn ready(
     }
     let mut opened = wire::open_reaching(flags, Wall::Raise, &reach)?;
     spans::begin();
-    opened.engine = opened.engine.asking(asked(asking.approve));
+    opened.engine = opened.engine.clone().asking(asked(asking.approve));
     let caller = wire::caller_at(caller, asker, &opened.home)?;
     Ok(Ready { runtime, input, output, dialects, opened, caller })
 }
@@ -78,7 +78,7 @@ pub(crate) fn opened(
     let mut options = wire::options(flags, Wall::Raise, &Reach::Workspace)?;
     options.beside = beside;
     let mut opened = wire::opened(options)?;
-    opened.engine = opened.engine.asking(asked(asking.approve));
+    opened.engine = opened.engine.clone().asking(asked(asking.approve));
     Ok(opened)
 }
 

@@ -34,6 +34,13 @@ pub(crate) struct Opened {
     pub(crate) engine: Engine,
 }
 
+impl Drop for Opened {
+    /// Whoever else still has the workspace is ended with the process, and would not write what was noted last.
+    fn drop(&mut self) {
+        self.local.close();
+    }
+}
+
 /// Opens the workspace that the flags mean.
 pub(crate) fn open(flags: &WorkspaceFlags, wall: Wall) -> Result<Opened, Problem> {
     let reach = match flags.reach {

@@ -103,7 +103,7 @@ impl Estate {
         all.insert(id.to_owned(), Arc::clone(&room));
         drop(all);
         if let Some((id, room)) = closed {
-            self.close(&id, &room);
+            self.close_room(&id, &room);
         }
         Ok(room)
     }
@@ -141,7 +141,7 @@ impl Estate {
             drop(all);
             if let Some(room) = room {
                 closed += 1;
-                self.close(&id, &room);
+                self.close_room(&id, &room);
             }
         }
         closed
@@ -152,15 +152,28 @@ impl Estate {
         hold(&self.rooms.all).len()
     }
 
+    /// Brings every workspace and the estate itself to rest, whoever still has one: what was noted is written. Call it before
+    /// the process ends. What is just being opened is left alone: nothing was done there yet.
+    pub fn close(&self) {
+        let rooms: Vec<Arc<Room>> = hold(&self.rooms.all).drain().map(|(_, room)| room).collect();
+        for room in rooms {
+            let open = room.open.try_lock().ok().and_then(|mut open| open.take());
+            if let Some(open) = open {
+                open.local.close();
+            }
+        }
+        self.own.close();
+    }
+
     /// Closes a workspace that was ended; whoever still has it hears failures.
     pub(super) fn leave(&self, id: &str) {
         let room = hold(&self.rooms.all).remove(id);
         if let Some(room) = room {
-            self.close(id, &room);
+            self.close_room(id, &room);
         }
     }
 
-    fn close(&self, id: &str, room: &Room) {
+    fn close_room(&self, id: &str, room: &Room) {
         let Some(open) = hold(&room.open).take() else { return };
         open.local.close();
         let (id, used_ms) = (id.to_owned(), self.now_ms());

@@ -106,7 +106,7 @@ impl Land {
             return Ok(known.engine.clone());
         }
         let mut new = wire::open(&self.flags_for(real), Wall::Leave).map_err(failure)?;
-        new.engine = new.engine.asking(self.asking);
+        new.engine = new.engine.clone().asking(self.asking);
         let engine = new.engine.clone();
         opened.insert(real.to_owned(), new);
         Ok(engine)
@@ -114,6 +114,11 @@ impl Land {
 }
 
 impl Land {
+    /// Brings everything to rest, whoever still has a part of it.
+    pub(super) fn close(&self) {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// A directory that is open.
     fn local(&self, real: &Path) -> Option<Arc<LocalWorkspace>> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);

@@ -54,8 +54,12 @@ pub(super) fn run(
     let door = Arc::new(Door::new(&estate, serve_flags)?);
     let place = estate.path().to_string_lossy().into_owned();
     let settings = settings(serve_flags, place.clone(), WORKSPACE_CALLS)?;
-    banner::show_estate(&taken, serve_flags, &place, flags.durability, &door.run.0);
-    serve_behind(door, settings, serve_flags, taken, |hall| upkeep(hall, estate, idle))
+    let token = door.run.0.clone();
+    let say = |taken: &Taken| banner::show_estate(taken, serve_flags, &place, flags.durability, &token);
+    let kept = estate.clone();
+    let served = serve_behind(door, settings, serve_flags, taken, say, |hall| upkeep(hall, kept, idle));
+    estate.close();
+    served
 }
 
 /// Now and then forgets clients that are silent, closes workspaces that nobody uses, and tidies up.

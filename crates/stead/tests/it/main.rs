@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod dialect_attacks;
 mod dialects;
+mod ending;
 mod estate;
 mod examples;
 mod http;
