@@ -137,7 +137,8 @@ fn a_platform_makes_uses_and_ends_workspaces() {
     assert_eq!(server.ask(&one, "GET /metrics", b"").0, 403);
     assert_eq!(server.ask(&server.token, "GET /metrics", b"").0, 200);
     // An unknown token, one of an unknown id, and one with a wrong secret are told the same.
-    let wrong = format!("{}0", &one[..one.len() - 1]);
+    let (most, last) = one.split_at(one.len() - 1);
+    let wrong = format!("{most}{}", if last == "0" { "1" } else { "0" });
     let strangers: Vec<(u16, Vec<u8>)> = ["stead_0_0", &wrong, "x", "stead_0123456789abcdef_"]
         .iter()
         .map(|token| server.ask(token, "GET /v1/files/a.txt", b""))
