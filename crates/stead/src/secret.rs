@@ -1,7 +1,7 @@
 //! Where the approver's secret comes from: a person's fingers, or a file that the person names. Never an argument or the
 //! environment, which other processes can read.
 
-use std::path::Path;
+use std::{io::ErrorKind, path::Path};
 
 use crate::{
     outside,
@@ -39,8 +39,14 @@ pub(crate) fn made() -> Result<String, Problem> {
 }
 
 fn typed(question: &str) -> Result<String, Problem> {
-    disk::terminal::ask_hidden(question).map_err(|_| {
-        usage("there is no terminal to type the secret at; name a file that agents cannot read with --secret-file")
+    disk::terminal::ask_hidden(question).map_err(|error| {
+        usage(if error.kind() == ErrorKind::Interrupted {
+            "interrupted: nothing was set and nothing was answered"
+        } else if error.kind() == ErrorKind::InvalidData {
+            "what was typed is not UTF-8; nothing was set and nothing was answered"
+        } else {
+            "there is no terminal to type the secret at; name a file that agents cannot read with --secret-file"
+        })
     })
 }
 
