@@ -168,12 +168,29 @@ pub(crate) trait Operation {
 pub(crate) fn decode<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Failure> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
         let message = plain(&error.to_string());
+        let message = match misfit::<T>(arguments, &message) {
+            Some(name) => format!("argument `{name}`: {message}"),
+            None => message,
+        };
         let hint = match meant(&message) {
             Some(name) => format!("did you mean `{name}`?"),
             None => "check the argument names and types against the operation's definition".to_owned(),
         };
         Failure::new(Kind::BadRequest, message).hint(hint)
     })
+}
+
+/// The argument whose value does not fit: alone it makes the decoder say the same. Nothing for a message that names its
+/// argument itself; like [`meant`] this is for people and models, and nothing else hangs on the decoder's wording.
+fn misfit<'a, T: DeserializeOwned>(arguments: &'a Map<String, Value>, message: &str) -> Option<&'a String> {
+    if ["unknown argument", "missing argument"].iter().any(|start| message.starts_with(start)) {
+        return None;
+    }
+    let alone = |(name, value): &(&'a String, &Value)| {
+        let alone = Map::from_iter([((*name).clone(), (*value).clone())]);
+        T::deserialize(Value::Object(alone)).is_err_and(|error| error.to_string() == message)
+    };
+    arguments.iter().find(alone).map(|(name, _)| name)
 }
 
 /// Serde speaks of fields; callers know arguments.
@@ -194,7 +211,7 @@ fn meant(message: &str) -> Option<&str> {
 const EDITS_MAX: usize = 2;
 
 /// The name that is contained in the given one or contains it, or else the one with the fewest edits.
-fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let akin = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
     let by_edits = |name: &'a str| (edits(given.as_bytes(), name.as_bytes()), name);
@@ -222,7 +239,30 @@ pub(crate) fn edits(from: &[u8], to: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn the_argument_that_does_not_fit_is_named() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Asked {
+            #[expect(dead_code, reason = "only decoded")]
+            path: String,
+            #[expect(dead_code, reason = "only decoded")]
+            max: Option<u64>,
+        }
+        for (arguments, expected) in [
+            (json!({ "path": 5 }), "argument `path`: invalid type: integer `5`, expected a string"),
+            (json!({ "path": "a", "max": "b" }), "argument `max`: invalid type: string \"b\", expected u64"),
+            (json!({ "max": 1 }), "missing argument `path`"),
+            (json!({ "path": "a", "x": 1 }), "unknown argument `x`, expected `path` or `max`"),
+        ] {
+            let arguments = arguments.as_object().expect("an object");
+            assert_eq!(decode::<Asked>(arguments).expect_err("a misfit").detail, expected);
+        }
+    }
 
     #[test]
     fn the_nearest_argument_is_named() {

@@ -5,6 +5,7 @@
 //! system layer has a built-in part: agents need approval for protected places, and only a rule that names such a place
 //! says otherwise.
 
+mod names;
 mod parse;
 pub(crate) mod rates;
 mod rule;

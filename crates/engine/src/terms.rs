@@ -16,6 +16,8 @@ pub struct Terms {
     pub tool: Option<String>,
     /// The tools that the dialect has, for a call that asks which of them the policy leaves.
     pub offers: Vec<Offer>,
+    /// The terms of the call that is asked about, for a call that asks what another one would get.
+    pub about: Option<Arc<Terms>>,
     /// How far a caller may go alone with this tool, as its definition says; a policy may be stricter. Nothing is
     /// [`Tier::Autonomous`].
     pub tier: Option<Tier>,

@@ -47,6 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
 fn products(root: &Path) -> Result<Vec<Product>, String> {
     let mut products = Vec::new();
     let mut definitions = Vec::new();
+    let mut tools = String::new();
     for (dialect, file) in DIALECTS {
         let definition = Definition::load(&root.join(format!("definitions/{file}.yaml")))?;
         let mut product = |path: String, text: String| products.push(Product { path: path.into(), text });
@@ -58,11 +59,15 @@ fn products(root: &Path) -> Result<Vec<Product>, String> {
         } else {
             product(format!("docs/reference/dialects/{dialect}.md"), reference::dialect(&definition));
         }
+        if *dialect != NATIVE {
+            tools.extend(definition.operations.iter().map(|tool| format!("{dialect}/{}\n", tool.name)));
+        }
         if *dialect != PROXIED {
             definitions.push(definition);
         }
     }
     let mut product = |path: &str, text: String| products.push(Product { path: path.into(), text });
+    product("crates/engine/src/policy/tools.txt", tools);
     product("crates/faces/src/generated/openrpc.json", openrpc::parts(&definitions));
     product("docs/reference/openrpc.json", openrpc::document(&definitions));
     product("crates/faces/src/generated/openapi.json", openapi::document(&definitions));

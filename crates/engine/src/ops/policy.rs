@@ -9,7 +9,7 @@ use crate::{
     authorise,
     caller::{Caller, Principal},
     failure::{Failure, Kind},
-    operation::{Ask, Operation, Planned, Target},
+    operation::{Ask, Operation, Planned, Target, nearest},
     policy::{Tier, Verdict},
     quota, resolve,
     terms::Offer,
@@ -99,14 +99,25 @@ fn explained(
     arguments: &Map<String, Value>,
 ) -> Result<crate::engine::Answer, Failure> {
     let Some(row) = super::row(name) else {
-        return Err(Failure::new(Kind::BadRequest, "there is no operation of that name"));
+        let known = super::OPERATIONS.iter().map(|row| row.name);
+        let failure = Failure::new(Kind::BadRequest, format!("there is no operation '{name}'"));
+        return Err(match nearest(name, known) {
+            Some(meant) => failure.hint(format!("did you mean {meant}?")),
+            None => failure,
+        });
     };
-    let operation = (row.decode)(arguments)?;
-    let inner = view.of(caller, row.name, view.terms);
+    let terms = view.terms.about.as_deref().unwrap_or(view.terms);
+    let operation = (row.decode)(arguments);
+    let inner = view.of(caller, row.name, terms);
     let quota = quota::told(&inner, &caller.principal)?;
-    let outcome = (|| {
+    // What is wrong with the arguments of a tool is the dialect's to say.
+    let operation = match (&terms.objection, operation) {
+        (Some(objection), _) => Err(objection.clone()),
+        (None, operation) => Ok(operation?),
+    };
+    let outcome = operation.and_then(|operation| {
         let asks = operation.asks(&inner)?;
-        let mut targets = resolve::targets(view.workspace(), &asks, &view.terms.reading)?;
+        let mut targets = resolve::targets(view.workspace(), &asks, &terms.reading)?;
         let judged = authorise::judge(&inner, row.effect, &asks, &targets)?;
         resolve::check(&inner, &mut targets)?;
         let verdict = judged.looks.stricter(judged.changes);
@@ -123,8 +134,8 @@ fn explained(
             | Planned::Buffer { .. }
             | Planned::Answer { .. } => verdict,
         })
-    })();
-    let mut answer = told(view, caller, name, outcome);
+    });
+    let mut answer = told(view, caller, terms.tool.as_deref().unwrap_or(name), outcome);
     answer.text.push_str(&quota::lines(quota.as_ref()));
     if let Some(quota) = quota {
         answer.json.insert("quota".to_owned(), quota);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Layer, LayerKind, Policy, Rate, Retained, Right, Tier,
+    Layer, LayerKind, Policy, Rate, Retained, Right, Tier, names,
     rule::{Patterns, Places, Rule},
 };
 use crate::{caller::Principal, glob::Globs, quota::Quota, version::Version};
@@ -255,6 +255,9 @@ impl Reader<'_> {
                     listed,
                     format!("'{word}' is no pattern of operations; they are exact, prefix.* or *"),
                 ));
+            }
+            if let Some(objection) = names::objection(word) {
+                return Err(self.wrong(listed, objection));
             }
         }
         Ok(Patterns::new(listed.get_ref().clone()))

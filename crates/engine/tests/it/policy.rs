@@ -130,13 +130,16 @@ fn every_case_of_the_table_holds() {
 
 #[test]
 fn a_tool_has_the_tier_of_its_definition_unless_a_rule_speaks() {
-    let terms =
-        |tier| Terms { tool: Some("d/files.delete".to_owned()), tier: Some(tier), ..Terms::default() };
+    let terms = |tier| Terms {
+        tool: Some("krux/filesystem.delete".to_owned()),
+        tier: Some(tier),
+        ..Terms::default()
+    };
     let remove = |policy: &str, principal: &str, tier| {
         gets(policy, principal, "remove", json!({ "path": "a.txt" }), terms(tier))
     };
-    let freed = "[[system.rules]]\noperations = [\"files.*\"]\ntier = \"autonomous\"\n";
-    let other = "[[system.rules]]\noperations = [\"d/files.write\"]\ntier = \"autonomous\"\n";
+    let freed = "[[system.rules]]\noperations = [\"filesystem.*\"]\ntier = \"autonomous\"\n";
+    let other = "[[system.rules]]\noperations = [\"krux/filesystem.write\"]\ntier = \"autonomous\"\n";
     assert_eq!(remove("", "agent:one", Tier::Notify), Runs(Tier::Notify));
     assert_eq!(remove("", "agent:one", Tier::ApprovalRequired), ASKED);
     assert_eq!(remove("", "user:ann", Tier::ApprovalRequired), FREE);
@@ -216,6 +219,17 @@ fn a_malformed_policy_is_an_error_with_its_line() {
         ("[[system.rules]]\npaths = []\ntier = \"notify\"\n", 2, "empty"),
         ("[[system.rules]]\nrights = [\"write\"]\ntier = \"notify\"\n", 2, "no right"),
         ("[[system.rules]]\noperations = [\"re*\"]\ntier = \"notify\"\n", 2, "pattern of operations"),
+        (
+            "[[system.rules]]\noperations = [\"read\", \"removee\"]\ntier = \"blocked\"\n",
+            2,
+            "perhaps 'remove'",
+        ),
+        ("[[system.rules]]\noperations = [\"delete\"]\ntier = \"blocked\"\n", 2, "rights = [\"delete\"]"),
+        (
+            "[system.rate]\noperations = [\"filesystem__*\"]\ncalls = 1\nper_seconds = 1\nthen = \"blocked\"\n",
+            2,
+            "pattern of operations",
+        ),
         ("[[system.rules]]\nprincipals = [\"root\"]\ntier = \"notify\"\n", 2, "no principal"),
         ("[agent.\"user:x\"]\ndefault = \"notify\"\n", 1, "no agent"),
         ("[system.rate]\ncalls = 0\nper_seconds = 1\nthen = \"blocked\"\n", 1, "at least 1"),

@@ -158,6 +158,22 @@ fn a_check_explains_without_running() {
     let json =
         ok(&bench, &["policy", "check", "--json", "write", "{\"path\":\".git/x\",\"content\":\"\"}"]).json();
     assert_eq!((&json["tier"], &json["rule"]), (&"approval_required".into(), &"protected places".into()));
+    let of_tool = |tool: &str| {
+        let path = format!("path={}", bench.workspace().join("a.txt").display());
+        run(&bench, &["policy", "check", "--principal", "agent:a", tool, &path])
+    };
+    let told = of_tool("filesystem.append");
+    assert_eq!(told.code, 0, "{}", told.err);
+    assert!(told.text().starts_with("agent:a krux/filesystem.append: "), "{}", told.text());
+    let told = of_tool("krux/filesystem.delete").text();
+    assert_eq!(
+        told,
+        "agent:a krux/filesystem.delete: approval_required (rule 'removals' of the system layer (line 1))\n"
+    );
+    let unknown = of_tool("filesystem.remov");
+    assert!(unknown.code == 2 && unknown.err.contains("no operation 'filesystem.remov'"), "{}", unknown.err);
+    let twice = of_tool("read_file");
+    assert!(twice.code == 2 && twice.err.contains("say which"), "{}", twice.err);
     assert!(ok(&bench, &["policy", "list"]).text().contains("removals -> approval_required"));
     assert!(bench.workspace().join("a.txt").exists());
 }
