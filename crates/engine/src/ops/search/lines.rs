@@ -122,9 +122,9 @@ impl Pattern {
             Err(_) if light == Cost::Text => (built(limits::SEARCH_PATTERN_BYTES_MAX), light),
             Err(_) => (built(limits::SEARCH_PATTERN_BYTES_MAX), Cost::Heavy),
         };
-        let unreadable = |error| {
-            Failure::new(Kind::BadRequest, format!("the pattern cannot be read: {error}"))
-                .hint("a pattern is one line; regular expressions have no look-around and no back-references")
+        let unreadable = |error: grep_regex::Error| match queries.iter().find_map(|query| misread(query)) {
+            Some(failure) if syntax == Syntax::Regex => failure,
+            Some(_) | None => bad_pattern(format!("the pattern cannot be read: {error}")),
         };
         Ok(Self { matcher: matcher.map_err(unreadable)?, cost, need: need(queries, syntax, cases) })
     }
@@ -161,6 +161,25 @@ impl Pattern {
         searcher.search_reader(&paced, flow, &mut collect).ok()?;
         Some(collect.matched(&paced))
     }
+}
+
+fn bad_pattern(detail: String) -> Failure {
+    Failure::new(Kind::BadRequest, detail)
+        .hint("a pattern is one line; regular expressions have no look-around and no back-references")
+}
+
+/// What is wrong with a regular expression, and where. Asked of the parser itself: the matcher shows the expression as it
+/// was wrapped, over several lines.
+fn misread(query: &str) -> Option<Failure> {
+    let (reason, span) = match regex_syntax::Parser::new().parse(query).err()? {
+        regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
+        regex_syntax::Error::Translate(error) => (error.kind().to_string(), *error.span()),
+        // The enumeration may grow; what the matcher says is shown then.
+        _ => return None,
+    };
+    let at = span.start.column;
+    let detail = format!("the pattern cannot be read: {reason}, at character {at}");
+    Some(bad_pattern(detail).fact("reason", reason).fact("column", at))
 }
 
 /// Bytes of a text that flows by that are held: a line, and some more around it.
@@ -378,6 +397,19 @@ mod tests {
             .into_iter()
             .map(|hit| (hit.line, hit.column, hit.text, hit.before.len(), hit.after.len()))
             .collect()
+    }
+
+    #[test]
+    fn an_expression_that_cannot_be_read_says_what_and_where() {
+        for (query, expected) in [
+            ("a(b", "unclosed group, at character 2"),
+            ("[z-a]", "invalid character class range, the start must be <= the end, at character 2"),
+            (r"\p{Nothing}", "Unicode property not found, at character 1"),
+        ] {
+            let failure = regex(query).err().expect(query);
+            assert_eq!(failure.detail, format!("the pattern cannot be read: {expected}"));
+        }
+        assert!(regex("a{100000}{100000}").is_err());
     }
 
     #[test]

@@ -222,7 +222,9 @@ fn is_time_for(view: &View<'_>, took: Duration) -> bool {
 fn near_page(queries: &[&str], reading: Reading, other: &Found) -> Page {
     let order = match reading {
         Reading::Words => by_words(&other.files, &nearest::words(queries), other.scanned),
-        Reading::Parts | Reading::AnyCase | Reading::Expression | Reading::Text => by_role(&other.files),
+        Reading::Parts | Reading::AnyCase | Reading::Expression | Reading::Text | Reading::Spelling => {
+            by_role(&other.files)
+        }
     };
     let wanted = Wanted {
         start: 0,

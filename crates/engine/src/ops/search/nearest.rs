@@ -16,6 +16,8 @@ pub(super) enum Reading {
     Expression,
     /// The text itself after all.
     Text,
+    /// A word with one letter otherwise.
+    Spelling,
     /// Its words, each for itself.
     Words,
 }
@@ -28,6 +30,7 @@ impl Reading {
             Self::AnyCase => "ignoring case",
             Self::Expression => "as a regular expression",
             Self::Text => "as plain text",
+            Self::Spelling => "spelled a little differently",
             Self::Words => "its words",
         }
     }
@@ -65,6 +68,13 @@ pub(super) fn readings(queries: &[&str], manner: Manner) -> Vec<(Reading, Patter
         }
         Syntax::Literal | Syntax::Regex => {}
     }
+    if let (Syntax::Literal, [query]) = (syntax, queries) {
+        let spellings = spellings(query);
+        let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
+        if !spellings.is_empty() {
+            add(Reading::Spelling, &spellings, Syntax::Regex, Cases::Same);
+        }
+    }
     let words = self::words(queries);
     if words.len() > 1 {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -72,6 +82,31 @@ pub(super) fn readings(queries: &[&str], manner: Manner) -> Vec<(Reading, Patter
     }
     readings
 }
+
+/// Expressions for the words that one letter too many, too few or wrong, or two the wrong way round, make of a word. None
+/// for what is no word, or so short that half of all words are like it.
+fn spellings(query: &str) -> Vec<String> {
+    let letters: Vec<char> = query.chars().collect();
+    let is_word = letters.iter().all(|letter| letter.is_alphanumeric() || *letter == '_');
+    if !is_word || !SPELLED_LETTERS.contains(&letters.len()) {
+        return Vec::new();
+    }
+    let text = |letters: &[char]| letters.iter().collect::<String>();
+    let mut spellings = Vec::new();
+    for at in 0..letters.len() {
+        let (before, after) = (text(&letters[..at]), text(&letters[at + 1..]));
+        spellings.push(format!(r"\b{before}\w?{after}\b"));
+        spellings.push(format!(r"\b{before}\w{}{after}\b", letters[at]));
+        if let [one, two, rest @ ..] = &letters[at..] {
+            spellings.push(format!(r"\b{before}{two}{one}{}\b", text(rest)));
+        }
+    }
+    spellings.push(format!(r"\b{query}\w\b"));
+    spellings
+}
+
+/// How many letters a word has whose spelling is doubted.
+const SPELLED_LETTERS: std::ops::RangeInclusive<usize> = 5..=40;
 
 /// The words of queries; those of a name are what it is put together from.
 pub(super) fn words(queries: &[&str]) -> Vec<String> {
@@ -101,19 +136,22 @@ const LIKE_BYTES_MIN: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::lines::Take, *};
+    use crate::control::Control;
 
     #[test]
     fn queries_are_read_in_other_ways() {
-        use Reading::{AnyCase, Expression, Parts, Text, Words as Each};
+        use Reading::{AnyCase, Expression, Parts, Spelling, Text, Words as Each};
         let plain = Manner { syntax: Syntax::Literal, words: Words::Parts, cases: Cases::Differ };
         let regex = Manner { syntax: Syntax::Regex, ..plain };
         let whole = Manner { words: Words::Whole, cases: Cases::Same, ..plain };
         for (query, manner, expected) in [
-            ("needle", plain, &[AnyCase][..]),
-            ("needle", whole, &[Parts]),
+            ("needle", plain, &[AnyCase, Spelling][..]),
+            ("needle", whole, &[Parts, Spelling]),
+            ("need", plain, &[AnyCase]),
+            ("needle", regex, &[AnyCase]),
             ("fn needle", plain, &[AnyCase, Each]),
-            ("parseHeader", plain, &[AnyCase, Each]),
+            ("parseHeader", plain, &[AnyCase, Spelling, Each]),
             ("a.*b", plain, &[AnyCase, Expression]),
             ("(", plain, &[AnyCase]),
             ("x[0]", regex, &[AnyCase, Text]),
@@ -123,6 +161,33 @@ mod tests {
                 readings(&[query], manner).into_iter().map(|(reading, _)| reading).collect();
             assert_eq!(found, expected, "{query}");
         }
+    }
+
+    #[test]
+    fn a_word_is_found_by_one_that_is_nearly_it() {
+        let pattern = |query: &str| {
+            let spellings = spellings(query);
+            let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
+            Pattern::new(&spellings, Syntax::Regex, Words::Parts, Cases::Same).expect("a pattern")
+        };
+        for (query, text, expected) in [
+            ("explaind", "fn explained(", true),
+            ("explainned", "fn explained(", true),
+            ("expalined", "Explained", true),
+            ("explaimed", "explained", true),
+            ("xplained", "explained", true),
+            ("explaine", "explained", true),
+            ("größer", "grösser", false),
+            ("grösse", "größe", false),
+            ("größe", "grösse gröse", true),
+            ("explained", "explainers", false),
+            ("explained", "unexplainedly", false),
+        ] {
+            let take = Take { context: 0, room: 1, chars_max: 100, place: None };
+            let matched = pattern(query).hits(text, take, &Control::default()).expect("a look");
+            assert_eq!(matched.total > 0, expected, "{query} in {text}");
+        }
+        assert!(spellings("need").is_empty() && spellings("two words").is_empty());
     }
 
     #[test]

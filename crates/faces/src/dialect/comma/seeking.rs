@@ -90,8 +90,7 @@ pub(super) fn unreadable(scene: &Scene<'_>, failure: &Failure) -> Option<Envelop
     }
     match (scene.tool, mode(scene)) {
         (Tool::SearchFiles, Mode::Regex) => {
-            // The last part says what is wrong; the ones before show where, over several lines.
-            let reason = failure.detail.rsplit("error: ").next().unwrap_or(&failure.detail);
+            let reason = failure.facts.get("reason").and_then(Value::as_str).unwrap_or(&failure.detail);
             let sorry = Sorry::new("command_failed", format!("Invalid regex: {reason}"));
             Some(sorry.next("Fix the regex syntax and call search_files again.").into())
         }
