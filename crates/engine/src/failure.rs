@@ -192,6 +192,12 @@ impl Failure {
         }
     }
 
+    /// The root itself is not there: nothing that a caller could look for would help.
+    pub fn workspace_gone() -> Self {
+        Self::new(Kind::NotFound, "the directory of the workspace is gone: it was moved away or removed")
+            .hint("ask the person you work for to put it back and to start the server again")
+    }
+
     /// Adds what to do next.
     pub fn hint(mut self, hint: impl AsRef<str>) -> Self {
         self.hint = Some(visible_line(hint.as_ref()).into_owned());

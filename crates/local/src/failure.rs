@@ -3,11 +3,13 @@
 use disk::{DiskError, ErrorKind};
 use engine::{Failure, Kind};
 use path::RelPath;
+use rusqlite::ErrorCode;
 
 /// What a disk error means for a caller who asked about `path`.
 pub(crate) fn at(path: &RelPath, error: &DiskError) -> Failure {
     let detail = |text: &str| format!("{path} {text}");
     match error.kind {
+        ErrorKind::NotFound if path.is_root() => Failure::workspace_gone(),
         ErrorKind::NotFound => Failure::new(Kind::NotFound, detail("does not exist"))
             .hint(format!("call list with path {} to see what is there", parent_of(path))),
         ErrorKind::Exists => Failure::new(Kind::Exists, detail("already exists")),
@@ -63,13 +65,55 @@ pub(crate) fn uncertain(error: &rusqlite::Error) -> Failure {
 
 /// What a store error means: without a journal nothing may change.
 pub(crate) fn store(error: &rusqlite::Error) -> Failure {
-    let text = error
-        .sqlite_error_code()
-        .map_or_else(|| "an unexpected error".to_owned(), |code| format!("{code:?}"));
-    Failure::new(Kind::AuditUnavailable, format!("the journal cannot be used: {text}"))
+    let why = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk that the state directory is on is full".to_owned(),
+        // What the store says as well when there is no room for its shared memory.
+        Some(ErrorCode::SystemIoFailure) => {
+            "the disk that the state directory is on fails, or is full".to_owned()
+        }
+        Some(ErrorCode::ReadOnly) => "the state directory is read-only".to_owned(),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "its file cannot be opened in the state directory".to_owned()
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "its file is damaged".to_owned(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another process holds it".to_owned(),
+        Some(code) => format!("{code:?}"),
+        None => "an unexpected error".to_owned(),
+    };
+    Failure::new(Kind::AuditUnavailable, format!("the journal cannot be used: {why}"))
         .hint("nothing was changed; free space or repair the state directory, then call again")
 }
 
 fn parent_of(path: &RelPath) -> RelPath {
     path.parent().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn what_the_store_says_is_said_in_words() {
+        for (code, word) in [
+            (ffi::SQLITE_FULL, "is full"),
+            (ffi::SQLITE_IOERR, "fails, or is full"),
+            (ffi::SQLITE_READONLY, "read-only"),
+            (ffi::SQLITE_CANTOPEN, "cannot be opened"),
+            (ffi::SQLITE_NOTADB, "damaged"),
+            (ffi::SQLITE_BUSY, "another process"),
+        ] {
+            let failure = store(&rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+            assert!(failure.detail.contains(word), "{code}: {failure}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_that_is_gone_is_not_looked_for_in_itself() {
+        let missing = DiskError { kind: ErrorKind::NotFound, call: "open", errno: None };
+        let gone = at(&RelPath::root(), &missing);
+        assert_eq!(gone.kind, Kind::NotFound);
+        assert!(gone.detail.contains("gone") && gone.hint.is_none_or(|hint| !hint.contains("call list")));
+    }
 }

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use disk::{Directory, Root, RootOptions, StateDirectory, wall::WallReport};
+use disk::{Directory, ErrorKind, Root, RootOptions, StateDirectory, wall::WallReport};
 use engine::{Failure, InForce, Kind, Profile};
 use path::{Name, RelPath};
 
@@ -319,9 +319,16 @@ fn open_root(options: &Options, state: &StateDirectory) -> Result<(Root, Directo
     let place = options.home.join(&Name::new(TRASH_INSIDE.as_bytes())?)?;
     let trash = match root.make_directories(&place, 0o700) {
         Ok((trash, _)) => trash,
-        // Nothing is removed from where nobody can write, so no trash is needed there.
-        Err(error) if error.kind == disk::ErrorKind::ReadOnly => return Ok((root, beside)),
-        Err(error) => return Err(own(error)),
+        // Nothing is removed from where nobody can write, so no trash is needed there. Below a directory that is closed
+        // there may be one that is not: what is removed from it cannot be kept, and that is refused then.
+        Err(error) if matches!(error.kind, ErrorKind::ReadOnly | ErrorKind::Denied) => {
+            return Ok((root, beside));
+        }
+        Err(error) => {
+            let detail = format!("the trash cannot be made in the workspace: {error}");
+            return Err(Failure::new(Kind::AuditUnavailable, detail)
+                .hint("use a state directory on the same file system as the workspace"));
+        }
     };
     let root = open(vec![state.id(), trash.id()])?;
     Ok((root, trash))

@@ -137,7 +137,13 @@ pub(crate) fn state_directory(
 /// Opens what the options say.
 pub(crate) fn opened(options: Options) -> Result<Opened, Problem> {
     let home = options.home.clone();
-    let local = LocalWorkspace::open(options)?;
+    let state = options.state.display().to_string();
+    let local = LocalWorkspace::open(options).map_err(|failure| {
+        if failure.kind == Kind::AuditUnavailable && failure.hint.is_none() {
+            return failure.hint(format!("the state directory is {state}; name another with --state"));
+        }
+        failure
+    })?;
     let engine = Engine::new(local.clone());
     Ok(Opened { home, local, engine })
 }
@@ -172,7 +178,8 @@ pub(crate) fn dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> Result<
 /// The directory that is served.
 fn root(directory: &Path) -> Result<Root, Problem> {
     Root::open(directory, RootOptions::default()).map_err(|error| {
-        Failure::new(Kind::NotFound, format!("the workspace directory cannot be opened: {error}"))
+        let shown = directory.display();
+        Failure::new(Kind::NotFound, format!("the workspace directory {shown} cannot be opened: {error}"))
             .hint("name an existing directory with --workspace")
             .into()
     })

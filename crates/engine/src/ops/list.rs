@@ -108,6 +108,7 @@ pub(super) fn directory_at(target: &Target) -> Result<(), Failure> {
             Err(Failure::new(Kind::NotDirectory, format!("{path} is not a directory"))
                 .hint(format!("call read or stat with path {path}")))
         }
+        None if path.is_root() => Err(Failure::workspace_gone()),
         None => {
             let parent = path.parent().unwrap_or_default();
             Err(Failure::new(Kind::NotFound, format!("{path} does not exist"))
