@@ -141,6 +141,11 @@ pub struct Estate {
 pub(crate) struct Hold(#[expect(dead_code, reason = "dropping it frees the lock")] LockFile);
 
 impl Estate {
+    /// What makes a directory an estate: its own directory in it.
+    pub fn own_directory(directory: &Path) -> PathBuf {
+        directory.join(OWN)
+    }
+
     /// Opens an estate, and makes it when it is missing. What a dead process left half done is finished or cleared.
     pub fn open(options: EstateOptions) -> Result<Arc<Self>, Failure> {
         let own = |error: disk::DiskError| failure::own(&error);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use engine::Caller;
+use engine::{Caller, Failure, Kind};
 use faces::http::{Errand, Leaving, Steward};
 use local::Estate;
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ use crate::{
 /// The flags of `stead workspace`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkspaceArguments {
-    /// The directory of the estate, which is made if it is missing
+    /// The directory of the estate; create and import make it if it is missing
     #[arg(long, value_name = "DIR", global = true, required = false)]
     workspaces: Option<PathBuf>,
     /// Who asks: user:NAME
@@ -123,10 +123,43 @@ enum Action {
     },
 }
 
+/// What is done about an estate that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// It is made, for what begins something in it.
+    Make,
+    /// That is said: whoever looks for something has mistyped the place.
+    Refuse,
+}
+
 /// The estate that a flag names.
-pub(crate) fn open(flags: &WorkspaceFlags, directory: Option<&PathBuf>) -> Result<Arc<Estate>, Problem> {
+pub(crate) fn open(
+    flags: &WorkspaceFlags,
+    directory: Option<&PathBuf>,
+    missing: Missing,
+) -> Result<Arc<Estate>, Problem> {
     let directory = directory.ok_or_else(|| show::usage("say where the workspaces are: --workspaces DIR"))?;
+    if missing == Missing::Refuse && !outside::is_there(&Estate::own_directory(directory)) {
+        let detail = format!("there are no workspaces in {}", directory.display());
+        return Err(Failure::new(Kind::NotFound, detail)
+            .hint("name the directory that `stead serve --workspaces` serves; `stead workspace create` makes one")
+            .into());
+    }
     Ok(Estate::open(estate::options(flags, directory))?)
+}
+
+impl Action {
+    fn missing(&self) -> Missing {
+        match self {
+            Action::Create { .. } | Action::Import { .. } => Missing::Make,
+            Action::List { .. }
+            | Action::Show { .. }
+            | Action::Fork { .. }
+            | Action::Export { .. }
+            | Action::Destroy { .. }
+            | Action::Restore { .. } => Missing::Refuse,
+        }
+    }
 }
 
 impl AskFlags {
@@ -143,7 +176,7 @@ impl AskFlags {
 
 /// Runs one of them.
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceArguments) -> Outcome {
-    let estate = open(flags, arguments.workspaces.as_ref())?;
+    let estate = open(flags, arguments.workspaces.as_ref(), arguments.action.missing())?;
     let caller = CallerFlags { principal: arguments.principal.clone(), ..CallerFlags::default() };
     let by = wire::caller(&caller, Asker::Person)?;
     let steward = Stewardship(estate);

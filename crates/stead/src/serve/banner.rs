@@ -28,7 +28,9 @@ pub(crate) fn show(taken: &Taken, flags: &ServeFlags, workspace: &str, durabilit
     for Snippet { place, text } in snippets(&address, token) {
         show::remark(&format!("{place}: {text}"));
     }
-    show::remark(&format!("try: curl -H 'Authorization: Bearer {token}' {address}/v1/files/README.md"));
+    show::remark(&format!(
+        "try: curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' -d '{{}}' {address}/v1/list"
+    ));
 }
 
 /// What common clients are told, each in its own form.

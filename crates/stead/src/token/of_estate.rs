@@ -8,12 +8,18 @@ use crate::{
     estate::described,
     show::{self, Exit, Form, Outcome, Problem},
     wire::{self, Asker},
-    workspaces,
+    workspaces::{self, Missing},
 };
 
 /// Runs one of them.
 pub(super) fn run(flags: &WorkspaceFlags, arguments: &TokenArguments) -> Outcome {
-    let estate = workspaces::open(flags, arguments.workspaces.as_ref())?;
+    let missing = match &arguments.action {
+        Action::Create { .. } if arguments.estate => Missing::Make,
+        Action::Create { .. } | Action::Rotate { .. } | Action::List { .. } | Action::Revoke { .. } => {
+            Missing::Refuse
+        }
+    };
+    let estate = workspaces::open(flags, arguments.workspaces.as_ref(), missing)?;
     let by = wire::caller(&CallerFlags::default(), Asker::Person)?;
     let named = || -> Result<WorkspaceName, Problem> {
         let name = arguments.workspace_name.as_deref().ok_or_else(|| {

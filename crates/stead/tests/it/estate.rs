@@ -159,6 +159,23 @@ fn a_platform_makes_uses_and_ends_workspaces() {
 }
 
 #[test]
+fn looking_for_workspaces_in_the_wrong_place_makes_nothing_there() {
+    let place = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["workspace", "list"][..],
+        &["workspace", "show", "one"],
+        &["workspace", "destroy", "one"],
+        &["token", "list", "--estate"],
+        &["token", "create", "--workspace-name", "one", "--principal", "agent:a"],
+    ] {
+        let ran = stead(place.path(), arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.code() == Some(1) && said.contains("there are no workspaces in"), "{said}");
+        assert!(!place.path().join("estate").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
 fn the_command_line_works_beside_a_server() {
     let server = Server::start(&["--listen", "127.0.0.1:0"]);
     server.say(&["workspace", "create", "kept", "--label", "a person's"]);

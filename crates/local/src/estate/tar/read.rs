@@ -21,6 +21,14 @@ const HARMLESS_BEGINNINGS: &[&str] = &["SCHILY.", "LIBARCHIVE.", "RHT.", "STEAD.
 /// Blocks of zeros after the end.
 const TAIL_BLOCKS_MAX: usize = 1 << 16;
 
+/// How what people send instead of plain tar begins, and what undoes it.
+const COMPRESSED: &[(&[u8], &str)] = &[
+    (&[0x1f, 0x8b], "gunzip"),
+    (&[0x28, 0xb5, 0x2f, 0xfd], "unzstd"),
+    (b"BZh", "bunzip2"),
+    (&[0xfd, b'7', b'z', b'X', b'Z'], "unxz"),
+];
+
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
@@ -159,13 +167,24 @@ impl<'a> Reader<'a> {
 
     /// The form of a header whose sum is right.
     fn form(&self, header: &[u8; BLOCK]) -> Result<Form, Failure> {
-        if self.number(&header[CHECKSUM])? != checksum(header) {
+        let told = self.number(&header[CHECKSUM]);
+        if !told.as_ref().is_ok_and(|told| *told == checksum(header)) {
+            self.refuse_compressed(header)?;
+            told?;
             return Err(self.bad("its header is damaged, or this is no archive"));
         }
         match &header[MAGIC] {
             magic if magic == POSIX => Ok(Form::Posix),
             magic if magic == GNU => Ok(Form::Gnu),
             _ => Err(self.bad("its header is of a form that is not known here")),
+        }
+    }
+
+    /// Says what is wrong where it is the archive as a whole. Asked only of what is no header: a name may begin like this.
+    fn refuse_compressed(&self, start: &[u8]) -> Result<(), Failure> {
+        match COMPRESSED.iter().find(|(magic, _)| self.count == 1 && start.starts_with(magic)) {
+            Some((_, undoes)) => Err(self.bad(&format!("it is compressed; send what {undoes} makes of it"))),
+            None => Ok(()),
         }
     }
 
@@ -300,7 +319,10 @@ impl<'a> Reader<'a> {
         while at < BLOCK {
             match self.read(&mut block[at..])? {
                 0 if at == 0 => return Ok(false),
-                0 => return Err(self.bad("the archive breaks off in a header")),
+                0 => {
+                    self.refuse_compressed(&block[..at])?;
+                    return Err(self.bad("the archive breaks off in a header"));
+                }
                 count => at += count,
             }
         }

@@ -68,6 +68,23 @@ fn export(estate: &Estate, of: &str) -> (Copied, Vec<u8>) {
 }
 
 #[test]
+fn a_compressed_archive_is_called_that() {
+    let place = TempDir::new().unwrap();
+    let estate = open_at(place.path());
+    for magic in [&b"\x1f\x8b\x08"[..], b"\x28\xb5\x2f\xfd", b"BZh9", b"\xfd7zXZ\0"] {
+        for length in [100, 2 * BLOCK] {
+            let mut bytes = magic.to_vec();
+            bytes.resize(length, 0xaa);
+            let (kind, detail) = import(&estate, &bytes).unwrap_err();
+            assert_eq!(kind, Kind::BadRequest);
+            assert!(detail.contains("it is compressed"), "{detail}");
+        }
+    }
+    let plain = Raw { name: b"BZh", ..FILE };
+    import(&estate, &archive(&[plain])).unwrap();
+}
+
+#[test]
 fn what_goes_out_comes_in_again() {
     let place = TempDir::new().unwrap();
     let estate = open_at(place.path());
