@@ -34,6 +34,7 @@ mod patient;
 mod problem;
 mod routes;
 mod rpc;
+mod strangers;
 mod tls;
 
 pub use allowance::Rate;
@@ -44,6 +45,7 @@ pub use hall::{Hall, Keeping, Settings};
 pub use listen::{Listener, serve};
 pub use log::{Answered, Called, Calls, Log};
 pub use metadata::{Authorization, Way};
+pub use strangers::PerAddress;
 pub use tls::{Tls, TlsError};
 
 /// What a request brings to say who asks.
@@ -132,6 +134,8 @@ pub mod limits {
 
     /// Connections at a time; more are not accepted until one ends.
     pub const CONNECTIONS_MAX: usize = 16_384;
+    /// Connections of one address over which nobody has shown a token yet; more are closed at once.
+    pub const STRANGERS_PER_ADDRESS_MAX: usize = 256;
     /// Bytes of a request's head.
     pub const HEAD_BYTES_MAX: usize = 32 << 10;
     /// Headers of a request.

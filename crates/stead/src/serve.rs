@@ -35,7 +35,7 @@ mod identity;
 mod lines;
 mod many;
 
-use bounds::BoundFlags;
+use bounds::{Addresses, BoundFlags};
 use identity::Identity;
 use lines::LogFlags;
 
@@ -163,6 +163,7 @@ fn serve_behind<F: Future<Output = ()> + Send + 'static>(
         authorization: authorization::named(flags)?,
         rate: flags.bounds.rate(),
         connections: Some(flags.bounds.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
+        per_address: flags.bounds.per_address(addresses(flags)),
     };
     let hall = Hall::kept(door, names, settings, keeping);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -261,8 +262,7 @@ fn private(flags: &ServeFlags) -> Result<Option<Identity>, Problem> {
         (Some(chain), Some(key)) => Some(Identity::read(chain, key)?),
         (Some(_), None) | (None, Some(_)) | (None, None) => None,
     };
-    let is_wide = flags.socket.is_none() && !flags.listen.ip().is_loopback();
-    if is_wide && identity.is_none() && !flags.behind_proxy {
+    if is_wide(flags) && identity.is_none() && !flags.behind_proxy {
         return Err(Problem::Usage(format!(
             "{} can be reached from other machines, and tokens would travel in clear; say --tls-cert and --tls-key, or put \
              a proxy with TLS in front and say --behind-proxy, or listen on 127.0.0.1",
@@ -270,6 +270,16 @@ fn private(flags: &ServeFlags) -> Result<Option<Identity>, Problem> {
         )));
     }
     Ok(identity)
+}
+
+/// Whether other machines can connect.
+fn is_wide(flags: &ServeFlags) -> bool {
+    flags.socket.is_none() && !flags.listen.ip().is_loopback()
+}
+
+/// What the addresses of connections are good for.
+fn addresses(flags: &ServeFlags) -> Addresses {
+    if is_wide(flags) && !flags.behind_proxy { Addresses::Tell } else { Addresses::Same }
 }
 
 /// Takes the place to listen.

@@ -19,6 +19,7 @@ use super::{
     log::{ID_HEADER, Line, RequestId},
     problem,
     routes::{self, Route, Wants},
+    strangers::Unproven,
 };
 use crate::notes::{self, Notes};
 
@@ -47,8 +48,9 @@ pub(super) async fn enter(State(hall): State<Arc<Hall>>, mut request: Request, n
         Ok(Brought::SameUser) => hall.admit(Credential::SameUser).await.map(Some),
         Err(turned) => Err(turned),
     };
-    if let (Some(line), Ok(Some(client))) = (&mut line, &judged) {
-        line.of(client);
+    if let Ok(Some(client)) = &judged {
+        line.iter_mut().for_each(|line| line.of(client));
+        request.extensions().get::<Unproven>().iter().for_each(|unproven| unproven.proven());
     }
     let allowance = judged.as_ref().ok().and_then(Option::as_ref).map(Client::allowance);
     let judged = judged.and_then(|client| admit(&hall, route, client, &mut request));

@@ -20,6 +20,7 @@ use super::{
     log::Log,
     metadata::Authorization,
     metrics::Metrics,
+    strangers::{PerAddress, Strangers},
 };
 use crate::{
     dialect::{DialectError, Dialects, Place},
@@ -84,6 +85,8 @@ pub struct Keeping {
     pub rate: Option<Rate>,
     /// Connections at a time; the usual number without one.
     pub connections: Option<usize>,
+    /// How many of one address may have shown no token yet.
+    pub per_address: PerAddress,
 }
 
 /// The state of one server.
@@ -93,6 +96,7 @@ pub struct Hall {
     pub(super) settings: Settings,
     pub(super) keeping: Keeping,
     pub(super) metrics: Metrics,
+    pub(super) strangers: Arc<Strangers>,
     guests: Mutex<HashMap<String, Known>>,
     /// What each workspace may take of the server.
     shares: Mutex<HashMap<String, Share>>,
@@ -140,6 +144,7 @@ impl Hall {
             names,
             settings,
             allowances: Allowances::new(keeping.rate),
+            strangers: Strangers::new(keeping.per_address),
             keeping,
             metrics: Metrics::default(),
             guests: Mutex::default(),

@@ -2,7 +2,7 @@
 //! the file system, where the kernel says whose process is at the other end. Over TCP it may be made private first; until it
 //! is, it has its place among the connections and little time.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -24,6 +24,7 @@ use super::{
     limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_WAIT, HEADERS_MAX, SEND_WAIT, STOP_WAIT},
     patient::Patient,
     routes,
+    strangers::{Crowd, Unproven},
     tls::Tls,
 };
 
@@ -61,11 +62,17 @@ pub async fn serve(hall: Arc<Hall>, listener: Listener) {
                 continue;
             }
         };
+        let Ok(unproven) = one.met(&hall) else {
+            // Not even an answer: what it costs is what the limit is there for.
+            hall.metrics.crowded_out();
+            continue;
+        };
         let stopping = hall.stopping();
-        let connection = Connection { hall: hall.clone(), router: router.clone(), stopping, _slot: slot };
+        let connection =
+            Connection { hall: hall.clone(), router: router.clone(), stopping, unproven, _slot: slot };
         match one {
-            Accepted::Tls(stream, tls) => connections.spawn(connection.secure(stream, tls)),
-            Accepted::Tcp(stream) => connections.spawn(connection.serve(stream, Peer::Network)),
+            Accepted::Tls(stream, tls, _) => connections.spawn(connection.secure(stream, tls)),
+            Accepted::Tcp(stream, _) => connections.spawn(connection.serve(stream, Peer::Network)),
             Accepted::Unix(stream, peer) => connections.spawn(connection.serve(stream, peer)),
         };
     }
@@ -75,15 +82,31 @@ pub async fn serve(hall: Arc<Hall>, listener: Listener) {
 }
 
 enum Accepted {
-    Tcp(TcpStream),
-    Tls(TcpStream, Arc<Tls>),
+    Tcp(TcpStream, IpAddr),
+    Tls(TcpStream, Arc<Tls>, IpAddr),
     Unix(UnixStream, Peer),
+}
+
+impl Accepted {
+    /// Counts it among the strangers of its address. The kernel says who comes through a socket in the file system.
+    fn met(&self, hall: &Hall) -> Result<Unproven, Crowd> {
+        match self {
+            Accepted::Tcp(_, from) | Accepted::Tls(_, _, from) => hall.strangers.meet(*from),
+            Accepted::Unix(..) => Ok(Unproven::default()),
+        }
+    }
 }
 
 async fn accept(listener: &Listener) -> io::Result<Accepted> {
     match listener {
-        Listener::Tcp(listener) => Ok(Accepted::Tcp(prompt(listener).await?)),
-        Listener::Tls(listener, tls) => Ok(Accepted::Tls(prompt(listener).await?, tls.clone())),
+        Listener::Tcp(listener) => {
+            let (stream, from) = prompt(listener).await?;
+            Ok(Accepted::Tcp(stream, from))
+        }
+        Listener::Tls(listener, tls) => {
+            let (stream, from) = prompt(listener).await?;
+            Ok(Accepted::Tls(stream, tls.clone(), from))
+        }
         Listener::Unix(listener, user) => {
             let (stream, _) = listener.accept().await?;
             let peer = match stream.peer_cred() {
@@ -95,11 +118,11 @@ async fn accept(listener: &Listener) -> io::Result<Accepted> {
     }
 }
 
-/// The next connection. Answers are small and wanted at once.
-async fn prompt(listener: &TcpListener) -> io::Result<TcpStream> {
-    let (stream, _) = listener.accept().await?;
+/// The next connection, and where it comes from. Answers are small and wanted at once.
+async fn prompt(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
+    let (stream, from) = listener.accept().await?;
     stream.set_nodelay(true)?;
-    Ok(stream)
+    Ok((stream, from.ip()))
 }
 
 /// One connection.
@@ -107,6 +130,7 @@ struct Connection {
     hall: Arc<Hall>,
     router: Router,
     stopping: Stopping,
+    unproven: Unproven,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -125,9 +149,11 @@ impl Connection {
 
     async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer) {
         self.hall.metrics.connected();
+        let unproven = self.unproven.clone();
         let service =
             self.router.clone().map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
                 request.extensions_mut().insert(peer);
+                request.extensions_mut().insert(unproven.clone());
                 request.map(axum::body::Body::new)
             });
         let connection = http1::Builder::new()

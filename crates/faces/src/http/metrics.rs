@@ -5,7 +5,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -37,6 +37,8 @@ pub(super) struct Metrics {
     durations: Mutex<BTreeMap<Route, Durations>>,
     connections: AtomicI64,
     streams: AtomicI64,
+    /// Connections that were closed because too many strangers came from their address.
+    crowded_out: AtomicU64,
 }
 
 impl Metrics {
@@ -60,6 +62,10 @@ impl Metrics {
 
     pub(super) fn disconnected(&self) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn crowded_out(&self) {
+        self.crowded_out.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn stream_opened(&self) {
@@ -93,6 +99,9 @@ impl Metrics {
             line(format_args!("stead_http_request_seconds_sum{{route=\"{route}\"}} {seconds}"));
             line(format_args!("stead_http_request_seconds_count{{route=\"{route}\"}} {count}"));
         }
+        let crowded_out = self.crowded_out.load(Ordering::Relaxed);
+        line(format_args!("# TYPE stead_http_strangers_refused_total counter"));
+        line(format_args!("stead_http_strangers_refused_total {crowded_out}"));
         let gauges = [
             ("stead_http_connections", self.connections.load(Ordering::Relaxed)),
             ("stead_http_streams", self.streams.load(Ordering::Relaxed)),

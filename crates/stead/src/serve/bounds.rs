@@ -2,7 +2,10 @@
 
 use clap::Args;
 use disk::Handles;
-use faces::http::{Rate, limits::CONNECTIONS_MAX};
+use faces::http::{
+    PerAddress, Rate,
+    limits::{CONNECTIONS_MAX, STRANGERS_PER_ADDRESS_MAX},
+};
 
 use crate::show;
 
@@ -23,6 +26,18 @@ pub(crate) struct BoundFlags {
     /// Connections at a time
     #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX)]
     connections: usize,
+    /// Connections of one address over which no token was shown yet; 0 is no bound
+    #[arg(long, value_name = "COUNT", default_value_t = STRANGERS_PER_ADDRESS_MAX)]
+    strangers_per_address: usize,
+}
+
+/// Whether the address of a connection says whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Addresses {
+    /// It does.
+    Tell,
+    /// Everybody has the same: only this machine can connect, or a proxy does for all.
+    Same,
 }
 
 impl BoundFlags {
@@ -30,6 +45,14 @@ impl BoundFlags {
     pub(crate) fn rate(&self) -> Option<Rate> {
         let burst = if self.rate_burst == 0 { self.rate.saturating_mul(2) } else { self.rate_burst };
         (self.rate > 0).then_some(Rate { per_second: self.rate, burst })
+    }
+
+    /// How many strangers each address may be.
+    pub(crate) fn per_address(&self, addresses: Addresses) -> PerAddress {
+        match (addresses, self.strangers_per_address) {
+            (Addresses::Same, _) | (Addresses::Tell, 0) => PerAddress::Unbounded,
+            (Addresses::Tell, most) => PerAddress::AtMost(most),
+        }
     }
 
     /// How many connections there is room for beside so many open workspaces; says so when it is less than was wanted.

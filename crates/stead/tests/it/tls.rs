@@ -43,6 +43,29 @@ fn health(server: &Server, trusted: &Identity) -> std::io::Result<u16> {
 }
 
 #[test]
+fn an_address_has_so_many_strangers() {
+    let one = Identity::new(NAME);
+    let place = place();
+    write(place.path(), &one);
+    let flags = flags(place.path());
+    let mut all = vec!["--listen", "0.0.0.0:0", "--strangers-per-address", "3"];
+    all.extend(flags.iter().map(String::as_str));
+    let server = Server::start_at(place, &all, &[]);
+    let port = server.address.rsplit(':').next().unwrap();
+    let stay = || TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+    let mut silent: Vec<TcpStream> = (0..3).map(|_| stay()).collect();
+    health(&server, &one).expect_err("one too many");
+    drop(silent.pop());
+    let until = std::time::Instant::now() + PATIENCE;
+    while health(&server, &one).is_err() {
+        assert!(std::time::Instant::now() < until, "who left is still counted");
+        std::thread::yield_now();
+    }
+    drop(silent);
+    server.end();
+}
+
+#[test]
 fn a_certificate_opens_wider_and_is_read_again_on_a_hang_up() {
     let (one, two) = (Identity::new(NAME), Identity::new(NAME));
     let place = place();

@@ -5,12 +5,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use faces::http::{Keeping, Listener, Names, Rate, limits::REQUESTS_PER_CLIENT_MAX};
+use faces::http::{Keeping, Listener, Names, PerAddress, Rate, limits::REQUESTS_PER_CLIENT_MAX};
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    House, PATIENCE, hear_head,
+    House, PATIENCE, hear, hear_head,
     sockets::{framed, message},
 };
 
@@ -144,5 +144,36 @@ async fn one_key_beside_a_message_is_one_call() {
     let refused = house.ask("one", "POST /rpc", &headers, batch.as_bytes()).await.json();
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
     assert_eq!(house.ask("one", "GET /v1/files/a.txt", &[], b"").await.body, b"x");
+    house.close().await;
+}
+
+#[tokio::test]
+async fn an_address_is_not_all_connections_before_it_has_shown_a_token() {
+    let keeping = Keeping { per_address: PerAddress::AtMost(3), ..Keeping::default() };
+    let house = House::kept(Listener::Tcp, Names::loopback, keeping).await;
+    let health = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\n", house.port);
+    let ask = |token: &str| match token {
+        "" => format!("{health}\r\n"),
+        token => format!("{health}Authorization: Bearer {token}\r\n\r\n").replace("/health", "/metrics"),
+    };
+    let mut strangers = Vec::new();
+    for (token, status) in [("", 200), ("nobody's", 401), ("", 200)] {
+        let mut connection = house.connect().await;
+        connection.get_mut().write_all(ask(token).as_bytes()).await.unwrap();
+        assert_eq!(hear(&mut connection).await.status, status);
+        strangers.push(connection);
+    }
+    let mut late = house.connect().await;
+    let read = tokio::time::timeout(PATIENCE, late.read_to_end(&mut Vec::new())).await;
+    assert_eq!(read.expect("it is closed").unwrap_or_default(), 0);
+    // Who shows a token stays and is a stranger no more.
+    let first = &mut strangers[0];
+    first.get_mut().write_all(ask("one").as_bytes()).await.unwrap();
+    let said = hear(first).await;
+    assert_eq!(said.status, 200);
+    let counted = String::from_utf8(said.body).unwrap();
+    assert!(counted.contains("stead_http_strangers_refused_total 1\n"), "{counted}");
+    assert_eq!(house.ask("one", "GET /health", &[], b"").await.status, 200);
+    drop(strangers);
     house.close().await;
 }
