@@ -159,7 +159,8 @@ impl Policy {
     /// The tier of one action of one call.
     pub(crate) fn judge(&self, asked: &Asked<'_>, action: &Action<'_>) -> Verdict {
         let opinions = self.opinions(asked, action);
-        opinions.reduce(Verdict::stricter).unwrap_or_else(|| self.unruled(asked))
+        let verdict = opinions.reduce(Verdict::stricter).unwrap_or_else(|| self.unruled(asked));
+        verdict.for_operation(asked.operation)
     }
 
     /// What each layer says of an action; a layer without a fitting rule says nothing.

@@ -40,7 +40,7 @@ pub(crate) fn judge(view: &View<'_>, effect: Effect) -> Result<Verdict, Failure>
         }
         verdict = verdict.stricter(Verdict { tier: rate.then, why: Why::Rate { layer } });
     }
-    Ok(verdict)
+    Ok(verdict.for_operation(asked.operation))
 }
 
 /// The newest calls of a principal, newest first. Read page by page, so that a long journal costs nothing.

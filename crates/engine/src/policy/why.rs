@@ -35,7 +35,13 @@ pub enum Why {
         /// Which layer, counted from 0.
         layer: usize,
     },
+    /// It belongs to asking and answering itself.
+    Answering,
 }
+
+/// The calls by which people are asked, answer, and are heard. Were they asked about, nobody could answer anything.
+const ANSWERING: &[&str] =
+    &["session", "events", "alert", "alerts", "respond", "policy", "approvals", "approve", "deny"];
 
 impl Verdict {
     /// The tier that holds where nothing is said.
@@ -45,6 +51,15 @@ impl Verdict {
     #[must_use]
     pub(crate) fn stricter(self, other: Verdict) -> Verdict {
         if other.tier > self.tier { other } else { self }
+    }
+
+    /// What it means for an operation: those that belong to asking and answering may be blocked and are never asked about.
+    #[must_use]
+    pub(super) fn for_operation(self, operation: &str) -> Verdict {
+        if self.tier == Tier::ApprovalRequired && ANSWERING.contains(&operation) {
+            return Verdict { tier: Tier::Autonomous, why: Why::Answering };
+        }
+        self
     }
 }
 
@@ -69,6 +84,7 @@ impl Why {
             Why::Rate { layer } => {
                 format!("the rate limit of the {} layer, which is used up", policy.layer(*layer))
             }
+            Why::Answering => "nobody is asked about a call by which people are asked and answer".to_owned(),
         }
     }
 
@@ -82,6 +98,7 @@ impl Why {
             }
             Why::Protected(_) => "protected places".to_owned(),
             Why::Rate { .. } => "rate".to_owned(),
+            Why::Answering => "answering".to_owned(),
         }
     }
 }

@@ -55,6 +55,29 @@ fn a_call_waits_runs_once_and_asks_again() {
 }
 
 #[test]
+fn where_everything_is_asked_about_people_can_answer_and_callers_can_wait() {
+    let rate = "[system.rate]\ncalls = 1\nper_seconds = 1000\nthen = \"approval_required\"\n";
+    let every = "[[organisation.rules]]\noperations = [\"*\"]\ntier = \"approval_required\"\n";
+    for policy in ["[system]\ndefault = \"approval_required\"\n", rate, every] {
+        let world = world();
+        world.workspace.set_policy(policy);
+        world.call("stat", json!({ "path": "free" })).ok();
+        let id = asked(&world, "remove", remove());
+        let ann = |operation: &str, arguments: Value| world.call_as(&person(), operation, arguments);
+        assert_eq!(ann("approvals", json!({})).unwrap().json["approvals"][0]["id"], *id, "{policy}");
+        ann("approvals", json!({ "id": id })).unwrap();
+        ann("policy", json!({ "operation": "remove", "arguments": remove() })).unwrap();
+        for (operation, arguments) in
+            [("events", json!({})), ("session", json!({})), ("alert", json!({ "message": "please" }))]
+        {
+            world.call(operation, arguments).unwrap();
+        }
+        approve(&world, &id);
+        world.ok("remove", remove());
+    }
+}
+
+#[test]
 fn an_approval_fits_one_call_of_one_principal() {
     let world = world();
     let id = asked(&world, "remove", remove());
