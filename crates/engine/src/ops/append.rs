@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{answer::Facts, encoded, parents, write};
+use super::{answer::Facts, encoded, parents, standing::too_large_to_change, write};
 use crate::{
     failure::Failure,
     limits,
@@ -36,7 +36,9 @@ impl Operation for Append {
                 write::regular(target, node)?;
                 // Whoever may add to a file need not be allowed to read it: nothing of it is answered.
                 let want = Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
-                let file = view.read_for_change(&target.path, want)?;
+                let file = view
+                    .read_for_change(&target.path, want)
+                    .map_err(|failure| too_large_to_change(&target.path, failure))?;
                 let seen = target.seen.unwrap_or(Seen { version: file.version, stamp: file.node.stamp });
                 (file.bytes, Expect::File(seen))
             }

@@ -22,7 +22,7 @@ use self::{
     basis::{Basis, Old},
     report::{Report, Standing},
 };
-use super::{diff, encoded, older, parents, write};
+use super::{diff, encoded, older, parents, standing::too_large_to_change, write};
 use crate::{
     authorise,
     failure::{Failure, Kind},
@@ -107,7 +107,9 @@ impl Edit {
             return Ok(Current { bytes, text: String::new(), version, expect: Expect::Absent });
         };
         write::regular(target, node)?;
-        let file = view.read(&target.path, Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?;
+        let file = view
+            .read(&target.path, Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })
+            .map_err(|failure| too_large_to_change(&target.path, failure))?;
         let text = diff::text_of(&file.bytes).map(Cow::into_owned);
         let text = text.ok_or_else(|| refusal::not_text(&target.path))?;
         let seen = Seen { version: file.version, stamp: file.node.stamp };

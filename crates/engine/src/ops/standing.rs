@@ -5,6 +5,7 @@ use path::RelPath;
 
 use crate::{
     failure::{Failure, Kind},
+    limits,
     operation::Target,
     plan::{Expect, Seen, Top, Tree},
     terms::Extent,
@@ -57,6 +58,17 @@ pub(crate) fn present(target: &Target) -> Result<Node, Failure> {
         Failure::new(Kind::NotFound, format!("{} does not exist", target.path))
             .hint(format!("call list with path {parent} to see what is there"))
     })
+}
+
+/// A file that is too large to be changed: where reading failed for its size, no range of it would help.
+pub(crate) fn too_large_to_change(path: &RelPath, failure: Failure) -> Failure {
+    if failure.kind != Kind::TooLarge {
+        return failure;
+    }
+    let most = limits::WRITE_BYTES_MAX;
+    Failure::new(Kind::TooLarge, format!("{path} has more than {most} bytes, the most that a change takes"))
+        .hint("write to another file, or ask the person you work for to change it with another program")
+        .fact("limit_bytes", most)
 }
 
 /// The version that a commit expects, when it expects a file.

@@ -1,5 +1,6 @@
 //! `write` and `append`.
 
+use engine::Kind;
 use serde_json::json;
 
 use crate::{desk::Desk, world::World};
@@ -119,4 +120,20 @@ fn a_write_that_changes_nothing_is_recorded_with_the_version_it_found() {
     assert!(entry.changes.is_empty());
     assert_eq!(arguments["unchanged"], version);
     assert!(!entry.arguments.contains("same\\n"), "{}", entry.arguments);
+}
+
+#[test]
+fn a_file_that_is_too_large_to_change_is_called_that() {
+    let large = "x".repeat(usize::try_from(engine::limits::WRITE_BYTES_MAX).unwrap() + 1);
+    let world = World::with(&[("large", &large)]);
+    let patch = "*** Begin Patch\n*** Update File: large\n@@\n-x\n+y\n*** End Patch\n";
+    for (operation, arguments) in [
+        ("append", json!({ "path": "large", "content": "y" })),
+        ("edit", json!({ "path": "large", "edits": [{ "old": "x", "new": "y" }] })),
+        ("patch", json!({ "patch": patch })),
+    ] {
+        let failure = world.fails(operation, arguments, Kind::TooLarge);
+        assert!(failure.detail.contains("the most that a change takes"), "{operation}: {failure}");
+        assert!(!failure.hint.as_deref().unwrap_or_default().contains("call read"), "{operation}");
+    }
 }

@@ -11,7 +11,7 @@ use crate::{
     failure::{Failure, Kind},
     limits,
     operation::Target,
-    ops::parents,
+    ops::{parents, standing::too_large_to_change},
     patching::Binary,
     plan::{Change, Content, Expect, Mode, Seen, Top, Tree},
     terms::{Evidence, Retention},
@@ -124,7 +124,9 @@ impl<'v, 'w> Places<'v, 'w> {
         if let Some(bytes) = &place.read {
             return Ok(bytes.clone());
         }
-        let file = view.read(path, Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?;
+        let file = view
+            .read(path, Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })
+            .map_err(|failure| too_large_to_change(path, failure))?;
         place.seen.get_or_insert(Seen { version: file.version, stamp: file.node.stamp });
         place.read = Some(file.bytes.clone());
         Ok(file.bytes)
