@@ -32,10 +32,12 @@ impl Globs {
         Ok(Self { matching: built(&matching)?, whole: built(&whole)?, count })
     }
 
-    /// Patterns of which those without a slash mean a name at any depth.
+    /// Patterns of which those without a slash mean a name at any depth; a slash at the start means the top.
     pub fn by_name<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
-        let anywhere = |pattern: &str| {
-            if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") }
+        let anywhere = |pattern: &str| match pattern.strip_prefix('/') {
+            Some(top) => top.to_owned(),
+            None if pattern.contains('/') => pattern.to_owned(),
+            None => format!("**/{pattern}"),
         };
         let patterns: Vec<String> = patterns.into_iter().map(anywhere).collect();
         Self::new(patterns.iter().map(String::as_str))
@@ -120,6 +122,8 @@ mod tests {
         }
         assert!(Globs::new(["a["]).is_err());
         assert!(Globs::by_name(["*.ts"]).unwrap().matches(&at("src/deep/a.ts")));
+        let top = Globs::by_name(["/*.ts"]).unwrap();
+        assert!(top.matches(&at("a.ts")) && !top.matches(&at("src/a.ts")));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use engine::{Approver, Call, Caller, Failure, Kind, Principal};
+use engine::{ApprovalState, Approver, Call, Caller, Failure, Kind, Principal};
 use local::Wall;
 use serde_json::{Map, Value};
 
@@ -126,7 +126,10 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsArguments) -> Out
         Action::Approve { answer, always, paths, yes } => {
             let caller = approver(&opened, answer)?;
             let shown = ask(&opened, &caller, "approvals", &[("id", &answer.id)])?;
-            if *always {
+            // What was answered or ended is refused below; no rule comes of it.
+            let waits =
+                shown.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.word());
+            if *always && waits {
                 let agreed = if *yes { always::Agreed::Already } else { always::Agreed::Ask };
                 always::write(&opened, &caller, &shown.json, paths, agreed)?;
             }

@@ -113,6 +113,8 @@ pub(crate) fn settle(view: &View<'_>, call: &Call<'_>, question: Question) -> Re
 }
 
 fn asked(view: &View<'_>, call: &Call<'_>, binding: Binding, verdict: Verdict, shown: &Value) -> ApprovalAsk {
+    let mut shown = shown.clone();
+    shown["cause"] = verdict.why.cause(&view.in_force.policy);
     ApprovalAsk {
         principal: view.caller.principal.to_string(),
         session: view.caller.session.clone(),

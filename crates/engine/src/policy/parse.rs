@@ -278,7 +278,9 @@ impl Reader<'_> {
     fn places(&self, listed: &Spanned<Vec<String>>) -> Result<Places, PolicyError> {
         self.filled(listed)?;
         let written = listed.get_ref();
+        // Where a slash begins more than one name, a place of the machine was meant.
         let odd = |pattern: &&String| {
+            let pattern = pattern.strip_prefix('/').filter(|top| !top.contains('/')).unwrap_or(pattern);
             pattern.is_empty()
                 || pattern.starts_with('/')
                 || pattern.split('/').any(|part| [".", ".."].contains(&part))

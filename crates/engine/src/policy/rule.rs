@@ -106,7 +106,8 @@ impl Places {
     /// Whether a pattern could mean something below a place.
     fn could_be_below(&self, path: &RelPath) -> bool {
         self.written.iter().any(|pattern| {
-            let fixed = pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
+            let parts = pattern.strip_prefix('/').unwrap_or(pattern).split('/');
+            let fixed = parts.take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
             let anywhere = !pattern.contains('/');
             let mut pairs = path.components().zip(fixed);
             anywhere || pairs.all(|(name, part)| name == part.as_bytes())

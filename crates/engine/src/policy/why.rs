@@ -1,5 +1,7 @@
 //! Why a tier holds, so that a refusal can name the rule.
 
+use serde_json::{Value, json};
+
 use super::{Policy, Tier};
 
 /// A tier and where it comes from.
@@ -85,6 +87,20 @@ impl Why {
                 format!("the rate limit of the {} layer, which is used up", policy.layer(*layer))
             }
             Why::Answering => "nobody is asked about a call by which people are asked and answer".to_owned(),
+        }
+    }
+
+    /// The same for whoever writes a rule about it: what it is, and the line of a rule.
+    pub(crate) fn cause(&self, policy: &Policy) -> Value {
+        match self {
+            Why::Definition => json!({ "by": "definition" }),
+            Why::Default { .. } => json!({ "by": "default" }),
+            Why::Rule { layer, rule } => {
+                json!({ "by": "rule", "line": policy.rule(*layer, *rule).map(|rule| rule.line) })
+            }
+            Why::Protected(_) => json!({ "by": "protected" }),
+            Why::Rate { .. } => json!({ "by": "rate" }),
+            Why::Answering => json!({ "by": "answering" }),
         }
     }
 

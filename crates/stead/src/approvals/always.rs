@@ -32,7 +32,15 @@ pub(super) fn write(
 ) -> Result<(), Problem> {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
     let text = opened.local.policy_text()?.unwrap_or_default();
-    let header = header(&text, word("why"))?;
+    let cause = approval.get("plan").map(|plan| &plan["cause"]);
+    let fact = |name: &str| cause.map(|cause| &cause[name]);
+    if fact("by").and_then(Value::as_str) == Some("rate") {
+        return Err(show::usage(
+            "no rule lifts a limit of how often somebody may call; approve this once, or change the rate in the policy",
+        ));
+    }
+    let line = fact("line").and_then(Value::as_u64).and_then(|line| usize::try_from(line).ok());
+    let header = header(&text, line)?;
     let places = if paths.is_empty() { places(approval)? } else { paths.to_vec() };
     let what = if word("tool").is_empty() { word("operation") } else { word("tool") };
     let when = time::iso_utc(opened.local.now_ms());
@@ -69,12 +77,11 @@ struct Header {
     before: Option<usize>,
 }
 
-/// The place before the rule that asked; where none did, before every rule of the system layer.
-fn header(text: &str, why: &str) -> Result<Header, Problem> {
+/// The place before the rule that asked, given by its line; where none did, before every rule of the system layer.
+fn header(text: &str, line: Option<usize>) -> Result<Header, Problem> {
     const SYSTEM: &str = "[[system.rules]]";
     let lines: Vec<&str> = text.lines().collect();
-    let named = why.rsplit_once("(line ").and_then(|(_, rest)| rest.strip_suffix(')')?.parse::<usize>().ok());
-    let Some(line) = named else {
+    let Some(line) = line else {
         let before = lines.iter().position(|line| line.trim_start().starts_with(SYSTEM));
         return Ok(Header { table: SYSTEM.to_owned(), before });
     };
@@ -121,9 +128,12 @@ fn places(approval: &Map<String, Value>) -> Result<Vec<String>, Problem> {
     Ok(places)
 }
 
-/// A path as a pattern that fits nothing else.
+/// A path as a pattern that fits nothing else. One without a slash would be a name at any depth.
 fn literal(path: &str) -> String {
-    let mut pattern = String::with_capacity(path.len());
+    let mut pattern = String::with_capacity(path.len() + 1);
+    if !path.contains('/') {
+        pattern.push('/');
+    }
     for c in path.chars() {
         if "*?[]{}\\".contains(c) {
             pattern.push('\\');
@@ -145,10 +155,9 @@ mod tests {
     #[test]
     fn a_rule_goes_before_the_one_that_asked() {
         let text = "[system]\ndefault = \"notify\"\n\n# about a\n[[system.rules]]\ntier = \"blocked\"\n\n[[agent.\"agent:x\".rules]]\nname = \"b\"\ntier = \"approval_required\"\n";
-        let header_of = |why: &str| header(text, why).unwrap();
-        let own = header_of("rule 'b' of the agent agent:x layer (line 8)");
+        let own = header(text, Some(8)).unwrap();
         assert_eq!((own.table.as_str(), own.before), ("[[agent.\"agent:x\".rules]]", Some(7)));
-        let built_in = header_of("built-in rule 'protected places' of the system layer: x");
+        let built_in = header(text, None).unwrap();
         assert_eq!((built_in.table.as_str(), built_in.before), ("[[system.rules]]", Some(4)));
         let whole = inserted(text, built_in.before, "[[system.rules]]\ntier = \"autonomous\"\n");
         assert!(whole.find("autonomous").unwrap() < whole.find("# about a").unwrap(), "{whole}");
@@ -159,5 +168,6 @@ mod tests {
     #[test]
     fn a_path_fits_only_itself() {
         assert_eq!(literal("a/[b]*.rs"), "a/\\[b\\]\\*.rs");
+        assert_eq!(literal("a.rs"), "/a.rs");
     }
 }

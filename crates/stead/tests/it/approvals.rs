@@ -129,6 +129,28 @@ fn always_writes_a_rule_that_the_person_sees() {
     ok(&bench, REMOVE);
     std::fs::write(bench.workspace().join("b.txt"), "b\n").unwrap();
     assert_eq!(run(&bench, &["remove", "b.txt", "--principal", "agent:a"]).code, 3);
+    // The rule is about that place and not about its name.
+    std::fs::create_dir_all(bench.workspace().join("deep")).unwrap();
+    std::fs::write(bench.workspace().join("deep/a.txt"), "a\n").unwrap();
+    assert_eq!(run(&bench, &["remove", "deep/a.txt", "--principal", "agent:a"]).code, 3);
+}
+
+#[test]
+fn no_rule_is_written_against_a_rate() {
+    let bench = bench();
+    let rate = "[system.rate]\ncalls = 1\nper_seconds = 1000\nthen = \"approval_required\"\n";
+    std::fs::write(bench.place.path().join("policy.toml"), rate).unwrap();
+    run(&bench, &["stat", "a.txt", "--principal", "agent:a"]);
+    let id = asked(&bench);
+    let ran = run(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
+    assert!(ran.code == 2 && ran.err.contains("how often"), "{}", ran.err);
+    assert_eq!(std::fs::read_to_string(bench.place.path().join("policy.toml")).unwrap(), rate);
+    ok(&bench, &["approvals", "approve", &id, "--secret-file", "../secret"]);
+    // Nor for a question that is answered already.
+    let again =
+        run(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
+    assert!(again.code == 4 && !again.err.contains("this rule goes into"), "{}", again.err);
+    ok(&bench, REMOVE);
 }
 
 #[test]

@@ -45,13 +45,14 @@ impl Operation for Review {
         let only: Option<&RelPath> = targets.first().map(|target| &target.path);
         let work = tracks::find(view, &whose, self.since, only)?;
         let total = work.files.len();
+        let texts = if only.is_some() { Texts::Whole } else { Texts::LeftOut };
         let mut lines_left = limits::DIFF_LINES_MAX;
         let mut text = String::new();
         let shown: Vec<Value> = work
             .files
             .iter()
             .take(limits::REVIEW_FILES_MAX)
-            .map(|file| one(file, only.is_some(), &mut lines_left, &mut text))
+            .map(|file| one(file, texts, &mut lines_left, &mut text))
             .collect();
         let truncated = work.truncated || shown.len() < total;
         if total == 0 {
@@ -110,7 +111,14 @@ impl Form {
     }
 }
 
-fn one(file: &Tracked, whole: bool, lines_left: &mut usize, text: &mut String) -> Value {
+/// Whether both texts come along.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    Whole,
+    LeftOut,
+}
+
+fn one(file: &Tracked, texts: Texts, lines_left: &mut usize, text: &mut String) -> Value {
     let path = file.path.to_string();
     let mut facts = Facts::new()
         .with("path", path.clone())
@@ -149,7 +157,7 @@ fn one(file: &Tracked, whole: bool, lines_left: &mut usize, text: &mut String) -
         .maybe("hunks_left_out", (left_out > 0).then_some(left_out))
         .with("diff", diff.text)
         .maybe("diff_left_out_lines", (diff.omitted_lines > 0).then_some(diff.omitted_lines));
-    if whole {
+    if texts == Texts::Whole {
         facts = facts.with("old_text", file.before.clone().map_or(Value::Null, Value::String));
         facts = facts.with("new_text", file.now.as_ref().map_or(Value::Null, |_| json!(blame.text())));
     }
