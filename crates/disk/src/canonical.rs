@@ -6,7 +6,7 @@ use path::RelPath;
 use rustix::{fs::OFlags, io::Errno};
 
 use crate::{
-    DiskError, ErrorKind, FileType, Last,
+    DiskError, ErrorKind, FileType, Last, Stat,
     confines::{Confines, Held, Resolver, duplicate},
     sys,
 };
@@ -17,13 +17,14 @@ pub const LINKS_MAX: usize = 40;
 /// Most components looked at for one path, those of link targets included.
 pub const STEPS_MAX: usize = 4096;
 
-/// The link-free spelling of `path`. What does not exist yet is kept as it is written.
+/// The link-free spelling of `path`, and what is there where that was seen on the way. What does not exist yet is kept as it
+/// is written.
 pub(crate) fn canonical(
     confines: &Confines,
     roots: &[Vec<u8>],
     path: &RelPath,
     last: Last,
-) -> Result<RelPath, DiskError> {
+) -> Result<(RelPath, Option<Stat>), DiskError> {
     let flags = match last {
         Last::Follow => OFlags::PATH,
         Last::Keep => sys::PLACE,
@@ -32,22 +33,21 @@ pub(crate) fn canonical(
         Resolver::Walker => {}
         Resolver::Kernel | Resolver::Auto => match confines.open_in_kernel(path, flags) {
             Err(error) if error.is_errno(Errno::LOOP) || error.kind == ErrorKind::Moved => {}
-            // Nothing before the missing name was a link, or the answer would be another one.
-            Ok(_) | Err(DiskError { kind: ErrorKind::NotFound, .. }) => {
-                if confines.hides_anything() {
-                    confines.refuse_hidden_on_the_way(path)?;
-                }
-                return Ok(path.clone());
+            Ok(handle) => {
+                let held = confines.unhidden(path, handle)?;
+                return Ok((path.clone(), Some(held.meta.stat)));
             }
             Err(error) => {
                 if confines.hides_anything() {
                     confines.refuse_hidden_on_the_way(path)?;
                 }
-                return Err(error);
+                // Nothing before the missing name was a link, or the answer would be another one.
+                let is_missing = error.kind == ErrorKind::NotFound;
+                return if is_missing { Ok((path.clone(), None)) } else { Err(error) };
             }
         },
     }
-    Expansion::start(confines, roots, path)?.run(last)
+    Ok((Expansion::start(confines, roots, path)?.run(last)?, None))
 }
 
 /// One walk with its own link expansion.

@@ -177,15 +177,27 @@ impl Confines {
             Resolver::Kernel | Resolver::Auto => self.open_in_kernel(path, sys::PLACE),
         };
         match opened {
+            Ok(handle) => self.unhidden(path, handle),
             Err(error) if error.is_errno(Errno::LOOP) => Err(error.seen_as(ErrorKind::Moved)),
-            // What is hidden says so, whether or not something lies beneath it.
-            Ok(_) | Err(_) if self.hides_anything() => {
-                self.refuse_hidden_on_the_way(path)?;
-                Held::look(opened?)
+            Err(error) => {
+                // What is hidden says so, whether or not something lies beneath it.
+                if self.hides_anything() {
+                    self.refuse_hidden_on_the_way(path)?;
+                }
+                Err(error)
             }
-            Ok(handle) => Held::look(handle),
-            Err(error) => Err(error),
         }
+    }
+
+    /// What was opened at a path, unless it is hidden or something on the way is. Of what is open the handle tells, and
+    /// not the name once more.
+    pub(crate) fn unhidden(&self, path: &RelPath, handle: OwnedFd) -> Result<Held, DiskError> {
+        if self.hides_anything() {
+            self.refuse_hidden_among(path.as_bytes(), separators(path.as_bytes()))?;
+        }
+        let held = Held::look(handle)?;
+        self.refuse_hidden(held.meta.id())?;
+        Ok(held)
     }
 
     /// One kernel resolution of a whole path.
@@ -340,8 +352,12 @@ impl Confines {
     /// be looked at: nothing beyond it can be reached either.
     pub(crate) fn refuse_hidden_on_the_way(&self, path: &RelPath) -> Result<(), DiskError> {
         let bytes = path.as_bytes();
-        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-        for end in ends.chain((!bytes.is_empty()).then_some(bytes.len())) {
+        self.refuse_hidden_among(bytes, separators(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
+    }
+
+    /// The same for the beginnings of a path that end here.
+    fn refuse_hidden_among(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
+        for end in ends {
             match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {
                 Ok(meta) => self.refuse_hidden(meta.id())?,
                 Err(_) => return Ok(()),
@@ -349,6 +365,11 @@ impl Confines {
         }
         Ok(())
     }
+}
+
+/// Where the names of a path end, but the last.
+fn separators(path: &[u8]) -> impl Iterator<Item = usize> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
 }
 
 /// A second handle for the same place.

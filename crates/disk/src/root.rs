@@ -85,6 +85,12 @@ impl Root {
 
     /// The link-free spelling of a path. What does not exist yet is kept as it is written.
     pub fn canonical(&self, path: &RelPath, last: Last) -> Result<RelPath, DiskError> {
+        self.find(path, last).map(|(place, _)| place)
+    }
+
+    /// The same, with what is there where that was seen on the way: mostly, when there is no link in the path. Nothing says
+    /// nothing about it.
+    pub fn find(&self, path: &RelPath, last: Last) -> Result<(RelPath, Option<Stat>), DiskError> {
         canonical(&self.confines, &self.raw_spellings, path, last)
     }
 

@@ -89,7 +89,10 @@ fn is_small(workspace: &dyn Workspace, arguments: &Map<String, Value>, reading: 
 fn size(workspace: &dyn Workspace, arguments: &Map<String, Value>, reading: &Reading) -> Option<u64> {
     let spelled = arguments.get("path").and_then(Value::as_str)?;
     let spelling = path::parse(spelled, &workspace.profile().roots, reading).ok()?;
-    let found = workspace.locate(&spelling.path, Last::Follow).ok()?;
-    let node = workspace.stat(&found).ok()??;
+    let (found, seen) = workspace.find(&spelling.path, Last::Follow).ok()?;
+    let node = match seen {
+        Some(node) => node,
+        None => workspace.stat(&found).ok()??,
+    };
     (node.top == Top::File).then_some(node.size)
 }

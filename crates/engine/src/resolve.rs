@@ -54,9 +54,12 @@ fn look(
     spelling: &Spelling,
 ) -> Result<(RelPath, Option<Node>), Failure> {
     for _ in 0..limits::LOOKS_MAX {
-        let found = locate(workspace, ask, spelling)?;
+        let (found, seen) = locate(workspace, ask, spelling)?;
         refuse_own(workspace, &found, spelling)?;
-        let node = workspace.stat(&found)?;
+        let node = match seen {
+            Some(node) => Some(node),
+            None => workspace.stat(&found)?,
+        };
         if ask.last == Last::Keep || node.is_none_or(|node| node.top != Top::Link) {
             return Ok((found, node));
         }
@@ -64,12 +67,16 @@ fn look(
     Err(Failure::new(Kind::Busy, "the place keeps changing while it is looked at").hint("call again"))
 }
 
-fn locate(workspace: &dyn Workspace, ask: &Ask, spelling: &Spelling) -> Result<RelPath, Failure> {
-    let found = workspace
-        .locate(&spelling.path, ask.last)
+fn locate(
+    workspace: &dyn Workspace,
+    ask: &Ask,
+    spelling: &Spelling,
+) -> Result<(RelPath, Option<Node>), Failure> {
+    let (found, seen) = workspace
+        .find(&spelling.path, ask.last)
         .map_err(|failure| in_the_way(workspace, spelling, failure))?;
     match (spelling.trailing, ask.need, ask.last) {
-        (Trailing::Open, _, _) | (Trailing::Directory, Need::Read, _) => Ok(found),
+        (Trailing::Open, _, _) | (Trailing::Directory, Need::Read, _) => Ok((found, seen)),
         (Trailing::Directory, Need::Write | Need::Hold, Last::Follow) => {
             Err(Failure::new(Kind::InvalidPath, "a file's path does not end in a slash"))
         }
@@ -77,7 +84,7 @@ fn locate(workspace: &dyn Workspace, ask: &Ask, spelling: &Spelling) -> Result<R
         (Trailing::Directory, Need::Write | Need::Remove | Need::Hold, _) => {
             let followed = workspace.locate(&spelling.path, Last::Follow)?;
             if followed == found {
-                return Ok(found);
+                return Ok((found, seen));
             }
             Err(Failure::new(
                 Kind::InvalidPath,

@@ -379,6 +379,12 @@ pub trait Workspace: Desk + Buffers + Send + Sync {
     /// What is at a place; links are not followed.
     fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure>;
 
+    /// The link-free place a path means, and what is there if that was seen on the way. Nothing says nothing about it: ask
+    /// [`Workspace::stat`] then.
+    fn find(&self, path: &RelPath, last: Last) -> Result<(RelPath, Option<Node>), Failure> {
+        self.locate(path, last).map(|place| (place, None))
+    }
+
     /// What else is known about a place; links are not followed.
     fn particulars(&self, _path: &RelPath) -> Result<Particulars, Failure> {
         Ok(Particulars::default())

@@ -48,16 +48,17 @@ pub(crate) fn node(stat: &Stat) -> Node {
 }
 
 impl LocalWorkspace {
-    pub(crate) fn locate_place(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure> {
+    pub(crate) fn find_place(&self, path: &RelPath, last: Last) -> Result<(RelPath, Option<Node>), Failure> {
         let last = match last {
             Last::Follow => disk::Last::Follow,
             Last::Keep => disk::Last::Keep,
         };
         let mut tries = 0;
         loop {
-            match self.root.canonical(path, last) {
+            match self.root.find(path, last) {
                 Err(error) if error.kind == disk::ErrorKind::Moved && tries < LOOKS_MAX => tries += 1,
-                found => return found.map_err(|error| failure::at(path, &error)),
+                Ok((place, seen)) => return Ok((place, seen.map(|stat| node(&stat)))),
+                Err(error) => return Err(failure::at(path, &error)),
             }
         }
     }

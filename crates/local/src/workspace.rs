@@ -30,7 +30,11 @@ impl Workspace for LocalWorkspace {
     }
 
     fn locate(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure> {
-        self.locate_place(path, last)
+        self.find_place(path, last).map(|(place, _)| place)
+    }
+
+    fn find(&self, path: &RelPath, last: Last) -> Result<(RelPath, Option<Node>), Failure> {
+        self.find_place(path, last)
     }
 
     fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {

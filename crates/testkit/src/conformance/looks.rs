@@ -96,6 +96,16 @@ fn links(maker: &dyn Maker) {
     assert_eq!(locate("d/up/x/y", Last::Follow), at("d/e/x/y"));
     assert_eq!(locate("none/at/all", Last::Follow), at("none/at/all"));
     assert_eq!(locate("", Last::Follow), RelPath::root());
+    // Whoever finds sees what whoever locates and then looks would see, or says nothing about it.
+    bench.new_file("d/e/f", b"f");
+    for path in ["d/e/f", "l/f", "l", "d/up/f", "d", "none", ""] {
+        for last in [Last::Follow, Last::Keep] {
+            let (place, seen) = bench.workspace.find(&at(path), last).unwrap();
+            assert_eq!(place, locate(path, last), "{path}");
+            let looked = bench.workspace.stat(&place).unwrap();
+            assert!(seen.is_none() || seen == looked, "{path}: {seen:?} {looked:?}");
+        }
+    }
 }
 
 fn bad_links(maker: &dyn Maker) {
