@@ -1,7 +1,10 @@
 //! Group commit. Whoever gets the writing connection first commits everything that is queued, in one transaction and
 //! one sync; the others find their result waiting. A lone caller pays for nothing but its own transaction.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
 
 use engine::Failure;
 use rusqlite::Transaction;
@@ -17,6 +20,42 @@ const BATCH_MAX: usize = 512;
 
 /// Most entries that wait while the store cannot be written.
 const NOTES_WAITING_MAX: usize = 65_536;
+
+/// Entries of calls that changed nothing. When nothing can be written for a long time, the newest are worth more than the
+/// oldest; how many had to go becomes an entry as well.
+#[derive(Default)]
+struct Notes {
+    waiting: VecDeque<Draft>,
+    /// How many were let go, and the entry that says so.
+    lost: Option<(u64, Draft)>,
+}
+
+impl Notes {
+    /// Adds one. Answers how many there were since something was written.
+    fn add(&mut self, draft: Draft, most: usize, lost: impl FnOnce(u64) -> Draft) -> u64 {
+        // Several where some were put back after others had come.
+        let over = (self.waiting.len() + 1).saturating_sub(most).min(self.waiting.len());
+        if over > 0 {
+            self.waiting.drain(..over);
+            let count = self.lost.as_ref().map_or(0, |(count, _)| *count) + over as u64;
+            self.lost = Some((count, lost(count)));
+        }
+        self.waiting.push_back(draft);
+        self.waiting.len() as u64 + self.lost.as_ref().map_or(0, |(count, _)| *count)
+    }
+
+    /// Everything, in the order in which it is written.
+    fn drafts(&mut self) -> impl Iterator<Item = &mut Draft> {
+        self.lost.iter_mut().map(|(_, draft)| draft).chain(&mut self.waiting)
+    }
+
+    /// These could not be written and come before what was added since.
+    fn put_back(&mut self, mut unwritten: Self) {
+        unwritten.waiting.append(&mut self.waiting);
+        self.waiting = unwritten.waiting;
+        self.lost = unwritten.lost.or(self.lost.take());
+    }
+}
 
 /// The journal is signed whenever it has grown by this many entries; the keeper signs in between, by time.
 const SIGN_ENTRIES: u64 = 512;
@@ -45,8 +84,8 @@ struct Request {
 #[derive(Default)]
 pub(crate) struct Group {
     queue: Mutex<Vec<Request>>,
-    /// Entries of calls that changed nothing; they ride along with the next transaction.
-    notes: Mutex<Vec<Draft>>,
+    /// They ride along with the next transaction.
+    notes: Mutex<Notes>,
     /// One leader at a time; the others wait here and mostly find their work done.
     turn: Mutex<()>,
 }
@@ -72,22 +111,22 @@ impl Group {
         }
     }
 
-    /// Puts an entry beside the queue. Answers how many wait there.
-    pub(crate) fn note(&self, draft: Draft) -> usize {
-        let mut notes = hold(&self.notes);
-        if notes.len() >= NOTES_WAITING_MAX {
-            // Nothing can be written for a long time; the newest reads are worth more than the oldest.
-            notes.remove(0);
-        }
-        notes.push(draft);
-        notes.len()
+    /// Puts an entry beside the queue; `lost` makes the one that says how many had to go. Answers how many came since
+    /// something was written.
+    pub(crate) fn note(&self, draft: Draft, lost: impl FnOnce(u64) -> Draft) -> u64 {
+        hold(&self.notes).add(draft, NOTES_WAITING_MAX, lost)
+    }
+
+    /// How many entries wait beside the queue.
+    pub(crate) fn noted(&self) -> usize {
+        hold(&self.notes).waiting.len()
     }
 
     /// Writes the entries that wait beside the queue.
     pub(crate) fn flush(&self, store: &Store, durability: Durability) -> Result<(), Failure> {
         let _turn = hold(&self.turn);
         let mut notes = std::mem::take(&mut *hold(&self.notes));
-        if notes.is_empty() {
+        if notes.waiting.is_empty() {
             return Ok(());
         }
         let written = store.transact(Sync::Later, durability, |transaction| {
@@ -95,7 +134,7 @@ impl Group {
         });
         if written.is_err() {
             // They stay for a later try; a caller's answer does not depend on them.
-            hold(&self.notes).splice(0..0, notes);
+            hold(&self.notes).put_back(notes);
         }
         written.map(|_| ())
     }
@@ -120,7 +159,7 @@ impl Group {
                 }
             }
             Err(failure) => {
-                hold(&self.notes).splice(0..0, notes);
+                hold(&self.notes).put_back(notes);
                 for result in &results {
                     *hold(result) = Some(Err(failure.clone()));
                 }
@@ -133,12 +172,12 @@ impl Group {
 fn chain(
     transaction: &Transaction<'_>,
     store: &Store,
-    notes: &mut [Draft],
+    notes: &mut Notes,
     works: Vec<Work>,
 ) -> rusqlite::Result<Vec<Outcome>> {
     let mut tip = store::tip(transaction, &store.origin)?;
     let start = tip.number;
-    for note in notes {
+    for note in notes.drafts() {
         store::append(transaction, &mut tip, note)?;
     }
     let outcomes =
@@ -148,4 +187,60 @@ fn chain(
         checkpoint::sign(transaction, &store.origin, tip.time_ms)?;
     }
     Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::{Caller, Decision, Entry, Link};
+
+    use super::*;
+
+    fn draft(operation: &str) -> Draft {
+        let caller = Caller {
+            principal: "agent:a".to_owned(),
+            on_behalf_of: None,
+            session: "s".to_owned(),
+            face: "test".to_owned(),
+        };
+        let entry = Entry {
+            number: 0,
+            time_ms: 0,
+            caller,
+            request: None,
+            operation: operation.to_owned(),
+            tool: None,
+            arguments: "{}".to_owned(),
+            decision: Decision::Allowed,
+            reason: None,
+            policy: 1,
+            tier: None,
+            approval: None,
+            changes: Vec::new(),
+            link: Link::None,
+            bytes: 0,
+            duration_us: 0,
+        };
+        Draft { entry, touched: Vec::new() }
+    }
+
+    fn operations(notes: &mut Notes) -> Vec<String> {
+        notes.drafts().map(|draft| draft.entry.operation.clone()).collect()
+    }
+
+    #[test]
+    fn what_has_to_go_is_counted_in_an_entry() {
+        let mut notes = Notes::default();
+        let add = |notes: &mut Notes, name: &str| {
+            notes.add(draft(name), 2, |count| draft(&format!("lost {count}")))
+        };
+        let counts: Vec<u64> = ["a", "b", "c", "d"].iter().map(|name| add(&mut notes, name)).collect();
+        assert_eq!(counts, [1, 2, 3, 4]);
+        assert_eq!(operations(&mut notes), ["lost 2", "c", "d"]);
+        let unwritten = std::mem::take(&mut notes);
+        add(&mut notes, "e");
+        notes.put_back(unwritten);
+        assert_eq!(operations(&mut notes), ["lost 2", "c", "d", "e"]);
+        add(&mut notes, "f");
+        assert_eq!(operations(&mut notes), ["lost 4", "e", "f"]);
+    }
 }

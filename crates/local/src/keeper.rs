@@ -23,8 +23,8 @@ const SIGN_EVERY: Duration = Duration::from_secs(1);
 const SETTLE_EVERY: Duration = Duration::from_secs(5);
 /// How often the trash and the kept bytes are looked through.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// Noted entries that make the keeper come at once.
-pub(crate) const NOTES_MAX: usize = 512;
+/// Noted entries after which a caller writes them itself.
+pub(crate) const NOTES_MAX: u64 = 512;
 /// A half-made file older than this belongs to nobody any more.
 const LITTER_AGE: Duration = Duration::from_secs(600);
 

@@ -199,6 +199,12 @@ impl LocalWorkspace {
         }
     }
 
+    /// How many calls that changed nothing are not in the journal yet. More than none after [`Self::close`] means that they
+    /// could not be recorded.
+    pub fn unrecorded(&self) -> usize {
+        self.group.noted()
+    }
+
     /// Writes every noted entry now.
     pub fn flush(&self) -> Result<(), Failure> {
         self.group.flush(&self.store, self.durability)

@@ -109,7 +109,11 @@ impl Workspace for LocalWorkspace {
         let ticket = self.ticket(record);
         if record.reason.is_none() && ticket.is_none() {
             // A read does not depend on its record being written: a full disk must not stop it.
-            if self.group.note(draft) >= keeper::NOTES_MAX {
+            let lost = |count| {
+                self.system_draft("records_lost", format!("{{\"count\":{count}}}"), journal::Link::None)
+            };
+            // Only now and then: where nothing can be written, every try is in vain and a reader waits for it.
+            if self.group.note(draft, lost).is_multiple_of(keeper::NOTES_MAX) {
                 self.flush_if_possible();
             }
             self.ring_keeper();

@@ -38,6 +38,12 @@ impl Drop for Opened {
     /// Whoever else still has the workspace is ended with the process, and would not write what was noted last.
     fn drop(&mut self) {
         self.local.close();
+        let unrecorded = self.local.unrecorded();
+        if unrecorded > 0 {
+            show::remark(&format!(
+                "the journal could not be written: {unrecorded} calls that changed nothing are not recorded"
+            ));
+        }
     }
 }
 
