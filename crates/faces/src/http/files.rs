@@ -71,17 +71,22 @@ pub(super) async fn get(
     let said = Said::read(&headers);
     let part = Part::read(&headers);
     let mut arguments = Map::from_iter([("path".to_owned(), Value::from(path.as_str()))]);
+    let everything = async |arguments| match guest.call("read", arguments, &said, Raw::Bytes).await {
+        Ok(Ok(answer)) => whole(answer, &headers, &method),
+        Ok(Err(failure)) => problem::failed(&failure, &failure.to_json()),
+        Err(off) => operations::broken(off),
+    };
     if part == Part::Whole {
-        return match guest.call("read", arguments, &said, Raw::Bytes).await {
-            Ok(Ok(answer)) => whole(answer, &headers, &method),
-            Ok(Err(failure)) => problem::failed(&failure, &failure.to_json()),
-            Err(off) => operations::broken(off),
-        };
+        return everything(arguments).await;
     }
     let size = match guest.call("stat", arguments.clone(), &said, Raw::No).await {
         // Whether the version is known counts before which part of it is wanted.
         Ok(Ok(answer)) if is_known(&headers, &answer) => {
             return described(StatusCode::NOT_MODIFIED, &answer, Body::empty());
+        }
+        // Whoever has begun with another version wants this one from its start.
+        Ok(Ok(answer)) if version(&answer).is_some() && !is_begun(&headers, &answer) => {
+            return everything(arguments).await;
         }
         Ok(Ok(answer)) => answer.json.get("size").and_then(Value::as_u64).unwrap_or_default(),
         Ok(Err(failure)) => return problem::failed(&failure, &failure.to_json()),
@@ -127,6 +132,19 @@ fn is_known(headers: &HeaderMap, answer: &Answer) -> bool {
     listed == "*" || listed.split(',').any(|tag| bare(tag) == Some(version))
 }
 
+/// Whether a part of this version fits to what the client has. Only one that is said to be the same byte for byte does.
+fn is_begun(headers: &HeaderMap, answer: &Answer) -> bool {
+    match headers.get(header::IF_RANGE).map(|value| value.to_str().unwrap_or_default()) {
+        None => true,
+        Some(tag) => strong(tag).is_some() && strong(tag) == version(answer),
+    }
+}
+
+/// A version out of an entity tag that promises the same bytes.
+fn strong(tag: &str) -> Option<&str> {
+    if tag.trim().starts_with("W/") { None } else { bare(tag) }
+}
+
 /// A version out of an entity tag.
 fn bare(tag: &str) -> Option<&str> {
     let tag = tag.trim();
@@ -149,12 +167,8 @@ fn whole(mut answer: Answer, headers: &HeaderMap, method: &Method) -> Response<B
 }
 
 fn some(mut answer: Answer, first: u64, headers: &HeaderMap, method: &Method) -> Response<Body> {
-    // A part of another version than the one the client has begun with would not fit to it.
-    let fits = match headers.get(header::IF_RANGE).and_then(|value| value.to_str().ok()) {
-        None => true,
-        Some(tag) => bare(tag).is_some() && bare(tag) == version(&answer),
-    };
-    if !fits {
+    // It became another version since it was looked at, or it is too large to be sent from its start.
+    if !is_begun(headers, &answer) {
         return problem::turned(Turned::new(
             StatusCode::PRECONDITION_FAILED,
             "the file is another version by now",
@@ -193,7 +207,7 @@ fn base(headers: &HeaderMap) -> Result<Option<String>, Turned> {
         (None, None) => Ok(None),
         (None, Some("*")) => Ok(Some(String::new())),
         (Some(tag), None) => {
-            bare(tag).filter(|tag| !tag.is_empty()).map(|tag| Some(tag.to_owned())).ok_or(vague)
+            strong(tag).filter(|tag| !tag.is_empty()).map(|tag| Some(tag.to_owned())).ok_or(vague)
         }
         (Some(_) | None, Some(_)) => Err(vague),
     }
