@@ -12,6 +12,8 @@ mod known;
 mod recorder;
 mod rows;
 mod scopes;
+mod seen;
+mod tree;
 mod watched;
 
 use std::{

@@ -94,3 +94,22 @@ fn a_watch_tells_nothing_of_what_its_owner_may_not_read() {
     assert_eq!(shorts(&Value::Object(told.clone())), ["create open/b", "delete open/a"]);
     assert!(!Value::Object(told).to_string().contains("shut"));
 }
+
+#[test]
+fn a_directory_that_carries_what_fits_a_pattern_is_told_though_its_name_does_not_fit() {
+    let world = World::new();
+    world.ok("write", json!({ "path": "d/x.log", "content": "1\n" }));
+    world.ok("write", json!({ "path": "d/x.txt", "content": "1\n" }));
+    world.ok("write", json!({ "path": "e/y.log", "content": "1\n" }));
+    world.ok("watch", json!({ "recursive": true, "glob": "*.log" }));
+    world.ok("watch", json!({ "path": "e", "recursive": true, "glob": "*.log" }));
+    world.ok("move", json!({ "from": "d", "to": "e/f" }));
+    world.ok("move", json!({ "from": "e/f/x.txt", "to": "e/f/y.txt" }));
+    world.ok("write", json!({ "path": "empty/no", "content": "1\n" }));
+    let removed = world.ok("remove", json!({ "path": "e/f", "recursive": true })).json;
+    world.ok("restore", json!({ "trash": removed["trash"] }));
+    assert_eq!(
+        shorts(&Value::Object(world.ok("watched", json!({ "own": true })).json)),
+        ["rename d e/f", "rescan e/f", "delete e/f", "delete e/f", "rescan e/f", "rescan e/f",]
+    );
+}

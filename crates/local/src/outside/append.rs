@@ -1,7 +1,10 @@
 //! Writes what others did into the journal. Inside the transaction every change is held once more against the last entry
 //! about its places, so that nothing done through here meanwhile is told twice or in the wrong order.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+};
 
 use engine::{Failure, Kind, Principal};
 use journal::{Change, ChangeKind, Link, State};
@@ -54,12 +57,17 @@ impl Blind {
 }
 
 impl LocalWorkspace {
-    /// Records what others did. What somebody changed through here meanwhile comes back, to be judged again.
-    pub(crate) fn record_outside(&self, news: Vec<Judged>) -> Result<Vec<Item>, Failure> {
-        let again = Arc::new(Mutex::new(Vec::new()));
+    /// Records what others did. What somebody changed through here meanwhile comes back, to be judged again; when that is a
+    /// move, so does everything after it.
+    pub(crate) fn record_outside(&self, news: Vec<Judged>, head: u64) -> Result<Vec<Item>, Failure> {
+        let again = Arc::new(Mutex::new(Again { head, ..Again::default() }));
         let mut news = news.into_iter().peekable();
         while news.peek().is_some() {
             let some: Vec<Judged> = news.by_ref().take(CHANGES_MAX).collect();
+            if hold(&again).stopped {
+                hold(&again).items.extend(some.into_iter().map(|judged| judged.item));
+                continue;
+            }
             let draft = self.outside_draft(OUTSIDE, "{}".to_owned());
             let outcome = self.group.submit(
                 &self.store,
@@ -72,7 +80,20 @@ impl LocalWorkspace {
                 Outcome::Replayed(_) | Outcome::Refused(_) => {}
             }
         }
-        Ok(std::mem::take(&mut *hold(&again)))
+        Ok(std::mem::take(&mut hold(&again).items))
+    }
+
+    /// The last entry.
+    pub(crate) fn head_number(&self) -> Result<u64, Failure> {
+        Ok(self.store.look(|connection| store::tip(connection, &self.store.origin))?.number)
+    }
+
+    /// An entry that is true on the disk, as are all before it.
+    pub(crate) fn settled_number(&self) -> Result<u64, Failure> {
+        self.store.look(|connection| {
+            let head = store::tip(connection, &self.store.origin)?.number;
+            Ok(known::first_pending(connection)?.map_or(head, |pending| head.min(pending.saturating_sub(1))))
+        })
     }
 
     /// Records that anything may have happened at these places.
@@ -110,17 +131,53 @@ impl LocalWorkspace {
     }
 }
 
-fn work(mut draft: Draft, news: Vec<Judged>, again: Arc<Mutex<Vec<Item>>>) -> Work {
+/// What comes back from a transaction.
+#[derive(Default)]
+struct Again {
+    items: Vec<Item>,
+    /// A move came back, so nothing after it may be told.
+    stopped: bool,
+    /// The entries that were made of one batch: what they say is no news to it.
+    own: Vec<u64>,
+    /// The last entry that was known when the batch was judged.
+    head: u64,
+}
+
+impl Again {
+    /// Whether callers changed something since the batch was judged that a move would take along.
+    fn takes_along(&self, since: Option<&HashSet<RelPath>>, item: &Item) -> bool {
+        match (item, since) {
+            (Item::Touched { .. }, _) => false,
+            (Item::Moved(_), None) => true,
+            (Item::Moved(moved), Some(places)) => places.iter().any(|place| place.is_within(&moved.from)),
+        }
+    }
+}
+
+fn work(mut draft: Draft, news: Vec<Judged>, again: Arc<Mutex<Again>>) -> Work {
     Box::new(move |transaction, tip| {
+        let mut again = hold(&again);
+        let last = again.own.last().copied().unwrap_or(again.head);
+        let since =
+            if tip.number > last { known::changed_since(transaction, last)? } else { Some(HashSet::new()) };
+        if again.own.last().is_some_and(|own| *own != tip.number) {
+            // Somebody else wrote in between, perhaps about the same places.
+            again.own.clear();
+        }
         let mut kept_bytes = 0;
         let mut kept = Vec::new();
+        let mut looked_up = HashMap::new();
         for judged in news {
-            let mut moved = false;
-            for (path, number) in &judged.against {
-                moved |= known::last(transaction, &path.to_string())? != *number;
+            let mut fits = !again.stopped && !again.takes_along(since.as_ref(), &judged.item);
+            for (path, number, above) in &judged.against {
+                let last = known::last(transaction, &path.to_string())?;
+                let last_above = known::last_above(transaction, path, &mut looked_up)?;
+                fits &= last == *number || again.own.contains(&last);
+                fits &= last_above == *above || again.own.contains(&last_above);
             }
-            if moved {
-                hold(&again).push(judged.item);
+            if !fits {
+                again.stopped |= matches!(judged.item, Item::Moved(_));
+                again.items.push(judged.item);
                 continue;
             }
             let change = judged.change;
@@ -137,6 +194,7 @@ fn work(mut draft: Draft, news: Vec<Judged>, again: Arc<Mutex<Vec<Item>>>) -> Wo
             return Ok(Outcome::Refused(Failure::new(Kind::NothingToDo, "the journal knows it all")));
         }
         store::append(transaction, tip, &mut draft)?;
+        again.own.push(draft.entry.number);
         for (version, bytes) in kept {
             // Of all that is kept this is worth the least, so it goes first.
             transaction.prepare_cached("INSERT OR IGNORE INTO kept VALUES (?1, ?2, ?3, ?4, 1)")?.execute(

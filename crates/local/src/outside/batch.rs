@@ -1,22 +1,24 @@
-//! What happened, gathered until it is looked at: one item for each place, renames in pairs, in the order things
-//! happened. Pure. Names follow renames, so an item always has the name under which its thing is found now.
+//! What happened, gathered until it is told. Pure.
+//!
+//! Everything rests on one invariant: whoever knew every place before, and follows the moves in their order, knows every
+//! place again except those that are touched. So moves keep their order and are told first; touched places follow every
+//! move, and are looked at under the name they have now.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
+use disk::watch::About;
 use path::RelPath;
 
 /// How long a file that is being written is waited for.
 pub(crate) const OPEN_WAIT: Duration = Duration::from_millis(100);
-/// How long the other half of a rename is waited for.
-pub(crate) const PAIR_WAIT: Duration = Duration::from_millis(20);
 
 /// What the events of one place said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hint {
-    /// The name was made where none was.
+    /// The first that was heard is that the name was made where none was.
     pub(crate) made: bool,
     /// Something came under this name: made, moved here, or found in a directory that is new.
     pub(crate) came: bool,
@@ -28,26 +30,112 @@ pub(crate) struct Hint {
     pub(crate) closed: bool,
     /// There is nothing to wait for.
     pub(crate) whole: bool,
+    /// Something that was there before was moved here or below.
+    pub(crate) joined: bool,
 }
 
 impl Hint {
+    /// Something stands here that was not looked at yet.
+    pub(crate) const CAME: Hint = Hint { came: true, content: true, whole: true, ..Hint::NOTHING };
+    /// The name went away.
+    pub(crate) const LEFT: Hint = Hint { left: true, ..Hint::NOTHING };
+    /// Something is different, and nothing says what.
+    pub(crate) const NOTHING: Hint = Hint {
+        made: false,
+        came: false,
+        left: false,
+        content: false,
+        closed: false,
+        whole: false,
+        joined: false,
+    };
+
     fn is_settled(self) -> bool {
         self.closed || self.left || self.whole || !(self.content || self.made)
     }
 
-    fn merge(&mut self, other: Hint) {
-        self.made |= other.made;
-        self.came |= other.came;
-        self.left |= other.left;
-        self.content |= other.content;
-        self.closed |= other.closed;
-        self.whole |= other.whole;
+    /// Whatever is here must be told, and so must it when nothing is.
+    pub(crate) fn doubt(&mut self) {
+        self.merge(Hint::CAME);
+        self.merge(Hint::LEFT);
+        self.made = false;
+    }
+
+    /// Adds what was heard later. Whether a name was made is a matter of what was heard first.
+    fn merge(&mut self, later: Hint) {
+        self.came |= later.came;
+        self.left |= later.left;
+        self.content |= later.content;
+        self.closed |= later.closed;
+        self.whole |= later.whole;
+        self.joined |= later.joined;
     }
 }
 
-/// One thing to look at.
+/// Something has another name, or went out of sight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Move {
+    /// The name it had.
+    pub(crate) from: RelPath,
+    /// The name it has; none when it went where nobody listens.
+    pub(crate) to: Option<RelPath>,
+    /// What it is.
+    pub(crate) about: About,
+    /// Whether anybody can have heard of it under the name it had.
+    pub(crate) fame: Fame,
+    /// What was touched in something that went out of sight, by the names it had.
+    pub(crate) touched: Vec<RelPath>,
+}
+
+impl Move {
+    /// The names it is about.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &RelPath> {
+        std::iter::once(&self.from).chain(&self.to)
+    }
+
+    /// Whether both are about the same place, or one is about something below the other.
+    pub(crate) fn meets(&self, other: &Self) -> bool {
+        let meet = |one: &RelPath, two: &RelPath| one.is_within(two) || two.is_within(one);
+        self.names().any(|one| other.names().any(|two| meet(one, two)))
+    }
+
+    /// The names of what was touched in something that went out of sight, now that it is known where it went.
+    pub(crate) fn left_behind(&self) -> impl Iterator<Item = RelPath> {
+        self.touched.iter().filter_map(|path| self.follow(path.clone()))
+    }
+
+    /// Where something is after the move; nothing when it is out of sight.
+    pub(crate) fn follow(&self, path: RelPath) -> Option<RelPath> {
+        match (path.below(&self.from), &self.to) {
+            (None, _) => Some(path),
+            (Some(rest), Some(to)) => to.append(&rest).ok(),
+            (Some(_), None) => None,
+        }
+    }
+}
+
+/// Whether somebody knows of a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fame {
+    /// It was there before.
+    Heard,
+    /// It came a moment ago: only who made it through here can have told.
+    Unheard,
+}
+
+/// Whether a move is what it seems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Belief {
+    Sure,
+    /// It undoes the move before it, or two things changed places: the events are the same.
+    ThereAndBack,
+}
+
+/// One thing to tell or to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
+    /// Something moved.
+    Moved(Move),
     /// Something happened at a place.
     Touched {
         /// Where.
@@ -55,40 +143,27 @@ pub(crate) enum Item {
         /// What was said.
         hint: Hint,
     },
-    /// Something has another name.
-    Renamed {
-        /// Its old name.
-        from: RelPath,
-        /// Its name now.
-        to: RelPath,
-    },
 }
 
-struct Kept {
-    item: Item,
+#[derive(Debug, Clone, Copy)]
+struct Touch {
+    hint: Hint,
     since: Instant,
-}
-
-/// A name that left, whose other half may still come.
-struct Left {
-    path: RelPath,
-    since: Instant,
+    order: u64,
 }
 
 /// Items that wait.
 #[derive(Default)]
 pub(crate) struct Batch {
-    items: BTreeMap<u64, Kept>,
-    touched: HashMap<RelPath, u64>,
-    renamed: HashMap<RelPath, u64>,
-    left: HashMap<u32, Left>,
+    moves: Vec<Move>,
+    touched: BTreeMap<RelPath, Touch>,
     next: u64,
 }
 
 impl Batch {
     /// How many wait.
     pub(crate) fn len(&self) -> usize {
-        self.items.len() + self.left.len()
+        self.moves.len() + self.touched.len()
     }
 
     /// Forgets everything.
@@ -98,152 +173,138 @@ impl Batch {
 
     /// Something happened at a place.
     pub(crate) fn touch(&mut self, path: &RelPath, hint: Hint, now: Instant) {
-        if let Some(order) = self.touched.get(path)
-            && let Some(Kept { item: Item::Touched { hint: known, .. }, .. }) = self.items.get_mut(order)
-        {
-            known.merge(hint);
-            return;
-        }
-        let order = self.push(Item::Touched { path: path.clone(), hint }, now);
-        self.touched.insert(path.clone(), order);
+        self.next += 1;
+        let order = self.next;
+        self.put(path.clone(), Touch { hint, since: now, order });
     }
 
-    /// Something must be looked at once more.
-    pub(crate) fn again(&mut self, item: Item, now: Instant) {
-        match item {
-            Item::Touched { path, hint } => self.touch(&path, Hint { whole: true, ..hint }, now),
-            Item::Renamed { from, to } => self.rename(&from, &to, now),
-        }
-    }
-
-    /// A name left by a rename.
-    pub(crate) fn leave(&mut self, cookie: u32, path: RelPath, now: Instant) {
-        self.left.insert(cookie, Left { path, since: now });
-    }
-
-    /// A name came by a rename: the name it had, when that is known.
-    pub(crate) fn arrive(&mut self, cookie: u32) -> Option<RelPath> {
-        self.left.remove(&cookie).map(|left| left.path)
-    }
-
-    /// Names that left and did not come back in time.
-    pub(crate) fn gone(&mut self, now: Instant) -> Vec<RelPath> {
-        let over: Vec<u32> = self
-            .left
-            .iter()
-            .filter(|(_, left)| now >= left.since + PAIR_WAIT)
-            .map(|(cookie, _)| *cookie)
-            .collect();
-        over.into_iter().filter_map(|cookie| self.left.remove(&cookie)).map(|left| left.path).collect()
-    }
-
-    /// Something has another name now, and so has everything below it.
-    pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath, now: Instant) {
-        self.drop_touched(to);
-        let fresh = match self.drop_touched(from) {
-            Some(hint) if hint.came => Some(hint),
-            Some(_) | None => None,
-        };
-        self.follow(from, to);
-        if let Some(hint) = fresh {
-            // It came under another name a moment ago; nobody has heard of that one.
-            self.touch(to, Hint { made: false, whole: true, ..hint }, now);
-            return;
-        }
-        if let Some(order) = self.renamed.remove(from)
-            && let Some(Kept { item: Item::Renamed { from: first, to: last }, .. }) =
-                self.items.get_mut(&order)
-        {
-            *last = to.clone();
-            if first == to {
-                self.items.remove(&order);
-                self.touch(to, Hint { content: true, whole: true, ..Hint::default() }, now);
-            } else {
-                self.renamed.insert(to.clone(), order);
+    /// These were not told after all. Nothing was heard since they were taken.
+    pub(crate) fn again(&mut self, items: impl IntoIterator<Item = Item>, now: Instant) {
+        for item in items {
+            match item {
+                Item::Moved(moved) => self.push(moved),
+                Item::Touched { path, hint } => self.touch(&path, Hint { whole: true, ..hint }, now),
             }
-            return;
         }
-        let order = self.push(Item::Renamed { from: from.clone(), to: to.clone() }, now);
-        self.renamed.insert(to.clone(), order);
     }
 
-    /// Items that need not wait any longer, in order.
-    pub(crate) fn ready(&mut self, now: Instant) -> Vec<Item> {
-        let ready: Vec<u64> =
-            self.items.iter().filter(|(_, kept)| now >= kept.due()).map(|(order, _)| *order).collect();
-        let mut items = Vec::with_capacity(ready.len());
-        for order in ready {
-            let Some(kept) = self.items.remove(&order) else { continue };
-            match &kept.item {
-                Item::Touched { path, .. } => self.touched.remove(path),
-                Item::Renamed { to, .. } => self.renamed.remove(to),
+    /// Something has another name, and so has everything below it. Says whether that can be believed.
+    pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath, about: About, now: Instant) -> Belief {
+        let branch = self.cut(from);
+        let fame = fame(from, &branch);
+        let inverse =
+            self.moves.last().is_some_and(|last| last.from == *to && last.to.as_ref() == Some(from));
+        self.push(Move { from: from.clone(), to: Some(to.clone()), about, fame, touched: Vec::new() });
+        for (path, touch) in &branch {
+            let Some(moved) = path.below(from).and_then(|rest| to.append(&rest).ok()) else { continue };
+            // It may have come over something else.
+            let hint = match fame {
+                Fame::Unheard if path == from => Hint { made: false, whole: true, ..touch.hint },
+                Fame::Unheard | Fame::Heard => touch.hint,
             };
-            items.push(kept.item);
+            self.put(moved, Touch { hint, ..*touch });
         }
-        items
+        self.seek_former(branch, fame);
+        if !inverse {
+            return Belief::Sure;
+        }
+        self.touch(from, Hint::CAME, now);
+        self.touch(to, Hint::CAME, now);
+        Belief::ThereAndBack
+    }
+
+    /// Something went out of sight with everything below it.
+    pub(crate) fn depart(&mut self, from: &RelPath, about: About) {
+        let branch = self.cut(from);
+        let fame = fame(from, &branch);
+        let touched = branch.iter().map(|(path, _)| path.clone()).collect();
+        self.push(Move { from: from.clone(), to: None, about, fame, touched });
+        self.seek_former(branch, fame);
+    }
+
+    /// Where a move may not be told because nobody heard of the thing, whatever had the names before is looked for by itself.
+    fn seek_former(&mut self, branch: Vec<(RelPath, Touch)>, fame: Fame) {
+        match fame {
+            Fame::Heard => {}
+            Fame::Unheard => {
+                for (path, mut touch) in branch.into_iter().filter(|(_, touch)| !touch.hint.made) {
+                    touch.hint.merge(Hint::LEFT);
+                    self.put(path, touch);
+                }
+            }
+        }
+    }
+
+    /// Whether a move waits.
+    pub(crate) fn has_moves(&self) -> bool {
+        !self.moves.is_empty()
+    }
+
+    /// What need not wait any longer: the moves in their order, then what was touched in its own.
+    pub(crate) fn ready(&mut self, now: Instant) -> Vec<Item> {
+        let mut ready: Vec<(u64, RelPath, Hint)> = self
+            .touched
+            .iter()
+            .filter(|(_, touch)| now >= touch.due())
+            .map(|(path, touch)| (touch.order, path.clone(), touch.hint))
+            .collect();
+        ready.sort_unstable_by_key(|(order, _, _)| *order);
+        for (_, path, _) in &ready {
+            self.touched.remove(path);
+        }
+        let moves = std::mem::take(&mut self.moves).into_iter().map(Item::Moved);
+        moves.chain(ready.into_iter().map(|(_, path, hint)| Item::Touched { path, hint })).collect()
     }
 
     /// When something will be ready; nothing when nothing waits.
-    pub(crate) fn due(&self) -> Option<Instant> {
-        let pairs = self.left.values().map(|left| left.since + PAIR_WAIT);
-        self.items.values().map(Kept::due).chain(pairs).min()
-    }
-
-    fn push(&mut self, item: Item, since: Instant) -> u64 {
-        self.next += 1;
-        self.items.insert(self.next, Kept { item, since });
-        self.next
-    }
-
-    fn drop_touched(&mut self, path: &RelPath) -> Option<Hint> {
-        let order = self.touched.remove(path)?;
-        match self.items.remove(&order)?.item {
-            Item::Touched { hint, .. } => Some(hint),
-            Item::Renamed { .. } => None,
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
+        if !self.moves.is_empty() {
+            return Some(now);
         }
+        self.touched.values().map(Touch::due).min()
     }
 
-    /// Gives everything below a directory that was renamed its new name.
-    fn follow(&mut self, from: &RelPath, to: &RelPath) {
-        let below = |path: &RelPath| {
-            let rest = path.below(from).filter(|rest| !rest.is_root())?;
-            to.append(&rest).ok()
-        };
-        let moved: Vec<(u64, RelPath, RelPath)> = self
-            .items
-            .iter()
-            .filter_map(|(order, kept)| {
-                let path = match &kept.item {
-                    Item::Touched { path, .. } => path,
-                    Item::Renamed { to, .. } => to,
-                };
-                Some((*order, path.clone(), below(path)?))
-            })
-            .collect();
-        for (order, old, new) in moved {
-            match self.items.get_mut(&order).map(|kept| &mut kept.item) {
-                Some(Item::Touched { path, .. }) => {
-                    *path = new.clone();
-                    self.touched.remove(&old);
-                    self.touched.insert(new, order);
-                }
-                Some(Item::Renamed { to, .. }) => {
-                    *to = new.clone();
-                    self.renamed.remove(&old);
-                    self.renamed.insert(new, order);
-                }
-                None => {}
+    fn push(&mut self, moved: Move) {
+        let joined = moved.to.iter().filter(|_| moved.fame == Fame::Heard);
+        for place in joined.flat_map(|to| to.ancestors().chain([to.clone()])) {
+            if let Some(touch) = self.touched.get_mut(&place) {
+                touch.hint.joined = true;
             }
         }
+        self.moves.push(moved);
+    }
+
+    fn put(&mut self, path: RelPath, touch: Touch) {
+        self.touched.entry(path).and_modify(|known| known.hint.merge(touch.hint)).or_insert(touch);
+    }
+
+    /// Takes out what is touched at a place and below it.
+    fn cut(&mut self, top: &RelPath) -> Vec<(RelPath, Touch)> {
+        let branch: Vec<RelPath> = self
+            .touched
+            .range(top.clone()..)
+            .map(|(path, _)| path)
+            .take_while(|path| path.as_bytes().starts_with(top.as_bytes()))
+            .filter(|path| path.is_within(top))
+            .cloned()
+            .collect();
+        branch.into_iter().filter_map(|path| self.touched.remove_entry(&path)).collect()
     }
 }
 
-impl Kept {
+/// Whether anybody can have heard of what moves with these.
+fn fame(from: &RelPath, branch: &[(RelPath, Touch)]) -> Fame {
+    let unheard = |hint: Hint| hint.came && !hint.joined;
+    if branch.iter().any(|(path, touch)| path == from && unheard(touch.hint)) {
+        Fame::Unheard
+    } else {
+        Fame::Heard
+    }
+}
+
+impl Touch {
     fn due(&self) -> Instant {
-        match &self.item {
-            Item::Touched { hint, .. } if !hint.is_settled() => self.since + OPEN_WAIT,
-            Item::Touched { .. } | Item::Renamed { .. } => self.since,
-        }
+        if self.hint.is_settled() { self.since } else { self.since + OPEN_WAIT }
     }
 }
 
@@ -255,10 +316,28 @@ mod tests {
         RelPath::from_wire(wire).unwrap()
     }
 
-    const MADE: Hint =
-        Hint { made: true, came: true, left: false, content: false, closed: false, whole: false };
-    const WRITTEN: Hint =
-        Hint { made: false, came: false, left: false, content: true, closed: true, whole: false };
+    const MADE: Hint = Hint { made: true, came: true, ..Hint::NOTHING };
+    const WRITTEN: Hint = Hint { content: true, closed: true, ..Hint::NOTHING };
+
+    fn moved(from: &str, to: &str) -> Item {
+        Item::Moved(Move {
+            from: at(from),
+            to: Some(at(to)),
+            about: About::Other,
+            fame: Fame::Heard,
+            touched: Vec::new(),
+        })
+    }
+
+    fn unheard(from: &str, to: &str) -> Item {
+        Item::Moved(Move {
+            from: at(from),
+            to: Some(at(to)),
+            about: About::Other,
+            fame: Fame::Unheard,
+            touched: Vec::new(),
+        })
+    }
 
     fn later(batch: &mut Batch, now: Instant) -> Vec<Item> {
         batch.ready(now + OPEN_WAIT)
@@ -269,50 +348,95 @@ mod tests {
         let (mut batch, now) = (Batch::default(), Instant::now());
         batch.touch(&at("a.tmp"), MADE, now);
         batch.touch(&at("a.tmp"), WRITTEN, now);
-        batch.rename(&at("a.tmp"), &at("a"), now);
+        batch.rename(&at("a.tmp"), &at("a"), About::Other, now);
         let items = later(&mut batch, now);
-        let [Item::Touched { path, hint }] = &items[..] else { panic!("{items:?}") };
-        assert_eq!(*path, at("a"));
+        let [first, Item::Touched { path, hint }] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((first, path), (&unheard("a.tmp", "a"), &at("a")));
         assert!(hint.came && hint.content && !hint.made);
     }
 
     #[test]
-    fn renames_are_followed_through_chains_and_directories() {
+    fn moves_keep_their_order_and_what_was_touched_follows_them() {
         let (mut batch, now) = (Batch::default(), Instant::now());
         batch.touch(&at("d/f"), WRITTEN, now);
-        batch.rename(&at("x"), &at("y"), now);
-        batch.rename(&at("y"), &at("z"), now);
-        batch.rename(&at("d"), &at("e"), now);
+        batch.rename(&at("x"), &at("y"), About::Other, now);
+        batch.rename(&at("y"), &at("z"), About::Other, now);
+        batch.rename(&at("d"), &at("e"), About::Other, now);
         assert_eq!(
             later(&mut batch, now),
             [
+                moved("x", "y"),
+                moved("y", "z"),
+                moved("d", "e"),
                 Item::Touched { path: at("e/f"), hint: WRITTEN },
-                Item::Renamed { from: at("x"), to: at("z") },
-                Item::Renamed { from: at("d"), to: at("e") },
             ]
         );
-        assert_eq!(batch.due(), None);
+        assert_eq!(batch.due(now), None);
+    }
+
+    #[test]
+    fn what_was_moved_into_a_new_directory_is_followed_through_its_renames() {
+        let (mut batch, now) = (Batch::default(), Instant::now());
+        batch.touch(&at("new"), MADE, now);
+        batch.rename(&at("old"), &at("new/old"), About::Other, now);
+        batch.rename(&at("new"), &at("last"), About::Other, now);
+        let items = later(&mut batch, now);
+        assert_eq!(items[..2], [moved("old", "new/old"), moved("new", "last")]);
+        assert!(matches!(&items[2], Item::Touched { path, .. } if *path == at("last")));
+    }
+
+    #[test]
+    fn what_was_moved_over_an_empty_new_directory_is_followed_further() {
+        let (mut batch, now) = (Batch::default(), Instant::now());
+        batch.touch(&at("new"), MADE, now);
+        batch.rename(&at("old"), &at("new"), About::Other, now);
+        batch.rename(&at("new"), &at("last"), About::Other, now);
+        let items = later(&mut batch, now);
+        assert_eq!(items[..2], [moved("old", "new"), moved("new", "last")]);
+    }
+
+    #[test]
+    fn what_had_the_name_of_something_new_is_still_looked_for() {
+        let (mut batch, now) = (Batch::default(), Instant::now());
+        batch.touch(&at("a"), Hint::LEFT, now);
+        batch.touch(&at("a"), MADE, now);
+        batch.rename(&at("a"), &at("b"), About::Other, now);
+        let items = later(&mut batch, now);
+        let places: Vec<String> = items
+            .iter()
+            .map(|item| match item {
+                Item::Touched { path, hint } => format!("{path} {}", hint.made),
+                Item::Moved(moved) => format!("{:?}", moved.fame),
+            })
+            .collect();
+        assert_eq!(places, ["Unheard", "a false", "b false"]);
+    }
+
+    #[test]
+    fn two_things_that_changed_places_are_both_looked_at() {
+        let (mut batch, now) = (Batch::default(), Instant::now());
+        batch.rename(&at("a"), &at("b"), About::Other, now);
+        batch.rename(&at("b"), &at("a"), About::Other, now);
+        let items = later(&mut batch, now);
+        assert_eq!(items[..2], [moved("a", "b"), moved("b", "a")]);
+        assert_eq!(items.len(), 4);
     }
 
     #[test]
     fn a_log_that_is_rotated_is_a_rename_and_a_new_file() {
         let (mut batch, now) = (Batch::default(), Instant::now());
-        batch.rename(&at("log"), &at("log.1"), now);
+        batch.rename(&at("log"), &at("log.1"), About::Other, now);
         batch.touch(&at("log"), MADE, now);
         let items = later(&mut batch, now);
-        assert_eq!(items[0], Item::Renamed { from: at("log"), to: at("log.1") });
-        assert_eq!(items[1], Item::Touched { path: at("log"), hint: MADE });
+        assert_eq!(items, [moved("log", "log.1"), Item::Touched { path: at("log"), hint: MADE }]);
     }
 
     #[test]
-    fn an_open_file_and_half_a_rename_are_waited_for() {
+    fn an_open_file_is_waited_for() {
         let (mut batch, now) = (Batch::default(), Instant::now());
         batch.touch(&at("a"), MADE, now);
-        batch.leave(7, at("b"), now);
-        assert!(batch.ready(now).is_empty() && batch.gone(now).is_empty());
-        assert_eq!(batch.due(), Some(now + PAIR_WAIT));
-        assert_eq!(batch.gone(now + PAIR_WAIT), [at("b")]);
-        assert_eq!(batch.arrive(7), None);
+        assert!(batch.ready(now).is_empty());
+        assert_eq!(batch.due(now), Some(now + OPEN_WAIT));
         assert_eq!(later(&mut batch, now).len(), 1);
     }
 }

@@ -1,48 +1,77 @@
 //! Holds what happened against the disk and the journal: what the journal knows already is dropped, the rest becomes
 //! changes. A place that somebody is changing through here right now is looked at again later, under its lock.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    time::{Duration, Instant},
+};
 
-use disk::{ErrorKind, FileType};
+use disk::watch::About;
 use engine::{Failure, Guard, Kind, LockAsk, Version, Workspace};
-use journal::{Change, ChangeKind, Digest, State};
+use journal::{Change, ChangeKind, State};
 use path::RelPath;
 
 use super::{
-    batch::{Hint, Item},
-    known::{Knowledge, Known},
+    batch::{Fame, Hint, Item, Move},
+    known::{self, Knowledge, Known},
     scopes::Scopes,
+    seen::{kept, look, news, same},
 };
-use crate::{open::LocalWorkspace, stage::INLINE_BYTES_MAX};
+use crate::open::LocalWorkspace;
 
-/// Largest file whose version is told. A larger one changes too fast to be hashed each time.
-pub(crate) const HASHED_BYTES_MAX: u64 = 16 << 20;
 /// How long a place is waited for that somebody is changing through here.
 const LOCK_WAIT: Duration = Duration::from_millis(50);
-/// Permission bits that are compared.
-const MODE_BITS: u32 = 0o777;
+
+/// Permission bits of a directory that moved on before anybody looked.
+const DIRECTORY_MODE: u32 = 0o755;
 
 /// A change that the journal does not know, and what it was held against.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) change: Change,
-    /// The places, each with the last entry about it: another one since, and the change must be judged again.
-    pub(crate) against: Vec<(RelPath, u64)>,
+    /// The places, each with the last entry about it and about anything above it: another one since, and the change must
+    /// be judged again.
+    pub(crate) against: Vec<(RelPath, u64, u64)>,
     /// Bytes worth keeping, for telling later which lines changed.
     pub(crate) kept: Option<(Version, Vec<u8>)>,
     /// What it was judged from.
     pub(crate) item: Item,
 }
 
-/// What was seen at a place.
-struct Seen {
-    state: State,
-    bytes: Option<Vec<u8>>,
+impl Judged {
+    /// Whether it holds although nothing that was seen at some places can be trusted. A move does, but tells no more than
+    /// itself.
+    pub(crate) fn trust_without(&mut self, adrift: impl Fn(&RelPath) -> bool) -> bool {
+        match &self.item {
+            Item::Touched { path, .. } => !adrift(path),
+            Item::Moved(moved) => {
+                if moved.to.as_ref().is_some_and(adrift) {
+                    self.change.after = self.change.before.clone();
+                    self.kept = None;
+                }
+                true
+            }
+        }
+    }
 }
 
-impl Seen {
-    fn is_absent(&self) -> bool {
-        self.state == State::Absent
+/// The moves through here that were heard of: for each name that something left, the last entry that said so.
+#[derive(Debug, Default)]
+pub(crate) struct Excused(HashMap<RelPath, u64>);
+
+/// Most names that are remembered.
+const EXCUSED_MAX: usize = 10_000;
+
+impl Excused {
+    fn last(&self, from: &RelPath) -> u64 {
+        self.0.get(from).copied().unwrap_or(0)
+    }
+
+    fn note(&mut self, from: &RelPath, number: u64) {
+        if self.0.len() >= EXCUSED_MAX {
+            self.0.clear();
+        }
+        self.0.insert(from.clone(), number);
     }
 }
 
@@ -56,96 +85,190 @@ enum Verdict {
     Busy,
 }
 
+/// What a batch came to.
+#[derive(Default)]
+pub(crate) struct Judgement {
+    /// What the journal does not know, the moves first.
+    pub(crate) news: Vec<Judged>,
+    /// What cannot be judged now.
+    pub(crate) later: Vec<Item>,
+    /// Everything that was touched.
+    pub(crate) touched: Vec<Item>,
+    /// The last entry before the judgement.
+    pub(crate) head: u64,
+    /// Places about which nothing certain can be told.
+    pub(crate) doubted: Vec<RelPath>,
+    /// The moves among the news.
+    moves: Vec<Move>,
+}
+
+/// Whether what moved is still where it came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    Rests,
+    /// A later move of the same batch took it, or its place, away.
+    MovedOn,
+}
+
 /// Judges items of one batch.
 pub(crate) struct Judge<'a> {
     workspace: &'a LocalWorkspace,
     scopes: &'a Scopes,
+    excused: &'a mut Excused,
+    /// An entry that is older than everything that is judged.
+    since: u64,
+    /// The places that callers changed since; nothing when those are too many.
+    recent: Option<HashSet<RelPath>>,
+    /// The moves through here, each with how many moves of others are told before it.
+    own: Vec<(usize, Move)>,
+    /// How many moves of others are told so far.
+    told: usize,
     knowledge: Knowledge<'a>,
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(workspace: &'a LocalWorkspace, scopes: &'a Scopes) -> Self {
-        Self { workspace, scopes, knowledge: Knowledge::new(&workspace.store) }
+    /// For what happened after this entry.
+    pub(crate) fn new(
+        workspace: &'a LocalWorkspace,
+        scopes: &'a Scopes,
+        excused: &'a mut Excused,
+        since: u64,
+    ) -> Self {
+        let knowledge = Knowledge::new(&workspace.store);
+        Self { workspace, scopes, excused, since, recent: None, own: Vec::new(), told: 0, knowledge }
     }
 
-    /// Judges these. What cannot be judged now comes back in `again`.
-    pub(crate) fn all(&mut self, items: Vec<Item>, again: &mut Vec<Item>) -> Result<Vec<Judged>, Failure> {
-        let mut news = Vec::new();
-        for item in items {
-            // The name a thing had and the name it has may both be news.
-            for part in self.parts(item)? {
-                match self.judge(&part)? {
-                    Verdict::Known => {}
-                    Verdict::News(judged) => news.push(*judged),
-                    Verdict::Busy => again.push(part),
+    /// Judges these: first the moves, then what was touched.
+    pub(crate) fn all(mut self, items: Vec<Item>) -> Result<Judgement, Failure> {
+        let (moves, touched): (Vec<Item>, Vec<Item>) =
+            items.into_iter().partition(|item| matches!(item, Item::Moved(_)));
+        let mut judgement = Judgement { head: self.workspace.head_number()?, ..Judgement::default() };
+        if !moves.is_empty() {
+            self.recent =
+                self.workspace.store.look(|connection| known::changed_since(connection, self.since))?;
+        }
+        let stays = stays(&moves);
+        let mut moves = moves.into_iter().zip(stays);
+        while let Some((item, stay)) = moves.next() {
+            match self.judge(&item, stay)? {
+                Verdict::Known => {}
+                Verdict::News(judged) => {
+                    let Item::Moved(moved) = item else { continue };
+                    let to = moved.to.as_ref().map(|to| (to, judged.change.after.clone()));
+                    self.knowledge.moved(&moved.from, to);
+                    judgement.moves.push(moved);
+                    self.told += 1;
+                    judgement.news.push(*judged);
+                }
+                Verdict::Busy => {
+                    // Nothing may be told before it that happened after it.
+                    judgement.later = std::iter::once(item).chain(moves.map(|(item, _)| item)).collect();
+                    judgement.touched = touched;
+                    return Ok(judgement);
                 }
             }
         }
-        Ok(news)
-    }
-
-    /// A rename of which only one end is heard, or whose end is gone again or known already, is what happened to the ends.
-    fn parts(&mut self, item: Item) -> Result<Vec<Item>, Failure> {
-        let Item::Renamed { from, to } = &item else { return Ok(vec![item]) };
-        let left = || {
-            let hint = Hint { left: true, ..Hint::default() };
-            Item::Touched { path: from.clone(), hint }
-        };
-        let came = || {
-            let hint = Hint { came: true, content: true, whole: true, ..Hint::default() };
-            Item::Touched { path: to.clone(), hint }
-        };
-        Ok(match (self.scopes.matters(from), self.scopes.matters(to)) {
-            (true, true) => {
-                let seen = self.look(to)?;
-                let known = self.knowledge.of(to)?;
-                let settled = seen.as_ref().is_none_or(|seen| {
-                    seen.is_absent() || known.state.as_ref().is_some_and(|state| same(state, &seen.state))
-                });
-                if settled { vec![left(), came()] } else { vec![item] }
+        judgement.touched = self.with_overtaken(touched, &mut judgement);
+        for item in judgement.touched.clone() {
+            match self.judge(&item, Stay::Rests)? {
+                Verdict::Known => {}
+                Verdict::News(judged) => judgement.news.push(*judged),
+                Verdict::Busy => judgement.later.push(item),
             }
-            (true, false) => vec![left()],
-            (false, true) => vec![came()],
-            (false, false) => Vec::new(),
-        })
+        }
+        Ok(judgement)
     }
 
-    fn judge(&mut self, item: &Item) -> Result<Verdict, Failure> {
-        match self.hold(item)? {
-            Verdict::Busy => {}
-            settled @ (Verdict::Known | Verdict::News(_)) => return Ok(settled),
+    /// What was done through here while others moved things is in the journal before the moves, though it may have happened
+    /// after them: whoever follows the entries would take it along. So its places are looked at too, under both names.
+    fn with_overtaken(&mut self, touched: Vec<Item>, judgement: &mut Judgement) -> Vec<Item> {
+        let left_behind: Vec<RelPath> = self.own.iter().flat_map(|(_, own)| own.left_behind()).collect();
+        if judgement.moves.is_empty() && left_behind.is_empty() {
+            return touched;
+        }
+        let Some(places) = self.recent.take() else {
+            judgement.doubted.extend(judgement.moves.iter().flat_map(Move::names).cloned());
+            return touched;
+        };
+        let mut overtaken = self.crossed(judgement);
+        overtaken.extend(left_behind);
+        for place in places {
+            let last = judgement.moves.iter().try_fold(place.clone(), |place, moved| moved.follow(place));
+            if last.as_ref() != Some(&place) {
+                overtaken.extend(last);
+                overtaken.insert(place);
+            }
+        }
+        let mut touched = touched;
+        for item in &mut touched {
+            if let Item::Touched { path, hint } = item
+                && overtaken.remove(path)
+            {
+                hint.doubt();
+            }
+        }
+        let rest = overtaken.into_iter().map(|path| {
+            let mut hint = Hint::CAME;
+            hint.doubt();
+            Item::Touched { path, hint }
+        });
+        touched.extend(rest);
+        touched
+    }
+
+    /// A move through here is in the journal before a move of others that happened earlier, and whoever follows the entries
+    /// takes the wrong thing along where the two meet. Answers the places of files, and doubts those of directories.
+    fn crossed(&self, judgement: &mut Judgement) -> BTreeSet<RelPath> {
+        let mut files = BTreeSet::new();
+        for (before, own) in &self.own {
+            if own.about == About::Directory && !own.touched.is_empty() {
+                // It went out of sight while others were at work in it, and they may not be done.
+                judgement.doubted.extend(own.to.clone());
+            }
+            for others in judgement.moves.iter().take(*before).filter(|others| others.meets(own)) {
+                let names = own.names().chain(others.names()).cloned();
+                match (own.about, others.about) {
+                    (About::Other, About::Other) => files.extend(names),
+                    (About::Directory, About::Directory | About::Other)
+                    | (About::Other, About::Directory) => judgement.doubted.extend(names),
+                }
+            }
+        }
+        files
+    }
+
+    fn judge(&mut self, item: &Item, stay: Stay) -> Result<Verdict, Failure> {
+        match self.look_at(item, stay)? {
+            None => return Ok(Verdict::Known),
+            Some((judged, Trust::Settled)) => return Ok(Verdict::News(Box::new(judged))),
+            Some((_, Trust::Pending)) => {}
         }
         // The last entry about the place may not be true yet. Under its lock it is, or its process is dead and it is
         // finished first.
         let places = match item {
             Item::Touched { path, .. } => vec![LockAsk { path: path.clone() }],
-            Item::Renamed { from, to } => vec![LockAsk { path: from.clone() }, LockAsk { path: to.clone() }],
+            Item::Moved(moved) => moved.names().map(|path| LockAsk { path: path.clone() }).collect(),
         };
         let guard: Box<dyn Guard> = match self.workspace.lock(&places, Instant::now() + LOCK_WAIT) {
             Ok(guard) => guard,
             Err(failure) if failure.kind == Kind::Busy => return Ok(Verdict::Busy),
             Err(failure) => return Err(failure),
         };
-        self.knowledge = Knowledge::new(&self.workspace.store);
-        let verdict = match item {
-            Item::Touched { path, hint } => self.touched(path, *hint, item)?,
-            Item::Renamed { from, to } => self.renamed(from, to, item)?,
-        };
+        self.knowledge.refresh();
+        let verdict = self.look_at(item, stay)?;
         drop(guard);
         Ok(verdict.map_or(Verdict::Known, |(judged, _)| Verdict::News(Box::new(judged))))
     }
 
-    /// Judges without a lock; busy when that cannot be trusted.
-    fn hold(&mut self, item: &Item) -> Result<Verdict, Failure> {
-        let verdict = match item {
-            Item::Touched { path, hint } => self.touched(path, *hint, item)?,
-            Item::Renamed { from, to } => self.renamed(from, to, item)?,
-        };
-        Ok(match verdict {
-            None => Verdict::Known,
-            Some((_, Trust::Pending)) => Verdict::Busy,
-            Some((judged, Trust::Settled)) => Verdict::News(Box::new(judged)),
-        })
+    /// What an item comes to, and whether that can be trusted without a lock.
+    fn look_at(&mut self, item: &Item, stay: Stay) -> Result<Option<(Judged, Trust)>, Failure> {
+        match item {
+            Item::Touched { path, hint } => self.touched(path, *hint, item),
+            Item::Moved(moved) => match &moved.to {
+                Some(to) => self.renamed(moved, to, stay, item),
+                None => self.departed(moved, item),
+            },
+        }
     }
 
     fn touched(
@@ -155,89 +278,98 @@ impl<'a> Judge<'a> {
         item: &Item,
     ) -> Result<Option<(Judged, Trust)>, Failure> {
         let known = self.knowledge.of(path)?;
-        let Some(seen) = self.look(path)? else { return Ok(None) };
-        if seen.is_absent() && known.moved_above && !self.has_parent(path)? {
+        let Some(seen) = look(self.workspace, path)? else { return Ok(None) };
+        if seen.is_absent() && known.went {
             return Ok(None);
         }
         let heard = self.scopes.covers(path) || hint.came || hint.left;
         let Some((kind, before)) = news(&known, &seen.state, hint).filter(|_| heard) else { return Ok(None) };
         let change = Change { path: path.to_string(), kind, to: None, before, after: seen.state.clone() };
         let trust = Trust::of(&[&known]);
-        let against = vec![(path.clone(), known.number)];
+        let against = vec![known.against(path)];
         Ok(Some((Judged { kept: kept(&seen), change, against, item: item.clone() }, trust)))
     }
 
     fn renamed(
         &mut self,
-        from: &RelPath,
+        moved: &Move,
         to: &RelPath,
+        stay: Stay,
         item: &Item,
     ) -> Result<Option<(Judged, Trust)>, Failure> {
+        let from = &moved.from;
         let (known_from, known_to) = (self.knowledge.of(from)?, self.knowledge.of(to)?);
-        let Some(seen) = self.look(to)? else { return Ok(None) };
-        if seen.is_absent() || known_to.state.as_ref().is_some_and(|state| same(state, &seen.state)) {
+        let trust = Trust::of(&[&known_from, &known_to]);
+        let seen = match stay {
+            Stay::Rests => look(self.workspace, to)?.filter(|seen| !seen.is_absent()),
+            Stay::MovedOn => None,
+        };
+        if self.is_own(moved)?
+            || self.is_unheard(moved, &known_from)
+            || (self.agrees(from, moved.about, &known_from)? && self.agrees(to, moved.about, &known_to)?)
+        {
             return Ok(None);
         }
-        let before = match (&known_from.state, &seen.state) {
-            (Some(state), _) if *state != State::Absent => state.clone(),
-            (_, State::Directory { mode }) => State::Directory { mode: *mode },
-            (_, _) => State::Unknown { size: None },
+        let before = known_from.carried(moved.about);
+        let (after, kept) = match &seen {
+            Some(seen) => (seen.state.clone(), kept(seen)),
+            None => (before.clone(), None),
         };
         let change = Change {
             path: from.to_string(),
             kind: ChangeKind::Rename,
             to: Some(to.to_string()),
             before,
-            after: seen.state.clone(),
+            after,
         };
-        let trust = Trust::of(&[&known_from, &known_to]);
-        let against = vec![(from.clone(), known_from.number), (to.clone(), known_to.number)];
-        Ok(Some((Judged { kept: kept(&seen), change, against, item: item.clone() }, trust)))
+        let against = vec![known_from.against(from), known_to.against(to)];
+        Ok(Some((Judged { kept, change, against, item: item.clone() }, trust)))
     }
-
-    fn has_parent(&self, path: &RelPath) -> Result<bool, Failure> {
-        let Some(parent) = path.parent() else { return Ok(true) };
-        Ok(self.look(&parent)?.is_some_and(|seen| !seen.is_absent()))
-    }
-
-    /// What is at a place; nothing when it is the server's own, on another mount, or closed to the server.
-    fn look(&self, path: &RelPath) -> Result<Option<Seen>, Failure> {
-        let absent = || Ok(Some(Seen { state: State::Absent, bytes: None }));
-        let plain = |state| Ok(Some(Seen { state, bytes: None }));
-        let stat = match self.workspace.root.stat(path) {
-            Ok(Some(stat)) => stat,
-            Ok(None) => return absent(),
-            Err(error) => return skipped(error.kind).map_or_else(absent, |()| Ok(None)),
-        };
-        match stat.file_type {
-            FileType::Directory => plain(State::Directory { mode: stat.mode }),
-            FileType::Link => match self.workspace.root.read_link(path) {
-                Ok(target) => plain(State::Link { target: String::from_utf8_lossy(&target).into_owned() }),
-                Err(error) => skipped(error.kind).map_or_else(absent, |()| Ok(None)),
-            },
-            FileType::File if stat.size <= HASHED_BYTES_MAX => {
-                let read = self.workspace.root.open_file(path).and_then(|file| {
-                    let stat = file.stat();
-                    file.read_and_hash(HASHED_BYTES_MAX).map(|(bytes, hash)| (stat, bytes, hash))
-                });
-                match read {
-                    Ok((stat, bytes, hash)) => {
-                        let (version, size) = (Digest(hash), bytes.len() as u64);
-                        let bytes = (size <= INLINE_BYTES_MAX).then_some(bytes);
-                        Ok(Some(Seen { state: State::File { version, size, mode: stat.mode }, bytes }))
-                    }
-                    Err(error) if error.kind == ErrorKind::NotFound => absent(),
-                    // It is there, and nobody can say what it holds.
-                    Err(_) => plain(State::Unknown { size: Some(stat.size) }),
-                }
-            }
-            FileType::File => plain(State::Unknown { size: Some(stat.size) }),
-            FileType::Fifo
-            | FileType::Socket
-            | FileType::CharDevice
-            | FileType::BlockDevice
-            | FileType::Unknown => plain(State::Unknown { size: None }),
+    fn departed(&mut self, moved: &Move, item: &Item) -> Result<Option<(Judged, Trust)>, Failure> {
+        let from = &moved.from;
+        let known = self.knowledge.of(from)?;
+        if self.is_own(moved)? || self.is_unheard(moved, &known) || self.agrees(from, moved.about, &known)? {
+            return Ok(None);
         }
+        let change = Change {
+            path: from.to_string(),
+            kind: ChangeKind::Remove,
+            to: None,
+            before: known.carried(moved.about),
+            after: State::Absent,
+        };
+        let (trust, against) = (Trust::of(&[&known]), vec![known.against(from)]);
+        Ok(Some((Judged { kept: None, change, against, item: item.clone() }, trust)))
+    }
+
+    /// Whether a move was made through here. Each one excuses one that was heard.
+    fn is_own(&mut self, moved: &Move) -> Result<bool, Failure> {
+        let after = self.since.max(self.excused.last(&moved.from));
+        let own = self.knowledge.moved_through_here(moved, after)?;
+        if let Some((number, to)) = &own {
+            self.excused.note(&moved.from, *number);
+            self.own.push((self.told, Move { to: to.clone(), ..moved.clone() }));
+        }
+        Ok(own.is_some())
+    }
+
+    /// Whether nobody has heard of what moved: it came and went before it was looked at, and no caller has put anything
+    /// there.
+    fn is_unheard(&self, moved: &Move, known: &Known) -> bool {
+        let unknown = matches!(known.state, None | Some(State::Absent));
+        let untouched = |places: &HashSet<RelPath>| !places.iter().any(|place| place.is_within(&moved.from));
+        match moved.fame {
+            Fame::Heard => false,
+            Fame::Unheard => unknown && self.recent.as_ref().is_some_and(untouched),
+        }
+    }
+
+    /// Whether the journal knows what stands at a place that something left or took, and all of it: what is below a directory
+    /// is not known with it.
+    fn agrees(&self, path: &RelPath, about: About, known: &Known) -> Result<bool, Failure> {
+        let Some(seen) = look(self.workspace, path)? else { return Ok(true) };
+        let whole = about == About::Other && !matches!(seen.state, State::Directory { .. });
+        Ok(whole && known.state.as_ref().is_some_and(|state| same(state, &seen.state)))
     }
 }
 
@@ -255,102 +387,36 @@ impl Trust {
     }
 }
 
-/// Whether a place is passed over; otherwise nothing is there any more.
-fn skipped(kind: ErrorKind) -> Option<()> {
-    match kind {
-        ErrorKind::NotFound | ErrorKind::NotDirectory | ErrorKind::IsLink | ErrorKind::Moved => None,
-        ErrorKind::Exists
-        | ErrorKind::IsDirectory
-        | ErrorKind::NotRegular
-        | ErrorKind::LinkLoop
-        | ErrorKind::Escape
-        | ErrorKind::CrossMount
-        | ErrorKind::Hidden
-        | ErrorKind::NotEmpty
-        | ErrorKind::Busy
-        | ErrorKind::NoSpace
-        | ErrorKind::Quota
-        | ErrorKind::ReadOnly
-        | ErrorKind::Denied
-        | ErrorKind::NameTooLong
-        | ErrorKind::TooManyOpen
-        | ErrorKind::TooLarge
-        | ErrorKind::Unsupported
-        | ErrorKind::Io => Some(()),
+/// Which moves of a batch are the last about the place they led to. What is not a move is left out.
+fn stays(items: &[Item]) -> Vec<Stay> {
+    let mut later: HashSet<&RelPath> = HashSet::new();
+    let moves = items.iter().filter_map(|item| match item {
+        Item::Moved(moved) => Some(moved),
+        Item::Touched { .. } => None,
+    });
+    let mut stays: Vec<Stay> = Vec::new();
+    for moved in moves.rev() {
+        let taken = |to: &RelPath| later.contains(to) || to.ancestors().any(|above| later.contains(&above));
+        stays.push(if moved.to.as_ref().is_some_and(taken) { Stay::MovedOn } else { Stay::Rests });
+        later.insert(&moved.from);
+        later.extend(&moved.to);
     }
+    stays.reverse();
+    stays
 }
 
-fn kept(seen: &Seen) -> Option<(Version, Vec<u8>)> {
-    match (&seen.state, &seen.bytes) {
-        (State::File { version, .. }, Some(bytes)) => Some((Version(*version), bytes.clone())),
-        (_, _) => None,
+impl Known {
+    /// What the verdict on a place rests on.
+    fn against(&self, path: &RelPath) -> (RelPath, u64, u64) {
+        (path.clone(), self.number, self.above)
     }
-}
 
-/// Whether what stands somewhere is what the journal left there.
-fn same(known: &State, seen: &State) -> bool {
-    match (known, seen) {
-        (
-            State::File { version, .. } | State::Tree { version: Some(version), .. },
-            State::File { version: now, .. },
-        ) => version == now,
-        // A tree that came whole from the trash: what it was is in no one version.
-        (State::Tree { version: None, .. }, State::File { .. } | State::Unknown { .. }) => true,
-        (State::Directory { .. } | State::Tree { .. }, State::Directory { .. }) => true,
-        (State::Link { target }, State::Link { target: now }) => target == now,
-        (State::Tree { version: None, .. }, State::Link { .. }) => true,
-        (State::Absent, State::Absent) => true,
-        (
-            State::Absent
-            | State::File { .. }
-            | State::Directory { .. }
-            | State::Link { .. }
-            | State::Tree { .. }
-            | State::Unknown { .. },
-            _,
-        ) => false,
-    }
-}
-
-/// What a look tells beyond what the journal knows: the kind of change, and what stood there before.
-fn news(known: &Known, seen: &State, hint: Hint) -> Option<(ChangeKind, State)> {
-    let before = match &known.state {
-        Some(state) => state.clone(),
-        None if hint.made => State::Absent,
-        // Nobody knows whether a file was there before; a directory cannot have been.
-        None if hint.came && matches!(seen, State::Directory { .. }) => State::Absent,
-        None => State::Unknown { size: None },
-    };
-    if same(&before, seen) {
-        return mode_only(&before, seen, hint);
-    }
-    let kind = match (&before, seen) {
-        (State::Absent, State::Directory { .. }) => ChangeKind::MakeDir,
-        (State::Absent, State::Link { .. }) => ChangeKind::MakeLink,
-        (State::Absent, State::Absent) => return None,
-        (State::Absent, _) => ChangeKind::Create,
-        // Made and gone again before anybody could look.
-        (State::Unknown { .. }, State::Absent) if hint.made => return None,
-        (State::Unknown { .. }, State::Absent) if !hint.left => return None,
-        (_, State::Absent) => ChangeKind::Remove,
-        // Opened for writing and closed, or touched: nothing says that it holds anything else.
-        (State::Unknown { .. }, _) if !(hint.content || hint.came) => return None,
-        (State::Unknown { .. }, State::Directory { .. }) if !hint.came => return None,
-        (State::Unknown { .. }, State::Link { .. }) if hint.came => ChangeKind::MakeLink,
-        (State::Unknown { .. }, _) if hint.came => ChangeKind::Create,
-        (_, _) => ChangeKind::Modify,
-    };
-    Some((kind, before))
-}
-
-/// A change of nothing but permission bits.
-fn mode_only(before: &State, seen: &State, hint: Hint) -> Option<(ChangeKind, State)> {
-    match (before, seen) {
-        (State::File { mode, .. }, State::File { mode: now, .. })
-            if !(hint.content || hint.came) && mode & MODE_BITS != now & MODE_BITS =>
-        {
-            Some((ChangeKind::SetMode, before.clone()))
+    /// What moves away from a place, as far as that is known without looking.
+    fn carried(&self, about: About) -> State {
+        match (&self.state, about) {
+            (Some(state), _) if *state != State::Absent => state.clone(),
+            (_, About::Directory) => State::Directory { mode: DIRECTORY_MODE },
+            (_, About::Other) => State::Unknown { size: None },
         }
-        (_, _) => None,
     }
 }

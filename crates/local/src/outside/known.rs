@@ -1,13 +1,17 @@
 //! What the journal says stands at a place. Only as far as nothing above the place was changed later: what came or went
 //! with a directory was not told of name by name.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
-use engine::{Failure, Kind};
-use journal::{Entry, State};
+use engine::{Failure, Kind, Principal};
+use journal::{Change, ChangeKind, Entry, State};
 use path::RelPath;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::batch::Move;
 use crate::store::{Store, sql};
 
 /// Entries that are kept decoded while a batch is judged.
@@ -15,6 +19,9 @@ const ENTRIES_KEPT: usize = 64;
 
 /// Entries that are looked through for one that says what stands at a place.
 const LOOKS_BACK_MAX: usize = 16;
+
+/// Most entries that are looked through for what was done through here while others moved something.
+const RECENT_MAX: u64 = 10_000;
 
 /// The operation of an entry that says only that something may have changed.
 pub(crate) const RESCAN: &str = "rescan";
@@ -26,10 +33,20 @@ pub(crate) struct Known {
     pub(crate) number: u64,
     /// What it left there; nothing when that is not known.
     pub(crate) state: Option<State>,
-    /// Whether a later entry moved, removed or brought back something above the place.
-    pub(crate) moved_above: bool,
-    /// Whether the entry may not be true yet.
+    /// The last entry that changed something above the place.
+    pub(crate) above: u64,
+    /// Whether something above the place went away after that entry, and the place with it.
+    pub(crate) went: bool,
+    /// Whether an entry about the place or something above it may not be true yet.
     pub(crate) pending: bool,
+}
+
+/// What was judged and is not in the journal yet, later than everything that is.
+#[derive(Default)]
+struct Ahead {
+    states: HashMap<RelPath, State>,
+    /// Names that something left or took, and with them everything below.
+    tops: HashSet<RelPath>,
 }
 
 /// Looks places up, remembering what places of one batch share.
@@ -37,31 +54,135 @@ pub(crate) struct Knowledge<'a> {
     store: &'a Store,
     entries: HashMap<u64, Rc<Entry>>,
     above: HashMap<RelPath, u64>,
+    ahead: Ahead,
 }
 
 impl<'a> Knowledge<'a> {
     pub(crate) fn new(store: &'a Store) -> Self {
-        Self { store, entries: HashMap::new(), above: HashMap::new() }
+        Self { store, entries: HashMap::new(), above: HashMap::new(), ahead: Ahead::default() }
+    }
+
+    /// Forgets what was read, not what was judged: somebody may have written meanwhile.
+    pub(crate) fn refresh(&mut self) {
+        self.entries.clear();
+        self.above.clear();
     }
 
     pub(crate) fn of(&mut self, path: &RelPath) -> Result<Known, Failure> {
         let wire = path.to_string();
-        let (number, pending) = self.store.look(|connection| {
-            let number = last(connection, &wire)?;
-            let pending = number > 0 && is_pending(connection, number)?;
-            Ok((number, pending))
+        let number = self.store.look(|connection| last(connection, &wire))?;
+        let looked_up = &mut self.above;
+        let above = self.store.look(|connection| last_above(connection, path, looked_up))?;
+        let pending = self.store.look(|connection| {
+            Ok((number > 0 && is_pending(connection, number)?)
+                || (above > number && is_pending(connection, above)?))
         })?;
-        let mut above = 0;
-        for directory in path.ancestors() {
-            above = above.max(self.last_of_directory(&directory)?);
-        }
-        let moved_above = above > number;
-        let state = if moved_above { None } else { self.state(number, above, &wire)? };
-        Ok(Known { number, state, moved_above, pending })
+        let ahead = self.ahead.of(path);
+        let went = ahead.is_none() && above > number && self.went(path, number)?;
+        let state = match ahead {
+            Some(state) => state,
+            None if above > number || (above == number && self.overtaken(number, path)?) => None,
+            None => self.state(number, above, &wire)?,
+        };
+        Ok(Known { number, state, above, went, pending })
     }
 
-    /// When the last entry about a directory brought it there whole, with everything in it, in unix milliseconds; nothing
-    /// when it did something else.
+    /// Something was judged to have another name, or to be gone.
+    pub(crate) fn moved(&mut self, from: &RelPath, to: Option<(&RelPath, State)>) {
+        self.ahead.states.retain(|path, _| !path.is_within(from));
+        self.ahead.states.insert(from.clone(), State::Absent);
+        self.ahead.tops.insert(from.clone());
+        if let Some((to, state)) = to {
+            self.ahead.states.retain(|path, _| !path.is_within(to));
+            self.ahead.states.insert(to.clone(), state);
+            self.ahead.tops.insert(to.clone());
+        }
+    }
+
+    /// The oldest entry after this one with which a caller moved something away from a place, to the one that is named or
+    /// else anywhere; and where to, unless it was removed.
+    pub(crate) fn moved_through_here(
+        &mut self,
+        moved: &Move,
+        after: u64,
+    ) -> Result<Option<(u64, Option<RelPath>)>, Failure> {
+        let (wire, to) = (moved.from.to_string(), moved.to.as_ref().map(RelPath::to_string));
+        let (mut number, mut found) = (u64::MAX, None);
+        for _ in 0..LOOKS_BACK_MAX {
+            number = self.store.look(|connection| last_before(connection, &wire, number))?;
+            if number <= after {
+                break;
+            }
+            let entry = self.entry(number)?;
+            if entry.caller.principal == Principal::Outside.to_string() {
+                break;
+            }
+            let fits = |change: &Change| {
+                change.path == wire
+                    && match (&to, change.kind) {
+                        (Some(_), ChangeKind::Rename) => change.to == to,
+                        (None, ChangeKind::Rename | ChangeKind::Remove) => true,
+                        (
+                            _,
+                            ChangeKind::Create
+                            | ChangeKind::Modify
+                            | ChangeKind::Remove
+                            | ChangeKind::Copy
+                            | ChangeKind::MakeDir
+                            | ChangeKind::MakeLink
+                            | ChangeKind::SetMode
+                            | ChangeKind::Rescan,
+                        ) => false,
+                    }
+            };
+            if let Some(change) = entry.changes.iter().find(|change| fits(change)) {
+                let to = change.to.as_deref().and_then(|to| RelPath::from_wire(to).ok());
+                found = Some((number, to));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether an entry says something of a place, and later on of something above it.
+    fn overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Failure> {
+        if number == 0 {
+            return Ok(false);
+        }
+        let entry = self.entry(number)?;
+        let wire = path.to_string();
+        let above: HashSet<String> = path.ancestors().map(|above| above.to_string()).collect();
+        let names = |change: &Change| [Some(change.path.clone()), change.to.clone()].into_iter().flatten();
+        let last = entry.changes.iter().rposition(|change| names(change).any(|name| name == wire));
+        Ok(entry.changes.iter().skip(last.map_or(0, |last| last + 1)).any(|change| {
+            matches!(change.kind, ChangeKind::Rename | ChangeKind::Remove)
+                && names(change).any(|name| above.contains(&name))
+        }))
+    }
+
+    /// Whether something above a place went away after an entry, and nothing was brought back there whole since.
+    fn went(&mut self, path: &RelPath, after: u64) -> Result<bool, Failure> {
+        // Who looked around knows what was there.
+        let (mut gone, mut brought) = (0, self.store.look(|connection| rescanned(connection, path))?);
+        for directory in path.ancestors() {
+            let wire = directory.to_string();
+            let mut number = self.store.look(|connection| last(connection, &wire))?;
+            for _ in 0..LOOKS_BACK_MAX {
+                if number <= after.max(gone).max(brought) {
+                    break;
+                }
+                if self.left(number, &wire)? == Some(State::Absent) {
+                    gone = number;
+                } else if brings(&*self.entry(number)?, &wire) {
+                    brought = number;
+                }
+                number = self.store.look(|connection| last_before(connection, &wire, number))?;
+            }
+        }
+        Ok(gone > brought)
+    }
+
+    /// When the last entry about a directory brought it there through here, whole, with everything in it, in unix
+    /// milliseconds; nothing when it did something else. What others bring is recorded only after it happened.
     pub(crate) fn brought_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Failure> {
         let wire = directory.to_string();
         let number = self.store.look(|connection| last(connection, &wire))?;
@@ -69,11 +190,8 @@ impl<'a> Knowledge<'a> {
             return Ok(None);
         }
         let entry = self.entry(number)?;
-        let brought = entry.changes.iter().any(|change| match &change.to {
-            Some(to) => change.kind == journal::ChangeKind::Rename && *to == wire,
-            None => change.path == wire && matches!(change.after, State::Tree { .. }),
-        });
-        Ok(brought.then_some(entry.time_ms))
+        let own = entry.caller.principal != Principal::Outside.to_string();
+        Ok((own && brings(&entry, &wire)).then_some(entry.time_ms))
     }
 
     /// What stands at a place by the last entry that says so. One that only copied it away does not.
@@ -91,24 +209,13 @@ impl<'a> Knowledge<'a> {
         Ok(None)
     }
 
-    fn last_of_directory(&mut self, directory: &RelPath) -> Result<u64, Failure> {
-        if let Some(number) = self.above.get(directory) {
-            return Ok(*number);
-        }
-        let number = self.store.look(|connection| last(connection, &directory.to_string()))?;
-        self.above.insert(directory.clone(), number);
-        Ok(number)
-    }
-
     /// What an entry left at a place.
     fn left(&mut self, number: u64, wire: &str) -> Result<Option<State>, Failure> {
         let entry = self.entry(number)?;
         Ok(entry.changes.iter().rev().find_map(|change| match &change.to {
             Some(to) if to == wire => Some(change.after.clone()),
             // A copy leaves its source as it was, and that is told elsewhere.
-            Some(_) if change.path == wire && change.kind == journal::ChangeKind::Rename => {
-                Some(State::Absent)
-            }
+            Some(_) if change.path == wire && change.kind == ChangeKind::Rename => Some(State::Absent),
             None if change.path == wire => Some(change.after.clone()),
             Some(_) | None => None,
         }))
@@ -136,6 +243,96 @@ impl<'a> Knowledge<'a> {
     }
 }
 
+/// Whether the last word of an entry about a place is that a directory came there with everything in it.
+fn brings(entry: &Entry, wire: &str) -> bool {
+    let last =
+        entry.changes.iter().rev().find(|change| change.path == wire || change.to.as_deref() == Some(wire));
+    last.is_some_and(|change| match &change.to {
+        Some(to) => change.kind == ChangeKind::Rename && to == wire,
+        None => matches!(change.after, State::Tree { .. }),
+    })
+}
+
+impl Ahead {
+    /// What is known of a place from here; nothing when it is not concerned.
+    fn of(&self, path: &RelPath) -> Option<Option<State>> {
+        if let Some(state) = self.states.get(path) {
+            return Some(Some(state.clone()));
+        }
+        if self.tops.is_empty() {
+            return None;
+        }
+        path.ancestors().any(|above| self.tops.contains(&above)).then_some(None)
+    }
+}
+
+/// The places that callers changed after this entry; nothing when those are too many.
+pub(crate) fn changed_since(
+    connection: &Connection,
+    number: u64,
+) -> rusqlite::Result<Option<HashSet<RelPath>>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT bytes FROM entries WHERE number > ?1 AND changed = 1 ORDER BY number LIMIT ?2",
+    )?;
+    let mut rows = statement.query(params![sql(number), sql(RECENT_MAX + 1)])?;
+    let outside = Principal::Outside.to_string();
+    let (mut places, mut entries) = (HashSet::new(), 0);
+    while let Some(row) = rows.next()? {
+        entries += 1;
+        // An entry that cannot be read is as good as too many: nobody knows what it says.
+        let Ok(entry) = journal::decode(&row.get::<_, Vec<u8>>(0)?) else { return Ok(None) };
+        if entry.caller.principal == outside {
+            continue;
+        }
+        let names = entry.changes.into_iter().flat_map(|change| [Some(change.path), change.to]);
+        places.extend(names.flatten().filter_map(|name| RelPath::from_wire(&name).ok()));
+    }
+    Ok((entries <= RECENT_MAX).then_some(places))
+}
+
+/// The last entry that changed something above a place, or told to look at it or at something above it again; zero when
+/// there is none.
+pub(crate) fn last_above(
+    connection: &Connection,
+    path: &RelPath,
+    looked_up: &mut HashMap<RelPath, u64>,
+) -> rusqlite::Result<u64> {
+    let mut newest = last_rescan(connection, &path.to_string())?;
+    for directory in path.ancestors() {
+        let number = match looked_up.get(&directory) {
+            Some(number) => *number,
+            None => {
+                let wire = directory.to_string();
+                let number = last(connection, &wire)?.max(last_rescan(connection, &wire)?);
+                looked_up.insert(directory, number);
+                number
+            }
+        };
+        newest = newest.max(number);
+    }
+    Ok(newest)
+}
+
+/// The last entry that told to look at a place again.
+fn rescanned(connection: &Connection, path: &RelPath) -> rusqlite::Result<u64> {
+    let mut newest = last_rescan(connection, &path.to_string())?;
+    for directory in path.ancestors() {
+        newest = newest.max(last_rescan(connection, &directory.to_string())?);
+    }
+    Ok(newest)
+}
+
+fn last_rescan(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached(
+            "SELECT number FROM touched CROSS JOIN entries USING (number)
+             WHERE path = ?1 AND changed = 1 AND operation = ?2 ORDER BY touched.number DESC LIMIT 1",
+        )?
+        .query_row(params![wire, RESCAN], |row| row.get::<_, i64>(0))
+        .optional()
+        .map(|found| found.map_or(0, i64::unsigned_abs))
+}
+
 /// The last entry that changed a place by itself; zero when there is none.
 pub(crate) fn last(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
     last_before(connection, wire, u64::MAX)
@@ -151,6 +348,13 @@ fn last_before(connection: &Connection, wire: &str, number: u64) -> rusqlite::Re
         .query_row(params![wire, RESCAN, sql(number)], |row| row.get::<_, i64>(0))
         .optional()
         .map(|found| found.map_or(0, i64::unsigned_abs))
+}
+
+/// The first entry that may not be true yet.
+pub(crate) fn first_pending(connection: &Connection) -> rusqlite::Result<Option<u64>> {
+    let first: Option<i64> =
+        connection.prepare_cached("SELECT min(number) FROM pending")?.query_row([], |row| row.get(0))?;
+    Ok(first.map(i64::unsigned_abs))
 }
 
 fn is_pending(connection: &Connection, number: u64) -> rusqlite::Result<bool> {

@@ -10,29 +10,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use disk::{
-    DiskError, FileType, LockFile, Mode, Stat,
-    watch::{About, Bell, Drained, Event, Happened, Watch as Queue, WatchId},
-};
+use disk::{DiskError, LockFile, Mode, watch::Bell};
 use engine::Failure;
 use path::RelPath;
 
 use super::{
     append::Blind,
-    attach::{self, Finding},
-    batch::{Batch, Hint, Item, OPEN_WAIT},
-    judge::Judge,
-    known::Knowledge,
+    batch::{Item, OPEN_WAIT},
+    judge::{Excused, Judge},
     rows::{self, Kept, Stage},
     scopes::Scopes,
-    watched::Watched,
+    tree::{Store, Tree, tops},
 };
 use crate::{failure, open::LocalWorkspace, store::hold};
 
 /// The slot of the lock file that the recorder holds: beyond every slot that a path can have.
 const RECORDER_SLOT: u64 = 1 << 62;
-/// How long more is let gather once something has happened.
-const GATHER: Duration = Duration::from_millis(2);
 /// How often a standby looks whether it should record, besides when it is told.
 const STANDBY_LOOK: Duration = Duration::from_secs(30);
 /// How soon a standby looks again after a process has let go of the lock file: the kernel tells of that before it
@@ -46,8 +39,6 @@ const MOURNING_TRIES: u32 = 10;
 const FAILED_PAUSE: Duration = Duration::from_secs(1);
 /// How often watches that nobody wants any more are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60 * 60);
-/// Most things that wait to be looked at; beyond it everything is looked at anew.
-const WAITING_MAX: usize = 200_000;
 
 /// What this process does for the watches of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,51 +58,35 @@ enum Next {
 
 /// The state of the thread.
 pub(super) struct Recorder {
-    queue: Queue,
+    tree: Tree,
     bell: Bell,
-    /// The lock file among the watches of the queue: it is rung whenever a transaction has become true.
-    store: WatchId,
     lock: LockFile,
     role: Role,
-    watched: Watched,
-    scopes: Scopes,
     attached: HashSet<String>,
-    batch: Batch,
+    excused: Excused,
     generation: Option<i64>,
+    /// An entry that is older than everything that waits to be told.
+    floor: u64,
     swept: Instant,
-    /// Something was missed, so everything must be looked at anew.
-    missed: Option<Blind>,
     /// When it is to be looked whether processes that watches are bound to have died, and how often more.
     mourning: Option<(Instant, u32)>,
 }
 
-/// What the queue said about the store.
-#[derive(Default)]
-struct Store {
-    written: bool,
-    let_go: bool,
-}
-
 impl Recorder {
     pub(super) fn new(workspace: &LocalWorkspace, bell: Bell) -> Result<Self, DiskError> {
-        let top = workspace.root.open_directory(&RelPath::root())?;
-        let queue = Queue::new(&top)?;
         let lock = workspace.state.lock_file()?;
-        let store = queue.add_lock_file(&lock)?;
+        let tree = Tree::new(workspace, &lock)?;
         let now = Instant::now();
         Ok(Self {
-            queue,
+            tree,
             bell,
-            store,
             lock,
             role: Role::Standby { tries: 0, next: now },
-            watched: Watched::default(),
-            scopes: Scopes::default(),
             attached: HashSet::new(),
-            batch: Batch::default(),
+            excused: Excused::default(),
             generation: None,
+            floor: 0,
             swept: now,
-            missed: None,
             mourning: Some((now, 0)),
         })
     }
@@ -132,13 +107,12 @@ impl Recorder {
                     Err(_) => {
                         // What was gathered is lost, so it is told as missed once the store can be written again.
                         workspace.count_background_failure();
-                        self.missed = Some(Blind::Gap);
-                        self.batch.clear();
+                        self.tree.lose();
                     }
                 }
             }
             let most = self.wait();
-            match self.queue.wait_for(&self.bell, most) {
+            match self.tree.wait(&self.bell, most) {
                 Ok(()) => {}
                 Err(_) => std::thread::sleep(FAILED_PAUSE),
             }
@@ -152,190 +126,35 @@ impl Recorder {
             Role::Standby { next, .. } => Some(next),
             Role::Recording => Some(self.swept + SWEEP_EVERY),
         };
-        let missed = self.missed.map(|_| now + FAILED_PAUSE);
+        let missed = self.tree.missed.map(|_| now + FAILED_PAUSE);
         let mourning = self.mourning.filter(|_| self.role == Role::Recording).map(|(due, _)| due);
-        let due = [self.batch.due(), role, missed, mourning].into_iter().flatten().min();
+        let due = [self.tree.batch.due(now), role, missed, mourning].into_iter().flatten().min();
         due.map_or(SWEEP_EVERY, |due| due.saturating_duration_since(now))
     }
 
     fn round(&mut self, workspace: &LocalWorkspace) -> Result<Next, Failure> {
-        let store = self.gather(workspace)?;
+        // Read before the queue is: what is heard in the next round happens after this entry.
+        let settled = workspace.settled_number()?;
+        let store = self.tree.gather(workspace, self.floor)?;
         if store.written {
             workspace.hear();
         }
         self.seek_role(workspace, &store)?;
         if self.role == Role::Recording {
-            if self.missed.is_some() || self.batch.len() > WAITING_MAX {
-                self.look_anew(workspace)?;
+            if self.tree.is_lost() {
+                self.tree.look_anew(workspace, &self.lock)?;
             }
             self.mourn(workspace, &store)?;
             self.reconcile(workspace)?;
-            let ready = self.batch.ready(Instant::now());
+            let ready = self.tree.batch.ready(Instant::now());
             self.judge(workspace, ready)?;
+            self.tree.tell_doubts(workspace)?;
+            if !self.tree.batch.has_moves() {
+                self.floor = settled;
+            }
             self.sweep(workspace)?;
         }
         self.end_if_unwatched(workspace)
-    }
-
-    /// Takes what is queued, letting a little more gather when the tree has changed.
-    fn gather(&mut self, workspace: &LocalWorkspace) -> Result<Store, Failure> {
-        let own = |error: DiskError| failure::own(&error);
-        let mut store = Store::default();
-        let mut events = Vec::new();
-        let mut drained = self.queue.drain(&mut events).map_err(own)?;
-        if events.iter().any(|event| event.watch != Some(self.store)) {
-            std::thread::sleep(GATHER);
-        }
-        while drained == Drained::Some || !events.is_empty() {
-            for event in events.drain(..) {
-                if event.watch == Some(self.store) {
-                    note_store(&event, &mut store);
-                } else {
-                    self.hear(workspace, event)?;
-                }
-            }
-            drained = self.queue.drain(&mut events).map_err(own)?;
-            if self.batch.len() > WAITING_MAX || (drained == Drained::All && events.is_empty()) {
-                break;
-            }
-        }
-        let now = Instant::now();
-        for path in self.batch.gone(now) {
-            self.leave(&path)?;
-            self.touch(&path, Hint { left: true, ..Hint::default() });
-        }
-        Ok(store)
-    }
-
-    /// Takes in one event of the tree.
-    fn hear(&mut self, workspace: &LocalWorkspace, event: Event) -> Result<(), Failure> {
-        let Some(id) = event.watch else {
-            self.missed = Some(Blind::Overflow);
-            return Ok(());
-        };
-        if event.happened == Happened::Ended {
-            self.watched.forget(id);
-            return Ok(());
-        }
-        let place = self.watched.path(id).cloned();
-        let (Some(place), Some(name)) = (place, event.name) else { return Ok(()) };
-        let Ok(path) = place.join(&name) else { return Ok(()) };
-        if attach::is_temporary(&name) {
-            return Ok(());
-        }
-        let directory = event.about == About::Directory;
-        let now = Instant::now();
-        match event.happened {
-            Happened::Created => {
-                self.touch(&path, Hint { made: true, came: true, whole: directory, ..Hint::default() });
-                if directory {
-                    self.arrive(workspace, &path)?;
-                }
-            }
-            Happened::Modified => self.touch(&path, Hint { content: true, ..Hint::default() }),
-            Happened::Written => self.touch(&path, Hint { closed: true, ..Hint::default() }),
-            Happened::Attributes => self.touch(&path, Hint::default()),
-            Happened::Deleted => self.touch(&path, Hint { left: true, ..Hint::default() }),
-            Happened::MovedFrom(cookie) => self.batch.leave(cookie, path, now),
-            Happened::MovedTo(cookie) => match self.batch.arrive(cookie) {
-                Some(from) => self.renamed(workspace, &from, &path, event.about)?,
-                None => {
-                    self.touch(&path, Hint { came: true, content: true, whole: true, ..Hint::default() });
-                    if directory {
-                        self.arrive(workspace, &path)?;
-                    }
-                }
-            },
-            Happened::SelfMoved | Happened::SelfDeleted | Happened::Ended | Happened::Overflow => {}
-        }
-        Ok(())
-    }
-
-    fn touch(&mut self, path: &RelPath, hint: Hint) {
-        if self.scopes.matters(path) {
-            self.batch.touch(path, hint, Instant::now());
-        }
-    }
-
-    fn renamed(
-        &mut self,
-        workspace: &LocalWorkspace,
-        from: &RelPath,
-        to: &RelPath,
-        about: About,
-    ) -> Result<(), Failure> {
-        if self.scopes.matters(from) || self.scopes.matters(to) {
-            self.batch.rename(from, to, Instant::now());
-        }
-        if about == About::Directory {
-            self.watched.rename(from, to);
-            self.prune(Some(to))?;
-            if self.scopes.needs(to) && !self.watched.has(to) {
-                self.arrive(workspace, to)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A directory came: it is watched with everything below it, and what is in it is looked at, unless it came through
-    /// here and brought that along.
-    fn arrive(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Failure> {
-        if !self.scopes.needs(path) {
-            return Ok(());
-        }
-        let found = self.attach(workspace, path, Finding::Wanted)?;
-        if found.is_empty() {
-            return Ok(());
-        }
-        let brought_ms = Knowledge::new(&workspace.store).brought_ms(path)?;
-        for found in found {
-            let news = brought_ms.is_none_or(|brought_ms| {
-                let stat = workspace.root.stat(&found).ok().flatten();
-                stat.is_some_and(|stat| is_newer(&stat, brought_ms))
-            });
-            if news {
-                self.touch(&found, Hint { came: true, content: true, whole: true, ..Hint::default() });
-            }
-        }
-        Ok(())
-    }
-
-    /// A directory went out of sight: nothing below it is watched any more.
-    fn leave(&mut self, path: &RelPath) -> Result<(), Failure> {
-        for (_, id) in self.watched.branch(path) {
-            self.queue.remove(id).map_err(|error| failure::own(&error))?;
-            self.watched.forget(id);
-        }
-        Ok(())
-    }
-
-    /// Watches a branch. Answers what is in it; tells where it could not.
-    fn attach(
-        &mut self,
-        workspace: &LocalWorkspace,
-        top: &RelPath,
-        finding: Finding,
-    ) -> Result<Vec<RelPath>, Failure> {
-        let attached = attach::attach(workspace, &self.queue, &self.scopes, &mut self.watched, top, finding)
-            .map_err(|error| failure::own(&error))?;
-        workspace.record_rescan(&attached.beyond_limit, Blind::Limit)?;
-        workspace.record_rescan(&attached.denied, Blind::Denied)?;
-        Ok(attached.found.into_iter().map(|(path, _)| path).collect())
-    }
-
-    /// Ends the watching of directories that no watch needs.
-    fn prune(&mut self, branch: Option<&RelPath>) -> Result<(), Failure> {
-        let watched = match branch {
-            Some(top) => self.watched.branch(top),
-            None => self.watched.all(),
-        };
-        for (path, id) in watched {
-            if !self.scopes.needs(&path) {
-                self.queue.remove(id).map_err(|error| failure::own(&error))?;
-                self.watched.forget(id);
-            }
-        }
-        Ok(())
     }
 
     /// Becomes the one that records, if nobody else is.
@@ -350,7 +169,8 @@ impl Recorder {
         if mine {
             self.role = Role::Recording;
             // Rows that began before were listened for by somebody else, or by nobody.
-            self.missed = None;
+            self.tree.missed = None;
+            self.floor = workspace.settled_number()?;
             return self.take_over(workspace);
         }
         let tries = if store.let_go { STANDBY_TRIES } else { tries.saturating_sub(1) };
@@ -375,12 +195,12 @@ impl Recorder {
             return Ok(());
         }
         let kept = workspace.store.look(rows::all)?;
-        self.scopes = Scopes::new(kept.iter().map(|kept| &kept.watch));
+        self.tree.scopes = Scopes::new(kept.iter().map(|kept| &kept.watch));
         let ids: HashSet<&str> = kept.iter().map(|kept| kept.watch.id.as_str()).collect();
         let before = self.attached.len();
         self.attached.retain(|id| ids.contains(id.as_str()));
         if self.attached.len() < before {
-            self.prune(None)?;
+            self.tree.prune(None)?;
         }
         let new: Vec<&Kept> = kept.iter().filter(|kept| !self.attached.contains(&kept.watch.id)).collect();
         let mut stages = Vec::new();
@@ -390,8 +210,8 @@ impl Recorder {
         }
         if !new.is_empty() {
             // What happened before a watch begins is none of its concern, so it is recorded first.
-            self.gather(workspace)?;
-            let waiting = self.batch.ready(Instant::now() + OPEN_WAIT);
+            self.tree.gather(workspace, self.floor)?;
+            let waiting = self.tree.batch.ready(Instant::now() + OPEN_WAIT);
             self.judge(workspace, waiting)?;
         }
         for (kept, stage) in new.iter().zip(stages) {
@@ -408,9 +228,7 @@ impl Recorder {
     /// is refused.
     fn attach_row(&mut self, workspace: &LocalWorkspace, kept: &Kept) -> Result<Stage, Failure> {
         let place = &kept.watch.path;
-        let attached =
-            attach::attach(workspace, &self.queue, &self.scopes, &mut self.watched, place, Finding::Unwanted);
-        let Ok(attached) = attached else { return Ok(Stage::Deaf) };
+        let Ok(attached) = self.tree.begin(workspace, place) else { return Ok(Stage::Deaf) };
         workspace.record_rescan(&attached.denied, Blind::Denied)?;
         if attached.beyond_limit.is_empty() {
             return Ok(Stage::Attached);
@@ -421,34 +239,29 @@ impl Recorder {
         Ok(Stage::Full)
     }
 
-    /// Something was missed: every directory is found and watched anew, and that is told.
-    fn look_anew(&mut self, workspace: &LocalWorkspace) -> Result<(), Failure> {
-        let blind = self.missed.take().unwrap_or(Blind::Overflow);
-        self.batch.clear();
-        let old: HashSet<WatchId> = self.watched.all().into_iter().map(|(_, id)| id).collect();
-        self.watched = Watched::default();
-        let places: Vec<RelPath> = self.scopes.places().cloned().collect();
-        for place in &places {
-            self.attach(workspace, place, Finding::Unwanted)?;
-        }
-        let new: HashSet<WatchId> = self.watched.all().into_iter().map(|(_, id)| id).collect();
-        for id in old.difference(&new) {
-            self.queue.remove(*id).map_err(|error| failure::own(&error))?;
-        }
-        workspace.record_rescan(&tops(places.into_iter().collect()), blind)
-    }
-
     /// Looks at these, and records what is news.
     fn judge(&mut self, workspace: &LocalWorkspace, items: Vec<Item>) -> Result<(), Failure> {
         if items.is_empty() {
             return Ok(());
         }
-        let mut again = Vec::new();
-        let news = Judge::new(workspace, &self.scopes).all(items, &mut again)?;
-        again.extend(workspace.record_outside(news)?);
-        for item in again {
-            self.batch.again(item, Instant::now());
-        }
+        let judge = Judge::new(workspace, &self.tree.scopes, &mut self.excused, self.floor);
+        let mut judgement = judge.all(items)?;
+        let adrift = self.tree.adrift()?;
+        let is_adrift = |path: &RelPath| {
+            !adrift.is_empty()
+                && (adrift.contains(path) || path.ancestors().any(|above| adrift.contains(&above)))
+        };
+        judgement.news.retain_mut(|judged| judged.trust_without(is_adrift));
+        let mut again = workspace.record_outside(judgement.news, judgement.head)?;
+        again.append(&mut judgement.later);
+        let told = again.iter().all(|item| matches!(item, Item::Touched { .. }));
+        // What was touched is judged as if the moves were told. If one is not, it is judged again.
+        let doubtful = judgement.touched.into_iter().filter(|item| match item {
+            Item::Touched { path, .. } => !told || is_adrift(path),
+            Item::Moved(_) => false,
+        });
+        self.tree.batch.again(again.into_iter().chain(doubtful), Instant::now());
+        self.tree.doubt(judgement.doubted);
         Ok(())
     }
 
@@ -500,44 +313,4 @@ impl Recorder {
         }
         Ok(Next::End)
     }
-}
-
-/// Whether something was made or changed after this time. The time of a directory changes with every name in it, so for one
-/// it counts when it was made.
-fn is_newer(stat: &Stat, than_ms: i64) -> bool {
-    let than_ns = i128::from(than_ms) * 1_000_000;
-    match stat.file_type {
-        FileType::Directory => stat.born_ns.is_some_and(|born_ns| born_ns >= than_ns),
-        FileType::File
-        | FileType::Link
-        | FileType::Fifo
-        | FileType::Socket
-        | FileType::CharDevice
-        | FileType::BlockDevice
-        | FileType::Unknown => stat.stamp.changed_ns >= than_ns,
-    }
-}
-
-fn note_store(event: &Event, store: &mut Store) {
-    match event.happened {
-        Happened::Modified => store.written = true,
-        Happened::Written => store.let_go = true,
-        Happened::Created
-        | Happened::Attributes
-        | Happened::MovedFrom(_)
-        | Happened::MovedTo(_)
-        | Happened::Deleted
-        | Happened::SelfMoved
-        | Happened::SelfDeleted
-        | Happened::Ended
-        | Happened::Overflow => {}
-    }
-}
-
-/// The places that are below no other of them.
-fn tops(places: HashSet<RelPath>) -> Vec<RelPath> {
-    let below = |place: &RelPath| place.ancestors().any(|above| places.contains(&above));
-    let mut tops: Vec<RelPath> = places.iter().filter(|place| !below(place)).cloned().collect();
-    tops.sort();
-    tops
 }

@@ -23,13 +23,16 @@ impl Watched {
         self.ids.contains_key(path)
     }
 
-    /// A directory is watched under this name. The same directory has one name at a time.
-    pub(crate) fn insert(&mut self, id: WatchId, path: RelPath) {
+    /// A directory is watched under this name. The same directory has one name at a time, and the other way round: answers
+    /// which one had the name before.
+    pub(crate) fn insert(&mut self, id: WatchId, path: RelPath) -> Option<WatchId> {
         self.forget(id);
-        if let Some(other) = self.ids.insert(path.clone(), id) {
-            self.paths.remove(&other);
+        let other = self.ids.insert(path.clone(), id);
+        if let Some(other) = &other {
+            self.paths.remove(other);
         }
         self.paths.insert(id, path);
+        other
     }
 
     /// A watch is over.
@@ -56,13 +59,17 @@ impl Watched {
         self.ids.iter().map(|(path, id)| (path.clone(), *id)).collect()
     }
 
-    /// A directory has another name now, and so has everything below it.
-    pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath) {
+    /// A directory has another name now, and so has everything below it. Answers the names that others had before.
+    pub(crate) fn rename(&mut self, from: &RelPath, to: &RelPath) -> Vec<RelPath> {
+        let mut taken = Vec::new();
         for (path, id) in self.branch(from) {
             self.forget(id);
-            if let Some(moved) = path.below(from).and_then(|rest| to.append(&rest).ok()) {
-                self.insert(id, moved);
+            if let Some(moved) = path.below(from).and_then(|rest| to.append(&rest).ok())
+                && self.insert(id, moved.clone()).is_some()
+            {
+                taken.push(moved);
             }
         }
+        taken
     }
 }

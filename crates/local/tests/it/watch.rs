@@ -12,13 +12,13 @@ use engine::{Caller, Grants, Principal};
 use path::RelPath;
 use serde_json::{Value, json};
 
-use crate::support::Fixture;
+use crate::{follower::Follower, support::Fixture};
 
 /// Longest time an event is waited for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One event in short: `create a.txt`, `rename a -> b`.
-fn short(event: &Value) -> String {
+pub(crate) fn short(event: &Value) -> String {
     let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
     let new_path = event["new_path"].as_str().map(|path| format!(" -> {path}")).unwrap_or_default();
     format!("{} {}{new_path}", word("event"), word("path"))
@@ -44,7 +44,7 @@ impl<'a> Listener<'a> {
     }
 
     /// Events until all of these have come, in short.
-    fn until(&mut self, wanted: &[&str]) -> Vec<Value> {
+    pub(crate) fn until(&mut self, wanted: &[&str]) -> Vec<Value> {
         let (mut heard, end) = (Vec::new(), Instant::now() + PATIENCE);
         while !wanted.iter().all(|wanted| heard.iter().any(|event| short(event) == *wanted)) {
             heard.extend(self.page(500));
@@ -162,6 +162,61 @@ fn moved_directories_are_heard_under_their_new_name() {
     fs::write(out.join("b/unheard"), "").unwrap();
     fs::rename(&out, fixture.path("d")).unwrap();
     listener.until(&["create d", "create d/b", "create d/b/f", "create d/b/unheard"]);
+}
+
+/// Two things change places in one step.
+fn exchange(fixture: &Fixture, one: &str, other: &str) {
+    let (one, other) = (fixture.path(one), fixture.path(other));
+    let here = rustix::fs::CWD;
+    rustix::fs::renameat_with(here, one, here, other, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+}
+
+#[test]
+fn things_that_change_places_are_known_afterwards() {
+    let fixture = Fixture::new();
+    for (path, content) in [("a", "1"), ("b", "2"), ("d/x", "3"), ("d/s/y", "4"), ("e/z", "5")] {
+        fixture.put(path, content);
+    }
+    let ws = fixture.path("");
+    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
+    let mut follower = Follower::of(&ws);
+    exchange(&fixture, "a", "b");
+    follower.catch_up(&mut listener, &ws).unwrap();
+    assert_eq!(follower.rescans, 0);
+    exchange(&fixture, "d", "e");
+    follower.catch_up(&mut listener, &ws).unwrap();
+    assert!(follower.rescans > 0, "whose name each of them has cannot be told from the events");
+    for path in ["d/z", "e/x", "e/s/y"] {
+        fs::write(fixture.path(path), "changed").unwrap();
+        listener.until(&[&format!("modify {path}")]);
+    }
+}
+
+#[test]
+fn a_name_that_something_left_for_good_may_be_used_again_at_once() {
+    let fixture = Fixture::new();
+    fixture.put("d/old", "1");
+    let ws = fixture.path("");
+    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
+    let mut follower = Follower::of(&ws);
+    fs::rename(fixture.path("d"), fixture.place.path().join("out")).unwrap();
+    fixture.put("d/new", "2");
+    follower.catch_up(&mut listener, &ws).unwrap();
+    fs::write(fixture.path("d/new"), "3").unwrap();
+    listener.until(&["modify d/new"]);
+}
+
+#[test]
+fn a_directory_that_carries_what_fits_a_pattern_is_told_when_it_moves() {
+    let fixture = Fixture::new();
+    fixture.put("d/x.log", "1");
+    let mut listener = Listener::new(&fixture, json!({ "recursive": true, "glob": "*.log" }));
+    fs::rename(fixture.path("d"), fixture.path("e")).unwrap();
+    listener.until(&["rename d -> e"]);
+    fs::write(fixture.path("e/x.log"), "2").unwrap();
+    listener.until(&["modify e/x.log"]);
+    fs::rename(fixture.path("e"), fixture.place.path().join("out")).unwrap();
+    listener.until(&["delete e"]);
 }
 
 #[test]

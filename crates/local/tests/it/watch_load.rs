@@ -3,7 +3,6 @@
 #![expect(clippy::disallowed_methods, reason = "the test is the other program, and starts it")]
 
 use std::{
-    collections::BTreeMap,
     fs,
     io::{BufRead, BufReader, Read},
     path::Path,
@@ -15,6 +14,7 @@ use disk::faults::{Action, Call, Calls, FaultPlan, Scope, arm, disarm};
 use serde_json::{Value, json};
 
 use crate::{
+    follower::Follower,
     support::{self, Fixture},
     watch::Listener,
 };
@@ -134,74 +134,6 @@ fn wait_ready(child: &mut Child) {
     assert!(lines.map_while(Result::ok).any(|line| line.contains(READY)), "the child ended");
 }
 
-/// Every file and what it holds.
-type Model = BTreeMap<String, String>;
-
-fn on_disk(ws: &Path) -> Model {
-    let mut model = Model::new();
-    let mut waiting = vec![ws.to_path_buf()];
-    while let Some(directory) = waiting.pop() {
-        for entry in fs::read_dir(&directory).unwrap().map(Result::unwrap) {
-            if entry.file_type().unwrap().is_dir() {
-                waiting.push(entry.path());
-            } else {
-                let version = engine::Version::of(&fs::read(entry.path()).unwrap()).to_string();
-                let name = entry.path().strip_prefix(ws).unwrap().to_str().unwrap().to_owned();
-                model.insert(name, version);
-            }
-        }
-    }
-    model
-}
-
-/// What a listener that does as it is told knows.
-#[derive(Default)]
-struct Follower {
-    model: Model,
-    rescans: usize,
-    events: usize,
-}
-
-impl Follower {
-    fn take(&mut self, event: &Value, ws: &Path) {
-        self.events += 1;
-        let path = event["path"].as_str().unwrap();
-        let version = event["version"].as_str();
-        match event["event"].as_str().unwrap() {
-            "create" | "modify" => {
-                if let Some(version) = version {
-                    self.model.insert(path.to_owned(), version.to_owned());
-                }
-            }
-            "delete" => drop(self.branch(path)),
-            "rename" => {
-                let to = event["new_path"].as_str().unwrap();
-                for (below, known) in self.branch(path) {
-                    self.model.insert(format!("{to}{below}"), known);
-                }
-                if let Some(version) = version {
-                    self.model.insert(to.to_owned(), version.to_owned());
-                }
-            }
-            "rescan" => {
-                self.rescans += 1;
-                self.model = on_disk(ws);
-            }
-            other => panic!("{other}"),
-        }
-    }
-
-    /// Takes a place out with everything below it.
-    fn branch(&mut self, top: &str) -> Vec<(String, String)> {
-        let below = format!("{top}/");
-        let gone: Vec<String> =
-            self.model.keys().filter(|path| *path == top || path.starts_with(&below)).cloned().collect();
-        gone.into_iter()
-            .filter_map(|path| self.model.remove(&path).map(|known| (path[top.len()..].to_owned(), known)))
-            .collect()
-    }
-}
-
 #[test]
 fn ten_thousand_files_by_another_process_and_nothing_is_missed_in_silence() {
     let fixture = Fixture::new();
@@ -215,22 +147,7 @@ fn ten_thousand_files_by_another_process_and_nothing_is_missed_in_silence() {
         }
     }
     assert!(child.wait().unwrap().success());
-    let (disk, end) = (on_disk(&ws), Instant::now() + PATIENCE);
-    while follower.model != disk {
-        for event in listener.page(500) {
-            follower.take(&event, &ws);
-        }
-        if Instant::now() > end {
-            let missing: Vec<_> = disk
-                .iter()
-                .filter(|(path, known)| follower.model.get(*path) != Some(known))
-                .take(5)
-                .collect();
-            let extra: Vec<_> =
-                follower.model.keys().filter(|path| !disk.contains_key(*path)).take(5).collect();
-            panic!("missing {missing:?}, extra {extra:?}, rescans {}", follower.rescans);
-        }
-    }
+    follower.catch_up(&mut listener, &ws).unwrap();
     eprintln!("{} events, {} rescans", follower.events, follower.rescans);
     assert!(follower.events > 0);
     assert_eq!(fixture.workspace.verify_log(None, &[]).unwrap().tamper, None);

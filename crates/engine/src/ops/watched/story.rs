@@ -1,7 +1,7 @@
 //! What one recorded change is to one watch. Never tells of a place the listener may not read, and never any content.
 //!
-//! A directory that comes or goes as a whole is one event. What goes with something above the watched place is told of
-//! the watched place itself.
+//! A directory that comes or goes as a whole is one event, whatever pattern was asked for: it carries what may fit along.
+//! What goes with something above the watched place is told of the watched place itself.
 
 use std::cell::OnceCell;
 
@@ -16,7 +16,7 @@ use crate::{
     ops::answer::{Facts, iso_utc},
     version::Version,
     view::View,
-    watching::{Happening, Watch},
+    watching::{Depth, Happening, Watch},
     workspace::Stored,
 };
 
@@ -127,12 +127,13 @@ impl<'a> Watcher<'a> {
         path: RelPath,
         to: Option<RelPath>,
     ) -> Vec<(Happening, RelPath, Option<RelPath>)> {
-        let here = self.hears(view, &path);
+        let carrying = carries(change);
+        let here = self.hears(view, &path, carrying);
         let one = |happening: Happening, path: RelPath| {
             if self.watch.wants(happening) { vec![(happening, path, None)] } else { Vec::new() }
         };
         match (change.kind, to) {
-            (ChangeKind::Rename, Some(to)) => match (here, self.hears(view, &to)) {
+            (ChangeKind::Rename, Some(to)) => match (here, self.hears(view, &to, carrying)) {
                 (true, true) if self.watch.wants(Happening::Rename) => {
                     vec![(Happening::Rename, path, Some(to))]
                 }
@@ -142,6 +143,7 @@ impl<'a> Watcher<'a> {
                     both
                 }
                 (true, false) => one(Happening::Delete, path),
+                (false, true) if !self.fits(&to) => one(Happening::Rescan, to),
                 (false, true) => one(Happening::Create, to),
                 (false, false) if self.is_below(view, &path) => {
                     one(Happening::Delete, self.watch.path.clone())
@@ -149,7 +151,9 @@ impl<'a> Watcher<'a> {
                 (false, false) if self.is_below(view, &to) => one(Happening::Rescan, self.watch.path.clone()),
                 (false, false) => Vec::new(),
             },
-            (ChangeKind::Copy, Some(to)) if self.hears(view, &to) => one(Happening::Create, to),
+            (ChangeKind::Copy, Some(to)) if self.hears(view, &to, carrying) => {
+                one(if self.fits(&to) { Happening::Create } else { Happening::Rescan }, to)
+            }
             (ChangeKind::Copy, _) => Vec::new(),
             (ChangeKind::Rescan, _) if self.watch.reaches(&path) && view.may_pass(&path) => {
                 one(Happening::Rescan, path)
@@ -162,7 +166,7 @@ impl<'a> Watcher<'a> {
                 one(Happening::Delete, self.watch.path.clone())
             }
             (ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink, _) if here => {
-                one(Happening::Create, path)
+                one(if self.fits(&path) { Happening::Create } else { Happening::Rescan }, path)
             }
             // A whole tree came back above the place.
             (ChangeKind::Create, _)
@@ -190,9 +194,10 @@ impl<'a> Watcher<'a> {
         self.watch.path != *above && self.watch.path.is_within(above) && view.may_read(&self.watch.path)
     }
 
-    /// Whether a place is in reach, fits the pattern, and may be read.
-    fn hears(&self, view: &View<'_>, path: &RelPath) -> bool {
-        self.watch.reaches(path) && view.may_read(path) && self.fits(path)
+    /// Whether a place is in reach, fits the pattern or carries along what may fit it, and may be read.
+    fn hears(&self, view: &View<'_>, path: &RelPath, carrying: Carrying) -> bool {
+        let deep = carrying == Carrying::Tree && self.watch.depth == Depth::Deep;
+        self.watch.reaches(path) && view.may_read(path) && (deep || self.fits(path))
     }
 
     fn fits(&self, path: &RelPath) -> bool {
@@ -203,6 +208,31 @@ impl<'a> Watcher<'a> {
             (_, None) => false,
         }
     }
+}
+
+/// What a change takes along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carrying {
+    /// Only what is at the place itself.
+    Itself,
+    /// Everything below it.
+    Tree,
+}
+
+fn carries(change: &Change) -> Carrying {
+    let tree = |state: &State| matches!(state, State::Tree { version: None, .. });
+    let directory = |state: &State| tree(state) || matches!(state, State::Directory { .. });
+    let whole = match change.kind {
+        ChangeKind::Rename | ChangeKind::Copy => directory(&change.before) || directory(&change.after),
+        ChangeKind::Remove => directory(&change.before),
+        ChangeKind::Create => tree(&change.after),
+        ChangeKind::Modify
+        | ChangeKind::MakeDir
+        | ChangeKind::MakeLink
+        | ChangeKind::SetMode
+        | ChangeKind::Rescan => false,
+    };
+    if whole { Carrying::Tree } else { Carrying::Itself }
 }
 
 fn version(state: &State) -> Option<Version> {
