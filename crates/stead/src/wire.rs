@@ -282,7 +282,13 @@ pub(crate) fn grants(flags: &CallerFlags, home: &RelPath) -> Result<Grants, Prob
 /// Paths that are given relative to the workspace.
 fn beneath(home: &RelPath, wires: &[String]) -> Result<Vec<RelPath>, Problem> {
     let path = |wire: &String| {
-        RelPath::from_wire(wire)
+        if wire.starts_with('/') {
+            return Err(Problem::Usage(format!(
+                "{wire}: it is absolute; paths are relative to the workspace"
+            )));
+        }
+        // A shell that completes the name of a directory leaves a slash behind it.
+        RelPath::from_wire(wire.strip_suffix('/').unwrap_or(wire))
             .and_then(|path| RelPath::from_components(home.components().chain(path.components())))
             .map_err(|error| Problem::Usage(format!("{wire}: {error}; paths are relative to the workspace")))
     };

@@ -36,6 +36,8 @@ fn exit_codes_say_why() {
         (&["write", "b.txt", "--content", "b", "--read-only"], 3, "read_only"),
         (&["write", "b.txt", "--content", "b", "--writable", "src"], 3, "out_of_scope"),
         (&["read", "a.txt", "--readable", "src"], 3, "out_of_scope"),
+        (&["read", "a.txt", "--readable", "src/"], 3, "out_of_scope"),
+        (&["read", "a.txt", "--readable", "/etc"], 2, "it is absolute"),
         (&["read", "a.txt", "--principal", "root"], 2, "bad_request"),
         (&["read", "a.txt", "--workspace", "nowhere"], 1, "not_found"),
     ] {
