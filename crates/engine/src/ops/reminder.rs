@@ -23,6 +23,7 @@ use crate::{
     engine::{Answer, Call},
     failure::Failure,
     limits,
+    terms::Evidence,
     version::Version,
     workspace::{EntryFilter, Order, Stored, Which, Workspace},
 };
@@ -53,6 +54,8 @@ struct Session {
     news: u64,
     read: HashMap<String, Seen>,
     order: VecDeque<String>,
+    /// What was found out for an answer that had no room for it.
+    untold: Vec<Stale>,
 }
 
 /// What was seen of one file.
@@ -90,7 +93,8 @@ impl Reminder {
             sessions.known.remove(&oldest);
         }
         sessions.order.push_back(name.clone());
-        let session = Session { position, news, read: HashMap::new(), order: VecDeque::new() };
+        let session =
+            Session { position, news, read: HashMap::new(), order: VecDeque::new(), untold: Vec::new() };
         sessions.known.insert(name, Arc::new(Mutex::new(session)));
     }
 
@@ -103,12 +107,20 @@ impl Reminder {
         let mut session = held(&session);
         let shown = (call.operation == READ).then(|| shown(&answer)).flatten();
         // What cannot be looked up now is looked up with the next answer.
-        let mut stale = session.stale(workspace, call).unwrap_or_default();
+        let mut stale = std::mem::take(&mut session.untold);
+        stale.extend(session.stale(workspace, call).unwrap_or_default());
         session.written(&answer);
-        stale.extend(session.typed(workspace).unwrap_or_default());
+        if has_room(call) {
+            stale.extend(session.typed(workspace).unwrap_or_default());
+        }
         if let Some((path, seen)) = shown {
             stale.retain(|stale| stale.path != path);
             session.remember(path, seen);
+        }
+        stale.truncate(limits::REMINDED_AT_ONCE_MAX);
+        if !has_room(call) {
+            session.untold = stale;
+            return answer;
         }
         drop(session);
         if !stale.is_empty() {
@@ -239,6 +251,14 @@ fn left(change: &Change) -> Left {
             | State::Tree { version: None, .. }
             | State::Unknown { .. } => Left::Unknown,
         },
+    }
+}
+
+/// Whether the answer can say more than the bytes of a file. What has to be said waits for one that can.
+fn has_room(call: &Call<'_>) -> bool {
+    match call.terms.evidence {
+        Evidence::None => true,
+        Evidence::Bytes => false,
     }
 }
 

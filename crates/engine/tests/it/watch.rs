@@ -1,6 +1,6 @@
 //! Watches on a workspace that only the engine changes, and the word to a reader whose file changed.
 
-use engine::{Caller, Grants, Principal};
+use engine::{Call, Caller, Evidence, Grants, Principal};
 use path::RelPath;
 use serde_json::{Value, json};
 
@@ -77,6 +77,29 @@ fn a_reader_whose_file_changed_is_told_once_with_its_next_answer() {
     world.call_as(&other, "remove", json!({ "path": "b.rs" })).unwrap();
     assert_eq!(world.ok("stat", json!({ "path": "a.rs" })).json["changed_since_read"][0]["to"], "gone");
     assert_ne!(own["version"], Value::Null);
+}
+
+#[test]
+fn what_an_answer_of_bytes_has_no_room_for_is_told_with_the_next() {
+    let world = World::new();
+    for path in ["a.rs", "b.rs"] {
+        world.ok("write", json!({ "path": path, "content": "x\n" }));
+        world.ok("read", json!({ "path": path }));
+    }
+    let other = Caller::new(Principal::Agent("two".into()), "s2", "library");
+    for path in ["a.rs", "b.rs"] {
+        world.call_as(&other, "append", json!({ "path": path, "content": "theirs\n" })).unwrap();
+    }
+    // As a face asks that sends the bytes of a file and nothing else.
+    let arguments = json!({ "path": "b.rs" }).as_object().cloned().unwrap();
+    let mut call = Call::new(&world.caller, "read", arguments);
+    call.terms.evidence = Evidence::Bytes;
+    let bytes = world.engine.call(&call).unwrap();
+    assert_eq!(bytes.json.get("changed_since_read"), None);
+    let next = world.ok("stat", json!({ "path": "." })).json;
+    let told = next["changed_since_read"].as_array().unwrap();
+    // What the bytes showed is no news.
+    assert_eq!((told.len(), &told[0]["path"]), (1, &json!("a.rs")), "{next:?}");
 }
 
 #[test]
