@@ -17,6 +17,8 @@ use super::{
     operations, problem,
 };
 
+/// Headers that an answer has in the end: room is made for them once.
+const HEADERS_USUAL: usize = 12;
 const BYTES: HeaderValue = HeaderValue::from_static("application/octet-stream");
 const ATTACHED: HeaderValue = HeaderValue::from_static("attachment");
 const RANGES: HeaderValue = HeaderValue::from_static("bytes");
@@ -106,6 +108,7 @@ fn described(status: StatusCode, answer: &Answer, body: Body) -> Response<Body> 
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
+    headers.reserve(HEADERS_USUAL);
     headers.insert(header::CONTENT_TYPE, BYTES);
     headers.insert(header::CONTENT_DISPOSITION, ATTACHED);
     headers.insert(header::ACCEPT_RANGES, RANGES);
