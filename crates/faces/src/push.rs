@@ -21,6 +21,8 @@ pub(crate) const EVENT_METHOD: &str = "filesystem.event";
 pub(crate) const PUSHED_WAITING_MAX: usize = 256;
 /// How long the thread waits before it looks whether anybody is still there.
 const WAIT: Duration = Duration::from_secs(60);
+/// How long it waits after a failure before it tries again.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// What a call does about watches.
 pub(crate) enum Watching {
@@ -129,8 +131,11 @@ impl Push {
             let ids = || self.ids().iter().map(|(id, _)| id.clone()).collect();
             let heard = follower.wait(&ids, Instant::now() + WAIT, &self.cancel);
             let Ok(heard) = heard else {
-                self.listening.store(false, Ordering::Release);
-                return;
+                // What fails now may work again, and the client believes that it is told. Whoever closed has no watches left.
+                if !self.ids().is_empty() {
+                    std::thread::sleep(AFTER_FAILURE);
+                }
+                continue;
             };
             for heard in heard {
                 let known = self.ids().iter().find(|(id, _)| *id == heard.watch).cloned();

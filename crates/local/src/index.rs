@@ -57,7 +57,18 @@ pub(crate) struct Index {
     /// How many directories may be watched; asked before the second wall is up.
     watches_max: usize,
     shared: OnceLock<Arc<Shared>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Thread>,
+}
+
+/// The thread that builds.
+#[derive(Default)]
+enum Thread {
+    /// Nothing was worth it yet.
+    #[default]
+    None,
+    Runs(JoinHandle<()>),
+    /// The workspace is closed, and none starts any more.
+    Over,
 }
 
 /// What searches and the thread share.
@@ -148,14 +159,17 @@ impl Index {
 
     /// Ends the thread and waits for it.
     pub(crate) fn stop(&self) {
+        // First of all, so that no search starts one that nobody would stop.
+        let thread = std::mem::replace(&mut *hold(&self.thread), Thread::Over);
         if let Some(shared) = self.shared.get() {
             shared.stop();
         }
-        if let Some(thread) = hold(&self.thread).take() {
-            // A thread that panicked has nothing to say here; the next one starts from what is on the disk.
-            match thread.join() {
+        match thread {
+            Thread::Runs(thread) => match thread.join() {
+                // A thread that panicked has nothing to say here; the next one starts from what is on the disk.
                 Ok(()) | Err(_) => {}
-            }
+            },
+            Thread::None | Thread::Over => {}
         }
         if let Some(shared) = self.shared.get() {
             *hold(&shared.model) = None;
@@ -225,10 +239,14 @@ impl LocalWorkspace {
         let Some(shared) = self.index_shared() else { return };
         shared.searched();
         let mut thread = hold(&self.index.thread);
-        if thread.is_none() && !shared.is_stopped() {
-            let own = Arc::clone(shared);
-            let builder = std::thread::Builder::new().name("index".to_owned());
-            *thread = builder.spawn(move || caretaker::run(&own)).ok();
+        match *thread {
+            Thread::None => {
+                let own = Arc::clone(shared);
+                let builder = std::thread::Builder::new().name("index".to_owned());
+                let started = builder.spawn(move || caretaker::run(&own));
+                *thread = started.map_or(Thread::None, Thread::Runs);
+            }
+            Thread::Runs(_) | Thread::Over => {}
         }
     }
 
@@ -376,5 +394,20 @@ impl Shared {
             self.woken.wait_timeout_while(rest, pause, sleeps).unwrap_or_else(PoisonError::into_inner);
         rest.rung = false;
         !self.is_stopped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_thread_starts_once_the_workspace_is_closed() {
+        let (files, state) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+        let options = Options::new(files.path().to_owned(), state.path().to_owned());
+        let workspace = LocalWorkspace::open(options).expect("it opens");
+        workspace.close();
+        workspace.note_search(u64::MAX);
+        assert!(matches!(*hold(&workspace.index.thread), Thread::Over));
     }
 }

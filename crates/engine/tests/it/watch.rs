@@ -1,6 +1,8 @@
 //! Watches on a workspace that only the engine changes, and the word to a reader whose file changed.
 
-use engine::{Call, Caller, Evidence, Grants, Principal};
+use std::time::Instant;
+
+use engine::{Call, Caller, Cancel, Evidence, Follower, Grants, Heard, Principal};
 use path::RelPath;
 use serde_json::{Value, json};
 
@@ -135,4 +137,48 @@ fn a_directory_that_carries_what_fits_a_pattern_is_told_though_its_name_does_not
         shorts(&Value::Object(world.ok("watched", json!({ "own": true })).json)),
         ["rename d e/f", "rescan e/f", "delete e/f", "delete e/f", "rescan e/f", "rescan e/f",]
     );
+}
+
+/// What a follower hears of these watches without waiting.
+fn heard(follower: &mut Follower, ids: &[&str]) -> Vec<(String, String)> {
+    let ids = || ids.iter().map(|id| (*id).to_owned()).collect();
+    let heard = follower.wait(&ids, Instant::now(), &Cancel::default()).unwrap();
+    let one = |Heard { watch, event }: Heard| (watch, event["path"].as_str().unwrap().to_owned());
+    heard.into_iter().map(one).collect()
+}
+
+/// Whoever begins a watch names it to the follower after it began, and others do not wait for that.
+#[test]
+fn a_watch_that_is_named_late_hears_what_happened_since_it_began() {
+    let world = World::new();
+    let other = Caller::new(Principal::Agent("two".into()), "s2", "library");
+    let write = |path: &str| {
+        world.call_as(&other, "write", json!({ "path": path, "content": path, "base": "" })).unwrap();
+    };
+    let watch = |path: &str| {
+        let begun = world.ok("watch", json!({ "path": path, "recursive": true })).json;
+        begun["watch"].as_str().unwrap().to_owned()
+    };
+    write("a/0");
+    let mut follower = Follower::new(world.engine.clone(), world.caller.clone());
+    let first = watch("a");
+    write("a/1");
+    let told = |id: &str, path: &str| (id.to_owned(), path.to_owned());
+    assert_eq!(heard(&mut follower, &[&first]), [told(&first, "a/1")]);
+    write("b/0");
+    let second = watch("b");
+    write("b/1");
+    write("a/2");
+    assert_eq!(heard(&mut follower, &[&first]), [told(&first, "a/2")]);
+    write("b/2");
+    write("a/3");
+    let both = [first.as_str(), second.as_str()];
+    assert_eq!(
+        heard(&mut follower, &both),
+        [told(&second, "b/1"), told(&second, "b/2"), told(&first, "a/3")],
+        "each event once, and none before the watch began"
+    );
+    assert_eq!(heard(&mut follower, &both), []);
+    write("a/4");
+    assert_eq!(heard(&mut follower, &both), [told(&first, "a/4")]);
 }

@@ -49,15 +49,18 @@ pub async fn serve(hall: Arc<Hall>, listener: Listener) {
     let slots = Arc::new(Semaphore::new(hall.keeping.connections.unwrap_or(CONNECTIONS_MAX)));
     let mut stopping = hall.stopping();
     let mut connections = JoinSet::new();
-    while let Ok(slot) = slots.clone().acquire_owned().await {
-        while connections.try_join_next().is_some() {}
-        let accepted = tokio::select! {
+    loop {
+        // Also a full house hears that it is to stop.
+        let next = async { (slots.clone().acquire_owned().await, accept(&listener).await) };
+        let next = tokio::select! {
             () = stopping.begun() => break,
-            accepted = accept(&listener) => accepted,
+            next = next => next,
         };
-        let one = match accepted {
-            Ok(one) => one,
-            Err(_) => {
+        while connections.try_join_next().is_some() {}
+        let (slot, one) = match next {
+            (Ok(slot), Ok(one)) => (slot, one),
+            (Err(_), _) => break,
+            (Ok(_), Err(_)) => {
                 tokio::time::sleep(AFTER_REFUSAL).await;
                 continue;
             }

@@ -51,34 +51,49 @@ impl Room {
 impl Estate {
     /// The workspace with this id, opened if it is not.
     pub fn enter(&self, id: &str) -> Result<Engine, Failure> {
-        let room = self.room(id)?;
-        *hold(&room.used) = Instant::now();
-        let mut open = hold(&room.open);
-        if let Some(open) = &*open {
-            return Ok(open.engine.clone());
-        }
-        match self.open_workspace(id) {
-            Ok(local) => {
-                let engine =
-                    Engine::new(Arc::clone(&local) as Arc<dyn engine::Workspace>).asking(self.options.asking);
-                *open = Some(Open { local, engine: engine.clone() });
-                Ok(engine)
-            }
-            Err(failure) => {
-                drop(open);
-                hold(&self.rooms.all).remove(id);
-                Err(failure)
-            }
-        }
+        self.entered(id).map(|(_, engine)| engine)
     }
 
     /// The same with what only a local workspace can do.
     pub(super) fn enter_local(&self, id: &str) -> Result<Arc<LocalWorkspace>, Failure> {
-        self.enter(id)?;
-        let room = self.room(id)?;
-        let open = hold(&room.open);
-        let gone = || Failure::new(Kind::Busy, "the workspace was closed at this moment").hint("call again");
-        open.as_ref().map(|open| Arc::clone(&open.local)).ok_or_else(gone)
+        self.entered(id).map(|(local, _)| local)
+    }
+
+    fn entered(&self, id: &str) -> Result<(Arc<LocalWorkspace>, Engine), Failure> {
+        loop {
+            let room = self.room(id)?;
+            *hold(&room.used) = Instant::now();
+            let mut open = hold(&room.open);
+            if let Some(open) = &*open {
+                return Ok((Arc::clone(&open.local), open.engine.clone()));
+            }
+            // One that was given up while this one waited is nobody's: what is opened there would never be closed.
+            if !self.is_kept(id, &room) {
+                continue;
+            }
+            match self.open_workspace(id) {
+                Ok(local) => {
+                    let engine = Engine::new(Arc::clone(&local) as Arc<dyn engine::Workspace>)
+                        .asking(self.options.asking);
+                    *open = Some(Open { local: Arc::clone(&local), engine: engine.clone() });
+                    return Ok((local, engine));
+                }
+                Err(failure) => {
+                    drop(open);
+                    let mut all = hold(&self.rooms.all);
+                    // Another may have been made by now, and somebody be in it.
+                    if all.get(id).is_some_and(|kept| Arc::ptr_eq(kept, &room)) {
+                        all.remove(id);
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    /// Whether this is still the room of the workspace.
+    fn is_kept(&self, id: &str, room: &Arc<Room>) -> bool {
+        hold(&self.rooms.all).get(id).is_some_and(|kept| Arc::ptr_eq(kept, room))
     }
 
     /// The room of a workspace, made if there is none. When there are too many, the one that was left longest is closed.

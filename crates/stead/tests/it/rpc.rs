@@ -3,11 +3,12 @@
 use std::{
     io::{BufRead, BufReader, Write},
     process::Stdio,
+    sync::mpsc,
 };
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::{bench::Bench, served::PATIENCE};
 
 #[test]
 fn calls_are_answered_one_object_a_line_and_recorded() {
@@ -60,4 +61,39 @@ fn the_text_of_an_editor_that_is_killed_is_a_draft() {
     assert_eq!(listed["buffers"][0]["state"], "draft", "{listed}");
     let id = listed["buffers"][0]["buffer"].as_str().unwrap();
     bench.ok(&["buffer.drop", id, "--principal", "user:ann"]);
+}
+
+#[test]
+fn events_go_on_when_what_hindered_them_is_over() {
+    let bench = Bench::new();
+    let policy = bench.place.path().join("policy.toml");
+    let rules = "[agent.\"agent:*\".quota]\nfiles = 500\n";
+    std::fs::write(&policy, rules).unwrap();
+    let mut command = bench.command(&["--policy", "../policy.toml", "rpc", "--principal", "agent:a"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut output = child.stdin.take().unwrap();
+    let (heard, lines) = mpsc::channel();
+    let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    std::thread::spawn(move || said.map(|line| heard.send(line)).take_while(Result::is_ok).for_each(drop));
+    let next = || -> Value {
+        let line = lines.recv_timeout(PATIENCE).expect("it is told");
+        serde_json::from_str(&line).expect("one object a line")
+    };
+    writeln!(output, r#"{{"jsonrpc":"2.0","id":1,"method":"watch","params":{{"recursive":true}}}}"#).unwrap();
+    let begun = next();
+    assert!(begun["result"]["watch"].is_string(), "{begun}");
+    // Another process, which does not know the policy, goes on working while nothing can be judged by it.
+    std::fs::write(&policy, "nonsense").unwrap();
+    let names = ["1.txt", "2.txt", "3.txt"];
+    for name in names {
+        bench.ok(&["write", name, "--content", "x", "--principal", "agent:b"]);
+    }
+    std::fs::write(&policy, rules).unwrap();
+    for name in names {
+        let event = next();
+        assert_eq!(event["params"]["path"], name, "{event}");
+    }
+    drop(output);
+    assert!(child.wait().unwrap().success());
 }

@@ -132,6 +132,11 @@ impl Position {
         }
     }
 
+    /// Whether an entry was delivered in part.
+    pub(in crate::ops) fn is_inside(self) -> bool {
+        self.delivered.is_some()
+    }
+
     /// How many changes of this entry were delivered.
     pub(in crate::ops) fn delivered_of(self, number: u64) -> usize {
         self.delivered.filter(|_| number == self.number).unwrap_or(0)

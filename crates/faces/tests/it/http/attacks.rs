@@ -1,10 +1,13 @@
 //! What attackers and careless pages send: every one is told no before anything is done.
 
-use faces::http::limits::REQUESTS_PER_CLIENT_MAX;
+use faces::http::{Keeping, Listener, Names, limits::REQUESTS_PER_CLIENT_MAX};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
-use super::{House, hear};
+use super::{House, PATIENCE, hear};
 
 /// A request line with headers, and the status it gets. `PORT` is the server's; the token is added where `Bearer` stands.
 struct Attack {
@@ -210,16 +213,43 @@ async fn a_client_that_asks_for_too_much_at_once_is_told_to_come_back_and_nobody
         connections.push(connection);
     }
     // The last of them may still be on its way in.
-    let refused = loop {
-        let said = house.call("one", "stat", &json!({ "path": "." })).await;
-        if said.status != 200 {
-            break said;
+    let full = async {
+        loop {
+            let said = house.call("one", "stat", &json!({ "path": "." })).await;
+            if said.status != 200 {
+                break said;
+            }
         }
     };
+    let refused = tokio::time::timeout(PATIENCE, full).await.expect("the share is taken");
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("1")));
     assert_eq!(house.call("two", "stat", &json!({ "path": "." })).await.status, 200);
     // Whoever hangs up gives its place back, and its call ends.
     drop(connections);
-    while house.call("one", "stat", &json!({ "path": "." })).await.status != 200 {}
+    let free = async { while house.call("one", "stat", &json!({ "path": "." })).await.status != 200 {} };
+    tokio::time::timeout(PATIENCE, free).await.expect("the share is given back");
+    house.close().await;
+}
+
+/// Nobody leaves by itself: who waits for a place must not keep the server from hearing that it is to end.
+#[tokio::test]
+async fn a_full_house_can_be_closed() {
+    let house =
+        House::kept(Listener::Tcp, Names::loopback, Keeping { connections: Some(1), ..Keeping::default() })
+            .await;
+    let mut only = house.connect().await;
+    // The answer to the first says that the connection has its place; the body of the second never comes.
+    let asked = |line: &str| {
+        format!("{line} HTTP/1.1\r\nHost: localhost:{}\r\nAuthorization: Bearer one\r\n", house.port)
+    };
+    let (first, second) = (asked("GET /health"), asked("PUT /v1/files/a.txt"));
+    only.get_mut().write_all(format!("{first}\r\n").as_bytes()).await.unwrap();
+    assert_eq!(hear(&mut only).await.status, 200);
+    only.get_mut().write_all(format!("{second}Content-Length: 9\r\n\r\n").as_bytes()).await.unwrap();
+    house.hall.stop();
+    let port = house.port;
+    let refuses = async { while TcpStream::connect(("127.0.0.1", port)).await.is_ok() {} };
+    tokio::time::timeout(PATIENCE, refuses).await.expect("nothing new is taken in");
+    drop(only);
     house.close().await;
 }
