@@ -94,12 +94,19 @@ async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSoc
     let mut alive = interval_at(Instant::now() + STREAM_ALIVE, STREAM_ALIVE);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut heard = Instant::now();
+    // What has come and has no place yet. Until it has one nothing more is heard, but answers go out.
+    let mut waiting: Option<Bytes> = None;
     loop {
+        let placed = async {
+            let place = messages.place().await;
+            guest.allowance.pace().await;
+            place
+        };
         tokio::select! {
             () = stopping.begun() => break,
             // A client whose machine is gone says nothing more, not even that.
             _ = alive.tick() => {
-                let is_silent = heard.elapsed() > SOCKET_SILENCE_MAX;
+                let is_silent = waiting.is_none() && heard.elapsed() > SOCKET_SILENCE_MAX;
                 if is_silent || socket.send(Message::Ping(Bytes::new())).await.is_err() {
                     break;
                 }
@@ -110,17 +117,14 @@ async fn converse(hall: &Hall, guest: &Guest, id: &RequestId, mut socket: WebSoc
                     break;
                 }
             }
-            message = socket.recv() => match message {
-                Some(Ok(Message::Text(text))) if hall.still_admits(guest) => {
-                    guest.allowance.pace().await;
-                    notes::taking(Some(notes()), messages.take(text.as_bytes())).await;
-                    heard = Instant::now();
-                }
-                Some(Ok(Message::Binary(bytes))) if hall.still_admits(guest) => {
-                    guest.allowance.pace().await;
-                    notes::taking(Some(notes()), messages.take(&bytes)).await;
-                    heard = Instant::now();
-                }
+            place = placed, if waiting.is_some() => {
+                let (Some(message), Ok(place)) = (waiting.take(), place) else { break };
+                notes::taking(Some(notes()), async { messages.take(&message, place) }).await;
+                heard = Instant::now();
+            }
+            message = socket.recv(), if waiting.is_none() => match message {
+                Some(Ok(Message::Text(text))) if hall.still_admits(guest) => waiting = Some(text.into()),
+                Some(Ok(Message::Binary(bytes))) if hall.still_admits(guest) => waiting = Some(bytes),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => heard = Instant::now(),
                 Some(Ok(Message::Text(_) | Message::Binary(_) | Message::Close(_)) | Err(_)) | None => break,
             },

@@ -4,7 +4,7 @@
 use std::{io, pin::Pin, sync::Arc};
 
 use tokio::{
-    sync::{Semaphore, mpsc},
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc},
     task::{JoinHandle, JoinSet},
 };
 
@@ -53,10 +53,15 @@ impl Messages {
         Self { rpc, conversation, out, slots, room, tasks: JoinSet::new(), pushing }
     }
 
-    /// Takes a message in. Waits while too many are worked on.
-    pub(crate) async fn take(&mut self, message: &[u8]) {
+    /// A place for one more message, once fewer are worked on than may be. Whoever waits for it goes on sending answers: what is
+    /// worked on has its place until its answer is taken.
+    pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
+        self.slots.clone().acquire_owned().await
+    }
+
+    /// Takes a message in.
+    pub(crate) fn take(&mut self, message: &[u8], slot: OwnedSemaphorePermit) {
         while self.tasks.try_join_next().is_some() {}
-        let Ok(slot) = self.slots.clone().acquire_owned().await else { return };
         let (rpc, out, message) = (self.rpc.clone(), self.out.clone(), message.to_vec());
         let admitted = self.conversation.admit();
         let room = self.room.clone();

@@ -1,5 +1,8 @@
 //! Conversations over a WebSocket: what is pushed, and what becomes of what a client leaves behind.
 
+use std::collections::HashSet;
+
+use faces::limits::REQUESTS_PENDING_MAX;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -147,5 +150,26 @@ async fn a_client_that_goes_without_its_answers_leaves_nothing_running() {
     }
     drop(stream);
     streams(&house, 0).await;
+    house.close().await;
+}
+
+/// Answers go out while more comes in than may be worked on at a time.
+#[tokio::test]
+async fn a_client_that_asks_faster_than_it_is_answered_is_answered_all_the_same() {
+    let house = House::open().await;
+    let stream = socket(&house, "one").await.into_inner().into_std().unwrap();
+    let count = 3 * i64::try_from(REQUESTS_PENDING_MAX).unwrap();
+    let asked: Vec<u8> = (0..count).flat_map(|id| call(id, "stat", json!({ "path": "." }))).collect();
+    let mut to = TcpStream::from_std(stream.try_clone().unwrap()).unwrap();
+    let mut from = BufReader::new(TcpStream::from_std(stream).unwrap());
+    let (_, answered) = tokio::join!(async { to.write_all(&asked).await.unwrap() }, async {
+        let mut answered = HashSet::new();
+        for _ in 0..count {
+            answered.insert(message(&mut from).await["id"].as_i64());
+        }
+        answered.len()
+    });
+    assert_eq!(i64::try_from(answered).unwrap(), count);
+    drop((from, to));
     house.close().await;
 }
