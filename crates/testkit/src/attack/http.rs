@@ -16,15 +16,10 @@ use serde_json::{Value, json};
 use super::{
     mcp::reply_of,
     subject::{Asked, Ledger, Opening, Reply, Running, Subject},
-    time::Watch,
 };
 
 /// How long a reply may take before the server counts as hung.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// How long a server may take to end once it is told to.
-const END_WAIT: Duration = Duration::from_secs(30);
-/// How often a server that ends is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// The revision of MCP that needs no session.
 const MCP_VERSION: &str = "2026-07-28";
 
@@ -164,21 +159,10 @@ impl Server {
         // A connection that stays open would be waited for.
         self.connection.get_ref().shutdown(Shutdown::Both)?;
         let told = Command::new("kill").arg(self.child.0.id().to_string()).status()?;
-        let watch = Watch::start();
-        while self.child.0.try_wait()?.is_none() {
-            if !told.success() || watch.took() > END_WAIT {
-                self.child.0.kill()?;
-                self.child.0.wait()?;
-                return Err(io::Error::other("the server does not end"));
-            }
-            std::thread::sleep(LOOK_EVERY);
+        if !told.success() {
+            return Err(io::Error::other("the server cannot be told to end"));
         }
-        let status = self.child.0.wait()?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("the server ended with {status}")))
-        }
+        self.child.ended()
     }
 }
 

@@ -16,8 +16,6 @@ use super::subject::{Asked, Ledger, Opening, Reply, Running, Subject};
 
 /// How long a reply may take before the server counts as hung.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// How long a server may take to end after its input has.
-const END_WAIT: Duration = Duration::from_secs(30);
 /// The kind of a message that was refused before it became a call.
 const PROTOCOL: &str = "protocol";
 
@@ -115,21 +113,7 @@ impl Server {
     /// Closes its input and waits until it has ended by itself.
     fn end(mut self) -> io::Result<()> {
         drop(self.input.take());
-        let deadline = Instant::now() + END_WAIT;
-        while self.child.0.try_wait()?.is_none() {
-            if Instant::now() > deadline {
-                self.child.0.kill()?;
-                return Err(io::Error::other("the server does not end"));
-            }
-            // Its output ends when it does.
-            drop(self.lines.recv_timeout(Duration::from_millis(20)));
-        }
-        let status = self.child.0.wait()?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(io::Error::other(format!("the server ended with {status}")))
-        }
+        self.child.ended()
     }
 }
 

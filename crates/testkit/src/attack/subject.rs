@@ -5,11 +5,19 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::{Child, Command},
+    time::Duration,
 };
 
 use disk::Resolver;
 use local::{LocalWorkspace, Options};
 use serde_json::{Map, Value};
+
+use super::time::Watch;
+
+/// How long a server may take to end once it is told to.
+const END_WAIT: Duration = Duration::from_secs(30);
+/// How often one that ends is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 
 /// How a subject is opened.
 #[derive(Debug, Clone)]
@@ -123,6 +131,37 @@ impl Opening {
 
 /// A server that runs, and that is ended when a case breaks off.
 pub(super) struct Running(pub(super) Child);
+
+impl Running {
+    /// Waits until it has ended by itself, and well. One that ends brings what it changed to the device, and with it whatever
+    /// others wrote to the same file system; so one that takes long is given as long again once the machine has done that.
+    pub(super) fn ended(&mut self) -> io::Result<()> {
+        for wait in [Wait::First, Wait::Last] {
+            let watch = Watch::start();
+            while watch.took() <= END_WAIT {
+                match self.0.try_wait()? {
+                    Some(status) if status.success() => return Ok(()),
+                    Some(status) => return Err(io::Error::other(format!("the server ended with {status}"))),
+                    None => std::thread::sleep(LOOK_EVERY),
+                }
+            }
+            match wait {
+                Wait::First => drop(Command::new("sync").status()?),
+                Wait::Last => {}
+            }
+        }
+        self.0.kill()?;
+        self.0.wait()?;
+        Err(io::Error::other("the server does not end"))
+    }
+}
+
+/// Whether another follows.
+#[derive(Clone, Copy)]
+enum Wait {
+    First,
+    Last,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
