@@ -27,6 +27,8 @@ use crate::{
 pub(crate) const CHANGES_MAX: usize = 500;
 /// Most bytes that one entry keeps of what others wrote.
 const KEPT_BYTES_MAX: usize = 1 << 20;
+/// Most entries that are looked through for one that is not true yet.
+const PENDING_LOOKS_MAX: usize = 1_000;
 /// The operation of what others did.
 const OUTSIDE: &str = "outside";
 /// How others' changes came to be known.
@@ -88,12 +90,17 @@ impl LocalWorkspace {
         Ok(self.store.look(|connection| store::tip(connection, &self.store.origin))?.number)
     }
 
-    /// An entry that is true on the disk, as are all before it.
+    /// An entry that is true in the directory, as are all before it.
     pub(crate) fn settled_number(&self) -> Result<u64, Failure> {
-        self.store.look(|connection| {
+        let (head, pending) = self.store.look(|connection| {
             let head = store::tip(connection, &self.store.origin)?.number;
-            Ok(known::first_pending(connection)?.map_or(head, |pending| head.min(pending.saturating_sub(1))))
-        })
+            Ok((head, known::first_pending(connection, PENDING_LOOKS_MAX)?))
+        })?;
+        // What this process has applied waits only for the device.
+        let applied: HashSet<u64> = hold(&self.applied).iter().copied().collect();
+        let beyond = pending.last().copied().filter(|_| pending.len() == PENDING_LOOKS_MAX);
+        let open = pending.into_iter().find(|number| !applied.contains(number)).or(beyond);
+        Ok(open.map_or(head, |number| head.min(number.saturating_sub(1))))
     }
 
     /// Records that anything may have happened at these places.

@@ -350,11 +350,12 @@ fn last_before(connection: &Connection, wire: &str, number: u64) -> rusqlite::Re
         .map(|found| found.map_or(0, i64::unsigned_abs))
 }
 
-/// The first entry that may not be true yet.
-pub(crate) fn first_pending(connection: &Connection) -> rusqlite::Result<Option<u64>> {
-    let first: Option<i64> =
-        connection.prepare_cached("SELECT min(number) FROM pending")?.query_row([], |row| row.get(0))?;
-    Ok(first.map(i64::unsigned_abs))
+/// The first entries that may not be true yet, at most this many.
+pub(crate) fn first_pending(connection: &Connection, most: usize) -> rusqlite::Result<Vec<u64>> {
+    connection
+        .prepare_cached("SELECT DISTINCT number FROM pending ORDER BY number LIMIT ?1")?
+        .query_map(params![sql(most as u64)], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))?
+        .collect()
 }
 
 fn is_pending(connection: &Connection, number: u64) -> rusqlite::Result<bool> {
