@@ -150,14 +150,12 @@ struct Again {
     head: u64,
 }
 
-impl Again {
-    /// Whether callers changed something since the batch was judged that a move would take along.
-    fn takes_along(&self, since: Option<&HashSet<RelPath>>, item: &Item) -> bool {
-        match (item, since) {
-            (Item::Touched { .. }, _) => false,
-            (Item::Moved(_), None) => true,
-            (Item::Moved(moved), Some(places)) => places.iter().any(|place| place.is_within(&moved.from)),
-        }
+/// Whether callers changed something since a batch was judged that a move would take along.
+fn takes_along(since: Option<&HashSet<RelPath>>, item: &Item) -> bool {
+    match (item, since) {
+        (Item::Touched { .. }, _) => false,
+        (Item::Moved(_), None) => true,
+        (Item::Moved(moved), Some(places)) => places.iter().any(|place| place.is_within(&moved.from)),
     }
 }
 
@@ -175,7 +173,7 @@ fn work(mut draft: Draft, news: Vec<Judged>, again: Arc<Mutex<Again>>) -> Work {
         let mut kept = Vec::new();
         let mut looked_up = HashMap::new();
         for judged in news {
-            let mut fits = !again.stopped && !again.takes_along(since.as_ref(), &judged.item);
+            let mut fits = !again.stopped && !takes_along(since.as_ref(), &judged.item);
             for (path, number, above) in &judged.against {
                 let last = known::last(transaction, &path.to_string())?;
                 let last_above = known::last_above(transaction, path, &mut looked_up)?;

@@ -15,7 +15,7 @@ use super::{
     batch::{Fame, Hint, Item, Move},
     known::{self, Knowledge, Known},
     scopes::Scopes,
-    seen::{kept, look, news, same},
+    seen::{Seen, kept, look, news, same},
 };
 use crate::open::LocalWorkspace;
 
@@ -299,17 +299,17 @@ impl<'a> Judge<'a> {
     ) -> Result<Option<(Judged, Trust)>, Failure> {
         let from = &moved.from;
         let (known_from, known_to) = (self.knowledge.of(from)?, self.knowledge.of(to)?);
-        let trust = Trust::of(&[&known_from, &known_to]);
-        let seen = match stay {
-            Stay::Rests => look(self.workspace, to)?.filter(|seen| !seen.is_absent()),
-            Stay::MovedOn => None,
-        };
-        if self.is_own(moved)?
-            || self.is_unheard(moved, &known_from)
-            || (self.agrees(from, moved.about, &known_from)? && self.agrees(to, moved.about, &known_to)?)
+        if self.is_own(moved)? || self.is_unheard(moved, &known_from) {
+            return Ok(None);
+        }
+        let there = look(self.workspace, to)?;
+        if agrees(there.as_ref(), moved.about, &known_to)
+            && agrees(look(self.workspace, from)?.as_ref(), moved.about, &known_from)
         {
             return Ok(None);
         }
+        let trust = Trust::of(&[&known_from, &known_to]);
+        let seen = there.filter(|seen| stay == Stay::Rests && !seen.is_absent());
         let before = known_from.carried(moved.about);
         let (after, kept) = match &seen {
             Some(seen) => (seen.state.clone(), kept(seen)),
@@ -328,7 +328,10 @@ impl<'a> Judge<'a> {
     fn departed(&mut self, moved: &Move, item: &Item) -> Result<Option<(Judged, Trust)>, Failure> {
         let from = &moved.from;
         let known = self.knowledge.of(from)?;
-        if self.is_own(moved)? || self.is_unheard(moved, &known) || self.agrees(from, moved.about, &known)? {
+        if self.is_own(moved)? || self.is_unheard(moved, &known) {
+            return Ok(None);
+        }
+        if agrees(look(self.workspace, from)?.as_ref(), moved.about, &known) {
             return Ok(None);
         }
         let change = Change {
@@ -363,14 +366,6 @@ impl<'a> Judge<'a> {
             Fame::Unheard => unknown && self.recent.as_ref().is_some_and(untouched),
         }
     }
-
-    /// Whether the journal knows what stands at a place that something left or took, and all of it: what is below a directory
-    /// is not known with it.
-    fn agrees(&self, path: &RelPath, about: About, known: &Known) -> Result<bool, Failure> {
-        let Some(seen) = look(self.workspace, path)? else { return Ok(true) };
-        let whole = about == About::Other && !matches!(seen.state, State::Directory { .. });
-        Ok(whole && known.state.as_ref().is_some_and(|state| same(state, &seen.state)))
-    }
 }
 
 /// Whether a verdict holds without a lock.
@@ -385,6 +380,14 @@ impl Trust {
     fn of(known: &[&Known]) -> Self {
         if known.iter().any(|known| known.pending) { Trust::Pending } else { Trust::Settled }
     }
+}
+
+/// Whether the journal knows what was seen at a place that something left or took, and all of it: what is below a directory is
+/// not known with it.
+fn agrees(seen: Option<&Seen>, about: About, known: &Known) -> bool {
+    let Some(seen) = seen else { return true };
+    let whole = about == About::Other && !matches!(seen.state, State::Directory { .. });
+    whole && known.state.as_ref().is_some_and(|state| same(state, &seen.state))
 }
 
 /// Which moves of a batch are the last about the place they led to. What is not a move is left out.

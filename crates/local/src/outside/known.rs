@@ -70,12 +70,13 @@ impl<'a> Knowledge<'a> {
 
     pub(crate) fn of(&mut self, path: &RelPath) -> Result<Known, Failure> {
         let wire = path.to_string();
-        let number = self.store.look(|connection| last(connection, &wire))?;
         let looked_up = &mut self.above;
-        let above = self.store.look(|connection| last_above(connection, path, looked_up))?;
-        let pending = self.store.look(|connection| {
-            Ok((number > 0 && is_pending(connection, number)?)
-                || (above > number && is_pending(connection, above)?))
+        let (number, above, pending) = self.store.look(|connection| {
+            let number = last(connection, &wire)?;
+            let above = last_above(connection, path, looked_up)?;
+            let pending = (number > 0 && is_pending(connection, number)?)
+                || (above > number && is_pending(connection, above)?);
+            Ok((number, above, pending))
         })?;
         let ahead = self.ahead.of(path);
         let went = ahead.is_none() && above > number && self.went(path, number)?;
@@ -114,7 +115,7 @@ impl<'a> Knowledge<'a> {
                 break;
             }
             let entry = self.entry(number)?;
-            if entry.caller.principal == Principal::Outside.to_string() {
+            if is_by_others(&entry) {
                 break;
             }
             let fits = |change: &Change| {
@@ -151,11 +152,13 @@ impl<'a> Knowledge<'a> {
         let entry = self.entry(number)?;
         let wire = path.to_string();
         let above: HashSet<String> = path.ancestors().map(|above| above.to_string()).collect();
-        let names = |change: &Change| [Some(change.path.clone()), change.to.clone()].into_iter().flatten();
-        let last = entry.changes.iter().rposition(|change| names(change).any(|name| name == wire));
+        let says = |change: &Change, names: &dyn Fn(&str) -> bool| {
+            names(&change.path) || change.to.as_deref().is_some_and(names)
+        };
+        let last = entry.changes.iter().rposition(|change| says(change, &|name| name == wire));
         Ok(entry.changes.iter().skip(last.map_or(0, |last| last + 1)).any(|change| {
             matches!(change.kind, ChangeKind::Rename | ChangeKind::Remove)
-                && names(change).any(|name| above.contains(&name))
+                && says(change, &|name| above.contains(name))
         }))
     }
 
@@ -190,8 +193,7 @@ impl<'a> Knowledge<'a> {
             return Ok(None);
         }
         let entry = self.entry(number)?;
-        let own = entry.caller.principal != Principal::Outside.to_string();
-        Ok((own && brings(&entry, &wire)).then_some(entry.time_ms))
+        Ok((!is_by_others(&entry) && brings(&entry, &wire)).then_some(entry.time_ms))
     }
 
     /// What stands at a place by the last entry that says so. One that only copied it away does not.
@@ -243,6 +245,11 @@ impl<'a> Knowledge<'a> {
     }
 }
 
+/// Whether an entry is about what other programs did.
+fn is_by_others(entry: &Entry) -> bool {
+    entry.caller.principal == Principal::Outside.to_string()
+}
+
 /// Whether the last word of an entry about a place is that a directory came there with everything in it.
 fn brings(entry: &Entry, wire: &str) -> bool {
     let last =
@@ -275,13 +282,12 @@ pub(crate) fn changed_since(
         "SELECT bytes FROM entries WHERE number > ?1 AND changed = 1 ORDER BY number LIMIT ?2",
     )?;
     let mut rows = statement.query(params![sql(number), sql(RECENT_MAX + 1)])?;
-    let outside = Principal::Outside.to_string();
     let (mut places, mut entries) = (HashSet::new(), 0);
     while let Some(row) = rows.next()? {
         entries += 1;
         // An entry that cannot be read is as good as too many: nobody knows what it says.
         let Ok(entry) = journal::decode(&row.get::<_, Vec<u8>>(0)?) else { return Ok(None) };
-        if entry.caller.principal == outside {
+        if is_by_others(&entry) {
             continue;
         }
         let names = entry.changes.into_iter().flat_map(|change| [Some(change.path), change.to]);

@@ -226,8 +226,8 @@ impl Tree {
     fn other_half(&mut self, cookie: u32) -> Result<Option<Event>, Failure> {
         let end = Instant::now() + PAIR_WAIT;
         loop {
-            let near = self.queued.iter().take(PAIR_SPREAD);
-            if let Some(at) = near.into_iter().position(|event| event.happened == Happened::MovedTo(cookie)) {
+            let mut near = self.queued.iter().take(PAIR_SPREAD);
+            if let Some(at) = near.position(|event| event.happened == Happened::MovedTo(cookie)) {
                 return Ok(self.queued.remove(at));
             }
             let left = end.saturating_duration_since(Instant::now());
