@@ -295,6 +295,24 @@ fn a_restart_keeps_watches_and_tells_of_the_gap() {
 }
 
 #[test]
+fn what_came_unheard_and_was_seen_after_a_rescan_is_told_when_it_goes() {
+    let fixture = Fixture::new();
+    fixture.ok("write", json!({ "path": "a", "content": "1\n" }));
+    let begun = fixture.ok("watch", json!({ "recursive": true }));
+    fixture.ok("remove", json!({ "path": "a" }));
+    let mut fixture = fixture.reopen();
+    fs::write(fixture.path("a"), "2").unwrap();
+    let mut options = crate::support::options(&fixture.place);
+    options.listening = local::Listening::AtOnce;
+    fixture.workspace.close();
+    fixture = Fixture::open(std::sync::Arc::clone(&fixture.place), options);
+    let mut listener = Listener { fixture: &fixture, cursor: begun["cursor"].clone() };
+    listener.until(&["rescan ."]);
+    fs::remove_file(fixture.path("a")).unwrap();
+    listener.until(&["delete a"]);
+}
+
+#[test]
 fn a_thousand_watches_cost_nothing_while_nothing_happens() {
     let fixture = Fixture::new();
     for number in 0..1000 {
