@@ -1,64 +1,67 @@
-//! Whatever a client sends to whatever tool: no panic, one entry, an answer in the dialect's own shape.
+//! Any arguments to any tool of any dialect: the call does not panic, adds one journal entry and gets a reply in the
+//! form of its dialect.
 #![no_main]
 
 use std::sync::{Arc, OnceLock};
 
-use engine::{Call, Caller, Engine, Principal};
-use faces::dialect::{Dialects, Place, names};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
+use stead_engine::{Call, Caller, Engine, Principal};
+use stead_protocols::dialect::{DialectSet, WorkspaceLocation, dialect_names};
 use testkit::MemoryWorkspace;
 
-/// Every dialect, made once.
-fn dialects() -> &'static [Dialects] {
-    static MADE: OnceLock<Vec<Dialects>> = OnceLock::new();
-    MADE.get_or_init(|| {
-        let place = Place { workspace: MemoryWorkspace::ROOT.to_owned() };
-        let one = |name: &&str| Dialects::choose(&[(*name).to_owned()], &[], &place).expect("it can be served");
-        names().iter().map(one).collect()
+/// A set for each dialect, built once.
+fn all_dialects() -> &'static [DialectSet] {
+    static ALL_DIALECTS: OnceLock<Vec<DialectSet>> = OnceLock::new();
+    ALL_DIALECTS.get_or_init(|| {
+        let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+        let build_set = |name: &&str| {
+            DialectSet::from_names(&[(*name).to_owned()], &[], &location).expect("a single dialect can be served")
+        };
+        dialect_names().iter().map(build_set).collect()
     })
 }
 
-fn arguments(bytes: &[u8], keys: &[String]) -> Map<String, Value> {
-    // Half of the time the bytes are JSON as they are, otherwise they fill the arguments that are declared.
+/// The bytes as a JSON object. Bytes that are none are split at 0xff into the values of the declared arguments.
+fn arguments_from_bytes(bytes: &[u8], keys: &[String]) -> Map<String, Value> {
     if let Ok(Value::Object(object)) = serde_json::from_slice(bytes) {
         return object;
     }
     let mut pieces = bytes.split(|byte| *byte == 0xff);
-    let mut filled = Map::new();
+    let mut arguments = Map::new();
     for key in keys {
         let Some(piece) = pieces.next() else { break };
         let text = String::from_utf8_lossy(piece).into_owned();
         let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        filled.insert(key.clone(), value);
+        arguments.insert(key.clone(), value);
     }
-    filled
+    arguments
 }
 
-fuzz_target!(|given: (u8, u8, &[u8])| {
-    let (dialect, tool, bytes) = given;
-    let dialects = dialects();
-    let dialect = dialects[usize::from(dialect) % dialects.len()].iter().next().expect("one was chosen");
+fuzz_target!(|input: (u8, u8, &[u8])| {
+    let (dialect, tool, bytes) = input;
+    let dialects = all_dialects();
+    let dialect = dialects[usize::from(dialect) % dialects.len()].iter().next().expect("each set has one dialect");
     let tools = &dialect.definition().operations;
     let tool = &tools[usize::from(tool) % tools.len()];
     let keys: Vec<String> = tool.inputs.iter().map(|input| input.name.clone()).collect();
-    let arguments = arguments(bytes, &keys);
+    let arguments = arguments_from_bytes(bytes, &keys);
     let workspace = Arc::new(MemoryWorkspace::new());
     for (path, content) in [("a.txt", "alpha\nbeta\n"), ("d/b.txt", "b"), ("crlf", "a\r\nb\r\n"), ("bin", "\0")] {
         workspace.put_file(path, content);
     }
     let engine = Engine::new(workspace);
     let caller = Caller::new(Principal::Agent("fuzz".to_owned()), "fuzz", "fuzz");
-    let request = dialect.request(&tool.name, &arguments);
-    // Waiting is not what is tried here.
-    if request.operation == "changes" {
+    let translated = dialect.translate(&tool.name, &arguments);
+    // This operation can wait for changes, and the fuzzer would report a hang.
+    if translated.operation == "changes" {
         return;
     }
-    let mut call = Call::new(&caller, &request.operation, request.arguments);
-    call.terms = request.terms;
+    let mut call = Call::new(&caller, &translated.operation, translated.arguments);
+    call.options = translated.options;
     let outcome = engine.call(&call);
-    let head = engine.workspace().head().expect("there is a journal");
-    assert_eq!(head.number, 1, "one call, one entry");
-    let reply = dialect.reply(&tool.name, &arguments, outcome);
+    let head = engine.workspace().head().expect("the journal can be read");
+    assert_eq!(head.number, 1, "one call adds one entry");
+    let reply = dialect.render_reply(&tool.name, &arguments, outcome);
     assert!(!reply.json.is_empty());
 });

@@ -1,25 +1,25 @@
-//! A unified diff, read as a patch and applied, gives the other side.
+//! A unified diff parses as a patch, and applying the patch to the old text gives the new text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use text::{
-    patch::{self, Action, Grammar, Rules},
-    unified::{Labels, unified},
+use stead_text::{
+    patch::{PatchGrammar, PatchRules, PatchSectionKind, apply_chunks, parse_patch},
+    unified::{DiffLabels, unified_diff},
 };
 
 fuzz_target!(|sides: (&str, &str)| {
     let (old, new) = sides;
-    let written = unified(old, new, Labels { old: "a/f", new: "b/f" }, 3, usize::MAX);
-    assert_eq!(written.text.is_empty(), old == new);
+    let diff = unified_diff(old, new, DiffLabels { old: "a/f", new: "b/f" }, 3, usize::MAX);
+    assert_eq!(diff.text.is_empty(), old == new);
     if old == new {
         return;
     }
-    let patch = patch::parse(&written.text, Grammar::TOLERANT).expect("our own diff can be read");
-    assert_eq!(patch.sections.len(), 1, "{}", written.text);
-    if let Action::Update { chunks, .. } = &patch.sections[0].action {
-        // Where the same lines stand in several places a diff may be refused, but never goes to the wrong one.
-        if let Ok(applied) = patch::apply(old, chunks, &Rules::tolerant("f")) {
-            assert_eq!(applied.text, new, "{}", written.text);
+    let patch = parse_patch(&diff.text, PatchGrammar::TOLERANT).expect("a generated diff parses");
+    assert_eq!(patch.sections.len(), 1, "{}", diff.text);
+    if let PatchSectionKind::Update { chunks, .. } = &patch.sections[0].kind {
+        // A diff whose lines occur several times may be rejected, but is never applied at the wrong place.
+        if let Ok(patched) = apply_chunks(old, chunks, &PatchRules::tolerant("f")) {
+            assert_eq!(patched.text, new, "{}", diff.text);
         }
     }
 });

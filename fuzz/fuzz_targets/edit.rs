@@ -1,63 +1,68 @@
-//! Edits change nothing outside their spans and can be taken back.
+//! Edits change only the text of their splices, and the inverse splices undo them.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use text::edit::{Edit, Rescue, Rules, Wanted, anchored, apply, edit, inverse};
+use stead_text::edit::{
+    EditRules, NotFoundRecovery, OccurrenceSelector, QuotedEdit, apply_edits, apply_splices, apply_to_newer_text,
+    inverse_splices,
+};
 
 #[derive(Arbitrary, Debug)]
-struct Case {
+struct EditFuzzInput {
     text: String,
     base: Option<String>,
-    edits: Vec<(Quote, String, u8)>,
-    rules: u8,
+    edits: Vec<(FuzzQuote, String, u8)>,
+    policy_choice: u8,
 }
 
-/// A quote that is often one that is there.
+/// The quoted text of an edit. Excerpts of the edited text make matches frequent.
 #[derive(Arbitrary, Debug)]
-enum Quote {
+enum FuzzQuote {
     Any(String),
-    Of { from: u16, length: u8 },
+    Excerpt { start: u16, length: u8 },
 }
 
-impl Quote {
-    fn text(&self, text: &str) -> String {
+impl FuzzQuote {
+    fn resolve_text(&self, text: &str) -> String {
         match self {
-            Quote::Any(any) => any.clone(),
-            Quote::Of { from, length } => {
-                text.chars().skip(usize::from(*from)).take(usize::from(*length)).collect()
+            FuzzQuote::Any(any) => any.clone(),
+            FuzzQuote::Excerpt { start, length } => {
+                text.chars().skip(usize::from(*start)).take(usize::from(*length)).collect()
             }
         }
     }
 }
 
-fn wanted(choice: u8) -> Wanted {
+fn wanted_from_choice(choice: u8) -> OccurrenceSelector {
     match choice % 4 {
-        0 => Wanted::One,
-        1 => Wanted::All,
-        2 => Wanted::Count(usize::from(choice / 4)),
-        _ => Wanted::Near(usize::from(choice / 4)),
+        0 => OccurrenceSelector::Only,
+        1 => OccurrenceSelector::All,
+        2 => OccurrenceSelector::Exactly(usize::from(choice / 4)),
+        _ => OccurrenceSelector::NearestToLine(usize::from(choice / 4)),
     }
 }
 
-fuzz_target!(|case: Case| {
-    let rules = match case.rules % 4 {
-        0 => Rules::NATIVE,
-        1 => Rules::LITERAL,
-        2 => Rules::PLAIN,
-        _ => Rules { rescue: Rescue::Resemblance, ..Rules::PLAIN },
+fuzz_target!(|input: EditFuzzInput| {
+    let rules = match input.policy_choice % 4 {
+        0 => EditRules::NATIVE,
+        1 => EditRules::LITERAL,
+        2 => EditRules::PLAIN,
+        _ => EditRules { recovery: NotFoundRecovery::AcceptSimilar, ..EditRules::PLAIN },
     };
     let owned: Vec<(String, &str, u8)> =
-        case.edits.iter().map(|(old, new, choice)| (old.text(&case.text), new.as_str(), *choice)).collect();
-    let edits: Vec<Edit<'_>> =
-        owned.iter().map(|(old, new, choice)| Edit { old, new, wanted: wanted(*choice) }).collect();
-    let outcome = match &case.base {
-        Some(base) => anchored(base, &case.text, &edits, rules),
-        None => edit(&case.text, &edits, rules),
+        input.edits.iter().map(|(old, new, choice)| (old.resolve_text(&input.text), new.as_str(), *choice)).collect();
+    let edits: Vec<QuotedEdit<'_>> = owned
+        .iter()
+        .map(|(old, new, choice)| QuotedEdit { old, new, occurrence: wanted_from_choice(*choice) })
+        .collect();
+    let outcome = match &input.base {
+        Some(base) => apply_to_newer_text(base, &input.text, &edits, rules),
+        None => apply_edits(&input.text, &edits, rules),
     };
     if let Ok(edited) = outcome {
-        assert_eq!(apply(&case.text, &edited.splices), edited.text);
-        let back = inverse(&case.text, &edited.splices);
-        assert_eq!(apply(&edited.text, &back), case.text);
+        assert_eq!(apply_splices(&input.text, &edited.splices), edited.text);
+        let inverse = inverse_splices(&input.text, &edited.splices);
+        assert_eq!(apply_splices(&edited.text, &inverse), input.text);
     }
 });

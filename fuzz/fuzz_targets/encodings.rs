@@ -1,12 +1,12 @@
-//! What is called text comes back byte for byte.
+//! Bytes detected as text decode, and encode back to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use text::encoding::{Detected, decode, detect, encode};
+use stead_text::encoding::{DetectedContent, decode, detect_content, encode};
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Detected::Text { encoding } = detect(bytes) {
-        let text = decode(bytes, encoding).expect("what is text can be decoded");
-        assert_eq!(encode(&text, encoding).expect("and encoded again"), bytes);
+    if let DetectedContent::Text { encoding } = detect_content(bytes) {
+        let text = decode(bytes, encoding).expect("detected text decodes");
+        assert_eq!(encode(&text, encoding).expect("decoded text encodes"), bytes);
     }
 });

@@ -1,10 +1,10 @@
-//! Bytes that are an entry are exactly the bytes of that entry.
+//! Bytes that decode to a journal entry are the canonical encoding of that entry.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(entry) = journal::decode(bytes) {
-        assert_eq!(journal::encode(&entry), bytes);
+    if let Ok(entry) = stead_journal::decode_entry(bytes) {
+        assert_eq!(stead_journal::encode_entry(&entry), bytes);
     }
 });

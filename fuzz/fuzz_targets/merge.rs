@@ -1,24 +1,25 @@
-//! Merging with nothing changed on one side gives the other side; both the same gives that.
+//! A merge with one unchanged side gives the other side, a merge of equal sides gives that side, and a clean merge does
+//! not depend on the order of the sides.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use text::merge::{Merged, merge};
+use stead_text::merge::{MergeResult, merge};
 
-fn clean(base: &str, ours: &str, theirs: &str, expected: &str) {
+fn assert_clean_merge(base: &str, ours: &str, theirs: &str, expected: &str) {
     match merge(base, ours, theirs) {
-        Merged::Clean(text) => assert_eq!(text, expected),
-        Merged::Conflict(ranges) => panic!("nothing can conflict here: {ranges:?}"),
+        MergeResult::Clean(text) => assert_eq!(text, expected),
+        MergeResult::Conflict(ranges) => panic!("unexpected conflict: {ranges:?}"),
     }
 }
 
 fuzz_target!(|sides: (&str, &str, &str)| {
     let (base, ours, theirs) = sides;
-    clean(base, ours, base, ours);
-    clean(base, base, theirs, theirs);
-    clean(base, ours, ours, ours);
-    let one_way = merge(base, ours, theirs);
-    let other_way = merge(base, theirs, ours);
-    if let (Merged::Clean(one), Merged::Clean(other)) = (&one_way, &other_way) {
-        assert_eq!(one, other, "a clean merge knows no order");
+    assert_clean_merge(base, ours, base, ours);
+    assert_clean_merge(base, base, theirs, theirs);
+    assert_clean_merge(base, ours, ours, ours);
+    let forward = merge(base, ours, theirs);
+    let swapped = merge(base, theirs, ours);
+    if let (MergeResult::Clean(forward), MergeResult::Clean(swapped)) = (&forward, &swapped) {
+        assert_eq!(forward, swapped, "a clean merge does not depend on the order of the sides");
     }
 });

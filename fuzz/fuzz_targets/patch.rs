@@ -1,19 +1,19 @@
-//! No text is a patch that panics or hangs, in any grammar, on any file.
+//! Parsing any text as a patch, in each grammar, and applying it to any file neither panics nor hangs.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use text::patch::{self, Action, Grammar, Rules};
+use stead_text::patch::{PatchGrammar, PatchRules, PatchSectionKind, apply_chunks, parse_patch};
 
-fuzz_target!(|given: (&str, &str)| {
-    let (text, written) = given;
-    let wrapped = format!("*** Begin Patch\n*** Update File: f\n{written}\n*** End Patch\n");
-    for written in [written, &wrapped] {
-        for grammar in [Grammar::TOLERANT, Grammar::STRICT, Grammar::EXACT] {
-            let Ok(parsed) = patch::parse(written, grammar) else { continue };
+fuzz_target!(|input: (&str, &str)| {
+    let (text, patch) = input;
+    let wrapped = format!("*** Begin Patch\n*** Update File: f\n{patch}\n*** End Patch\n");
+    for patch in [patch, &wrapped] {
+        for grammar in [PatchGrammar::TOLERANT, PatchGrammar::STRICT, PatchGrammar::EXACT] {
+            let Ok(parsed) = parse_patch(patch, grammar) else { continue };
             for section in &parsed.sections {
-                if let Action::Update { chunks, .. } = &section.action {
-                    for rules in [Rules::tolerant("f"), Rules::strict("f")] {
-                        drop(patch::apply(text, chunks, &rules));
+                if let PatchSectionKind::Update { chunks, .. } = &section.kind {
+                    for rules in [PatchRules::tolerant("f"), PatchRules::strict("f")] {
+                        drop(apply_chunks(text, chunks, &rules));
                     }
                 }
             }

@@ -1,33 +1,33 @@
-//! What a new file takes over from the one it replaces: mode without set-id bits, owner and group where permitted, the
-//! POSIX access list, user attributes. What could not be kept is told, never passed over. When the group cannot be
-//! kept, a foreign group gets no more than everybody.
+//! Attributes that a new file takes over from the one it replaces: mode without set-id bits, owner and group where
+//! permitted, the POSIX access list, user attributes. Attributes that could not be copied are reported, never silently
+//! dropped. If the group cannot be kept, the new group gets no more rights than others.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use crate::{DiskError, ErrorKind, OpenFile, sys, sys::content};
+use crate::{DiskError, DiskErrorKind, OpenFile, sys, sys::file_io};
 
 /// The POSIX access list of a file.
-const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
-/// Attributes that belong to people and programs, not to the kernel.
-const USER_PREFIX: &[u8] = b"user.";
+const ACL_ATTRIBUTE: &[u8] = b"system.posix_acl_access";
+/// The namespace of user attributes.
+const USER_ATTRIBUTE_PREFIX: &[u8] = b"user.";
 
-/// Where mode, owner and further attributes come from.
+/// The source of mode, owner and further attributes.
 #[derive(Debug, Clone, Copy)]
-pub enum Attributes<'a> {
-    /// A new file: the process mask and a default access list of the directory apply.
+pub enum AttributeSource<'a> {
+    /// A new file: the umask and a default access list of the directory apply.
     New {
         /// Permission bits; set-id bits are ignored.
         mode: u32,
     },
-    /// Like this file.
-    Like(&'a OpenFile),
+    /// Copied from this file.
+    CopyFrom(&'a OpenFile),
 }
 
-/// One thing that could not be kept.
+/// An attribute that could not be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attribute {
+pub enum LostAttribute {
     /// The owner.
     Owner,
     /// The group.
@@ -38,60 +38,77 @@ pub enum Attribute {
     User,
 }
 
-/// Makes the new file `file` like `model`; returns what could not be kept.
-pub(crate) fn take_over(file: BorrowedFd<'_>, model: &OpenFile) -> Result<Vec<Attribute>, DiskError> {
+impl LostAttribute {
+    /// The name for display.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Owner => "Owner",
+            Self::Group => "Group",
+            Self::AccessList => "AccessList",
+            Self::User => "User",
+        }
+    }
+}
+
+/// Copies the attributes of `model` to the new file `file`; returns those that could not be copied.
+pub(crate) fn copy_attributes(file: BorrowedFd<'_>, model: &OpenFile) -> Result<Vec<LostAttribute>, DiskError> {
     let mut lost = Vec::new();
-    // First the attributes that need write permission, while the file is still ours alone.
-    take_over_user_attributes(file, model, &mut lost)?;
-    let wanted = model.stat();
-    let has = sys::stat_handle(file)?.stat;
-    if has.gid != wanted.gid && !permitted(content::set_owner(file, None, Some(wanted.gid)))? {
-        lost.push(Attribute::Group);
+    // Attributes that need write permission come first, while only the owner can access the file.
+    copy_user_attributes(file, model, &mut lost)?;
+    let model_stat = model.stat();
+    let file_stat = sys::stat_handle(file)?.stat;
+    if file_stat.gid != model_stat.gid
+        && !succeeded_unless_unsupported(file_io::set_owner(file, None, Some(model_stat.gid)))?
+    {
+        lost.push(LostAttribute::Group);
     }
-    if has.uid != wanted.uid && !permitted(content::set_owner(file, Some(wanted.uid), None))? {
-        lost.push(Attribute::Owner);
+    if file_stat.uid != model_stat.uid
+        && !succeeded_unless_unsupported(file_io::set_owner(file, Some(model_stat.uid), None))?
+    {
+        lost.push(LostAttribute::Owner);
     }
-    let group_kept = !lost.contains(&Attribute::Group);
-    let mode = wanted.mode & 0o777;
-    // A list or a group's bits would speak of a group that the new file does not have.
+    let group_kept = !lost.contains(&LostAttribute::Group);
+    let mode = model_stat.mode & 0o777;
+    // The access list and the group bits refer to a group that the new file does not have.
     let mode = if group_kept { mode } else { (mode & 0o707) | ((mode & 0o007) << 3) };
-    let list = content::attribute(model.handle(), ACCESS_LIST)?;
-    content::remove_attribute(file, ACCESS_LIST)?;
-    content::set_mode(file, mode)?;
+    let list = file_io::read_attribute(model.handle(), ACL_ATTRIBUTE)?;
+    file_io::remove_attribute(file, ACL_ATTRIBUTE)?;
+    file_io::set_mode(file, mode)?;
     if let Some(list) = list {
-        let kept = group_kept && permitted(content::set_attribute(file, ACCESS_LIST, &list))?;
-        if !kept {
-            // With a list the group bits are its mask, not the group's own rights.
-            content::set_mode(file, (mode & 0o707) | ((mode & 0o007) << 3))?;
-            lost.push(Attribute::AccessList);
+        let acl_copied =
+            group_kept && succeeded_unless_unsupported(file_io::set_attribute(file, ACL_ATTRIBUTE, &list))?;
+        if !acl_copied {
+            // With an access list, the group bits are its mask, not the rights of the group.
+            file_io::set_mode(file, (mode & 0o707) | ((mode & 0o007) << 3))?;
+            lost.push(LostAttribute::AccessList);
         }
     }
     Ok(lost)
 }
 
-fn take_over_user_attributes(
+fn copy_user_attributes(
     file: BorrowedFd<'_>,
     model: &OpenFile,
-    lost: &mut Vec<Attribute>,
+    lost: &mut Vec<LostAttribute>,
 ) -> Result<(), DiskError> {
-    for name in content::attribute_names(model.handle())? {
-        if !name.starts_with(USER_PREFIX) {
+    for name in file_io::attribute_names(model.handle())? {
+        if !name.starts_with(USER_ATTRIBUTE_PREFIX) {
             continue;
         }
-        let Some(value) = content::attribute(model.handle(), &name)? else { continue };
-        if !permitted(content::set_attribute(file, &name, &value))? {
-            lost.push(Attribute::User);
+        let Some(value) = file_io::read_attribute(model.handle(), &name)? else { continue };
+        if !succeeded_unless_unsupported(file_io::set_attribute(file, &name, &value))? {
+            lost.push(LostAttribute::User);
         }
     }
     Ok(())
 }
 
-/// Whether it was done; a refusal that a file system or a lack of rights explains is no failure.
-fn permitted(done: Result<(), DiskError>) -> Result<bool, DiskError> {
+/// Whether the call succeeded; a lack of support or permission is not an error.
+fn succeeded_unless_unsupported(done: Result<(), DiskError>) -> Result<bool, DiskError> {
     match done {
         Ok(()) => Ok(true),
         Err(error)
-            if matches!(error.kind, ErrorKind::Denied | ErrorKind::Unsupported)
+            if matches!(error.kind, DiskErrorKind::PermissionDenied | DiskErrorKind::Unsupported)
                 || error.is_errno(Errno::INVAL) =>
         {
             Ok(false)

@@ -1,84 +1,83 @@
-//! Bytes kept by content: one file per sha256 in the state directory, spread over 256 directories. Promises: a blob
-//! under its name was complete when it was put there. Never trusts a copy of a file that may change: its hash is taken
-//! again. After a power cut a blob that was put with [`Durable::Later`] may be torn, so readers compare the hash.
+//! Content-addressed storage: one file per SHA-256 in the state directory, in 256 subdirectories. Promises: a blob was
+//! complete when it got its name. Never trusts a copy of a file that may change: it is hashed again. After a power cut
+//! a blob stored with [`BlobSync::Later`] may be torn, so readers compare the hash.
 
 use std::os::fd::AsFd;
 
-use path::{Name, RelPath};
+use stead_path::{FileName, RelPath};
 
 use crate::{
-    Attributes, Directory, DiskError, ErrorKind, OpenFile, Over, Source, Staged, StateDirectory,
-    state::bad_name, sys, sys::content,
+    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, ExistingTarget, OpenFile,
+    PrivateDirectory, StagedFile, StateDirectory, StateError, state_directory::invalid_name_error, sys, sys::file_io,
 };
 
-/// The directory that holds the blobs.
-const BLOBS: &str = "blobs";
+const BLOBS_DIRECTORY: &str = "blobs";
 /// Characters of a digest that name the directory of a blob.
 const FAN_OUT_CHARACTERS: usize = 2;
-/// Characters of a sha256 in hexadecimal.
 const DIGEST_CHARACTERS: usize = 64;
-/// The mode of a blob: written once.
+/// Blobs are read-only.
 const BLOB_MODE: u32 = 0o400;
 
-/// When a blob has to survive a power cut.
+/// When a blob must be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durable {
+pub enum BlobSync {
     /// Before the call returns.
     Now,
     /// When the file system is synced.
     Later,
 }
 
-/// Where a blob lives.
-struct Slot {
-    fan: String,
-    name: Name,
+struct BlobLocation {
+    fan_out_directory: String,
+    name: FileName,
 }
 
-impl Slot {
-    fn of(digest_hex: &str) -> Result<Self, DiskError> {
+impl BlobLocation {
+    fn from_digest(digest_hex: &str) -> Result<Self, DiskError> {
         let is_digest = digest_hex.len() == DIGEST_CHARACTERS
             && digest_hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if !is_digest {
-            return Err(bad_name());
+            return Err(invalid_name_error());
         }
-        let name = Name::new(digest_hex.as_bytes()).map_err(|_| bad_name())?;
-        Ok(Self { fan: digest_hex[..FAN_OUT_CHARACTERS].to_owned(), name })
+        let name = FileName::new(digest_hex.as_bytes()).map_err(|_| invalid_name_error())?;
+        Ok(Self { fan_out_directory: digest_hex[..FAN_OUT_CHARACTERS].to_owned(), name })
     }
 
-    /// Its directory, made when it is missing.
-    fn directory(&self, state: &StateDirectory) -> Result<Directory, DiskError> {
-        state.directory(&format!("{BLOBS}/{}", self.fan))
+    /// The directory of the blob, created if missing.
+    fn create_directory(&self, state: &StateDirectory) -> Result<DirectoryHandle, DiskError> {
+        Ok(state.create_subdirectory(&format!("{BLOBS_DIRECTORY}/{}", self.fan_out_directory))?.into_directory())
     }
 
-    /// Its directory if it is there.
-    fn existing(&self, state: &StateDirectory) -> Result<Option<Directory>, DiskError> {
-        state.existing_directory(&format!("{BLOBS}/{}", self.fan))
+    /// The directory of the blob, if it exists.
+    fn existing_directory(&self, state: &StateDirectory) -> Result<Option<DirectoryHandle>, DiskError> {
+        Ok(state
+            .existing_subdirectory(&format!("{BLOBS_DIRECTORY}/{}", self.fan_out_directory))?
+            .map(PrivateDirectory::into_directory))
     }
 }
 
 impl StateDirectory {
-    /// Keeps bytes under their sha256. A blob that is there already stays. `Moved` when the bytes of a file do not have
-    /// that hash (any more).
-    pub fn put_blob(&self, digest_hex: &str, source: Source<'_>, durable: Durable) -> Result<(), DiskError> {
-        let slot = Slot::of(digest_hex)?;
-        let directory = slot.directory(self)?;
+    /// Stores bytes under their SHA-256. An existing blob stays. `ChangedConcurrently` if the content of a file does
+    /// not (or no longer) have that hash.
+    pub fn put_blob(&self, digest_hex: &str, source: ContentSource<'_>, durable: BlobSync) -> Result<(), DiskError> {
+        let slot = BlobLocation::from_digest(digest_hex)?;
+        let directory = slot.create_directory(self)?;
         if directory.stat(&slot.name)?.is_some() {
-            return settle(self, &directory, &slot.name, durable);
+            return ensure_durable(self, &directory, &slot.name, durable);
         }
-        let staged = directory.stage(source, Attributes::New { mode: BLOB_MODE })?;
-        let placed = check(&staged, source, digest_hex).and_then(|()| {
-            if durable == Durable::Now {
+        let staged = directory.stage_file(source, AttributeSource::New { mode: BLOB_MODE })?;
+        let placed = verify_digest(&staged, source, digest_hex).and_then(|()| {
+            if durable == BlobSync::Now {
                 staged.sync()?;
             }
-            directory.place_new(&staged, &slot.name)
+            directory.rename_staged_to_new(&staged, &slot.name)
         });
         match placed {
-            Ok(()) => sync_names(self, &directory, durable),
+            Ok(()) => sync_directories(self, &directory, durable),
             Err(error) => {
                 staged.discard(&directory).unwrap_or_default();
-                if error.kind == ErrorKind::Exists {
-                    settle(self, &directory, &slot.name, durable)
+                if error.kind == DiskErrorKind::Exists {
+                    ensure_durable(self, &directory, &slot.name, durable)
                 } else {
                     Err(error)
                 }
@@ -86,87 +85,99 @@ impl StateDirectory {
         }
     }
 
-    /// Turns a file into a blob and takes its name away from `from`. It is moved where it can be; copied when it lies
-    /// on another mount or has other names, through which it could be changed.
-    pub fn adopt_blob(&self, digest_hex: &str, from: &Directory, name: &Name) -> Result<(), DiskError> {
-        let slot = Slot::of(digest_hex)?;
-        let directory = slot.directory(self)?;
-        let held = from.hold(name)?.need_file()?;
-        if held.meta.stat.links > 1 {
+    /// Turns a file into a blob and removes its name from `from`. The file is moved if possible; it is copied if it is
+    /// on another mount or has further hard links, through which it could be changed.
+    pub fn adopt_blob(&self, digest_hex: &str, from: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
+        let slot = BlobLocation::from_digest(digest_hex)?;
+        let directory = slot.create_directory(self)?;
+        let opened = from.open_path_handle(name)?.ensure_file()?;
+        if opened.meta.stat.hard_links > 1 {
             return self.copy_then_unlink(digest_hex, from, name);
         }
-        match from.rename(name, &directory, &slot.name, Over::Refuse) {
+        match from.rename(name, &directory, &slot.name, ExistingTarget::Refuse) {
             Ok(()) => {
-                // Best effort: a file of another owner keeps its mode, behind a directory that is closed anyway.
-                sys::set_mode_of_place(held.handle.as_fd(), BLOB_MODE).unwrap_or_default();
+                // Best effort: a file of another owner keeps its mode, inside a private directory.
+                sys::set_mode_by_path_handle(opened.handle.as_fd(), BLOB_MODE).unwrap_or_default();
                 Ok(())
             }
-            Err(error) if error.kind == ErrorKind::Exists => from.remove_file(name),
-            Err(error) if matches!(error.kind, ErrorKind::CrossMount | ErrorKind::Unsupported) => {
+            Err(error) if error.kind == DiskErrorKind::Exists => from.remove_file(name),
+            Err(error) if matches!(error.kind, DiskErrorKind::CrossesMount | DiskErrorKind::Unsupported) => {
                 self.copy_then_unlink(digest_hex, from, name)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn copy_then_unlink(&self, digest_hex: &str, from: &Directory, name: &Name) -> Result<(), DiskError> {
-        self.put_blob(digest_hex, Source::File(&from.open_file(name)?), Durable::Later)?;
+    fn copy_then_unlink(&self, digest_hex: &str, from: &DirectoryHandle, name: &FileName) -> Result<(), DiskError> {
+        self.put_blob(digest_hex, ContentSource::File(&from.open_file(name)?), BlobSync::Later)?;
         from.remove_file(name)
     }
 
-    /// Opens a blob; nothing when it is not there.
-    pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, DiskError> {
-        let slot = Slot::of(digest_hex)?;
-        let Some(directory) = slot.existing(self)? else { return Ok(None) };
+    /// Opens a blob; `None` if it does not exist.
+    pub fn open_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, StateError> {
+        self.find_blob(digest_hex).map_err(StateError::new)
+    }
+
+    /// The content of a blob, at most `limit_bytes`; `None` if it does not exist.
+    pub fn read_blob(&self, digest_hex: &str, limit_bytes: u64) -> Result<Option<Vec<u8>>, StateError> {
+        let file = self.open_blob(digest_hex)?;
+        file.map(|file| file.read_all(limit_bytes)).transpose().map_err(StateError::new)
+    }
+
+    fn find_blob(&self, digest_hex: &str) -> Result<Option<OpenFile>, DiskError> {
+        let slot = BlobLocation::from_digest(digest_hex)?;
+        let Some(directory) = slot.existing_directory(self)? else { return Ok(None) };
         match directory.open_file(&slot.name) {
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
             other => other.map(Some),
         }
     }
 
-    /// Removes a blob; false when it was not there.
-    pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, DiskError> {
-        let slot = Slot::of(digest_hex)?;
-        let Some(directory) = slot.existing(self)? else { return Ok(false) };
+    /// Removes a blob; `false` if it did not exist.
+    pub fn remove_blob(&self, digest_hex: &str) -> Result<bool, StateError> {
+        let slot = BlobLocation::from_digest(digest_hex).map_err(StateError::new)?;
+        let Some(directory) = slot.existing_directory(self).map_err(StateError::new)? else {
+            return Ok(false);
+        };
         match directory.remove_file(&slot.name) {
             Ok(()) => Ok(true),
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(false),
+            Err(error) => Err(StateError::new(error)),
         }
     }
 }
 
-/// A file may have changed while it was copied; bytes in memory cannot.
-fn check(staged: &Staged, source: Source<'_>, digest_hex: &str) -> Result<(), DiskError> {
+/// Verifies the hash of a staged file: a file may have changed while it was copied; bytes in memory cannot.
+fn verify_digest(staged: &StagedFile, source: ContentSource<'_>, digest_hex: &str) -> Result<(), DiskError> {
     match source {
-        Source::Bytes(_) => Ok(()),
-        Source::File(_) => {
+        ContentSource::Bytes(_) => Ok(()),
+        ContentSource::File(_) => {
             let (digest, _) = staged.hash()?;
             let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-            if hex == digest_hex { Ok(()) } else { Err(DiskError::new(ErrorKind::Moved, "put blob")) }
+            if hex == digest_hex { Ok(()) } else { Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "put blob")) }
         }
     }
 }
 
-/// A blob that is there may have been put to be durable later.
-fn settle(
+/// Syncs an existing blob, which may have been stored with [`BlobSync::Later`].
+fn ensure_durable(
     state: &StateDirectory,
-    directory: &Directory,
-    name: &Name,
-    durable: Durable,
+    directory: &DirectoryHandle,
+    name: &FileName,
+    durable: BlobSync,
 ) -> Result<(), DiskError> {
-    if durable == Durable::Now {
-        content::sync_content(directory.open_file(name)?.handle())?;
+    if durable == BlobSync::Now {
+        file_io::sync_content(directory.open_file(name)?.handle())?;
     }
-    sync_names(state, directory, durable)
+    sync_directories(state, directory, durable)
 }
 
-/// Makes the name of a blob durable, and the directories that lead to it.
-fn sync_names(state: &StateDirectory, directory: &Directory, durable: Durable) -> Result<(), DiskError> {
-    if durable == Durable::Later {
+/// Syncs the directory of a blob and its parents.
+fn sync_directories(state: &StateDirectory, directory: &DirectoryHandle, durable: BlobSync) -> Result<(), DiskError> {
+    if durable == BlobSync::Later {
         return Ok(());
     }
     directory.sync()?;
-    state.directory(BLOBS)?.sync()?;
+    state.create_subdirectory(BLOBS_DIRECTORY)?.as_directory().sync()?;
     state.root().open_directory(&RelPath::root())?.sync()
 }

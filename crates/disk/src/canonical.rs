@@ -1,125 +1,124 @@
-//! From a path that may hold links to the one link-free spelling of the same place. Links are read and expanded here,
-//! in user space, one at a time, each step confined like every other step. Never lets the kernel follow one; never
-//! answers with a place outside the root, not even for a link that would come back.
+//! Resolution of a path with symbolic links to its canonical path. Links are read and expanded in user space, one at a
+//! time, and each step is confined. Never lets the kernel follow a link; never returns a path outside the root, not
+//! even for a link that leads back inside.
 
-use path::RelPath;
 use rustix::{fs::OFlags, io::Errno};
+use stead_path::RelPath;
 
 use crate::{
-    DiskError, ErrorKind, FileType, Last, Stat,
-    confines::{Confines, Held, Resolver, duplicate},
+    DiskError, DiskErrorKind, DiskStat, FileType, FinalSymlink,
+    confinement::{Confinement, PathHandle, PathResolution, duplicate_handle},
     sys,
 };
 use std::os::fd::AsFd;
 
-/// Most links expanded for one path; the kernel's own limit.
-pub const LINKS_MAX: usize = 40;
-/// Most components looked at for one path, those of link targets included.
+/// The most links expanded for one path; the limit of the kernel.
+pub const SYMLINKS_MAX: usize = 40;
+/// The most components visited for one path, including those of link targets.
 pub const STEPS_MAX: usize = 4096;
 
-/// The link-free spelling of `path`, and what is there where that was seen on the way. What does not exist yet is kept as it
-/// is written.
-pub(crate) fn canonical(
-    confines: &Confines,
+/// The canonical path of `path`, and its stat if the walk obtained it. Missing components are kept as written.
+pub(crate) fn resolve_canonical(
+    confines: &Confinement,
     roots: &[Vec<u8>],
     path: &RelPath,
-    last: Last,
-) -> Result<(RelPath, Option<Stat>), DiskError> {
+    last: FinalSymlink,
+) -> Result<(RelPath, Option<DiskStat>), DiskError> {
     let flags = match last {
-        Last::Follow => OFlags::PATH,
-        Last::Keep => sys::PLACE,
+        FinalSymlink::Follow => OFlags::PATH,
+        FinalSymlink::Keep => sys::PATH_HANDLE_FLAGS,
     };
     match confines.resolver() {
-        Resolver::Walker => {}
-        Resolver::Kernel | Resolver::Auto => match confines.open_in_kernel(path, flags) {
-            Err(error) if error.is_errno(Errno::LOOP) || error.kind == ErrorKind::Moved => {}
+        PathResolution::Walker => {}
+        PathResolution::Kernel | PathResolution::Auto => match confines.open_in_kernel(path, flags) {
+            Err(error) if error.is_errno(Errno::LOOP) || error.kind == DiskErrorKind::ChangedConcurrently => {}
             Ok(handle) => {
-                let held = confines.unhidden(path, handle)?;
-                return Ok((path.clone(), Some(held.meta.stat)));
+                let opened = confines.check_not_hidden(path, handle)?;
+                return Ok((path.clone(), Some(opened.meta.stat)));
             }
             Err(error) => {
                 if confines.hides_anything() {
-                    confines.refuse_hidden_on_the_way(path)?;
+                    confines.refuse_hidden_components(path)?;
                 }
-                // Nothing before the missing name was a link, or the answer would be another one.
-                let is_missing = error.kind == ErrorKind::NotFound;
+                // No component before the missing one was a link; otherwise the error would be another one.
+                let is_missing = error.kind == DiskErrorKind::NotFound;
                 return if is_missing { Ok((path.clone(), None)) } else { Err(error) };
             }
         },
     }
-    Ok((Expansion::start(confines, roots, path)?.run(last)?, None))
+    Ok((SymlinkExpansion::start(confines, roots, path)?.run(last)?, None))
 }
 
-/// One walk with its own link expansion.
-struct Expansion<'a> {
-    confines: &'a Confines,
-    /// The absolute spellings of the root.
+/// A walk that expands links.
+struct SymlinkExpansion<'a> {
+    confines: &'a Confinement,
+    /// The absolute paths of the root.
     roots: &'a [Vec<u8>],
-    /// Where the walk stands.
-    current: Held,
-    /// How it got there, link-free.
+    /// The current position.
+    current: PathHandle,
+    /// The canonical components so far.
     resolved: Vec<Vec<u8>>,
-    /// What is still to go, the next one last.
+    /// The remaining components, the next one last.
     pending: Vec<Vec<u8>>,
-    links: usize,
+    symlinks_followed: usize,
 }
 
-impl<'a> Expansion<'a> {
-    fn start(confines: &'a Confines, roots: &'a [Vec<u8>], path: &RelPath) -> Result<Self, DiskError> {
+impl<'a> SymlinkExpansion<'a> {
+    fn start(confines: &'a Confinement, roots: &'a [Vec<u8>], path: &RelPath) -> Result<Self, DiskError> {
         let pending = path.components().rev().map(<[u8]>::to_vec).collect();
-        let current = root_of(confines)?;
-        Ok(Self { confines, roots, current, resolved: Vec::new(), pending, links: 0 })
+        let current = root_handle(confines)?;
+        Ok(Self { confines, roots, current, resolved: Vec::new(), pending, symlinks_followed: 0 })
     }
 
-    fn run(mut self, last: Last) -> Result<RelPath, DiskError> {
+    fn run(mut self, last: FinalSymlink) -> Result<RelPath, DiskError> {
         let mut steps = 0;
         while let Some(name) = self.pending.pop() {
             steps += 1;
             if steps > STEPS_MAX {
-                return Err(refusal(ErrorKind::LinkLoop));
+                return Err(resolution_error(DiskErrorKind::SymlinkLoop));
             }
             if self.current.file_type() != FileType::Directory {
-                return Err(refusal(ErrorKind::NotDirectory));
+                return Err(resolution_error(DiskErrorKind::NotDirectory));
             }
             match name.as_slice() {
                 b"" | b"." => {}
                 b".." => self.go_up()?,
                 _ => match self.confines.child(&self.current, &name) {
-                    Err(error) if error.kind == ErrorKind::NotFound => return self.finish_missing(name),
+                    Err(error) if error.kind == DiskErrorKind::NotFound => return self.finish_missing(name),
                     Err(error) if error.is_errno(Errno::LOOP) => {
-                        return Err(error.seen_as(ErrorKind::Moved));
+                        return Err(error.with_kind(DiskErrorKind::ChangedConcurrently));
                     }
                     Err(error) => return Err(error),
-                    Ok(held) if held.file_type() == FileType::Link => {
-                        if last == Last::Keep && self.pending.is_empty() {
+                    Ok(opened) if opened.file_type() == FileType::Symlink => {
+                        if last == FinalSymlink::Keep && self.pending.is_empty() {
                             self.resolved.push(name);
                             break;
                         }
-                        self.expand(&held)?;
+                        self.expand_symlink(&opened)?;
                     }
-                    Ok(held) => {
+                    Ok(opened) => {
                         self.resolved.push(name);
-                        self.current = held;
+                        self.current = opened;
                     }
                 },
             }
         }
-        assemble(&self.resolved)
+        join_components(&self.resolved)
     }
 
-    /// Puts the target of a link in front of what is still to go.
-    fn expand(&mut self, link: &Held) -> Result<(), DiskError> {
-        self.links += 1;
-        if self.links > LINKS_MAX {
-            return Err(refusal(ErrorKind::LinkLoop));
+    /// Puts the target of a link before the remaining components.
+    fn expand_symlink(&mut self, link: &PathHandle) -> Result<(), DiskError> {
+        self.symlinks_followed += 1;
+        if self.symlinks_followed > SYMLINKS_MAX {
+            return Err(resolution_error(DiskErrorKind::SymlinkLoop));
         }
         let target = sys::read_link(link.handle.as_fd())?;
         let relative = match target.first() {
             Some(b'/') => {
                 let rest = self.roots.iter().find_map(|root| strip_root(&target, root));
-                let rest = rest.ok_or(refusal(ErrorKind::Escape))?.to_vec();
+                let rest = rest.ok_or(resolution_error(DiskErrorKind::OutsideRoot))?.to_vec();
                 self.resolved.clear();
-                self.current = root_of(self.confines)?;
+                self.current = root_handle(self.confines)?;
                 rest
             }
             Some(_) | None => target,
@@ -128,15 +127,15 @@ impl<'a> Expansion<'a> {
         Ok(())
     }
 
-    /// One directory up, by resolving what is left from the root again.
+    /// Moves to the parent by resolving the remaining components from the root again.
     fn go_up(&mut self) -> Result<(), DiskError> {
-        self.resolved.pop().ok_or(refusal(ErrorKind::Escape))?;
-        self.current = self.confines.open(&assemble(&self.resolved)?)?;
+        self.resolved.pop().ok_or(resolution_error(DiskErrorKind::OutsideRoot))?;
+        self.current = self.confines.open(&join_components(&self.resolved)?)?;
         Ok(())
     }
 
-    /// The rest of a path whose next name is missing. A `..` behind a missing name leads nowhere, and one that would
-    /// leave the root is refused as such.
+    /// The rest of a path whose next component is missing. A `..` after a missing component is an error, and one that
+    /// would leave the root is reported as such.
     fn finish_missing(mut self, name: Vec<u8>) -> Result<RelPath, DiskError> {
         self.resolved.push(name);
         let mut went_up = false;
@@ -145,30 +144,30 @@ impl<'a> Expansion<'a> {
                 b"" | b"." => {}
                 b".." => {
                     went_up = true;
-                    self.resolved.pop().ok_or(refusal(ErrorKind::Escape))?;
+                    self.resolved.pop().ok_or(resolution_error(DiskErrorKind::OutsideRoot))?;
                 }
                 _ => self.resolved.push(name),
             }
         }
-        if went_up { Err(refusal(ErrorKind::NotFound)) } else { assemble(&self.resolved) }
+        if went_up { Err(resolution_error(DiskErrorKind::NotFound)) } else { join_components(&self.resolved) }
     }
 }
 
-fn root_of(confines: &Confines) -> Result<Held, DiskError> {
+fn root_handle(confines: &Confinement) -> Result<PathHandle, DiskError> {
     let root = confines.root();
-    Ok(Held { handle: duplicate(root.handle.as_fd())?, meta: root.meta })
+    Ok(PathHandle { handle: duplicate_handle(root.handle.as_fd())?, meta: root.meta })
 }
 
-fn refusal(kind: ErrorKind) -> DiskError {
+fn resolution_error(kind: DiskErrorKind) -> DiskError {
     DiskError::new(kind, "resolve")
 }
 
-fn assemble(components: &[Vec<u8>]) -> Result<RelPath, DiskError> {
+fn join_components(components: &[Vec<u8>]) -> Result<RelPath, DiskError> {
     RelPath::from_components(components.iter().map(Vec::as_slice))
-        .map_err(|_| refusal(ErrorKind::NameTooLong))
+        .map_err(|_| resolution_error(DiskErrorKind::NameTooLong))
 }
 
-/// The rest of an absolute target behind the components of `root`; compared as components, never as text.
+/// The rest of an absolute target below `root`; compared by components, never as text.
 fn strip_root<'t>(target: &'t [u8], root: &[u8]) -> Option<&'t [u8]> {
     let mut rest = target;
     for wanted in root.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! The clock of the machine. Owns the only place where time is taken; everybody else is given it.
+//! The system clock. Owns the only place that reads time; other crates receive it as a value.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::random_bytes;
 
-/// Where the kernel names the present boot.
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The clock of this machine.
@@ -16,8 +15,8 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// Reads the name of the present boot once. Where there is none, a random one stands for "another boot every time",
-    /// so that nothing measured before is ever taken as measured now.
+    /// Reads the boot id once. Without one, a random id means "a new boot every time", so that earlier measurements
+    /// are never used.
     pub fn new() -> Self {
         let boot_id = std::fs::read_to_string(BOOT_ID_FILE).map(|text| text.trim().to_owned());
         let boot_id = boot_id.ok().filter(|id| !id.is_empty()).unwrap_or_else(|| {
@@ -27,32 +26,31 @@ impl SystemClock {
         Self { boot_id }
     }
 
-    /// Milliseconds since 1970, as people set it.
+    /// Milliseconds since 1970 by the wall clock.
     pub fn now_ms(&self) -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Milliseconds since the machine started, sleep included; never goes back, and is the same for every process.
+    /// Milliseconds since the machine started, including sleep; never goes back and is the same for every process.
     pub fn monotonic_ms(&self) -> u64 {
         let time = clock_gettime(ClockId::Boottime);
         let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
         seconds * 1000 + u64::try_from(time.tv_nsec / 1_000_000).unwrap_or_default()
     }
 
-    /// The name of the present boot.
+    /// The id of the current boot.
     pub fn boot_id(&self) -> String {
         self.boot_id.clone()
     }
 }
 
-/// Lets other threads go first, those of this process too: for work that nobody waits for. Where that is not to be had
-/// the thread goes on as before.
-pub fn work_in_background() {
+/// Lowers the priority of this thread, for background work. Does nothing where that is not possible.
+pub fn lower_thread_priority() {
     rustix::process::setpriority_process(None, BACKGROUND_PRIORITY).unwrap_or_default();
 }
 
-/// As low as a thread can be without standing still on a busy machine.
+/// As low as possible without starving on a busy machine.
 const BACKGROUND_PRIORITY: i32 = 15;
 
 impl Default for SystemClock {

@@ -1,107 +1,117 @@
-//! An open directory. Every change of the workspace happens here: by parent handle and one name, so that no path is
-//! resolved twice. Promises: no call follows a link, enters a mount that is not allowed, or names what is hidden.
-//! Never joins strings to paths.
+//! An open directory. All changes of the workspace are made here, by parent handle and one name, so that no path is
+//! resolved twice. Promises: no call follows a link, enters a mount that is not allowed, or reaches a hidden
+//! directory. Never joins strings to paths.
 
 use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::Arc,
 };
 
-use path::Name;
+use stead_path::FileName;
 
 use crate::{
-    DiskError, ErrorKind, FileId, FileType, OpenFile, Stat,
-    confines::{Confines, Held, duplicate},
+    DiskError, DiskErrorKind, DiskStat, FileType, InodeId, OpenFile,
+    confinement::{Confinement, PathHandle, duplicate_handle},
     sys,
-    sys::content,
+    sys::file_io,
 };
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct DiskDirectoryEntry {
     /// Its name.
-    pub name: Name,
-    /// Its type, as the directory tells it.
+    pub name: FileName,
+    /// Its type, as the directory lists it.
     pub file_type: FileType,
 }
 
-/// An open directory beneath a root.
+/// An open directory below a root.
 #[derive(Debug)]
-pub struct Directory {
-    place: OwnedFd,
-    id: FileId,
-    mount: Option<u64>,
-    confines: Arc<Confines>,
+pub struct DirectoryHandle {
+    path_handle: OwnedFd,
+    id: InodeId,
+    mount_id: Option<u64>,
+    confinement: Arc<Confinement>,
 }
 
-impl Directory {
-    pub(crate) fn from_held(held: Held, confines: Arc<Confines>) -> Result<Self, DiskError> {
-        let held = held.need_directory()?;
-        Ok(Self { id: held.meta.id(), mount: held.meta.mount, place: held.handle, confines })
+impl DirectoryHandle {
+    pub(crate) fn from_path_handle(opened: PathHandle, rules: Arc<Confinement>) -> Result<Self, DiskError> {
+        let opened = opened.ensure_directory()?;
+        Ok(Self {
+            id: opened.meta.id(),
+            mount_id: opened.meta.mount_id,
+            path_handle: opened.handle,
+            confinement: rules,
+        })
     }
 
-    pub(crate) fn place(&self) -> BorrowedFd<'_> {
-        self.place.as_fd()
+    pub(crate) fn path_handle(&self) -> BorrowedFd<'_> {
+        self.path_handle.as_fd()
     }
 
-    /// A place handle for one name, not followed.
-    pub(crate) fn hold(&self, name: &Name) -> Result<Held, DiskError> {
-        self.confines.child_of(self.place(), self.mount, name.as_bytes())
+    /// A path handle for one name, not followed.
+    pub(crate) fn open_path_handle(&self, name: &FileName) -> Result<PathHandle, DiskError> {
+        self.confinement.child_of(self.path_handle(), self.mount_id, name.as_bytes())
     }
 
-    /// A handle that can be listed and synced, with a cursor of its own.
-    pub(crate) fn readable(&self) -> Result<OwnedFd, DiskError> {
-        sys::open_name(self.place(), b".", sys::LISTING, 0)
+    /// A handle for listing and syncing, with its own cursor.
+    pub(crate) fn reopen_for_listing(&self) -> Result<OwnedFd, DiskError> {
+        sys::open_name(self.path_handle(), b".", sys::LIST_FLAGS, 0)
     }
 
-    /// Refuses a name that stands for something hidden.
-    pub(crate) fn refuse_hidden(&self, name: &Name) -> Result<(), DiskError> {
-        if !self.confines.hides_anything() {
+    /// Refuses the name of a hidden directory.
+    pub(crate) fn refuse_hidden(&self, name: &FileName) -> Result<(), DiskError> {
+        if !self.confinement.hides_anything() {
             return Ok(());
         }
-        match sys::stat_name(self.place(), name.as_bytes()) {
-            Ok(meta) => self.confines.refuse_hidden(meta.id()),
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+        match sys::stat_name(self.path_handle(), name.as_bytes()) {
+            Ok(meta) => self.confinement.refuse_hidden_inode(meta.id()),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Which directory this is.
-    pub fn id(&self) -> FileId {
+    /// The identity of the directory.
+    pub fn id(&self) -> InodeId {
         self.id
     }
 
-    /// Whether a rename can go from one to the other: no rename crosses a mount, not even within one file system.
+    /// Whether a rename between the two is possible: no rename crosses a mount, not even within one file system.
     pub fn shares_mount(&self, other: &Self) -> bool {
-        self.mount.is_some() && self.mount == other.mount
+        self.mount_id.is_some() && self.mount_id == other.mount_id
     }
 
-    /// What is known about the directory itself.
-    pub fn stat_self(&self) -> Result<Stat, DiskError> {
-        Ok(sys::stat_handle(self.place())?.stat)
+    /// The stat of the directory.
+    pub fn stat_self(&self) -> Result<DiskStat, DiskError> {
+        Ok(sys::stat_handle(self.path_handle())?.stat)
     }
 
     /// A second handle for the same directory.
     pub fn try_clone(&self) -> Result<Self, DiskError> {
-        let place = duplicate(self.place())?;
-        Ok(Self { place, id: self.id, mount: self.mount, confines: Arc::clone(&self.confines) })
+        let duplicate = duplicate_handle(self.path_handle())?;
+        Ok(Self {
+            path_handle: duplicate,
+            id: self.id,
+            mount_id: self.mount_id,
+            confinement: Arc::clone(&self.confinement),
+        })
     }
 
-    /// Everything in the directory, in the order of the file system, without what is hidden.
-    pub fn list(&self) -> Result<Vec<Listed>, DiskError> {
-        self.list_by(self.readable()?.as_fd())
+    /// All entries except hidden ones, in the order of the file system.
+    pub fn list(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
+        self.list_with_handle(self.reopen_for_listing()?.as_fd())
     }
 
-    /// Opens a directory in this one and lists it: the same as [`Directory::open_directory`] and [`Directory::list`],
-    /// with one handle for both.
-    pub fn enter(&self, name: &Name) -> Result<(Self, Vec<Listed>), DiskError> {
-        match self.confines.open_child(self.place(), self.mount, name.as_bytes(), sys::LISTING) {
-            Ok(held) => {
-                let entered = Self::from_held(held, Arc::clone(&self.confines))?;
-                let entries = entered.list_by(entered.place())?;
+    /// Opens a child directory and lists it: [`DirectoryHandle::open_directory`] and [`DirectoryHandle::list`] with
+    /// one handle.
+    pub fn open_and_list(&self, name: &FileName) -> Result<(Self, Vec<DiskDirectoryEntry>), DiskError> {
+        match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::LIST_FLAGS) {
+            Ok(opened) => {
+                let entered = Self::from_path_handle(opened, Arc::clone(&self.confinement))?;
+                let entries = entered.list_with_handle(entered.path_handle())?;
                 Ok((entered, entries))
             }
-            Err(error) if error.kind == ErrorKind::CrossMount => {
+            Err(error) if error.kind == DiskErrorKind::CrossesMount => {
                 let entered = self.open_directory(name)?;
                 let entries = entered.list()?;
                 Ok((entered, entries))
@@ -110,21 +120,21 @@ impl Directory {
         }
     }
 
-    /// Reads by this handle, whose cursor nobody else moves.
-    fn list_by(&self, readable: BorrowedFd<'_>) -> Result<Vec<Listed>, DiskError> {
+    /// Lists with a handle whose cursor is not shared.
+    fn list_with_handle(&self, readable: BorrowedFd<'_>) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
         let mut entries = Vec::new();
-        sys::list(readable, |bytes, file_type, ino| {
-            // The kernel gives only names that are one component.
-            let Ok(name) = Name::new(bytes) else { return Ok(()) };
-            let may_hide = self.confines.may_hide_inode(ino);
+        sys::list_directory(readable, |bytes, file_type, ino| {
+            // The kernel returns only valid names.
+            let Ok(name) = FileName::new(bytes) else { return Ok(()) };
+            let may_hide = self.confinement.may_hide_inode(ino);
             if file_type != FileType::Unknown && !may_hide {
-                entries.push(Listed { name, file_type });
+                entries.push(DiskDirectoryEntry { name, file_type });
                 return Ok(());
             }
-            match sys::stat_name(self.place(), bytes) {
-                Ok(meta) if self.confines.refuse_hidden(meta.id()).is_err() => {}
-                Ok(meta) => entries.push(Listed { name, file_type: meta.stat.file_type }),
-                Err(error) if error.kind == ErrorKind::NotFound => {}
+            match sys::stat_name(self.path_handle(), bytes) {
+                Ok(meta) if self.confinement.refuse_hidden_inode(meta.id()).is_err() => {}
+                Ok(meta) => entries.push(DiskDirectoryEntry { name, file_type: meta.stat.file_type }),
+                Err(error) if error.kind == DiskErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
             Ok(())
@@ -132,97 +142,95 @@ impl Directory {
         Ok(entries)
     }
 
-    /// What is known about a name; nothing when it is not there. Never follows a link.
-    pub fn stat(&self, name: &Name) -> Result<Option<Stat>, DiskError> {
-        match self.confines.stat_child(self.place(), self.mount, name.as_bytes()) {
+    /// The stat of a name; `None` if it does not exist. Never follows a link.
+    pub fn stat(&self, name: &FileName) -> Result<Option<DiskStat>, DiskError> {
+        match self.confinement.stat_child(self.path_handle(), self.mount_id, name.as_bytes()) {
             Ok(meta) => Ok(Some(meta.stat)),
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Opens a directory in this one.
-    pub fn open_directory(&self, name: &Name) -> Result<Self, DiskError> {
-        Self::from_held(self.hold(name)?, Arc::clone(&self.confines))
+    /// Opens a child directory.
+    pub fn open_directory(&self, name: &FileName) -> Result<Self, DiskError> {
+        Self::from_path_handle(self.open_path_handle(name)?, Arc::clone(&self.confinement))
     }
 
     /// Opens a regular file in this directory for reading.
-    pub fn open_file(&self, name: &Name) -> Result<OpenFile, DiskError> {
-        OpenFile::from_held(self.hold(name)?, || {
-            sys::open_name(self.place(), name.as_bytes(), sys::READING, 0)
+    pub fn open_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
+        OpenFile::from_path_handle(self.open_path_handle(name)?, || {
+            sys::open_name(self.path_handle(), name.as_bytes(), sys::READ_FLAGS, 0)
         })
     }
 
-    /// Opens what a listing called a regular file, in one step instead of two: for looking through many files. Whatever
-    /// else has come there meanwhile is opened without waiting, seen not to be a file, and never read.
-    pub fn open_listed_file(&self, name: &Name) -> Result<OpenFile, DiskError> {
-        match self.confines.open_child(self.place(), self.mount, name.as_bytes(), sys::READING) {
-            Ok(held) => OpenFile::from_open(held),
-            Err(error) if error.kind == ErrorKind::CrossMount => self.open_file(name),
+    /// Opens a file that a listing showed as regular, in one step instead of two: for reading many files. If it is no
+    /// longer a regular file, it is opened without blocking, rejected, and never read.
+    pub fn open_listed_file(&self, name: &FileName) -> Result<OpenFile, DiskError> {
+        match self.confinement.open_child(self.path_handle(), self.mount_id, name.as_bytes(), sys::READ_FLAGS) {
+            Ok(opened) => OpenFile::from_open_handle(opened),
+            Err(error) if error.kind == DiskErrorKind::CrossesMount => self.open_file(name),
             Err(error) => Err(error),
         }
     }
 
-    /// The target of a link in this directory, as it is written.
-    pub fn read_link(&self, name: &Name) -> Result<Vec<u8>, DiskError> {
-        link_target(&self.hold(name)?)
+    /// The target of a link in this directory, as stored.
+    pub fn read_link(&self, name: &FileName) -> Result<Vec<u8>, DiskError> {
+        link_target(&self.open_path_handle(name)?)
     }
 
-    /// Makes a directory; the process mask takes bits away from `mode`. Set-id bits are never set.
-    pub fn make_directory(&self, name: &Name, mode: u32) -> Result<(), DiskError> {
-        sys::make_directory(self.place(), name.as_bytes(), mode & 0o777)
+    /// Creates a directory; the umask applies to `mode`. Set-id bits are never set.
+    pub fn create_directory(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
+        sys::create_directory(self.path_handle(), name.as_bytes(), mode & 0o777)
     }
 
-    /// Makes a link with this target, which is not looked at.
-    pub fn make_link(&self, name: &Name, target: &[u8]) -> Result<(), DiskError> {
-        sys::make_link(self.place(), name.as_bytes(), target)
+    /// Creates a symbolic link; the target is not checked.
+    pub fn create_symlink(&self, name: &FileName, target: &[u8]) -> Result<(), DiskError> {
+        sys::create_symlink(self.path_handle(), name.as_bytes(), target)
     }
 
-    /// Removes one name that is not a directory.
-    pub fn remove_file(&self, name: &Name) -> Result<(), DiskError> {
-        sys::unlink(self.place(), name.as_bytes())
+    /// Removes a name that is not a directory.
+    pub fn remove_file(&self, name: &FileName) -> Result<(), DiskError> {
+        sys::unlink(self.path_handle(), name.as_bytes())
     }
 
-    /// Removes one empty directory.
-    pub fn remove_directory(&self, name: &Name) -> Result<(), DiskError> {
+    /// Removes an empty directory.
+    pub fn remove_directory(&self, name: &FileName) -> Result<(), DiskError> {
         self.refuse_hidden(name)?;
-        sys::remove_directory(self.place(), name.as_bytes())
+        sys::remove_directory(self.path_handle(), name.as_bytes())
     }
 
     /// Sets the permission bits of a file or directory. Set-id bits of files are cleared, never set; those of
-    /// directories stay as they are.
-    pub fn set_mode(&self, name: &Name, mode: u32) -> Result<(), DiskError> {
-        let held = self.hold(name)?;
-        let kept = match held.file_type() {
+    /// directories are kept.
+    pub fn set_mode(&self, name: &FileName, mode: u32) -> Result<(), DiskError> {
+        let opened = self.open_path_handle(name)?;
+        let kept = match opened.file_type() {
             FileType::File => 0,
-            FileType::Directory => held.meta.stat.mode & 0o7000,
-            FileType::Link => return Err(DiskError::new(ErrorKind::IsLink, "set mode")),
-            FileType::Fifo
-            | FileType::Socket
-            | FileType::CharDevice
-            | FileType::BlockDevice
-            | FileType::Unknown => return Err(DiskError::new(ErrorKind::NotRegular, "set mode")),
+            FileType::Directory => opened.meta.stat.mode & 0o7000,
+            FileType::Symlink => return Err(DiskError::new(DiskErrorKind::IsSymlink, "set mode")),
+            FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+                return Err(DiskError::new(DiskErrorKind::NotRegularFile, "set mode"));
+            }
         };
-        sys::set_mode_of_place(held.handle.as_fd(), kept | (mode & 0o777))
+        sys::set_mode_by_path_handle(opened.handle.as_fd(), kept | (mode & 0o777))
     }
 
-    /// Makes the names in this directory durable.
+    /// Syncs the entries of this directory.
     pub fn sync(&self) -> Result<(), DiskError> {
-        content::sync_all(self.readable()?.as_fd())
+        file_io::sync_all(self.reopen_for_listing()?.as_fd())
     }
 }
 
-/// The target of a held link.
-pub(crate) fn link_target(held: &Held) -> Result<Vec<u8>, DiskError> {
-    match held.file_type() {
-        FileType::Link => sys::read_link(held.handle.as_fd()),
+/// The target of an open link.
+pub(crate) fn link_target(opened: &PathHandle) -> Result<Vec<u8>, DiskError> {
+    match opened.file_type() {
+        FileType::Symlink => sys::read_link(opened.handle.as_fd()),
         FileType::File
         | FileType::Directory
         | FileType::Fifo
         | FileType::Socket
         | FileType::CharDevice
         | FileType::BlockDevice
-        // Whoever asks has seen a link there.
-        | FileType::Unknown => Err(DiskError::new(ErrorKind::Moved, "read link")),
+        // The caller has seen a link there.
+        | FileType::Unknown => Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "read link")),
     }
 }

@@ -1,10 +1,10 @@
-//! Faults on demand. Owns the one gate that every system call passes; with the `faults` feature a test can make the
-//! n-th call fail or end the process there. Without the feature the gate is empty and costs nothing.
+//! Fault injection. Owns the gate that every system call passes; with the `faults` feature a test can make the n-th
+//! call fail or abort the process there. Without the feature the gate is empty and costs nothing.
 
 /// The system calls that pass the gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the system call of that name")]
-pub enum Call {
+pub enum SystemCall {
     Open,
     Openat2,
     Statx,
@@ -30,8 +30,8 @@ pub enum Call {
     Poll,
 }
 
-impl Call {
-    /// The name that errors show.
+impl SystemCall {
+    /// The name in errors.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -63,14 +63,14 @@ impl Call {
 
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
-pub(crate) fn gate(_call: Call) -> Result<(), crate::DiskError> {
+pub(crate) fn gate(_call: SystemCall) -> Result<(), crate::DiskError> {
     Ok(())
 }
 
 #[cfg(feature = "faults")]
 pub(crate) use armed::gate;
 #[cfg(feature = "faults")]
-pub use armed::{Action, Calls, FaultPlan, Fired, Scope, arm, disarm};
+pub use armed::{FaultAction, FaultFilter, FaultPlan, FaultReport, FaultScope, arm_fault, disarm_fault};
 
 #[cfg(feature = "faults")]
 mod armed {
@@ -84,114 +84,116 @@ mod armed {
 
     use rustix::io::Errno;
 
-    use super::Call;
+    use super::SystemCall;
     use crate::DiskError;
 
-    /// What happens at the chosen call.
+    /// The action at the chosen call.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Action {
-        /// The call is not made and answers this number.
-        Errno(i32),
-        /// The call and every one after it is not made and answers this number: the device has died.
-        Dead(i32),
-        /// The process ends before the call, with nothing flushed and nothing unwound.
+    pub enum FaultAction {
+        /// The call is skipped and returns this error number.
+        FailOnce(i32),
+        /// The call and all later ones are skipped and return this error number, as on a dead disk.
+        FailFromNowOn(i32),
+        /// The process ends before the call, without flushing or unwinding.
         Abort,
     }
 
-    /// Whose calls count.
+    /// The threads whose calls count.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Scope {
-        /// Those of the thread that armed the plan.
+    pub enum FaultScope {
+        /// The thread that armed the plan.
         ThisThread,
-        /// Those of every thread.
+        /// Every thread.
         AllThreads,
     }
 
-    /// Which calls count.
+    /// The calls that count.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Calls {
-        /// Every one.
+    pub enum FaultFilter {
+        /// Every call.
         All,
-        /// Only these.
-        Only(Call),
+        /// Only this call.
+        Only(SystemCall),
     }
 
-    /// When to fail, and how.
+    /// When and how to fail.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct FaultPlan {
-        /// The number of the call that is hit, counted from 1; 0 only counts.
-        pub at: u64,
-        /// What happens there.
-        pub action: Action,
-        /// Whose calls count.
-        pub scope: Scope,
-        /// Which calls count.
-        pub calls: Calls,
+        /// The number of the call that is hit, from 1; 0 only counts.
+        pub call_number: u64,
+        /// The action there.
+        pub action: FaultAction,
+        /// The threads whose calls count.
+        pub scope: FaultScope,
+        /// The calls that count.
+        pub calls: FaultFilter,
     }
 
-    /// What a plan saw.
+    /// The result of a plan.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct Fired {
-        /// How many calls were counted.
-        pub calls: u64,
+    pub struct FaultReport {
+        /// The number of counted calls.
+        pub counted_calls: u64,
         /// The call that was hit, if any.
-        pub fired: Option<Call>,
+        pub hit_call: Option<SystemCall>,
     }
 
-    struct Armed {
+    struct ArmedFault {
         plan: FaultPlan,
         thread: ThreadId,
-        seen: Fired,
+        report: FaultReport,
     }
 
     static IS_ARMED: AtomicBool = AtomicBool::new(false);
-    static ARMED: Mutex<Option<Armed>> = Mutex::new(None);
+    static ARMED: Mutex<Option<ArmedFault>> = Mutex::new(None);
 
-    fn armed() -> MutexGuard<'static, Option<Armed>> {
+    fn armed_fault() -> MutexGuard<'static, Option<ArmedFault>> {
         ARMED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Puts a plan in force, in the place of the one before.
-    pub fn arm(plan: FaultPlan) {
+    /// Activates a plan and replaces the previous one.
+    pub fn arm_fault(plan: FaultPlan) {
         let thread = std::thread::current().id();
-        *armed() = Some(Armed { plan, thread, seen: Fired::default() });
+        *armed_fault() = Some(ArmedFault { plan, thread, report: FaultReport::default() });
         IS_ARMED.store(true, Ordering::SeqCst);
     }
 
-    /// Ends the plan and tells what it saw.
-    pub fn disarm() -> Fired {
+    /// Deactivates the plan and returns its result.
+    pub fn disarm_fault() -> FaultReport {
         IS_ARMED.store(false, Ordering::SeqCst);
-        armed().take().map(|armed| armed.seen).unwrap_or_default()
+        armed_fault().take().map(|armed| armed.report).unwrap_or_default()
     }
 
-    pub(crate) fn gate(call: Call) -> Result<(), DiskError> {
+    pub(crate) fn gate(call: SystemCall) -> Result<(), DiskError> {
         if !IS_ARMED.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let mut slot = armed();
+        let mut slot = armed_fault();
         let Some(armed) = slot.as_mut() else { return Ok(()) };
-        if armed.plan.scope == Scope::ThisThread && armed.thread != std::thread::current().id() {
+        if armed.plan.scope == FaultScope::ThisThread && armed.thread != std::thread::current().id() {
             return Ok(());
         }
         match armed.plan.calls {
-            Calls::All => {}
-            Calls::Only(only) if only == call => {}
-            Calls::Only(_) => return Ok(()),
+            FaultFilter::All => {}
+            FaultFilter::Only(only) if only == call => {}
+            FaultFilter::Only(_) => return Ok(()),
         }
-        armed.seen.calls += 1;
+        armed.report.counted_calls += 1;
         let hit = match armed.plan.action {
-            Action::Dead(_) => armed.plan.at > 0 && armed.seen.calls >= armed.plan.at,
-            Action::Errno(_) | Action::Abort => armed.seen.calls == armed.plan.at,
+            FaultAction::FailFromNowOn(_) => {
+                armed.plan.call_number > 0 && armed.report.counted_calls >= armed.plan.call_number
+            }
+            FaultAction::FailOnce(_) | FaultAction::Abort => armed.report.counted_calls == armed.plan.call_number,
         };
         if !hit {
             return Ok(());
         }
-        armed.seen.fired.get_or_insert(call);
+        armed.report.hit_call.get_or_insert(call);
         match armed.plan.action {
-            Action::Errno(number) | Action::Dead(number) => {
+            FaultAction::FailOnce(number) | FaultAction::FailFromNowOn(number) => {
                 Err(DiskError::from_errno(call.as_str(), Errno::from_raw_os_error(number)))
             }
-            Action::Abort => std::process::abort(),
+            FaultAction::Abort => std::process::abort(),
         }
     }
 }

@@ -1,54 +1,60 @@
-//! Every touch of a real file, beneath an open root handle. Owns confinement, the calls that change a directory, the
-//! state directory with its blobs and locks, watches, the second wall, the clock and randomness.
+//! All file access, below an open root handle. Owns confinement, changes of directories, the state directory with its
+//! blobs and locks, watches, the Landlock sandbox, the clock and randomness.
 //!
-//! Promises: a path reaches the kernel only as a checked [`path::RelPath`] or [`path::Name`] below an open handle; the
-//! kernel never follows a link for us; a special file is never opened; every handle closes on exec; an error never
-//! holds a path. Never decides what may be changed, never records anything.
+//! Promises: a path reaches the kernel only as a checked [`stead_path::RelPath`] or [`stead_path::FileName`] below an
+//! open handle; the kernel never follows a link; a special file is never opened; every handle closes on exec; an error
+//! never contains a path. Never decides what may be changed, never records anything.
 
 mod attributes;
 mod blobs;
 mod canonical;
 mod clock;
-mod confines;
+mod confinement;
 mod directory;
-mod error;
+mod errors;
 pub mod faults;
-mod handles;
+pub mod fs_events;
+pub mod landlock;
 mod lock_file;
 mod mount_points;
-mod names;
 mod network;
 mod open_file;
+mod open_file_limit;
+mod private_directory;
 mod random;
 mod remove;
+mod rename;
 mod root;
 mod stage;
 mod stat;
-mod state;
+mod state_directory;
 mod sys;
 pub mod terminal;
 mod users;
 mod walk;
-pub mod wall;
-pub mod watch;
 
-pub use attributes::{Attribute, Attributes};
-pub use blobs::Durable;
-pub use canonical::{LINKS_MAX, STEPS_MAX};
-pub use clock::{SystemClock, work_in_background};
-pub use confines::Resolver;
-pub use directory::{Directory, Listed};
-pub use error::{DiskError, ErrorKind};
-pub use handles::{Handles, allow_many_handles};
-pub use lock_file::{LockFile, Mode};
-pub use mount_points::way_to;
-pub use names::Over;
+pub use attributes::{AttributeSource, LostAttribute};
+pub use blobs::BlobSync;
+pub use canonical::{STEPS_MAX, SYMLINKS_MAX};
+pub use clock::{SystemClock, lower_thread_priority};
+pub use confinement::PathResolution;
+pub use directory::{DirectoryHandle, DiskDirectoryEntry};
+pub use errors::{DiskError, DiskErrorKind};
+pub use lock_file::{LockFile, LockMode};
+pub use mount_points::resolve_with_mount_points;
 pub use open_file::OpenFile;
+pub use open_file_limit::{OpenFileLimit, raise_open_file_limit};
+pub use private_directory::{PrivateDirectory, StateError};
 pub use random::random_bytes;
-pub use remove::Removed;
-pub use root::{Root, RootOptions};
-pub use stage::{Source, Staged, TEMP_PREFIX};
-pub use stat::{FileId, FileType, Last, Space, Stamp, Stat};
-pub use state::StateDirectory;
-pub use users::users;
-pub use walk::{Ended, Measured, Unread, Visit, WalkEnd, WalkLimits, Walked, measure_tree, walk};
+pub use remove::RemovalCounts;
+pub use rename::ExistingTarget;
+pub use root::{RootDirectory, RootOptions};
+pub use stage::{ContentSource, StagedFile};
+pub use stat::{DiskSpace, DiskStat, FileType, InodeFingerprint, InodeId};
+pub use state_directory::StateDirectory;
+pub use stead_path::{FinalSymlink, TEMPORARY_PREFIX};
+pub use users::user_names;
+pub use walk::{
+    DiskTreeSize, UnreadableDirectory, WalkControl, WalkEndReason, WalkEntry, WalkLimits, WalkReport, measure_tree,
+    walk_tree,
+};

@@ -1,26 +1,27 @@
-//! Locks between processes: one byte of a file per slot, held by an open file description. The kernel frees the locks
-//! of a process that dies. Two threads that share one [`LockFile`] share its locks; open one each to exclude each other.
+//! Locks between processes: one byte of a file per slot, held by an open file description. The kernel releases the
+//! locks of a process that dies. Two threads that share one [`LockFile`] share its locks; to exclude each other, each
+//! opens its own.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::{
-    DiskError,
+    StateError,
     sys::{
-        content::{RangeLock, lock_range},
-        notice,
+        file_io::{RangeLock, lock_range},
+        inotify_calls,
     },
 };
 
-/// How a slot is held.
+/// The mode of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Together with others who hold it shared.
+pub enum LockMode {
+    /// Shared with other shared locks.
     Shared,
-    /// Alone.
+    /// Excludes all other locks.
     Exclusive,
 }
 
-/// An open lock file. Dropping it frees everything it holds.
+/// An open lock file. Dropping it releases its locks.
 #[derive(Debug)]
 pub struct LockFile {
     file: OwnedFd,
@@ -31,24 +32,24 @@ impl LockFile {
         Self { file }
     }
 
-    /// Takes a slot, or changes how it is held; false when somebody else holds it. Never waits. Slots go up to
-    /// `i64::MAX - 1`.
-    pub fn try_lock(&self, slot: u64, mode: Mode) -> Result<bool, DiskError> {
+    /// Locks a slot or changes its mode; `false` if another process holds it. Never waits. Slots go up to `i64::MAX -
+    /// 1`.
+    pub fn try_lock(&self, slot: u64, mode: LockMode) -> Result<bool, StateError> {
         let lock = match mode {
-            Mode::Shared => RangeLock::Shared,
-            Mode::Exclusive => RangeLock::Exclusive,
+            LockMode::Shared => RangeLock::Shared,
+            LockMode::Exclusive => RangeLock::Exclusive,
         };
-        lock_range(self.file.as_fd(), slot, 1, lock)
+        lock_range(self.file.as_fd(), slot, 1, lock).map_err(StateError::new)
     }
 
-    /// Frees a slot; nothing happens when it is not held.
-    pub fn unlock(&self, slot: u64) -> Result<(), DiskError> {
-        lock_range(self.file.as_fd(), slot, 1, RangeLock::Free).map(|_| ())
+    /// Releases a slot, if it is locked.
+    pub fn unlock(&self, slot: u64) -> Result<(), StateError> {
+        lock_range(self.file.as_fd(), slot, 1, RangeLock::Unlock).map(|_| ()).map_err(StateError::new)
     }
 
-    /// Wakes every process that watches this file. One that is not woken looks by itself, only later.
-    pub fn ring(&self) {
-        notice::touch(self.file.as_fd());
+    /// Wakes every process that watches this file. A process that misses it polls later.
+    pub fn notify_watchers(&self) {
+        inotify_calls::update_timestamps(self.file.as_fd());
     }
 
     pub(crate) fn handle(&self) -> BorrowedFd<'_> {
@@ -58,7 +59,7 @@ impl LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Closing is not enough while a process that is just being started still shares the handle.
-        lock_range(self.file.as_fd(), 0, 0, RangeLock::Free).unwrap_or_default();
+        // Closing is not enough: a process that is just being started may still share the handle.
+        lock_range(self.file.as_fd(), 0, 0, RangeLock::Unlock).unwrap_or_default();
     }
 }

@@ -1,9 +1,9 @@
-//! Which file systems are no place for state: those where locks, renames or syncs of another machine do not mean what
-//! they mean here. Known by the kernel's magic number, and for FUSE by the name it is mounted under.
+//! Detection of file systems unsuitable for state: network file systems, where locks, renames or syncs have weaker
+//! guarantees. Recognised by the magic number of the kernel, and for FUSE by the mount type.
 
 use std::os::fd::BorrowedFd;
 
-use crate::{DiskError, ErrorKind, stat::Meta, sys};
+use crate::{DiskError, DiskErrorKind, stat::StatWithMount, sys};
 
 /// Network file systems of the kernel, by `statfs` magic.
 const NETWORK_MAGICS: &[i64] = &[
@@ -21,9 +21,9 @@ const NETWORK_MAGICS: &[i64] = &[
     0x0117_7642, // BeeGFS
     0x4750_4653, // GPFS
 ];
-/// FUSE, local or not.
+/// FUSE, local or remote.
 const FUSE_MAGIC: i64 = 0x6573_5546;
-/// FUSE file systems that are known to live elsewhere, as `/proc/self/mountinfo` names them.
+/// Remote FUSE file systems, by their type in `/proc/self/mountinfo`.
 const REMOTE_FUSE_NAMES: &[&str] = &[
     "fuse.sshfs",
     "fuse.s3fs",
@@ -46,34 +46,33 @@ const REMOTE_FUSE_NAMES: &[&str] = &[
     "fuse.google-drive-ocamlfuse",
 ];
 
-/// Refuses a directory whose changes this kernel does not see all of: one of another machine, or any FUSE, whose files
-/// can change behind it.
-pub(crate) fn refuse_unseen(handle: BorrowedFd<'_>) -> Result<(), DiskError> {
+/// Refuses a directory whose changes this kernel does not see completely: on a network file system or on any FUSE.
+pub(crate) fn refuse_unwatchable(handle: BorrowedFd<'_>) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;
     let unseen = NETWORK_MAGICS.contains(&magic) || magic == FUSE_MAGIC;
-    if unseen { Err(DiskError::new(ErrorKind::Unsupported, "watch")) } else { Ok(()) }
+    if unseen { Err(DiskError::new(DiskErrorKind::Unsupported, "watch")) } else { Ok(()) }
 }
 
-/// Refuses a directory on a file system of another machine.
-pub(crate) fn refuse_network(handle: BorrowedFd<'_>, meta: &Meta) -> Result<(), DiskError> {
+/// Refuses a directory on a network file system.
+pub(crate) fn refuse_network_filesystem(handle: BorrowedFd<'_>, meta: &StatWithMount) -> Result<(), DiskError> {
     let magic = sys::file_system_magic(handle)?;
     let remote = NETWORK_MAGICS.contains(&magic)
-        || (magic == FUSE_MAGIC && fuse_name(meta).is_some_and(|name| is_remote_fuse(&name)));
-    if remote { Err(DiskError::new(ErrorKind::Unsupported, "network file system")) } else { Ok(()) }
+        || (magic == FUSE_MAGIC && fuse_filesystem_name(meta).is_some_and(|name| is_remote_fuse(&name)));
+    if remote { Err(DiskError::new(DiskErrorKind::Unsupported, "network file system")) } else { Ok(()) }
 }
 
 fn is_remote_fuse(name: &str) -> bool {
     REMOTE_FUSE_NAMES.contains(&name)
 }
 
-/// The type under which the mount of a file is listed.
-fn fuse_name(meta: &Meta) -> Option<String> {
+/// The type of a FUSE mount.
+fn fuse_filesystem_name(meta: &StatWithMount) -> Option<String> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-    type_of_mount(&table, meta.mount?)
+    filesystem_type_of_mount(&table, meta.mount_id?)
 }
 
-/// The file system type of one mount in the kernel's table.
-fn type_of_mount(table: &str, mount: u64) -> Option<String> {
+/// The file-system type of one mount in `mountinfo`.
+fn filesystem_type_of_mount(table: &str, mount: u64) -> Option<String> {
     table.lines().find_map(|line| {
         let (left, right) = line.split_once(" - ")?;
         let id: u64 = left.split(' ').next()?.parse().ok()?;
@@ -88,8 +87,8 @@ mod tests {
     #[test]
     fn reads_the_mount_table() {
         let table = "21 1 8:1 / / rw shared:1 - ext4 /dev/a rw\n44 21 0:9 / /m rw - fuse.sshfs h: rw\n";
-        assert_eq!(type_of_mount(table, 44).as_deref(), Some("fuse.sshfs"));
-        assert_eq!(type_of_mount(table, 4), None);
+        assert_eq!(filesystem_type_of_mount(table, 44).as_deref(), Some("fuse.sshfs"));
+        assert_eq!(filesystem_type_of_mount(table, 4), None);
         assert!(is_remote_fuse("fuse.sshfs"));
         assert!(!is_remote_fuse("fuse.gocryptfs"));
     }

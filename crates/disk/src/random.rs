@@ -1,32 +1,32 @@
-//! Randomness from the operating system, and the short random names made of it.
+//! Random bytes from the operating system, and random names.
 
-use path::Name;
+use stead_path::FileName;
 
-use crate::{DiskError, ErrorKind, stage::TEMP_PREFIX};
+use crate::{DiskError, DiskErrorKind, TEMPORARY_PREFIX};
 
-/// Letters of a random name: 32 of them, so that one is five bits; lower case and digits only, so that they differ
-/// on every file system.
+/// Characters of a random name: 32, so that each is five bits; lower case and digits, so that they differ on every
+/// file system.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-/// Random letters in a temporary name: 50 bits.
-const TEMP_LETTERS: usize = 10;
+/// Random characters in a temporary name: 50 bits.
+const TEMP_NAME_LETTERS: usize = 10;
 
-/// Bytes that nobody can guess.
+/// Cryptographically secure random bytes.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], DiskError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| DiskError {
-        kind: ErrorKind::Io,
-        call: "random",
+        kind: DiskErrorKind::Io,
+        step: "random",
         errno: error.raw_os_error(),
     })?;
     Ok(bytes)
 }
 
-/// A temporary name that nobody can guess.
-pub(crate) fn temp_name() -> Result<Name, DiskError> {
-    let bytes = random_bytes::<TEMP_LETTERS>()?;
-    let mut name = TEMP_PREFIX.as_bytes().to_vec();
+/// An unpredictable temporary name.
+pub(crate) fn random_temp_name() -> Result<FileName, DiskError> {
+    let bytes = random_bytes::<TEMP_NAME_LETTERS>()?;
+    let mut name = TEMPORARY_PREFIX.as_bytes().to_vec();
     name.extend(bytes.iter().map(|byte| LETTERS[usize::from(byte % 32)]));
-    Name::new(&name).map_err(|_| DiskError::new(ErrorKind::NameTooLong, "random"))
+    FileName::new(&name).map_err(|_| DiskError::new(DiskErrorKind::NameTooLong, "random"))
 }
 
 #[cfg(test)]
@@ -35,9 +35,9 @@ mod tests {
 
     #[test]
     fn names_differ_and_have_the_prefix() {
-        let (one, two) = (temp_name().unwrap(), temp_name().unwrap());
+        let (one, two) = (random_temp_name().unwrap(), random_temp_name().unwrap());
         assert_ne!(one, two);
-        assert!(one.as_bytes().starts_with(TEMP_PREFIX.as_bytes()));
-        assert_eq!(one.as_bytes().len(), TEMP_PREFIX.len() + TEMP_LETTERS);
+        assert!(one.as_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()));
+        assert_eq!(one.as_bytes().len(), TEMPORARY_PREFIX.len() + TEMP_NAME_LETTERS);
     }
 }

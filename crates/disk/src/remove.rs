@@ -1,127 +1,132 @@
-//! Removing a whole tree. Promises: never follows a link, never enters a mount or a hidden directory, and holds at most
-//! [`HANDLES_MAX`] directories open however deep the tree is: what lies deeper is moved up to the top of the tree first.
-//! Stops at the first thing that cannot be removed; what was removed before stays removed.
+//! Removal of a tree. Promises: never follows a link, never enters a mount or a hidden directory, and holds at most
+//! [`OPEN_HANDLES_MAX`] directories open however deep the tree is: deeper directories are first moved to the top of
+//! the tree. Stops at the first error; entries removed before stay removed.
 
 use std::os::fd::AsFd;
 
-use path::Name;
+use stead_path::FileName;
 
 use crate::{
-    Directory, DiskError, ErrorKind, FileType, Listed, Over, confines::Held, random::temp_name, sys,
+    DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, ExistingTarget, FileType, confinement::PathHandle,
+    random::random_temp_name, sys,
 };
 
-/// Most directories open at once.
-const HANDLES_MAX: usize = 64;
-/// How often a directory that somebody else fills meanwhile is emptied again.
-const ROUNDS_MAX: u32 = 4;
-/// What an owner needs to empty a directory.
-const OWNER_ALL: u32 = 0o700;
+/// The most directories open at once.
+const OPEN_HANDLES_MAX: usize = 64;
+/// How often a directory that other programs fill meanwhile is emptied again.
+const LISTING_ROUNDS_MAX: u32 = 4;
+/// The rights needed to empty a directory.
+const OWNER_RWX: u32 = 0o700;
 
-/// What was removed.
+/// The number of removed entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Removed {
-    /// Names that were not directories.
+pub struct RemovalCounts {
+    /// Entries that were not directories.
     pub files: u64,
     /// Directories.
     pub directories: u64,
-    /// Bytes in the files.
+    /// Total size of the files.
     pub bytes: u64,
 }
 
-/// One directory being emptied.
-struct Frame {
-    directory: Directory,
-    name: Name,
-    entries: Vec<Listed>,
-    rounds: u32,
+/// A directory being emptied.
+struct RemovalFrame {
+    directory: DirectoryHandle,
+    name: FileName,
+    entries: Vec<DiskDirectoryEntry>,
+    listing_rounds: u32,
 }
 
-impl Frame {
-    fn enter(parent: &Directory, name: Name) -> Result<Self, DiskError> {
-        make_usable(&parent.hold(&name)?);
+impl RemovalFrame {
+    fn open_child(parent: &DirectoryHandle, name: FileName) -> Result<Self, DiskError> {
+        grant_owner_access(&parent.open_path_handle(&name)?);
         let directory = parent.open_directory(&name)?;
         let entries = directory.list_with_hidden()?;
-        Ok(Self { directory, name, entries, rounds: 0 })
+        Ok(Self { directory, name, entries, listing_rounds: 0 })
     }
 }
 
-impl Directory {
-    /// Removes a name and everything beneath it.
-    pub fn remove_tree(&self, name: &Name) -> Result<Removed, DiskError> {
-        let mut removed = Removed::default();
+impl DirectoryHandle {
+    /// Removes a name and everything below it.
+    pub fn remove_tree(&self, name: &FileName) -> Result<RemovalCounts, DiskError> {
+        let mut removed = RemovalCounts::default();
         match self.stat(name)? {
-            None => return Err(DiskError::new(ErrorKind::NotFound, "remove tree")),
+            None => return Err(DiskError::new(DiskErrorKind::NotFound, "remove tree")),
             Some(stat) if stat.file_type != FileType::Directory => {
                 remove_leaf(self, name, &mut removed)?;
                 return Ok(removed);
             }
             Some(_) => {}
         }
-        let mut stack = vec![Frame::enter(self, name.clone())?];
+        let mut stack = vec![RemovalFrame::open_child(self, name.clone())?];
         loop {
             let open = stack.len();
             let Some(frame) = stack.last_mut() else { break };
             match frame.entries.pop() {
-                Some(Listed { name, file_type: FileType::Directory }) if open < HANDLES_MAX => {
-                    match Frame::enter(&frame.directory, name) {
+                Some(DiskDirectoryEntry { name, file_type: FileType::Directory }) if open < OPEN_HANDLES_MAX => {
+                    match RemovalFrame::open_child(&frame.directory, name) {
                         Ok(child) => stack.push(child),
-                        Err(error) if error.kind == ErrorKind::NotFound => {}
+                        Err(error) if error.kind == DiskErrorKind::NotFound => {}
                         Err(error) => return Err(error),
                     }
                 }
-                Some(Listed { name, file_type: FileType::Directory }) => move_up(&mut stack, &name)?,
-                Some(Listed { name, .. }) => remove_leaf(&frame.directory, &name, &mut removed)?,
-                None => leave(self, &mut stack, &mut removed)?,
+                Some(DiskDirectoryEntry { name, file_type: FileType::Directory }) => move_to_top(&mut stack, &name)?,
+                Some(DiskDirectoryEntry { name, .. }) => remove_leaf(&frame.directory, &name, &mut removed)?,
+                None => remove_emptied_directory(self, &mut stack, &mut removed)?,
             }
         }
         Ok(removed)
     }
 
-    /// Everything, hidden directories too, so that removing stops at them and says so.
-    fn list_with_hidden(&self) -> Result<Vec<Listed>, DiskError> {
-        let readable = self.readable()?;
+    /// All entries including hidden directories, so that removal stops there with an error.
+    fn list_with_hidden(&self) -> Result<Vec<DiskDirectoryEntry>, DiskError> {
+        let readable = self.reopen_for_listing()?;
         let mut entries = Vec::new();
-        sys::list(readable.as_fd(), |bytes, file_type, _| {
-            let Ok(name) = Name::new(bytes) else { return Ok(()) };
+        sys::list_directory(readable.as_fd(), |bytes, file_type, _| {
+            let Ok(name) = FileName::new(bytes) else { return Ok(()) };
             let file_type = if file_type == FileType::Unknown {
-                sys::stat_name(self.place(), bytes)?.stat.file_type
+                sys::stat_name(self.path_handle(), bytes)?.stat.file_type
             } else {
                 file_type
             };
-            entries.push(Listed { name, file_type });
+            entries.push(DiskDirectoryEntry { name, file_type });
             Ok(())
         })?;
         Ok(entries)
     }
 }
 
-/// Moves a directory that lies too deep to the top of the tree, where it is met again.
-fn move_up(stack: &mut [Frame], name: &Name) -> Result<(), DiskError> {
+/// Moves a directory that is too deep to the top of the tree, where it is visited again.
+fn move_to_top(stack: &mut [RemovalFrame], name: &FileName) -> Result<(), DiskError> {
     let (Some(top), Some(deep)) = (stack.first(), stack.last()) else { return Ok(()) };
-    // A directory can be moved only by who may write to it; and a hidden one or a mount is refused here.
-    make_usable(&deep.directory.hold(name)?);
-    let temp = temp_name()?;
-    match deep.directory.rename(name, &top.directory, &temp, Over::Refuse) {
-        Err(error) if error.kind == ErrorKind::Unsupported => {
-            deep.directory.rename(name, &top.directory, &temp, Over::Replace)?;
+    // Moving a directory requires write permission on it; a hidden one or a mount is refused here.
+    grant_owner_access(&deep.directory.open_path_handle(name)?);
+    let temp = random_temp_name()?;
+    match deep.directory.rename(name, &top.directory, &temp, ExistingTarget::Refuse) {
+        Err(error) if error.kind == DiskErrorKind::Unsupported => {
+            deep.directory.rename(name, &top.directory, &temp, ExistingTarget::Replace)?;
         }
         other => other?,
     }
     if let Some(top) = stack.first_mut() {
-        top.entries.push(Listed { name: temp, file_type: FileType::Directory });
+        top.entries.push(DiskDirectoryEntry { name: temp, file_type: FileType::Directory });
     }
     Ok(())
 }
 
 /// Removes the emptied directory on top of the stack.
-fn leave(outer: &Directory, stack: &mut Vec<Frame>, removed: &mut Removed) -> Result<(), DiskError> {
+fn remove_emptied_directory(
+    outer: &DirectoryHandle,
+    stack: &mut Vec<RemovalFrame>,
+    removed: &mut RemovalCounts,
+) -> Result<(), DiskError> {
     let Some(mut frame) = stack.pop() else { return Ok(()) };
     let parent = stack.last().map_or(outer, |parent| &parent.directory);
     match parent.remove_directory(&frame.name) {
         Ok(()) => removed.directories += 1,
-        Err(error) if error.kind == ErrorKind::NotFound => {}
-        Err(error) if error.kind == ErrorKind::NotEmpty && frame.rounds < ROUNDS_MAX => {
-            frame.rounds += 1;
+        Err(error) if error.kind == DiskErrorKind::NotFound => {}
+        Err(error) if error.kind == DiskErrorKind::NotEmpty && frame.listing_rounds < LISTING_ROUNDS_MAX => {
+            frame.listing_rounds += 1;
             frame.entries = frame.directory.list_with_hidden()?;
             stack.push(frame);
         }
@@ -130,7 +135,7 @@ fn leave(outer: &Directory, stack: &mut Vec<Frame>, removed: &mut Removed) -> Re
     Ok(())
 }
 
-fn remove_leaf(directory: &Directory, name: &Name, removed: &mut Removed) -> Result<(), DiskError> {
+fn remove_leaf(directory: &DirectoryHandle, name: &FileName, removed: &mut RemovalCounts) -> Result<(), DiskError> {
     let Some(stat) = directory.stat(name)? else { return Ok(()) };
     match directory.remove_file(name) {
         Ok(()) => {
@@ -138,17 +143,19 @@ fn remove_leaf(directory: &Directory, name: &Name, removed: &mut Removed) -> Res
             removed.bytes = removed.bytes.saturating_add(stat.size);
             Ok(())
         }
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
-        // It was no directory when it was listed.
-        Err(error) if error.kind == ErrorKind::IsDirectory => Err(error.seen_as(ErrorKind::Moved)),
+        Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
+        // It was not a directory when it was listed.
+        Err(error) if error.kind == DiskErrorKind::IsDirectory => {
+            Err(error.with_kind(DiskErrorKind::ChangedConcurrently))
+        }
         Err(error) => Err(error),
     }
 }
 
-/// Gives the owner all rights on a directory. A refusal shows itself at the next step.
-fn make_usable(held: &Held) {
-    let mode = held.meta.stat.mode;
-    if held.file_type() == FileType::Directory && mode & OWNER_ALL != OWNER_ALL {
-        sys::set_mode_of_place(held.handle.as_fd(), mode | OWNER_ALL).unwrap_or_default();
+/// Gives the owner all rights on a directory. A failure shows at the next step.
+fn grant_owner_access(directory_handle: &PathHandle) {
+    let mode = directory_handle.meta.stat.mode;
+    if directory_handle.file_type() == FileType::Directory && mode & OWNER_RWX != OWNER_RWX {
+        sys::set_mode_by_path_handle(directory_handle.handle.as_fd(), mode | OWNER_RWX).unwrap_or_default();
     }
 }

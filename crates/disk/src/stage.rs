@@ -1,68 +1,74 @@
-//! New content, complete and with its attributes, under a temporary name in the directory where it will live. Owns
-//! temporary names and the copying of bytes. Promises: a staged file was made exclusively, is never reached through a
-//! link, and is gone again when staging fails. Never syncs by itself and never touches the name it will take.
+//! Staged files: new content with its attributes, under a temporary name in its final directory. Owns temporary names
+//! and the copying of bytes. Promises: a staged file is created exclusively, never reached through a link, and removed
+//! if staging fails. Never syncs on its own and never touches the final name.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use path::Name;
 use rustix::io::Errno;
+use stead_path::FileName;
 
 use crate::{
-    Attribute, Attributes, Directory, DiskError, ErrorKind, FileId, OpenFile, Stamp, attributes,
-    open_file::{CHUNK_BYTES, hash_up_to},
-    random::temp_name,
+    AttributeSource, DirectoryHandle, DiskError, DiskErrorKind, InodeFingerprint, InodeId, LostAttribute, OpenFile,
+    attributes,
+    open_file::{CHUNK_BYTES, hash_first_bytes},
+    random::random_temp_name,
     sys,
-    sys::content,
+    sys::file_io,
 };
 
-/// How every temporary name begins.
-pub const TEMP_PREFIX: &str = ".stead~";
 /// How often another name is tried when one is taken.
-const NAME_TRIES_MAX: u32 = 8;
-/// Most bytes asked of one copy inside the kernel.
+const TEMP_NAME_TRIES_MAX: u32 = 8;
+/// The most bytes of one copy in the kernel.
 const COPY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The mode of a file while its attributes are not settled.
-const PRIVATE_MODE: u32 = 0o600;
+/// The mode of a file before its attributes are set.
+const OWNER_ONLY_MODE: u32 = 0o600;
 
-/// Where new content comes from.
+/// The source of new content.
 #[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
+pub enum ContentSource<'a> {
     /// From memory.
     Bytes(&'a [u8]),
-    /// From an open file: blocks are shared where the file system can, else copied.
+    /// From an open file: blocks are shared if the file system supports it, else copied.
     File(&'a OpenFile),
 }
 
-/// New content under a temporary name. The handle stays open, so that the file can be synced and recognised.
+/// New content under a temporary name. The handle stays open, so that the file can be synced and identified.
 #[derive(Debug)]
-pub struct Staged {
-    name: Name,
+pub struct StagedFile {
+    name: FileName,
     file: OwnedFd,
-    id: FileId,
-    born_ns: Option<i128>,
+    id: InodeId,
+    created_ns: Option<i128>,
     size: u64,
-    lost: Vec<Attribute>,
+    lost_attributes: Vec<LostAttribute>,
 }
 
-impl Staged {
-    fn look(name: Name, file: OwnedFd, lost: Vec<Attribute>) -> Result<Self, DiskError> {
+impl StagedFile {
+    fn from_file(name: FileName, file: OwnedFd, lost: Vec<LostAttribute>) -> Result<Self, DiskError> {
         let stat = sys::stat_handle(file.as_fd())?.stat;
-        Ok(Self { name, file, id: stat.stamp.id, born_ns: stat.born_ns, size: stat.size, lost })
+        Ok(Self {
+            name,
+            file,
+            id: stat.fingerprint.id,
+            created_ns: stat.created_ns,
+            size: stat.size,
+            lost_attributes: lost,
+        })
     }
 
     /// The temporary name.
-    pub fn name(&self) -> &Name {
+    pub fn name(&self) -> &FileName {
         &self.name
     }
 
-    /// Which file it is, also after it was renamed.
-    pub fn id(&self) -> FileId {
+    /// The identity of the file, also after a rename.
+    pub fn id(&self) -> InodeId {
         self.id
     }
 
-    /// When it was made, where the file system knows.
-    pub fn born_ns(&self) -> Option<i128> {
-        self.born_ns
+    /// The creation time, if the file system records it.
+    pub fn created_ns(&self) -> Option<i128> {
+        self.created_ns
     }
 
     /// Its size in bytes.
@@ -70,87 +76,95 @@ impl Staged {
         self.size
     }
 
-    /// What could not be taken over from the file it is like.
-    pub fn lost(&self) -> &[Attribute] {
-        &self.lost
+    /// Attributes that could not be copied from the model file.
+    pub fn lost_attributes(&self) -> &[LostAttribute] {
+        &self.lost_attributes
     }
 
-    /// Its stamp now; a rename changes it.
-    pub fn stamp(&self) -> Result<Stamp, DiskError> {
-        Ok(sys::stat_handle(self.file.as_fd())?.stat.stamp)
+    /// The current fingerprint; a rename changes it.
+    pub fn fingerprint(&self) -> Result<InodeFingerprint, DiskError> {
+        Ok(sys::stat_handle(self.file.as_fd())?.stat.fingerprint)
     }
 
-    /// The sha256 of the staged content and how many bytes went into it.
+    /// The SHA-256 of the staged content and its length.
     pub fn hash(&self) -> Result<([u8; 32], u64), DiskError> {
-        hash_up_to(self.file.as_fd(), self.size)
+        hash_first_bytes(self.file.as_fd(), self.size)
     }
 
-    /// Writes more at the end, for content that comes in pieces. Only for what was staged from bytes.
+    /// Appends bytes, for content that arrives in chunks. Only for files staged from bytes.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
-        content::write_all_at(self.file.as_fd(), bytes, self.size)?;
+        file_io::write_all_at(self.file.as_fd(), bytes, self.size)?;
         self.size += bytes.len() as u64;
         Ok(())
     }
 
-    /// Makes the content durable. `Denied` for an adopted file that we may not read.
+    /// Syncs the content. `PermissionDenied` for an adopted file that the server may not read.
     pub fn sync(&self) -> Result<(), DiskError> {
-        content::sync_content(self.file.as_fd()).map_err(|error| {
-            if error.is_errno(Errno::BADF) { error.seen_as(ErrorKind::Denied) } else { error }
+        file_io::sync_content(self.file.as_fd()).map_err(|error| {
+            if error.is_errno(Errno::BADF) { error.with_kind(DiskErrorKind::PermissionDenied) } else { error }
         })
     }
 
-    /// Removes the temporary name, whatever file it stands for by now.
-    pub fn discard(self, directory: &Directory) -> Result<(), DiskError> {
+    /// Removes the temporary name, whatever file it now refers to.
+    pub fn discard(self, directory: &DirectoryHandle) -> Result<(), DiskError> {
         match directory.remove_file(&self.name) {
-            Err(error) if error.kind == ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind == DiskErrorKind::NotFound => Ok(()),
             other => other,
         }
     }
 }
 
-impl Directory {
-    /// Puts new content under a temporary name in this directory.
-    pub fn stage(&self, content: Source<'_>, attributes: Attributes<'_>) -> Result<Staged, DiskError> {
+impl DirectoryHandle {
+    /// Writes new content under a temporary name in this directory.
+    pub fn stage_file(
+        &self,
+        content: ContentSource<'_>,
+        attributes: AttributeSource<'_>,
+    ) -> Result<StagedFile, DiskError> {
         let mode = match attributes {
-            Attributes::New { mode } => mode & 0o777,
-            Attributes::Like(_) => PRIVATE_MODE,
+            AttributeSource::New { mode } => mode & 0o777,
+            AttributeSource::CopyFrom(_) => OWNER_ONLY_MODE,
         };
-        let (name, file) = self.make_temp(mode)?;
-        let filled = fill(file.as_fd(), content).and_then(|()| match attributes {
-            Attributes::New { .. } => Ok(Vec::new()),
-            Attributes::Like(model) => attributes::take_over(file.as_fd(), model),
+        let (name, file) = self.create_temp_file(mode)?;
+        let filled = write_content(file.as_fd(), content).and_then(|()| match attributes {
+            AttributeSource::New { .. } => Ok(Vec::new()),
+            AttributeSource::CopyFrom(model) => attributes::copy_attributes(file.as_fd(), model),
         });
-        let staged = filled.and_then(|lost| Staged::look(name.clone(), file, lost));
+        let staged = filled.and_then(|lost| StagedFile::from_file(name.clone(), file, lost));
         if staged.is_err() {
-            // The first failure is the one to tell; a leftover is recognised by its prefix.
+            // The first error is reported; a leftover is recognised by its prefix.
             self.remove_file(&name).unwrap_or_default();
         }
         staged
     }
 
-    /// Finds a temporary file again by its recorded name; nothing when it is gone.
-    pub fn adopt_staged(&self, name: &Name) -> Result<Option<Staged>, DiskError> {
-        let held = match self.hold(name) {
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(None),
-            other => other?.need_file()?,
+    /// Reopens a staged file by its recorded name; `None` if it is gone.
+    pub fn reopen_staged(&self, name: &FileName) -> Result<Option<StagedFile>, DiskError> {
+        let path_handle = match self.open_path_handle(name) {
+            Err(error) if error.kind == DiskErrorKind::NotFound => return Ok(None),
+            other => other?.ensure_file()?,
         };
-        let id = held.meta.id();
-        let file = match sys::reopen(held.handle.as_fd(), sys::READING) {
-            // An old file under the temporary name may be closed to us; it can still be recognised and moved.
-            Err(error) if error.kind == ErrorKind::Denied => held.handle,
+        let id = path_handle.meta.id();
+        let file = match sys::reopen_path_handle(path_handle.handle.as_fd(), sys::READ_FLAGS) {
+            // An old file under the temporary name may be unreadable; it can still be identified and moved.
+            Err(error) if error.kind == DiskErrorKind::PermissionDenied => path_handle.handle,
             other => other?,
         };
-        let staged = Staged::look(name.clone(), file, Vec::new())?;
-        if staged.id == id { Ok(Some(staged)) } else { Err(DiskError::new(ErrorKind::Moved, "adopt staged")) }
+        let staged = StagedFile::from_file(name.clone(), file, Vec::new())?;
+        if staged.id == id {
+            Ok(Some(staged))
+        } else {
+            Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "adopt staged"))
+        }
     }
 
-    /// An empty file under a name that was free.
-    fn make_temp(&self, mode: u32) -> Result<(Name, OwnedFd), DiskError> {
+    /// An empty file under an unused name.
+    fn create_temp_file(&self, mode: u32) -> Result<(FileName, OwnedFd), DiskError> {
         let mut tries = 1;
         loop {
-            let name = temp_name()?;
-            match sys::open_name(self.place(), name.as_bytes(), sys::MAKING, mode) {
-                Err(error) if error.kind == ErrorKind::Exists && tries < NAME_TRIES_MAX => tries += 1,
+            let name = random_temp_name()?;
+            match sys::open_name(self.path_handle(), name.as_bytes(), sys::CREATE_FLAGS, mode) {
+                Err(error) if error.kind == DiskErrorKind::Exists && tries < TEMP_NAME_TRIES_MAX => tries += 1,
                 other => return Ok((name, other?)),
             }
         }
@@ -158,44 +172,46 @@ impl Directory {
 }
 
 /// Writes the content to an empty file.
-fn fill(to: BorrowedFd<'_>, source: Source<'_>) -> Result<(), DiskError> {
+fn write_content(to: BorrowedFd<'_>, source: ContentSource<'_>) -> Result<(), DiskError> {
     match source {
-        Source::Bytes(bytes) => content::write_all_at(to, bytes, 0),
-        Source::File(from) => copy(from, to),
+        ContentSource::Bytes(bytes) => file_io::write_all_at(to, bytes, 0),
+        ContentSource::File(from) => copy_file(from, to),
     }
 }
 
-/// Shares blocks, copies in the kernel, or copies by hand; at most the size seen when `from` was opened.
-fn copy(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
+/// Shares blocks, copies in the kernel, or copies in user space; at most the size seen when `from` was opened.
+fn copy_file(from: &OpenFile, to: BorrowedFd<'_>) -> Result<(), DiskError> {
     let size = from.stat().size;
-    if size == 0 || content::clone_whole(from.handle(), to).is_ok() {
+    if size == 0 || file_io::clone_file(from.handle(), to).is_ok() {
         return Ok(());
     }
     let mut offset = 0;
     while offset < size {
-        let wanted = usize::try_from(size - offset).unwrap_or(COPY_BYTES_MAX).min(COPY_BYTES_MAX);
-        match content::copy_range(from.handle(), to, offset, wanted) {
+        let chunk_size = usize::try_from(size - offset).unwrap_or(COPY_BYTES_MAX).min(COPY_BYTES_MAX);
+        match file_io::copy_range(from.handle(), to, offset, chunk_size) {
             Ok(0) => break,
             Ok(count) => offset += count as u64,
-            // No space is no space by hand too; anything else may be the call's own limits.
-            Err(error) if matches!(error.kind, ErrorKind::NoSpace | ErrorKind::Quota) => return Err(error),
+            // Copying in user space does not help if there is no space; other errors may be limits of the call.
+            Err(error) if matches!(error.kind, DiskErrorKind::NoSpace | DiskErrorKind::QuotaExceeded) => {
+                return Err(error);
+            }
             Err(_) => break,
         }
     }
-    copy_by_hand(from, to, offset, size)
+    copy_by_reading(from, to, offset, size)
 }
 
-fn copy_by_hand(from: &OpenFile, to: BorrowedFd<'_>, start: u64, size: u64) -> Result<(), DiskError> {
+fn copy_by_reading(from: &OpenFile, to: BorrowedFd<'_>, start: u64, size: u64) -> Result<(), DiskError> {
     let mut offset = start;
     let mut buffer = Vec::new();
     while offset < size {
-        let wanted = usize::try_from(size - offset).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
-        buffer.resize(wanted, 0);
-        let count = content::read_at(from.handle(), &mut buffer, offset)?;
+        let chunk_size = usize::try_from(size - offset).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+        buffer.resize(chunk_size, 0);
+        let count = file_io::read_at(from.handle(), &mut buffer, offset)?;
         if count == 0 {
             break;
         }
-        content::write_all_at(to, &buffer[..count], offset)?;
+        file_io::write_all_at(to, &buffer[..count], offset)?;
         offset += count as u64;
     }
     Ok(())

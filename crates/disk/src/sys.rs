@@ -1,9 +1,9 @@
-//! The only module that calls the operating system for names and handles. Promises: every call passes the fault gate,
-//! `EINTR` is retried, every handle closes on exec, and no call follows a link in its last component unless its name
-//! says so. Never looks at policy: what may be opened is decided by `confines`.
+//! The only module with system calls for names and handles. Promises: every call passes the fault gate, `EINTR` is
+//! retried, every handle closes on exec, and no call follows a link in the last component unless its name says so.
+//! Never decides what may be opened: [`crate::confinement`] does.
 
-pub(crate) mod content;
-pub(crate) mod notice;
+pub(crate) mod file_io;
+pub(crate) mod inotify_calls;
 
 use std::{
     ffi::OsStr,
@@ -21,33 +21,34 @@ use rustix::{
 };
 
 use crate::{
-    DiskError, FileType, Space,
-    faults::{Call, gate},
-    stat::Meta,
+    DiskError, DiskSpace, FileType,
+    faults::{SystemCall, gate},
+    stat::StatWithMount,
 };
 
-/// How often a resolution that raced with a rename or a mount is tried again.
+/// How often a resolution that raced with a rename or a mount is retried.
 const RESOLVE_TRIES_MAX: u32 = 64;
-/// Bytes of directory entries fetched by one call.
+/// Bytes of directory entries per call.
 const LISTING_BUFFER_BYTES: usize = 64 * 1024;
-/// What every `statx` asks for.
-const WANTED: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
-/// A handle that names a place and reads nothing.
-pub(crate) const PLACE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
-/// How a regular file is opened for reading: never a terminal of ours, never blocking.
-pub(crate) const READING: OFlags =
+const STATX_FIELDS: StatxFlags = StatxFlags::BASIC_STATS.union(StatxFlags::BTIME).union(StatxFlags::MNT_ID);
+/// An `O_PATH` handle: identifies a file without reading it.
+pub(crate) const PATH_HANDLE_FLAGS: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW);
+/// Opens a regular file for reading: never as controlling terminal, never blocking.
+pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW);
-/// How a directory is opened for listing and syncing.
-pub(crate) const LISTING: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
-/// How a new file is made: exclusively.
-pub(crate) const MAKING: OFlags =
+/// Opens a directory for listing and syncing.
+pub(crate) const LIST_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW);
+/// Creates a new file exclusively.
+pub(crate) const CREATE_FLAGS: OFlags =
     OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::NOCTTY);
 
-/// Passes the gate, calls, retries what a signal interrupted.
-pub(crate) fn run<T>(call: Call, mut step: impl FnMut() -> rustix::io::Result<T>) -> Result<T, DiskError> {
+/// Passes the fault gate, makes the call, and retries it after `EINTR`.
+pub(crate) fn run_system_call<T>(
+    call: SystemCall,
+    mut step: impl FnMut() -> rustix::io::Result<T>,
+) -> Result<T, DiskError> {
     loop {
-        let done =
-            gate(call).and_then(|()| step().map_err(|errno| DiskError::from_errno(call.as_str(), errno)));
+        let done = gate(call).and_then(|()| step().map_err(|errno| DiskError::from_errno(call.as_str(), errno)));
         match done {
             Err(error) if error.is_errno(Errno::INTR) => {}
             other => return other,
@@ -55,7 +56,7 @@ pub(crate) fn run<T>(call: Call, mut step: impl FnMut() -> rustix::io::Result<T>
     }
 }
 
-/// Resolves beneath `directory` in the kernel, without any link. `.` is the directory itself.
+/// Resolves a path below `directory` in the kernel, without links. `.` is the directory itself.
 pub(crate) fn open_beneath(
     directory: BorrowedFd<'_>,
     path: &[u8],
@@ -64,10 +65,9 @@ pub(crate) fn open_beneath(
 ) -> Result<OwnedFd, DiskError> {
     let path = if path.is_empty() { b"." } else { path };
     let mut tries = 0;
-    run(Call::Openat2, || {
+    run_system_call(SystemCall::Openat2, || {
         loop {
-            let opened =
-                rustix::fs::openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
+            let opened = rustix::fs::openat2(directory, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve);
             tries += 1;
             match opened {
                 Err(Errno::AGAIN) if tries < RESOLVE_TRIES_MAX => {}
@@ -77,7 +77,6 @@ pub(crate) fn open_beneath(
     })
 }
 
-/// Opens one name in `directory`.
 pub(crate) fn open_name(
     directory: BorrowedFd<'_>,
     name: &[u8],
@@ -85,23 +84,23 @@ pub(crate) fn open_name(
     mode: u32,
 ) -> Result<OwnedFd, DiskError> {
     let mode = Mode::from_raw_mode(mode);
-    run(Call::Open, || rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode))
+    run_system_call(SystemCall::Open, || rustix::fs::openat(directory, name, flags | OFlags::CLOEXEC, mode))
 }
 
-/// Opens a path given by the person who runs the server. Follows links unless the flags say otherwise.
+/// Opens a path given by the operator. Follows links unless the flags say otherwise.
 pub(crate) fn open_trusted(path: &Path, flags: OFlags) -> Result<OwnedFd, DiskError> {
-    run(Call::Open, || rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty()))
+    run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
-/// Opens the very file behind a place handle once more. The caller compares identities afterwards.
-pub(crate) fn reopen(place: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, DiskError> {
+/// Reopens the file of a path handle. The caller compares identities afterwards.
+pub(crate) fn reopen_path_handle(path_handle: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, DiskError> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::CLOEXEC;
-    let link = process_link(place);
-    run(Call::Open, || rustix::fs::openat(CWD, link.as_str(), flags, Mode::empty()))
+    let link = proc_fd_path(path_handle);
+    run_system_call(SystemCall::Open, || rustix::fs::openat(CWD, link.as_str(), flags, Mode::empty()))
 }
 
-/// The kernel's own name for an open handle.
-fn process_link(handle: BorrowedFd<'_>) -> String {
+/// The path of an open handle in `/proc`.
+fn proc_fd_path(handle: BorrowedFd<'_>) -> String {
     let mut link = String::with_capacity(24);
     link.push_str("/proc/self/fd/");
     // Writing a number to a string cannot fail.
@@ -109,39 +108,41 @@ fn process_link(handle: BorrowedFd<'_>) -> String {
     link
 }
 
-/// What is known about the file behind a handle.
-pub(crate) fn stat_handle(handle: BorrowedFd<'_>) -> Result<Meta, DiskError> {
+pub(crate) fn stat_handle(handle: BorrowedFd<'_>) -> Result<StatWithMount, DiskError> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-    let meta: Meta = run(Call::Statx, || rustix::fs::statx(handle, c"", flags, WANTED))?.into();
-    match meta.mount {
+    let meta: StatWithMount =
+        run_system_call(SystemCall::Statx, || rustix::fs::statx(handle, c"", flags, STATX_FIELDS))?.into();
+    match meta.mount_id {
         Some(_) => Ok(meta),
-        None => Ok(Meta { mount: mount_by_process(handle), ..meta }),
+        None => Ok(StatWithMount { mount_id: mount_id_from_proc(handle), ..meta }),
     }
 }
 
-/// What is known about a name in `directory`; never follows a link in its last component.
-pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Meta, DiskError> {
+/// The stat of a name in `directory`; never follows a link in the last component.
+pub(crate) fn stat_name(directory: BorrowedFd<'_>, name: &[u8]) -> Result<StatWithMount, DiskError> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
-    let meta: Meta = run(Call::Statx, || rustix::fs::statx(directory, name, flags, WANTED))?.into();
-    match meta.mount {
+    let meta: StatWithMount =
+        run_system_call(SystemCall::Statx, || rustix::fs::statx(directory, name, flags, STATX_FIELDS))?.into();
+    match meta.mount_id {
         Some(_) => Ok(meta),
-        None => stat_handle(open_name(directory, name, PLACE, 0)?.as_fd()),
+        None => stat_handle(open_name(directory, name, PATH_HANDLE_FLAGS, 0)?.as_fd()),
     }
 }
 
-/// The mount id for kernels whose `statx` does not tell (before 5.8).
-fn mount_by_process(handle: BorrowedFd<'_>) -> Option<u64> {
+/// The mount id for kernels whose `statx` does not return it (before 5.8).
+fn mount_id_from_proc(handle: BorrowedFd<'_>) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd())).ok()?;
     text.lines().find_map(|line| line.strip_prefix("mnt_id:")).and_then(|id| id.trim().parse().ok())
 }
 
-/// The target of the link behind a place handle.
+/// The target of the link behind a path handle.
 pub(crate) fn read_link(link: BorrowedFd<'_>) -> Result<Vec<u8>, DiskError> {
-    run(Call::Readlink, || rustix::fs::readlinkat(link, c"", Vec::new())).map(|target| target.into_bytes())
+    run_system_call(SystemCall::Readlink, || rustix::fs::readlinkat(link, c"", Vec::new()))
+        .map(|target| target.into_bytes())
 }
 
 /// Reads every entry of a listing handle, without `.` and `..`.
-pub(crate) fn list(
+pub(crate) fn list_directory(
     listing: BorrowedFd<'_>,
     mut entry: impl FnMut(&[u8], FileType, u64) -> Result<(), DiskError>,
 ) -> Result<(), DiskError> {
@@ -149,7 +150,7 @@ pub(crate) fn list(
     let mut raw = RawDir::new(listing, buffer.spare_capacity_mut());
     loop {
         if raw.is_buffer_empty() {
-            match gate(Call::Getdents) {
+            match gate(SystemCall::Getdents) {
                 Err(error) if error.is_errno(Errno::INTR) => continue,
                 passed => passed?,
             }
@@ -157,7 +158,7 @@ pub(crate) fn list(
         match raw.next() {
             None => return Ok(()),
             Some(Err(Errno::INTR)) => {}
-            Some(Err(errno)) => return Err(DiskError::from_errno(Call::Getdents.as_str(), errno)),
+            Some(Err(errno)) => return Err(DiskError::from_errno(SystemCall::Getdents.as_str(), errno)),
             Some(Ok(found)) => match found.file_name().to_bytes() {
                 b"." | b".." => {}
                 name => entry(name, found.file_type().into(), found.ino())?,
@@ -166,39 +167,35 @@ pub(crate) fn list(
     }
 }
 
-/// Makes one directory.
-pub(crate) fn make_directory(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<(), DiskError> {
+pub(crate) fn create_directory(directory: BorrowedFd<'_>, name: &[u8], mode: u32) -> Result<(), DiskError> {
     let mode = Mode::from_raw_mode(mode);
-    run(Call::Mkdir, || rustix::fs::mkdirat(directory, name, mode))
+    run_system_call(SystemCall::Mkdir, || rustix::fs::mkdirat(directory, name, mode))
 }
 
-/// Makes one link.
-pub(crate) fn make_link(directory: BorrowedFd<'_>, name: &[u8], target: &[u8]) -> Result<(), DiskError> {
+pub(crate) fn create_symlink(directory: BorrowedFd<'_>, name: &[u8], target: &[u8]) -> Result<(), DiskError> {
     let target = OsStr::from_bytes(target);
-    run(Call::Symlink, || rustix::fs::symlinkat(target, directory, name))
+    run_system_call(SystemCall::Symlink, || rustix::fs::symlinkat(target, directory, name))
 }
 
-/// Gives a file a second name; refuses a name that is taken.
+/// Creates a hard link; refuses an existing target.
 pub(crate) fn hard_link(
     from: BorrowedFd<'_>,
     from_name: &[u8],
     to: BorrowedFd<'_>,
     to_name: &[u8],
 ) -> Result<(), DiskError> {
-    run(Call::Link, || rustix::fs::linkat(from, from_name, to, to_name, AtFlags::empty()))
+    run_system_call(SystemCall::Link, || rustix::fs::linkat(from, from_name, to, to_name, AtFlags::empty()))
 }
 
-/// Removes one name that is not a directory.
 pub(crate) fn unlink(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), DiskError> {
-    run(Call::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::empty()))
+    run_system_call(SystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::empty()))
 }
 
-/// Removes one empty directory.
 pub(crate) fn remove_directory(directory: BorrowedFd<'_>, name: &[u8]) -> Result<(), DiskError> {
-    run(Call::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
+    run_system_call(SystemCall::Unlink, || rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR))
 }
 
-/// Renames; `flags` decide what happens to a taken name.
+/// Renames; `flags` decide about an existing target.
 pub(crate) fn rename(
     from: BorrowedFd<'_>,
     from_name: &[u8],
@@ -206,7 +203,7 @@ pub(crate) fn rename(
     to_name: &[u8],
     flags: RenameFlags,
 ) -> Result<(), DiskError> {
-    run(Call::Rename, || {
+    run_system_call(SystemCall::Rename, || {
         if flags.is_empty() {
             rustix::fs::renameat(from, from_name, to, to_name)
         } else {
@@ -215,26 +212,24 @@ pub(crate) fn rename(
     })
 }
 
-/// Sets the mode of the file behind a place handle.
-pub(crate) fn set_mode_of_place(place: BorrowedFd<'_>, mode: u32) -> Result<(), DiskError> {
-    let link = process_link(place);
+/// Sets the mode of the file behind a path handle.
+pub(crate) fn set_mode_by_path_handle(path_handle: BorrowedFd<'_>, mode: u32) -> Result<(), DiskError> {
+    let link = proc_fd_path(path_handle);
     let mode = Mode::from_raw_mode(mode);
-    run(Call::Chmod, || rustix::fs::chmodat(CWD, link.as_str(), mode, AtFlags::empty()))
+    run_system_call(SystemCall::Chmod, || rustix::fs::chmodat(CWD, link.as_str(), mode, AtFlags::empty()))
 }
 
-/// The room on the file system behind a handle.
-pub(crate) fn space(handle: BorrowedFd<'_>) -> Result<Space, DiskError> {
-    let raw = run(Call::Statfs, || rustix::fs::fstatvfs(handle))?;
-    Ok(Space {
+pub(crate) fn disk_space(handle: BorrowedFd<'_>) -> Result<DiskSpace, DiskError> {
+    let raw = run_system_call(SystemCall::Statfs, || rustix::fs::fstatvfs(handle))?;
+    Ok(DiskSpace {
         free_bytes: raw.f_bavail.saturating_mul(raw.f_frsize),
         total_bytes: raw.f_blocks.saturating_mul(raw.f_frsize),
     })
 }
 
-/// The magic number of the file system behind a handle.
 pub(crate) fn file_system_magic(handle: BorrowedFd<'_>) -> Result<i64, DiskError> {
-    let raw = run(Call::Statfs, || rustix::fs::fstatfs(handle))?;
-    // The field is a C long or an unsigned int, depending on the machine.
+    let raw = run_system_call(SystemCall::Statfs, || rustix::fs::fstatfs(handle))?;
+    // The field is a C long or an unsigned int, depending on the platform.
     #[expect(clippy::unnecessary_cast, reason = "the width differs between machines")]
     Ok(raw.f_type as i64)
 }

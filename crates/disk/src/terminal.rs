@@ -1,5 +1,4 @@
-//! Asking the person at the terminal for something that must not be shown. Talks to the controlling terminal itself, so
-//! that a program which holds standard input cannot answer.
+//! Prompts for secrets. Uses the controlling terminal, so that a program that owns standard input cannot answer.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,45 +8,44 @@ use std::{
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-/// Longest line that is read.
+/// The longest line.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// What Ctrl-C, Ctrl-\ and Ctrl-Z send.
-const INTERRUPTS: [u8; 3] = [0x03, 0x1c, 0x1a];
+/// Ctrl-C, Ctrl-\ and Ctrl-Z.
+const INTERRUPT_KEYS: [u8; 3] = [0x03, 0x1c, 0x1a];
 
-/// Shows a question on the terminal and reads one line without showing it. Whoever interrupts it gets
-/// [`io::ErrorKind::Interrupted`], and a terminal that shows again what is typed.
-pub fn ask_hidden(question: &str) -> io::Result<String> {
-    hidden(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
+/// Prompts on the terminal and reads one line without echo. An interrupt returns [`io::ErrorKind::Interrupted`] and
+/// restores the echo.
+pub fn prompt_hidden(question: &str) -> io::Result<String> {
+    read_hidden_line(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
 }
 
-/// Shows a question on the terminal and reads one line.
-pub fn ask(question: &str) -> io::Result<String> {
+/// Prompts on the terminal and reads one line.
+pub fn prompt(question: &str) -> io::Result<String> {
     line(&OpenOptions::new().read(true).write(true).open("/dev/tty")?, question)
 }
 
-fn hidden(terminal: &File, question: &str) -> io::Result<String> {
-    let shown = tcgetattr(terminal.as_fd()).map_err(io::Error::from)?;
-    let mut hidden = shown.clone();
-    // A signal would end the program before the terminal is as it was. The two keys that a person gives up with end the
-    // line instead.
+fn read_hidden_line(terminal: &File, question: &str) -> io::Result<String> {
+    let echoes = tcgetattr(terminal.as_fd()).map_err(io::Error::from)?;
+    let mut hidden = echoes.clone();
+    // A signal would end the program before the terminal is restored. The interrupt keys end the line instead.
     hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ISIG);
-    hidden.special_codes[SpecialCodeIndex::VEOL] = INTERRUPTS[0];
-    hidden.special_codes[SpecialCodeIndex::VEOL2] = INTERRUPTS[1];
-    let restore = Restore { terminal, shown };
+    hidden.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT_KEYS[0];
+    hidden.special_codes[SpecialCodeIndex::VEOL2] = INTERRUPT_KEYS[1];
+    let restore = EchoGuard { terminal, original_settings: echoes };
     tcsetattr(terminal.as_fd(), OptionalActions::Flush, &hidden).map_err(io::Error::from)?;
     let answer = line(terminal, question);
     drop(restore);
     drop((&*terminal).write_all(b"\n"));
     match answer {
-        Ok(answer) if answer.bytes().any(|byte| INTERRUPTS.contains(&byte)) => {
+        Ok(answer) if answer.bytes().any(|byte| INTERRUPT_KEYS.contains(&byte)) => {
             Err(io::ErrorKind::Interrupted.into())
         }
         Ok(_) | Err(_) => answer,
     }
 }
 
-/// One line as the terminal gives it: a read ends where the terminal says that the line does, with or without a line feed.
+/// One line of the terminal: a read ends where the terminal ends the line, with or without a line feed.
 fn line(mut terminal: &File, question: &str) -> io::Result<String> {
     terminal.write_all(question.as_bytes())?;
     terminal.flush()?;
@@ -58,16 +56,16 @@ fn line(mut terminal: &File, question: &str) -> io::Result<String> {
     Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
 }
 
-/// Shows again what is typed, whatever happens in between.
-struct Restore<'t> {
+/// Restores the terminal modes on drop.
+struct EchoGuard<'t> {
     terminal: &'t File,
-    shown: Termios,
+    original_settings: Termios,
 }
 
-impl Drop for Restore<'_> {
+impl Drop for EchoGuard<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone has nothing to show again.
-        match tcsetattr(self.terminal.as_fd(), OptionalActions::Flush, &self.shown) {
+        // A closed terminal has no modes to restore.
+        match tcsetattr(self.terminal.as_fd(), OptionalActions::Flush, &self.original_settings) {
             Ok(()) | Err(_) => {}
         }
     }
@@ -84,8 +82,8 @@ mod tests {
 
     use super::*;
 
-    /// Types at a terminal, and tells what was answered and whether the terminal shows what is typed afterwards.
-    fn typed(keys: &[u8]) -> (io::Result<String>, bool) {
+    /// Types at a terminal; returns the answer and whether the terminal echoes afterwards.
+    fn type_keys(keys: &[u8]) -> (io::Result<String>, bool) {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&keyboard).expect("grant");
         unlockpt(&keyboard).expect("unlock");
@@ -94,10 +92,10 @@ mod tests {
         let screen: File = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).expect("open").into();
         let mut keyboard = File::from(keyboard);
         let answer = thread::scope(|scope| {
-            let answer = scope.spawn(|| hidden(&screen, "secret: "));
-            let mut asked = [0; 8];
-            keyboard.read_exact(&mut asked).expect("the question");
-            assert_eq!(&asked, b"secret: ");
+            let answer = scope.spawn(|| read_hidden_line(&screen, "secret: "));
+            let mut result = [0; 8];
+            keyboard.read_exact(&mut result).expect("the question");
+            assert_eq!(&result, b"secret: ");
             keyboard.write_all(keys).expect("type");
             answer.join().expect("an answer")
         });
@@ -106,17 +104,17 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_without_showing_it() {
-        let (answer, shows) = typed(b"correct h\xc3\xb6rse\n");
+    fn hidden_prompt_does_not_echo() {
+        let (answer, shows) = type_keys(b"correct h\xc3\xb6rse\n");
         assert_eq!(answer.expect("an answer"), "correct hörse");
         assert!(shows);
     }
 
     #[test]
-    fn whoever_gives_up_has_a_terminal_that_shows_again() {
-        // The line feed is for a reader that does not know the keys: it must not wait for ever.
+    fn echo_is_restored_after_an_interrupt() {
+        // The line feed is for a reader that does not know the keys: it must not wait forever.
         for keys in [&b"half\x03\n"[..], b"\x03\n", b"half\x1c\n", b"half\x1a\n"] {
-            let (answer, shows) = typed(keys);
+            let (answer, shows) = type_keys(keys);
             assert_eq!(answer.expect_err("an interrupt").kind(), io::ErrorKind::Interrupted, "{keys:?}");
             assert!(shows, "{keys:?}");
         }

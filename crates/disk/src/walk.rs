@@ -1,20 +1,20 @@
-//! Walking a tree over handles. Promises: never follows a link, never enters a mount that is not allowed or a hidden
-//! directory, goes in the order of names, and says whether it saw everything. Never joins strings to paths that reach
+//! Tree walks over handles. Promises: never follows a link, never enters a mount that is not allowed or a hidden
+//! directory, visits names in order, and reports whether it saw everything. Never joins strings to paths that reach
 //! the kernel.
 
-use path::{DEPTH_MAX, Name, RelPath};
+use stead_path::{DEPTH_MAX, FileName, RelPath};
 
-use crate::{Directory, DiskError, ErrorKind, FileType, Listed};
+use crate::{DirectoryHandle, DiskDirectoryEntry, DiskError, DiskErrorKind, FileType};
 
-/// Most directories that could not be read and are named in a result; the rest are counted.
-const UNREAD_NAMED_MAX: usize = 100;
+/// The most unreadable directories listed in a report; further ones are counted.
+const UNREADABLE_LISTED_MAX: usize = 100;
 
-/// How far a walk goes.
+/// The limits of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkLimits {
-    /// Levels below the start; 1 sees only the entries of the start itself.
+    /// Levels below the start; 1 visits only the entries of the start.
     pub depth: usize,
-    /// Entries visited in all.
+    /// The most entries visited.
     pub entries: u64,
 }
 
@@ -24,111 +24,115 @@ impl Default for WalkLimits {
     }
 }
 
-/// One entry met on a walk.
+/// An entry of a walk.
 #[derive(Debug)]
-pub struct Walked<'a> {
+pub struct WalkEntry<'a> {
     /// The path below the start.
     pub path: &'a RelPath,
-    /// The directory that holds it.
-    pub parent: &'a Directory,
+    /// The directory that contains it.
+    pub parent: &'a DirectoryHandle,
     /// Its name there.
-    pub name: &'a Name,
+    pub name: &'a FileName,
     /// Its type.
     pub file_type: FileType,
 }
 
-/// What to do after an entry.
+/// How to continue after an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visit {
-    /// Go on; enter it if it is a directory.
+pub enum WalkControl {
+    /// Continue; enter it if it is a directory.
     Continue,
-    /// Go on, but do not enter it.
-    Skip,
+    /// Continue without entering it.
+    SkipDirectory,
     /// End the walk.
     Stop,
 }
 
 /// Why a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// Everything was seen.
+pub enum WalkEndReason {
+    /// Everything was visited.
     Complete,
-    /// The visitor said so.
+    /// The visitor stopped it.
     Stopped,
-    /// The limit of entries was reached.
+    /// The entry limit was reached.
     EntryLimit,
 }
 
-/// A directory that could not be entered.
+/// A directory that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unread {
-    /// Where it is, below the start.
+pub struct UnreadableDirectory {
+    /// The path below the start.
     pub path: RelPath,
-    /// Why.
-    pub kind: ErrorKind,
+    /// The kind of error.
+    pub kind: DiskErrorKind,
 }
 
-/// What a walk saw.
+/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WalkEnd {
-    /// Entries visited.
+pub struct WalkReport {
+    /// The number of visited entries.
     pub entries: u64,
-    /// Directories not entered because they lie too deep.
+    /// Directories skipped by the depth limit.
     pub too_deep: u64,
-    /// Directories that could not be entered, in all.
-    pub unread_count: u64,
-    /// The first of them.
-    pub unread: Vec<Unread>,
-    /// Why it ended.
-    pub ended: Ended,
+    /// The number of unreadable directories.
+    pub unreadable_count: u64,
+    /// The first unreadable directories.
+    pub unreadable: Vec<UnreadableDirectory>,
+    /// Why the walk ended.
+    pub end_reason: WalkEndReason,
 }
 
 /// The size of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Measured {
+pub struct DiskTreeSize {
     /// Entries that are not directories.
     pub files: u64,
-    /// Directories, the start not included.
+    /// Directories without the start.
     pub directories: u64,
-    /// Bytes in regular files.
+    /// Total size of regular files.
     pub bytes: u64,
-    /// Whether and where something was left out.
-    pub walk: WalkEnd,
+    /// The walk, including skipped parts.
+    pub walk: WalkReport,
 }
 
-/// One directory on the way down.
-struct Frame {
-    directory: Directory,
+struct WalkFrame {
+    directory: DirectoryHandle,
     path: RelPath,
-    /// What is still to visit, the next one last.
-    entries: Vec<Listed>,
+    /// Entries still to visit, the next one last.
+    entries: Vec<DiskDirectoryEntry>,
 }
 
-impl Frame {
-    fn enter(directory: Directory, path: RelPath) -> Result<Self, DiskError> {
+impl WalkFrame {
+    fn open_directory(directory: DirectoryHandle, path: RelPath) -> Result<Self, DiskError> {
         let mut entries = directory.list()?;
         entries.sort_unstable_by(|one, two| two.name.cmp(&one.name));
         Ok(Self { directory, path, entries })
     }
 }
 
-/// Visits everything beneath `root`, which is not visited itself. Fails only when `root` itself cannot be read.
-pub fn walk(
-    root: &Directory,
+/// Visits everything below `root`, without `root`. Fails only if `root` cannot be read.
+pub fn walk_tree(
+    root: &DirectoryHandle,
     limits: WalkLimits,
-    visit: &mut dyn FnMut(Walked<'_>) -> Visit,
-) -> Result<WalkEnd, DiskError> {
-    let mut end =
-        WalkEnd { entries: 0, too_deep: 0, unread_count: 0, unread: Vec::new(), ended: Ended::Complete };
+    visit: &mut dyn FnMut(WalkEntry<'_>) -> WalkControl,
+) -> Result<WalkReport, DiskError> {
+    let mut end = WalkReport {
+        entries: 0,
+        too_deep: 0,
+        unreadable_count: 0,
+        unreadable: Vec::new(),
+        end_reason: WalkEndReason::Complete,
+    };
     let depth_max = limits.depth.min(DEPTH_MAX);
-    let mut stack = vec![Frame::enter(root.try_clone()?, RelPath::root())?];
+    let mut stack = vec![WalkFrame::open_directory(root.try_clone()?, RelPath::root())?];
     while let Some(frame) = stack.last_mut() {
         let Some(entry) = frame.entries.pop() else {
             stack.pop();
             continue;
         };
         if end.entries >= limits.entries {
-            end.ended = Ended::EntryLimit;
+            end.end_reason = WalkEndReason::EntryLimit;
             break;
         }
         let Ok(path) = frame.path.join(&entry.name) else {
@@ -137,45 +141,45 @@ pub fn walk(
         };
         end.entries += 1;
         let (parent, name, file_type) = (&frame.directory, &entry.name, entry.file_type);
-        match visit(Walked { path: &path, parent, name, file_type }) {
-            Visit::Stop => {
-                end.ended = Ended::Stopped;
+        match visit(WalkEntry { path: &path, parent, name, file_type }) {
+            WalkControl::Stop => {
+                end.end_reason = WalkEndReason::Stopped;
                 break;
             }
-            Visit::Continue if file_type == FileType::Directory => {
+            WalkControl::Continue if file_type == FileType::Directory => {
                 if path.depth() >= depth_max {
                     end.too_deep += 1;
                     continue;
                 }
                 let opened = parent.open_directory(name);
-                match opened.and_then(|directory| Frame::enter(directory, path.clone())) {
+                match opened.and_then(|directory| WalkFrame::open_directory(directory, path.clone())) {
                     Ok(child) => stack.push(child),
-                    Err(error) => end.note_unread(path, error.kind),
+                    Err(error) => end.record_unreadable(path, error.kind),
                 }
             }
-            Visit::Continue | Visit::Skip => {}
+            WalkControl::Continue | WalkControl::SkipDirectory => {}
         }
     }
     Ok(end)
 }
 
-impl WalkEnd {
-    fn note_unread(&mut self, path: RelPath, kind: ErrorKind) {
-        // What went away meanwhile was not left out.
-        if kind == ErrorKind::NotFound {
+impl WalkReport {
+    fn record_unreadable(&mut self, path: RelPath, kind: DiskErrorKind) {
+        // An entry that disappeared meanwhile does not count as unreadable.
+        if kind == DiskErrorKind::NotFound {
             return;
         }
-        self.unread_count += 1;
-        if self.unread.len() < UNREAD_NAMED_MAX {
-            self.unread.push(Unread { path, kind });
+        self.unreadable_count += 1;
+        if self.unreadable.len() < UNREADABLE_LISTED_MAX {
+            self.unreadable.push(UnreadableDirectory { path, kind });
         }
     }
 }
 
-/// Counts the files, directories and bytes beneath `root`.
-pub fn measure_tree(root: &Directory, limits: WalkLimits) -> Result<Measured, DiskError> {
+/// Counts the files, directories and bytes below `root`.
+pub fn measure_tree(root: &DirectoryHandle, limits: WalkLimits) -> Result<DiskTreeSize, DiskError> {
     let (mut files, mut directories, mut bytes) = (0_u64, 0_u64, 0_u64);
-    let walk = walk(root, limits, &mut |walked| {
+    let walk = walk_tree(root, limits, &mut |walked| {
         if walked.file_type == FileType::Directory {
             directories += 1;
         } else {
@@ -186,7 +190,7 @@ pub fn measure_tree(root: &Directory, limits: WalkLimits) -> Result<Measured, Di
         {
             bytes = bytes.saturating_add(stat.size);
         }
-        Visit::Continue
+        WalkControl::Continue
     })?;
-    Ok(Measured { files, directories, bytes, walk })
+    Ok(DiskTreeSize { files, directories, bytes, walk })
 }

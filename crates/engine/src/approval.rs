@@ -1,70 +1,70 @@
-//! A person's yes to one exact plan. Owns what an approval is, what it is bound to, and how a call that needs one goes
-//! on: it runs with it, waits for it, or is refused with the question asked.
+//! Approvals: a person's consent to one exact plan. Owns the approval types, their binding to a plan, and the step
+//! that runs, delays or refuses a call that needs one.
 //!
-//! Promises: an approval fits one principal, one call and one plan, and is used once, by the commit itself. No caller
-//! that came through a face can answer: that takes a person with the approver's grant.
+//! An approval is valid for one principal, one call and one plan, and the commit uses it up. No caller of a protocol
+//! can answer a request: only a person with the approver's grant can.
 
 mod digest;
 mod gate;
-mod shown;
-mod told;
+mod preview;
+mod preview_text;
 
-use journal::Digest;
+use stead_journal::Digest;
 
-pub(crate) use digest::{Binding, of_call, of_plan, of_targets};
-pub(crate) use gate::{Gate, Question, Settled, settle};
-pub(crate) use shown::shown;
-pub use told::{plan_brief, plan_lines};
+pub(crate) use digest::{ApprovalBinding, digest_call, digest_plan, digest_targets};
+pub(crate) use gate::{ApprovalCheck, ApprovalWaitResult, MissingApproval, request_and_wait};
+pub(crate) use preview::preview_plan;
+pub use preview_text::{render_plan_lines, summarize_plan};
 
-/// One question to a person, and what became of it.
+/// An approval request and its state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// Its id.
+    /// The id of the approval.
     pub id: String,
-    /// What was asked.
-    pub asked: ApprovalAsk,
-    /// When it was asked, in unix milliseconds.
+    /// The request for approval.
+    pub request: ApprovalRequest,
+    /// When it was requested, in unix milliseconds.
     pub created_ms: i64,
-    /// When it ends, in unix milliseconds.
+    /// When it expires, in unix milliseconds.
     pub expires_ms: i64,
-    /// Where it stands now.
+    /// The current state.
     pub state: ApprovalState,
-    /// Who answered, and what they said.
-    pub answered: Option<Answered>,
-    /// The entry that used it.
-    pub used: Option<u64>,
+    /// The person's answer, if any.
+    pub resolution: Option<ApprovalResolution>,
+    /// The journal entry that used it.
+    pub used_by_entry: Option<u64>,
 }
 
 impl Approval {
-    /// What the caller calls what it wants: the dialect's name, or the operation.
-    pub fn wanted(&self) -> &str {
-        self.asked.tool.as_deref().unwrap_or(&self.asked.operation)
+    /// The name by which the caller knows the call: the dialect's tool, or the operation.
+    pub fn tool_or_operation(&self) -> &str {
+        self.request.tool.as_deref().unwrap_or(&self.request.operation)
     }
 }
 
-/// Who answered a question.
+/// Who answered a request, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    /// The principal.
-    pub by: String,
-    /// What they said.
+pub struct ApprovalResolution {
+    /// The principal who answered.
+    pub resolved_by: String,
+    /// The reason given.
     pub reason: Option<String>,
 }
 
-/// Where an approval stands.
+/// The state of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nobody has answered.
+    /// Not answered yet.
     Pending,
-    /// A person said yes; the call may run once.
+    /// Approved; the call may run once.
     Approved,
-    /// A person said no.
+    /// Denied.
     Denied,
     /// The call ran.
     Used,
-    /// The world or the policy moved, and another question took its place.
+    /// The files or the policy changed, and a newer request replaced this one.
     Stale,
-    /// Its time is over.
+    /// Past its expiry time.
     Expired,
 }
 
@@ -79,8 +79,8 @@ impl ApprovalState {
         ApprovalState::Expired,
     ];
 
-    /// The stable word.
-    pub fn word(self) -> &'static str {
+    /// The state's name on the wire.
+    pub fn as_str(self) -> &'static str {
         match self {
             ApprovalState::Pending => "pending",
             ApprovalState::Approved => "approved",
@@ -92,77 +92,78 @@ impl ApprovalState {
     }
 }
 
-/// A question to be kept. One that stands for the same principal and call and another plan becomes stale by it.
+/// A request for approval. A pending or approved request for the same principal and call with a different plan becomes
+/// stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApprovalAsk {
-    /// Who asks.
+pub struct ApprovalRequest {
+    /// The principal of the call.
     pub principal: String,
-    /// The session it came through.
+    /// The session of the call.
     pub session: String,
-    /// The operation.
+    /// The operation's name.
     pub operation: String,
-    /// The dialect's name for it.
+    /// The dialect's tool name.
     pub tool: Option<String>,
-    /// The call it is for: operation, tool and arguments.
-    pub call: Digest,
-    /// The plan it is for: the call, every change with what it expects, and the policy.
-    pub plan: Digest,
-    /// The plan as people see it, as JSON.
-    pub shown: String,
-    /// Why it is asked: the rule.
-    pub why: String,
-    /// Version of the policy that asks.
-    pub policy: u64,
-    /// How long it stands.
-    pub lasting_ms: i64,
+    /// Digest of the call: operation, tool and arguments.
+    pub call_digest: Digest,
+    /// Digest of the plan: the call, every change with its expectation, and the policy.
+    pub plan_digest: Digest,
+    /// The plan preview, as JSON.
+    pub plan_preview: String,
+    /// The rule that requires approval.
+    pub reason: String,
+    /// Version of the policy.
+    pub policy_version: u64,
+    /// How long the request stays valid.
+    pub valid_for_ms: i64,
 }
 
 /// A person's answer.
 #[derive(Debug, Clone)]
 pub struct ApprovalAnswer {
-    /// To which question.
+    /// The id of the approval.
     pub id: String,
-    /// What was said.
-    pub say: Say,
-    /// Why.
+    /// The decision.
+    pub decision: ApprovalDecision,
+    /// The reason, if given.
     pub reason: Option<String>,
 }
 
-/// Yes or no.
+/// The decision on an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Say {
-    /// The call may run, once, as it was planned.
-    Yes,
-    /// It may not.
-    No,
+pub enum ApprovalDecision {
+    /// The call may run once, as planned.
+    Approve,
+    /// The call may not run.
+    Deny,
 }
 
-/// Which approvals are wanted; newest first.
+/// Selects approvals; newest first.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
-    /// Only of this principal.
+    /// Only requests of this principal.
     pub principal: Option<String>,
-    /// Only for this call.
-    pub call: Option<Digest>,
-    /// Only in this state.
+    /// Only requests for this call.
+    pub call_digest: Option<Digest>,
+    /// Only approvals in this state.
     pub state: Option<ApprovalState>,
-    /// At most this many.
+    /// Most approvals to return.
     pub limit: usize,
 }
 
-/// What is done about a call that needs a person's yes. The operator's choice when the server starts.
+/// How calls that need approval are handled. Chosen by the operator when the server starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Asking {
-    /// The question is asked and the call waits or is refused until it is answered.
+pub enum ApprovalMode {
+    /// Requests approval; the call waits or is refused until it is answered.
     #[default]
-    Ask,
-    /// It is refused; nobody is asked.
-    Deny,
-    /// It runs as if approved, and the journal says so.
-    Allow,
-    /// It is asked, and what the client sends back counts as a person's answer.
-    Client,
+    AskPerson,
+    /// Refuses the call without a request.
+    DenyAll,
+    /// Runs the call as if approved, and records that in the journal.
+    AllowAll,
+    /// Requests approval, and accepts the client's reply as the person's answer.
+    TrustClient,
 }
 
-/// What the journal holds in the place of an approval when the operator allowed everything.
+/// Recorded in place of an approval id when the operator allows all calls.
 pub const ALLOWED_BY_OPERATOR: &str = "operator";

@@ -1,76 +1,76 @@
-//! Open buffers: text that an editor holds and has not saved. Plain values and the verbs that keep them, so that every
+//! Open buffers: text of an editor that is not saved. Plain values and the trait that stores them, so that every
 //! process on a workspace sees the same text.
 //!
-//! A buffer lives as long as the connection that opened it. What is left of one whose editor went away is a draft: kept,
-//! listed, taken up again or dropped by its owner, and never read in the place of the file.
+//! A buffer lives as long as the connection that opened it. If its editor disconnects, it becomes a draft: stored,
+//! listed, resumed or dropped by its owner, and never read in place of the file.
 
-use path::RelPath;
+use stead_path::RelPath;
 
 use crate::{
-    failure::Failure,
+    errors::Error,
     version::Version,
-    workspace::{Committed, Record},
+    workspace::{CallRecord, CommitReceipt},
 };
 
-/// Whether somebody still types into a buffer.
+/// Whether an editor has a buffer open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Its editor is connected to this process.
-    Here,
-    /// Its editor is connected to another process.
-    Elsewhere,
-    /// Its editor went away.
+pub enum BufferOpenState {
+    /// The editor is connected to this process.
+    OpenHere,
+    /// The editor is connected to another process.
+    OpenInOtherProcess,
+    /// The editor disconnected.
     Draft,
 }
 
-/// How the lines of an editor's text end.
+/// The line endings of an editor's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endings {
-    /// As they do in the file.
-    OfFile,
-    /// With a line feed, where the file has a carriage return as well: many editors hold text like this.
-    LineFeed,
+pub enum BufferLineEndings {
+    /// The line endings of the file.
+    SameAsFile,
+    /// LF, although the file has CRLF, as in many editors.
+    LfOnly,
 }
 
 /// A buffer without its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buffer {
-    /// Its id.
+    /// The buffer id.
     pub id: String,
-    /// The file it is of.
+    /// The file.
     pub path: RelPath,
-    /// Who types.
+    /// The principal whose editor has it open.
     pub owner: String,
-    /// The session it was opened in.
+    /// The session that opened it.
     pub session: String,
-    /// Whether somebody still types into it.
-    pub standing: Standing,
-    /// Rises with every change of the text, whoever makes it.
+    /// Whether an editor has it open.
+    pub open_state: BufferOpenState,
+    /// Increases with every change of the text by anyone.
     pub revision: u64,
     /// The version that the file would have if the text were saved.
     pub version: Version,
-    /// Bytes of the text.
+    /// Size of the text in bytes.
     pub size: u64,
-    /// The version of the file that the text was made from; nothing when there was no file.
+    /// The version of the file that the text is based on; `None` if there was no file.
     pub base: Option<Version>,
-    /// How the editor's lines end.
-    pub endings: Endings,
-    /// The last revision that the editor itself gave or was told.
-    pub held_revision: u64,
+    /// The line endings of the editor's text.
+    pub line_endings: BufferLineEndings,
+    /// The last revision that the editor sent or received.
+    pub editor_revision: u64,
     /// When the text last changed, in unix milliseconds.
     pub changed_ms: i64,
 }
 
 impl Buffer {
     /// Whether an editor has it open.
-    pub fn is_live(&self) -> bool {
-        match self.standing {
-            Standing::Here | Standing::Elsewhere => true,
-            Standing::Draft => false,
+    pub fn is_open(&self) -> bool {
+        match self.open_state {
+            BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess => true,
+            BufferOpenState::Draft => false,
         }
     }
 
-    /// Whether it holds something that the file, which has this version now, does not.
+    /// Whether the text differs from its base and from the saved version.
     pub fn is_unsaved(&self, saved: Option<Version>) -> bool {
         Some(self.version) != self.base && Some(self.version) != saved
     }
@@ -79,93 +79,97 @@ impl Buffer {
 /// The texts of a buffer, in the encoding of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferText {
-    /// The buffer, as it was when the texts were taken.
+    /// The buffer when the texts were read.
     pub buffer: Buffer,
-    /// The text now.
+    /// The current text.
     pub text: Vec<u8>,
-    /// The text of the last revision that the editor itself gave or was told.
-    pub held: Vec<u8>,
+    /// The text of the last revision that the editor sent or received.
+    pub editor_text: Vec<u8>,
 }
 
-/// What to do with a buffer.
+/// A change of a buffer.
 #[derive(Debug, Clone)]
-pub enum BufferAsk {
-    /// Open one. Refused when the file is open in an editor.
+pub enum BufferStoreRequest {
+    /// Opens a buffer. Refused if the file is open in an editor.
     Open {
-        /// Of which file.
+        /// The file.
         path: RelPath,
         /// The text.
         text: Vec<u8>,
-        /// The version of the file it was made from.
+        /// The version of the file it is based on.
         base: Option<Version>,
-        /// How the editor's lines end.
-        endings: Endings,
-        /// Drafts that nobody needs any more: this text is theirs, or they never held anything that a file did not.
-        instead_of: Vec<String>,
+        /// The line endings of the editor's text.
+        line_endings: BufferLineEndings,
+        /// Drafts to drop: this text replaces them, or they never contained unsaved text.
+        replaced_drafts: Vec<String>,
     },
-    /// Take up a draft. Refused when the file is open in an editor.
-    TakeUp {
-        /// Which.
+    /// Resumes a draft. Refused if the file is open in an editor.
+    ResumeDraft {
+        /// The buffer id.
         id: String,
     },
-    /// Give it another text.
+    /// Replaces the text.
     Change {
-        /// Which.
+        /// The buffer id.
         id: String,
-        /// The revision it must have now.
+        /// The expected current revision.
         revision: u64,
         /// The text.
         text: Vec<u8>,
-        /// The version of the file it is made from.
+        /// The version of the file it is based on.
         base: Option<Version>,
-        /// How the editor's lines end.
-        endings: Endings,
+        /// The line endings of the editor's text.
+        line_endings: BufferLineEndings,
     },
-    /// Let go of it and its text.
+    /// Closes the buffer and drops its text.
     Close {
-        /// Which.
+        /// The buffer id.
         id: String,
     },
 }
 
-/// What a plan does to a buffer, in the same moment as to the files.
+/// A change of a buffer, committed together with the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BufferStep {
-    /// Which.
+pub struct PlannedBufferChange {
+    /// The buffer id.
     pub id: String,
-    /// The revision it must have.
-    pub revision: u64,
-    /// What becomes of it.
-    pub becomes: Becomes,
+    /// The expected revision.
+    pub expected_revision: u64,
+    /// The change.
+    pub kind: PlannedBufferChangeKind,
 }
 
-/// What becomes of a buffer.
+/// The kind of a planned buffer change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Becomes {
-    /// It gets this text, made from this version of the file.
-    Text {
+pub enum PlannedBufferChangeKind {
+    /// Replaces the text and its base.
+    ReplaceText {
         /// The text.
         text: Vec<u8>,
-        /// The version of the file that the plan leaves.
+        /// The version of the file after the plan.
         base: Version,
     },
-    /// It is what it was, and the file has been made the same.
-    Saved {
-        /// The version of the file that the plan leaves.
+    /// Marks the text as saved.
+    MarkSaved {
+        /// The version of the file after the plan.
         base: Version,
     },
-    /// Its file has another name.
-    Moved(RelPath),
+    /// Moves the buffer to another path.
+    Rename(RelPath),
 }
 
-/// What a workspace keeps about open buffers.
-pub trait Buffers {
-    /// Every buffer and draft, by path. Cheap while there is none: it is asked with every call.
-    fn buffers(&self) -> Result<Vec<Buffer>, Failure>;
+/// Stores open buffers.
+pub trait BufferStore {
+    /// Every buffer and draft, by path. Cheap while there is none, because every call reads it.
+    fn buffers(&self) -> Result<Vec<Buffer>, Error>;
 
-    /// One of them with its texts.
-    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Failure>;
+    /// One buffer with its texts.
+    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Error>;
 
-    /// Opens, changes or closes one, recording it. The file is locked.
-    fn change_buffer(&self, ask: &BufferAsk, record: &Record<'_>) -> Result<(Buffer, Committed), Failure>;
+    /// Opens, changes or closes a buffer and records it. The file is locked.
+    fn execute_buffer_request(
+        &self,
+        request: &BufferStoreRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(Buffer, CommitReceipt), Error>;
 }

@@ -1,36 +1,36 @@
-//! Who asks: the principal, the session and face it came through, and what it has been granted.
+//! The caller of an operation: principal, session, protocol and grants.
 
 use std::fmt;
 
-use path::RelPath;
+use stead_path::RelPath;
 
 use crate::{
-    failure::{Failure, Kind},
+    connection::CallerLifetime,
+    errors::{Error, ErrorKind},
     glob::Globs,
-    presence::Presence,
     workspace::Workspace,
 };
 
 /// Longest principal name.
 const PRINCIPAL_BYTES_MAX: usize = 128;
 
-/// Who acts.
+/// The identity that acts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Principal {
     /// A person.
     User(String),
-    /// A program acting for somebody.
+    /// A program acting for a person.
     Agent(String),
     /// The server itself: expiry, pruning, key rotation.
     System,
-    /// Whoever changes files without asking here. Only ever told about: nobody can ask as it.
-    Outside,
+    /// Programs that change files outside stead. Appears only in recorded entries; no caller can use it.
+    External,
 }
 
 impl Principal {
-    /// Reads `user:NAME` or `agent:NAME`. Nobody can ask as the system or as the outside.
-    pub fn parse(text: &str) -> Result<Self, Failure> {
-        let malformed = || Failure::new(Kind::BadRequest, "a principal is written user:NAME or agent:NAME");
+    /// Parses `user:NAME` or `agent:NAME`. System and external principals cannot be parsed.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let malformed = || Error::new(ErrorKind::BadRequest, "a principal is written user:NAME or agent:NAME");
         let (kind, name) = text.split_once(':').ok_or_else(malformed)?;
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '+' | '/');
         if name.is_empty() || name.len() > PRINCIPAL_BYTES_MAX || !name.chars().all(plain) {
@@ -43,11 +43,11 @@ impl Principal {
         }
     }
 
-    /// How long what this principal removes stays recoverable.
-    pub fn trash_ms(&self) -> i64 {
+    /// The default trash retention of this principal.
+    pub fn trash_retention_ms(&self) -> i64 {
         match self {
-            Principal::User(_) | Principal::System | Principal::Outside => crate::limits::TRASH_USER_MS,
-            Principal::Agent(_) => crate::limits::TRASH_AGENT_MS,
+            Principal::User(_) | Principal::System | Principal::External => crate::limits::USER_TRASH_RETENTION_MS,
+            Principal::Agent(_) => crate::limits::AGENT_TRASH_RETENTION_MS,
         }
     }
 }
@@ -58,102 +58,102 @@ impl fmt::Display for Principal {
             Principal::User(name) => write!(f, "user:{name}"),
             Principal::Agent(name) => write!(f, "agent:{name}"),
             Principal::System => f.write_str("system:stead"),
-            Principal::Outside => f.write_str("outside"),
+            Principal::External => f.write_str("outside"),
         }
     }
 }
 
-/// Whether a caller may change anything at all.
+/// Whether a caller may change files at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Reads and changes.
+pub enum AccessMode {
+    /// May read and change files.
     ReadWrite,
-    /// Reads only.
+    /// May only read files.
     ReadOnly,
 }
 
-/// Whether a caller may answer what others asked a person.
+/// Whether a caller may answer approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Approver {
-    /// No. Whoever comes through a face.
+pub enum ApproverProof {
+    /// No; every caller of a protocol.
     #[default]
-    No,
-    /// Yes: a person who has shown the approver's secret.
-    Shown,
+    None,
+    /// Yes: a person who presented the approver secret.
+    SecretVerified,
 }
 
-/// What a caller may reach.
+/// The paths and rights of a caller.
 #[derive(Debug, Clone)]
 pub struct Grants {
-    /// Whether anything may be changed.
-    pub access: Access,
-    /// Subtrees that may be read.
+    /// Whether the caller may change files.
+    pub access: AccessMode,
+    /// Subtrees that the caller may read.
     pub readable: Vec<RelPath>,
-    /// Subtrees that may be changed.
+    /// Subtrees that the caller may change.
     pub writable: Vec<RelPath>,
-    /// Places that are not there for this caller, whatever else is granted.
+    /// Paths invisible to this caller, whatever else is granted.
     pub hidden: Globs,
-    /// Places that this caller may see but not change, whatever else is granted.
-    pub fixed: Globs,
-    /// Whether it may answer what others asked a person. No face ever sets it.
-    pub approver: Approver,
+    /// Paths that this caller may read but not change, whatever else is granted.
+    pub read_only: Globs,
+    /// Whether the caller may answer approval requests. No protocol ever sets it.
+    pub approver: ApproverProof,
 }
 
 impl Default for Grants {
     fn default() -> Self {
         Self {
-            access: Access::ReadWrite,
+            access: AccessMode::ReadWrite,
             readable: vec![RelPath::root()],
             writable: vec![RelPath::root()],
             hidden: Globs::default(),
-            fixed: Globs::default(),
-            approver: Approver::No,
+            read_only: Globs::default(),
+            approver: ApproverProof::None,
         }
     }
 }
 
-/// Who asks, on whose behalf, from where, with which grants.
+/// The caller of an operation, with its grants.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// Who acts.
+    /// The identity that acts.
     pub principal: Principal,
     /// The person an agent acts for, when known.
     pub on_behalf_of: Option<Principal>,
-    /// The session the call came through.
+    /// The id of the session.
     pub session: String,
-    /// The face the call came through: `mcp`, `cli`, `library`.
-    pub face: &'static str,
-    /// What it may reach.
+    /// The protocol of the call: `mcp`, `cli`, `library`.
+    pub protocol: &'static str,
+    /// The paths and rights of the caller.
     pub grants: Grants,
-    /// How long it is there.
-    pub presence: Presence,
-    /// When the conversation began, in unix milliseconds; zero when nobody says.
-    pub since_ms: i64,
-    /// The first entry that can be of the conversation; zero when nobody says.
-    pub since_entry: u64,
+    /// How long the caller exists.
+    pub lifetime: CallerLifetime,
+    /// Start of the session, in unix milliseconds; zero if unknown.
+    pub session_started_ms: i64,
+    /// The first journal entry that can belong to the session; zero if unknown.
+    pub session_first_entry: u64,
 }
 
 impl Caller {
-    /// The same caller whose conversation begins now.
+    /// Starts the caller's session now.
     #[must_use]
-    pub fn beginning(mut self, workspace: &dyn Workspace) -> Self {
-        self.since_ms = workspace.now_ms();
-        // Where the journal cannot be read, everything is looked through.
-        self.since_entry = workspace.head().map_or(0, |head| head.number + 1);
+    pub fn starting_session_now(mut self, workspace: &dyn Workspace) -> Self {
+        self.session_started_ms = workspace.now_ms();
+        // Without a readable journal, all entries are scanned.
+        self.session_first_entry = workspace.head().map_or(0, |head| head.number + 1);
         self
     }
 
     /// A caller with full grants.
-    pub fn new(principal: Principal, session: impl Into<String>, face: &'static str) -> Self {
+    pub fn new(principal: Principal, session: impl Into<String>, protocol: &'static str) -> Self {
         Self {
             principal,
             on_behalf_of: None,
             session: session.into(),
-            face,
+            protocol,
             grants: Grants::default(),
-            presence: Presence::default(),
-            since_ms: 0,
-            since_entry: 0,
+            lifetime: CallerLifetime::default(),
+            session_started_ms: 0,
+            session_first_entry: 0,
         }
     }
 }

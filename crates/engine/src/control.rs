@@ -1,4 +1,4 @@
-//! How a running call is bounded and stopped: its deadline, its cancellation, and where its progress goes.
+//! Deadline, cancellation and progress of a running call.
 
 use std::{
     fmt,
@@ -10,43 +10,43 @@ use std::{
 };
 
 use crate::{
-    failure::{Failure, Kind},
+    errors::{Error, ErrorKind},
     limits,
 };
 
-/// A switch that stops a call at its next step. Clones share it.
+/// Cancels a call at its next check. Clones share the state.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct CancelToken(Arc<AtomicBool>);
 
-impl Cancel {
-    /// Stops the call.
+impl CancelToken {
+    /// Cancels the call.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
-    fn is_set(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// How far a long call has come. Reads as a person would say it: `12,000 entries, 3 found`.
+/// Progress of a long call, displayed as `12,000 entries, 3 found`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Entries done so far, over every pass of the call. Only grows.
-    pub done: u64,
-    /// What was found in them, when the call looks for something.
+pub struct CallProgress {
+    /// Entries processed so far, over every pass of the call. Only grows.
+    pub entries_done: u64,
+    /// Matches so far, if the call searches for something.
     pub found: Option<u64>,
 }
 
-impl fmt::Display for Progress {
+impl fmt::Display for CallProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} entries", grouped(self.done))?;
-        self.found.map_or(Ok(()), |found| write!(f, ", {} found", grouped(found)))
+        write!(f, "{} entries", format_with_separators(self.entries_done))?;
+        self.found.map_or(Ok(()), |found| write!(f, ", {} found", format_with_separators(found)))
     }
 }
 
-/// A number with a comma before every three digits.
-fn grouped(number: u64) -> String {
+/// A number with thousands separators.
+fn format_with_separators(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -58,77 +58,74 @@ fn grouped(number: u64) -> String {
     grouped
 }
 
-/// What bounds one call.
-pub struct Control<'a> {
+/// The limits of one running call.
+pub struct CallControl<'a> {
     deadline: Instant,
-    cancel: Cancel,
-    progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    done: AtomicU64,
+    cancel: CancelToken,
+    progress: Option<&'a (dyn Fn(CallProgress) + Sync)>,
+    entries_done: AtomicU64,
     found: OnceLock<AtomicU64>,
-    hold: Duration,
+    approval_wait: Duration,
 }
 
-impl Default for Control<'_> {
+impl Default for CallControl<'_> {
     fn default() -> Self {
-        Self::new(Instant::now() + limits::CALL_DEADLINE, Cancel::default(), None)
+        Self::new(Instant::now() + limits::DEFAULT_CALL_DEADLINE, CancelToken::default(), None)
     }
 }
 
-impl<'a> Control<'a> {
-    /// Bounds with this switch and this listener.
-    pub fn new(deadline: Instant, cancel: Cancel, progress: Option<&'a (dyn Fn(Progress) + Sync)>) -> Self {
+impl<'a> CallControl<'a> {
+    /// A control with this deadline, cancel token and progress listener.
+    pub fn new(deadline: Instant, cancel: CancelToken, progress: Option<&'a (dyn Fn(CallProgress) + Sync)>) -> Self {
         Self {
             deadline,
             cancel,
             progress,
-            done: AtomicU64::new(0),
+            entries_done: AtomicU64::new(0),
             found: OnceLock::new(),
-            hold: Duration::ZERO,
+            approval_wait: Duration::ZERO,
         }
     }
 
-    /// The same for a call that waits so long for a person's answer, if it needs one. The deadline does not count that
-    /// time.
+    /// Waits up to `hold_ms` for an approval. The waiting time extends the deadline.
     #[must_use]
-    pub fn holding(mut self, hold_ms: u64) -> Self {
-        self.hold = Duration::from_millis(hold_ms.min(limits::APPROVAL_HOLD_MS_MAX));
-        self.deadline += self.hold;
+    pub fn with_approval_wait(mut self, hold_ms: u64) -> Self {
+        self.approval_wait = Duration::from_millis(hold_ms.min(limits::APPROVAL_WAIT_MS_MAX));
+        self.deadline += self.approval_wait;
         self
     }
 
-    /// How long the call waits for a person's answer.
-    pub(crate) fn hold(&self) -> Duration {
-        self.hold
+    pub(crate) fn approval_wait(&self) -> Duration {
+        self.approval_wait
     }
 
-    /// When the call must have ended.
+    /// The time at which the call fails.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Fails once the call was cancelled or its deadline passed. Called in every loop of unknown length.
-    pub fn check(&self) -> Result<(), Failure> {
-        if self.cancel.is_set() {
-            return Err(Failure::new(Kind::Cancelled, "the caller cancelled; nothing was changed"));
+    /// Fails once the call is cancelled or its deadline passed. Called in every loop of unknown length.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled; nothing was changed"));
         }
         if Instant::now() > self.deadline {
-            return Err(Failure::new(Kind::Deadline, "the call took too long; nothing was changed")
-                .hint("ask for less at once: a smaller subtree, a range, a page"));
+            return Err(Error::new(ErrorKind::Deadline, "the call exceeded its deadline; nothing was changed")
+                .with_next_step("request less at once: a smaller subtree, a range, a page"));
         }
         Ok(())
     }
 
-    /// Counts entries that are done, and tells whoever listens how far the call has come. Listeners bound how often
-    /// they pass it on.
-    pub fn advance(&self, entries: u64) {
+    /// Counts processed entries and calls the progress listener, which limits its own rate.
+    pub fn report_entries(&self, entries: u64) {
         let Some(listen) = self.progress.filter(|_| entries > 0) else { return };
-        let done = self.done.fetch_add(entries, Ordering::Relaxed) + entries;
+        let done = self.entries_done.fetch_add(entries, Ordering::Relaxed) + entries;
         let found = self.found.get().map(|found| found.load(Ordering::Relaxed));
-        listen(Progress { done, found });
+        listen(CallProgress { entries_done: done, found });
     }
 
-    /// Counts what is found.
-    pub fn count_found(&self, found: u64) {
+    /// Counts matches.
+    pub fn report_found(&self, found: u64) {
         if self.progress.is_some() {
             self.found.get_or_init(AtomicU64::default).fetch_add(found, Ordering::Relaxed);
         }
@@ -142,14 +139,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_grows_over_passes_and_reads_well() {
-        let heard = Mutex::new(Vec::new());
-        let listen = |progress: Progress| heard.lock().unwrap().push(progress.to_string());
-        let control = Control::new(Instant::now(), Cancel::default(), Some(&listen));
-        control.advance(999);
-        control.advance(0);
-        control.count_found(3);
-        control.advance(1_233_568);
-        assert_eq!(*heard.lock().unwrap(), ["999 entries", "1,234,567 entries, 3 found"]);
+    fn progress_accumulates_and_displays_counts() {
+        let reports = Mutex::new(Vec::new());
+        let listen = |progress: CallProgress| reports.lock().unwrap().push(progress.to_string());
+        let control = CallControl::new(Instant::now(), CancelToken::default(), Some(&listen));
+        control.report_entries(999);
+        control.report_entries(0);
+        control.report_found(3);
+        control.report_entries(1_233_568);
+        assert_eq!(*reports.lock().unwrap(), ["999 entries", "1,234,567 entries, 3 found"]);
     }
 }

@@ -1,155 +1,170 @@
-//! The engine and the shape of a call. Owns a workspace; knows no protocol.
+//! The engine and the types of a call. Owns a workspace; knows no protocol.
 
 use std::sync::Arc;
 
-use path::RelPath;
 use serde_json::{Map, Value};
+use stead_path::RelPath;
 
 use crate::{
-    approval::{ApprovalAnswer, Asking, Say},
+    approval::{ApprovalAnswer, ApprovalDecision, ApprovalMode},
+    call_options::CallOptions,
     caller::Caller,
-    control::Control,
-    failure::{Failure, Kind},
-    ops,
-    pace::{self, Pace, Tempo},
-    pipeline,
-    recall::Recall,
-    terms::Terms,
+    control::CallControl,
+    cost::{self, CostClass, CostModel},
+    errors::{Error, ErrorKind},
+    ops, pipeline,
+    seen_files::SeenFileCache,
     workspace::Workspace,
 };
 
-/// One request as a face hands it over.
+/// One request from a protocol.
 pub struct Call<'a> {
-    /// Who asks.
+    /// The authenticated caller and its grants.
     pub caller: &'a Caller,
-    /// The operation's name.
+    /// The operation's name on the wire.
     pub operation: &'a str,
-    /// Its arguments.
+    /// The operation's arguments.
     pub arguments: Map<String, Value>,
-    /// The caller's idempotency key: the same key never changes anything twice.
-    pub key: Option<&'a str>,
-    /// What the caller's dialect settles.
-    pub terms: Terms,
+    /// The caller's idempotency key. A repeated key never changes anything twice.
+    pub idempotency_key: Option<&'a str>,
+    /// Options set by the caller's dialect.
+    pub options: CallOptions,
     /// Deadline, cancellation, progress.
-    pub control: Control<'a>,
+    pub control: CallControl<'a>,
 }
 
 impl<'a> Call<'a> {
-    /// A call with default bounds.
+    /// A call with default options, deadline and no idempotency key.
     pub fn new(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Self {
-        Self { caller, operation, arguments, key: None, terms: Terms::default(), control: Control::default() }
+        Self {
+            caller,
+            operation,
+            arguments,
+            idempotency_key: None,
+            options: CallOptions::default(),
+            control: CallControl::default(),
+        }
     }
 }
 
-/// What a call answers: an object for machines, and a compact text for models and people.
+/// The result of a call: JSON for programs and a compact text for models and people.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
-    /// The object.
+pub struct CallOutcome {
+    /// The result as a JSON object.
     pub json: Map<String, Value>,
-    /// The text.
+    /// The result as text.
     pub text: String,
-    /// The bytes behind it, when the terms ask for them.
-    pub evidence: Vec<Held>,
-    /// Which session the conversation goes on in, when the call changed that.
-    pub switch: Option<Switch>,
+    /// File contents before and after, if the options request them.
+    pub before_after: Vec<BeforeAfterBytes>,
+    /// The session that the conversation continues in, if the call changed it.
+    pub session_switch: Option<SessionSwitch>,
 }
 
-/// Which session a conversation goes on in.
+/// The session that a conversation continues in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Switch {
-    /// One that was begun.
-    To(String),
-    /// The one it came with.
-    Back,
+pub enum SessionSwitch {
+    /// A newly created session.
+    Enter(String),
+    /// The conversation's original session.
+    Leave,
 }
 
-impl Answer {
-    /// The same answer with the bytes behind it.
+impl CallOutcome {
     #[must_use]
-    pub(crate) fn with_evidence(mut self, evidence: impl IntoIterator<Item = Held>) -> Self {
-        self.evidence.extend(evidence);
+    pub(crate) fn with_before_after(mut self, before_after: impl IntoIterator<Item = BeforeAfterBytes>) -> Self {
+        self.before_after.extend(before_after);
         self
     }
 }
 
-/// What one file held before a call and holds after it.
+/// The content of one file before and after a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
-    /// The place.
+pub struct BeforeAfterBytes {
+    /// The file's path.
     pub path: RelPath,
-    /// Before, or what was read.
+    /// The content before the call, or the content that was read.
     pub before: Option<Vec<u8>>,
-    /// After, when the call changed it.
+    /// The content after the call, if the call changed it.
     pub after: Option<Vec<u8>>,
 }
 
-/// One engine over one workspace.
+/// Runs calls on one workspace.
 #[derive(Clone)]
 pub struct Engine {
     workspace: Arc<dyn Workspace>,
-    asking: Asking,
-    reminder: Arc<ops::Reminder>,
-    recall: Arc<Recall>,
+    approval_mode: ApprovalMode,
+    stale_reads: Arc<ops::StaleReadTracker>,
+    seen_files: Arc<SeenFileCache>,
 }
 
 impl Engine {
-    /// An engine over this workspace that asks a person where the policy says so.
+    /// An engine that asks a person wherever the policy requires approval.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
-        Self { workspace, asking: Asking::Ask, reminder: Arc::default(), recall: Arc::default() }
+        Self {
+            workspace,
+            approval_mode: ApprovalMode::AskPerson,
+            stale_reads: Arc::default(),
+            seen_files: Arc::default(),
+        }
     }
 
-    /// The same with the operator's choice of what is done where a person must be asked.
+    /// Sets how calls that need approval are handled.
     #[must_use]
-    pub fn asking(mut self, asking: Asking) -> Self {
-        self.asking = asking;
+    pub fn with_approval_mode(mut self, mode: ApprovalMode) -> Self {
+        self.approval_mode = mode;
         self
     }
 
-    /// What is done where a person must be asked.
-    pub fn how_it_asks(&self) -> Asking {
-        self.asking
+    /// How calls that need approval are handled.
+    pub fn approval_mode(&self) -> ApprovalMode {
+        self.approval_mode
     }
 
-    /// The workspace beneath.
+    /// The workspace that the calls run on.
     pub fn workspace(&self) -> &dyn Workspace {
         &*self.workspace
     }
 
-    /// Whether the policy lets nobody like this caller use a tool, wherever it points: then it need not be offered. A
-    /// policy that cannot be used hides nothing; the call itself is refused.
-    pub fn never(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
-        let in_force = self.workspace.in_force();
-        in_force.is_ok_and(|in_force| in_force.policy.never(&caller.principal, operation, tool))
+    /// Whether the policy blocks a tool for this caller on every path, so that it need not be offered. An invalid
+    /// policy hides no tool; it refuses the call instead.
+    pub fn is_tool_always_blocked(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
+        let active = self.workspace.active_policy();
+        active.is_ok_and(|active| active.policy.always_blocks(&caller.principal, operation, tool))
     }
 
-    /// How long a call is likely to take, for whoever chooses a thread for it.
-    pub fn pace(&self, operation: &str, arguments: &Map<String, Value>, terms: &Terms) -> Pace {
-        let tempo = ops::row(operation).map_or(Tempo::Steady, |row| row.tempo);
-        pace::pace(&*self.workspace, tempo, arguments, &terms.reading)
+    /// The expected duration of a call, for choosing a thread.
+    pub fn cost_class(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> CostClass {
+        let cost_model = ops::find_operation(operation).map_or(CostModel::AlwaysLong, |row| row.cost_model);
+        cost::classify_cost(&*self.workspace, cost_model, arguments, &options.path_spelling)
     }
 
-    /// How many bytes a call is likely to bring into memory, for whoever bounds that.
-    pub fn weight(&self, operation: &str, arguments: &Map<String, Value>, terms: &Terms) -> u64 {
-        let tempo = ops::row(operation).map_or(Tempo::Steady, |row| row.tempo);
-        pace::weight(&*self.workspace, tempo, arguments, &terms.reading)
+    /// The number of bytes a call is likely to load, for bounding memory use.
+    pub fn estimate_bytes(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> u64 {
+        let cost_model = ops::find_operation(operation).map_or(CostModel::AlwaysLong, |row| row.cost_model);
+        cost::estimate_bytes(&*self.workspace, cost_model, arguments, &options.path_spelling)
     }
 
-    /// Takes the word of a caller's client for a person's answer, to what that caller asked itself. Only where the
-    /// operator chose so.
-    pub fn answer_by_client(&self, caller: &Caller, id: &str, say: Say) -> Result<(), Failure> {
+    /// Accepts a client's answer to an approval that its own caller requested. Refused unless the operator chose
+    /// [`ApprovalMode::TrustClient`].
+    pub fn answer_approval_as_client(
+        &self,
+        caller: &Caller,
+        id: &str,
+        decision: ApprovalDecision,
+    ) -> Result<(), Error> {
         let own = self.workspace.approval(id)?;
-        let is_own = own.is_some_and(|approval| approval.asked.principal == caller.principal.to_string());
-        if self.asking != Asking::Client || !is_own {
-            return Err(Failure::new(Kind::PolicyDenied, "what a client says is no answer here"));
+        let is_own = own.is_some_and(|approval| approval.request.principal == caller.principal.to_string());
+        if self.approval_mode != ApprovalMode::TrustClient || !is_own {
+            return Err(Error::new(ErrorKind::PolicyDenied, "the client cannot answer this approval"));
         }
-        let answer = ApprovalAnswer { id: id.to_owned(), say, reason: Some("said by the client".to_owned()) };
-        pipeline::answer(&*self.workspace, caller, &answer)
+        let answer = ApprovalAnswer { id: id.to_owned(), decision, reason: Some("answered by the client".to_owned()) };
+        pipeline::record_client_answer(&*self.workspace, caller, &answer)
     }
 
-    /// Runs one call through the pipeline. Whatever happens, it leaves exactly one entry in the journal.
-    pub fn call(&self, call: &Call<'_>) -> Result<Answer, Failure> {
-        self.reminder.before(&*self.workspace, call);
-        pipeline::run(&*self.workspace, self.asking, &self.recall, call)
-            .map(|answer| self.reminder.after(&*self.workspace, call, answer))
+    /// Runs one call through the pipeline. Every call leaves exactly one journal entry.
+    pub fn call(&self, call: &Call<'_>) -> Result<CallOutcome, Error> {
+        self.stale_reads.before_call(&*self.workspace, call);
+        pipeline::run_call(&*self.workspace, self.approval_mode, &self.seen_files, call)
+            .map(|outcome| self.stale_reads.after_call(&*self.workspace, call, outcome))
     }
 }

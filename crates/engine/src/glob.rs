@@ -1,39 +1,39 @@
-//! Glob patterns over checked paths. `*` and `?` stay within one name, `**` crosses any number of them, classes and
-//! braces are as in every shell. Pure: patterns are compared with paths, never with a disk.
+//! Glob patterns over validated paths. `*` and `?` match within one name, `**` matches any number of names, classes
+//! and braces work as in a shell. Pure: patterns are matched against paths, never against a disk.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use path::RelPath;
+use stead_path::RelPath;
 
-use crate::failure::{Failure, Kind};
+use crate::errors::{Error, ErrorKind};
 
-/// Patterns of which one is enough.
+/// Glob patterns, any of which may match.
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     matching: GlobSet,
-    /// Directories below which everything matches, so that nobody needs to look there.
-    whole: GlobSet,
+    /// Directories whose whole content matches, so that walks can skip them.
+    whole_directories: GlobSet,
     count: usize,
 }
 
 impl Globs {
-    /// Patterns over paths.
-    pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
+    /// Patterns over whole paths.
+    pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let (mut matching, mut whole) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         let mut count = 0;
         for pattern in patterns {
             count += 1;
-            matching.add(glob(pattern)?);
+            matching.add(parse_glob(pattern)?);
             if let Some(directory) = pattern.strip_suffix("/**") {
-                whole.add(glob(directory)?);
+                whole.add(parse_glob(directory)?);
             }
         }
-        Ok(Self { matching: built(&matching)?, whole: built(&whole)?, count })
+        Ok(Self { matching: build_glob_set(&matching)?, whole_directories: build_glob_set(&whole)?, count })
     }
 
-    /// Patterns of which those without a slash mean a name at any depth; a slash at the start means the top.
-    pub fn by_name<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
+    /// Patterns over names: one without a slash matches at any depth, a leading slash anchors it at the top.
+    pub fn from_name_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let anywhere = |pattern: &str| match pattern.strip_prefix('/') {
             Some(top) => top.to_owned(),
             None if pattern.contains('/') => pattern.to_owned(),
@@ -43,54 +43,51 @@ impl Globs {
         Self::new(patterns.iter().map(String::as_str))
     }
 
-    /// Whether there is no pattern.
+    /// Whether there are no patterns.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Whether a path matches.
     pub fn matches(&self, path: &RelPath) -> bool {
-        self.match_bytes(path.as_bytes())
+        self.matches_bytes(path.as_bytes())
     }
 
     /// Whether everything below a directory matches.
-    pub fn match_below(&self, directory: &RelPath) -> bool {
-        self.match_bytes_below(directory.as_bytes())
+    pub fn matches_all_below(&self, directory: &RelPath) -> bool {
+        self.matches_all_below_bytes(directory.as_bytes())
     }
 
-    /// Whether a path matches, given as its bytes.
-    pub(crate) fn match_bytes(&self, path: &[u8]) -> bool {
-        self.count > 0 && self.matching.is_match(seen(path))
+    pub(crate) fn matches_bytes(&self, path: &[u8]) -> bool {
+        self.count > 0 && self.matching.is_match(bytes_as_path(path))
     }
 
-    /// Whether everything below a directory matches, given as its bytes.
-    pub(crate) fn match_bytes_below(&self, directory: &[u8]) -> bool {
-        self.count > 0 && self.whole.is_match(seen(directory))
+    pub(crate) fn matches_all_below_bytes(&self, directory: &[u8]) -> bool {
+        self.count > 0 && self.whole_directories.is_match(bytes_as_path(directory))
     }
 
-    /// Whether a place is hidden by these patterns: it, the directory whose whole content is meant, or something above.
-    pub(crate) fn hide(&self, path: &RelPath) -> bool {
-        let hidden = |path: &RelPath| self.matches(path) || self.match_below(path);
+    /// Whether the patterns cover a path: the path matches, its whole content matches, or a parent does.
+    pub(crate) fn covers(&self, path: &RelPath) -> bool {
+        let hidden = |path: &RelPath| self.matches(path) || self.matches_all_below(path);
         self.count > 0 && (hidden(path) || path.ancestors().any(|above| !above.is_root() && hidden(&above)))
     }
 }
 
-/// The bytes of a path, as the matcher reads them.
-fn seen(path: &[u8]) -> &Path {
+fn bytes_as_path(path: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
 }
 
-fn glob(pattern: &str) -> Result<globset::Glob, Failure> {
+fn parse_glob(pattern: &str) -> Result<globset::Glob, Error> {
     GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().map_err(|error| {
-        Failure::new(Kind::BadRequest, format!("the pattern cannot be read: {}", error.kind()))
-            .hint("patterns know *, **, ?, [ab], [!ab] and {a,b}")
+        Error::new(ErrorKind::BadRequest, format!("invalid pattern: {}", error.kind()))
+            .with_next_step("patterns support *, **, ?, [ab], [!ab] and {a,b}")
     })
 }
 
-fn built(builder: &GlobSetBuilder) -> Result<GlobSet, Failure> {
+fn build_glob_set(builder: &GlobSetBuilder) -> Result<GlobSet, Error> {
     builder.build().map_err(|error| {
-        Failure::new(Kind::BadRequest, format!("the patterns cannot be used: {error}"))
-            .hint("use fewer or shorter patterns")
+        Error::new(ErrorKind::BadRequest, format!("invalid patterns: {error}"))
+            .with_next_step("use fewer or shorter patterns")
     })
 }
 
@@ -98,12 +95,12 @@ fn built(builder: &GlobSetBuilder) -> Result<GlobSet, Failure> {
 mod tests {
     use super::*;
 
-    fn at(wire: &str) -> RelPath {
+    fn rel_path(wire: &str) -> RelPath {
         RelPath::from_wire(wire).unwrap()
     }
 
     #[test]
-    fn patterns_match_as_in_a_shell() {
+    fn globs_follow_shell_rules() {
         for (pattern, path, expected) in [
             ("*.ts", "a.ts", true),
             ("*.ts", "src/a.ts", false),
@@ -118,24 +115,23 @@ mod tests {
             ("src/?.ts", "src/ab.ts", false),
             ("**", "a/b/c", true),
         ] {
-            assert_eq!(Globs::new([pattern]).unwrap().matches(&at(path)), expected, "{pattern} {path}");
+            assert_eq!(Globs::new([pattern]).unwrap().matches(&rel_path(path)), expected, "{pattern} {path}");
         }
         assert!(Globs::new(["a["]).is_err());
-        assert!(Globs::by_name(["*.ts"]).unwrap().matches(&at("src/deep/a.ts")));
-        let top = Globs::by_name(["/*.ts"]).unwrap();
-        assert!(top.matches(&at("a.ts")) && !top.matches(&at("src/a.ts")));
+        assert!(Globs::from_name_patterns(["*.ts"]).unwrap().matches(&rel_path("src/deep/a.ts")));
+        let top = Globs::from_name_patterns(["/*.ts"]).unwrap();
+        assert!(top.matches(&rel_path("a.ts")) && !top.matches(&rel_path("src/a.ts")));
     }
 
     #[test]
-    fn what_is_hidden_hides_what_is_below_and_the_directory_whose_content_is_meant() {
+    fn hidden_globs_cover_descendants_and_the_directory() {
         let hidden = Globs::new([".git/**", "**/.env*", "**/secrets/**"]).unwrap();
-        for path in [".git", ".git/config", ".git/a/b", ".env", "d/.env.local", "k/secrets", "k/secrets/a/b"]
-        {
-            assert!(hidden.hide(&at(path)), "{path}");
+        for path in [".git", ".git/config", ".git/a/b", ".env", "d/.env.local", "k/secrets", "k/secrets/a/b"] {
+            assert!(hidden.covers(&rel_path(path)), "{path}");
         }
         for path in ["a", ".gitignore", "d/env", "secret"] {
-            assert!(!hidden.hide(&at(path)), "{path}");
+            assert!(!hidden.covers(&rel_path(path)), "{path}");
         }
-        assert!(!Globs::default().hide(&at("a")));
+        assert!(!Globs::default().covers(&rel_path("a")));
     }
 }

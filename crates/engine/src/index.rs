@@ -1,87 +1,88 @@
-//! What a search index must know of the engine: what counts as text and what a text is made of, what a pattern needs of
-//! a file, which places a walk takes. An index that rests on these gives the same answers as a look into every file.
+//! The contract between the engine and a search index: text detection, trigrams of a text, trigrams required by a
+//! pattern, and the files of a walk. An index built on it gives the same results as reading every file.
 //!
-//! Pure: it is given bytes and patterns, and keeps nothing.
+//! Pure: works on bytes and patterns and stores nothing.
 
-mod grams;
-mod ignored;
-mod need;
+mod ignore_rules;
+mod required_trigrams;
+mod trigrams;
 
 use std::borrow::Cow;
 
-use text::encoding::{Detected, begins_binary, decode, detect};
+use stead_text::encoding::{DetectedContent, decode, detect_content, starts_like_binary};
 
-pub use grams::{Gram, Grams};
-pub use ignored::Ignored;
-pub use need::Need;
+pub use ignore_rules::IndexIgnoreRules;
+pub use required_trigrams::RequiredTrigrams;
+pub use trigrams::{Trigram, TrigramExtractor};
 
-/// Changes whenever the same bytes count otherwise, or have other grams: an index made under another number is not used.
-pub const MEANING: u32 = 1;
+/// Format version of the trigram index. Increase it when text detection or trigram extraction changes; older indexes
+/// are then ignored.
+pub const INDEX_FORMAT_VERSION: u32 = 1;
 
-/// The text of a file as a search reads it; nothing when it is no text.
+/// The text of a file as a search reads it; `None` if it is binary.
 #[must_use]
-pub fn text_of(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    match detect(bytes) {
-        Detected::Text { encoding } => decode(bytes, encoding).ok(),
-        Detected::Binary => None,
+pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
+    match detect_content(bytes) {
+        DetectedContent::Text { encoding } => decode(bytes, encoding).ok(),
+        DetectedContent::Binary => None,
     }
 }
 
-/// Whether the rest of a file that begins like this is worth reading: without it the file is known to be no text.
+/// Whether the rest of a file that starts with these bytes must be read to know if it is text.
 #[must_use]
-pub fn goes_on(first: &[u8]) -> bool {
-    !begins_binary(first)
+pub fn may_be_text(first: &[u8]) -> bool {
+    !starts_like_binary(first)
 }
 
-/// A text with a longer line is looked into every time: a search may have no time for such a line, and then says so.
-pub(crate) const LINE_BYTES_MAX: usize = 16 << 10;
+/// A text with a longer line is never excluded by the index: a search may skip such a line and must report it.
+pub(crate) const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Whether a text can be ruled out by what it holds.
+/// Whether the index may exclude a text.
 #[must_use]
-pub fn can_be_ruled_out(text: &str) -> bool {
-    text.split('\n').all(|line| line.len() < LINE_BYTES_MAX)
+pub fn is_indexable(text: &str) -> bool {
+    text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
 }
 
-/// What is known of a file that was not opened.
+/// The index's knowledge of a file that was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
-    /// A text of so many bytes, in which nothing can match.
-    Text {
-        /// Bytes of the file.
+pub enum IndexVerdict {
+    /// A text file without a match.
+    TextWithoutMatch {
+        /// Size of the file.
         bytes: u64,
     },
-    /// No text.
+    /// A binary file.
     Binary,
 }
 
-/// What an index says about files while one pattern is looked for.
-pub trait Sieve: Send + Sync {
-    /// What it says about the files of one directory; nothing when it knows none of them.
-    fn shelf(&self, directory: &path::RelPath) -> Option<Box<dyn Shelf + '_>>;
+/// The index's knowledge of files, for one pattern.
+pub trait IndexFilter: Send + Sync {
+    /// The files of one directory; `None` if the index has none of them.
+    fn directory_index(&self, directory: &stead_path::RelPath) -> Option<Box<dyn DirectoryIndex + '_>>;
 }
 
-/// What an index says about the files of one directory.
-pub trait Shelf: Send {
-    /// Whether asking about a name can be of use.
-    fn has(&self, name: &path::Name) -> bool;
+/// The index's knowledge of the files in one directory.
+pub trait DirectoryIndex: Send {
+    /// Whether the index may know a name.
+    fn may_know(&self, name: &stead_path::FileName) -> bool;
 
-    /// What is known of a file that has this stamp now; nothing when it must be looked into.
-    fn known(&self, name: &path::Name, stamp: &crate::Stamp) -> Option<Known>;
+    /// The verdict on a file with this identity; `None` if the file must be read.
+    fn verdict(&self, name: &stead_path::FileName, stamp: &crate::FileIdentity) -> Option<IndexVerdict>;
 }
 
-/// Everything a walk of plain names would have met below a place, by an index that is told of every change.
+/// The result of a walk below a path, by an index that receives every change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Survey {
-    /// Files that must be looked into, in any order.
-    pub candidates: Vec<path::RelPath>,
-    /// Texts among the others.
-    pub texts: u64,
-    /// Bytes of those.
+pub struct IndexedWalk {
+    /// Files that must be read, in any order.
+    pub candidates: Vec<stead_path::RelPath>,
+    /// Number of other text files.
+    pub text_files: u64,
+    /// Total size of the other text files.
     pub bytes: u64,
-    /// Files among the others that are no text.
-    pub binary: u64,
-    /// Entries left out by ignore files or for their leading dot.
+    /// Number of other binary files.
+    pub binary_files: u64,
+    /// Entries omitted because of ignore files or a leading dot.
     pub ignored: u64,
     /// Directories that could not be listed.
-    pub closed: u64,
+    pub unlistable_directories: u64,
 }

@@ -1,71 +1,85 @@
-//! What can be asked of a workspace, whether it may be, and what it would change. Synchronous; no I/O of its own; no
-//! protocol. A face makes a [`Call`]; [`Engine::call`] is the one way in.
+//! The operations of a workspace: decoding, path resolution, authorization, planning and the call pipeline.
+//! Synchronous, without I/O of its own and without knowledge of a protocol. A protocol builds a [`Call`] and runs it
+//! with [`Engine::call`].
 //!
-//! Owns the table of operations, the pipeline that every call takes, the rules that judge it and the plans it makes.
-//! Never writes: the only write verb is [`Workspace::commit`], called from one place.
+//! Owns the operation table, the pipeline, the policy rules and the plans. Files change only through
+//! [`Workspace::commit`], which has one call site.
 
 mod approval;
-mod authorise;
+mod authorization;
 mod buffers;
+mod call_context;
+mod call_options;
 mod caller;
-mod carried;
+mod connection;
 mod control;
-mod desk;
-pub mod editing;
+mod cost;
+pub mod edit_rules;
 mod engine;
-mod failure;
+mod errors;
 mod glob;
 pub mod index;
 pub mod limits;
 mod operation;
 mod ops;
-mod pace;
-mod patching;
 mod pipeline;
 mod plan;
 mod policy;
-mod presence;
-mod protected;
 mod quota;
-mod recall;
 mod resolve;
-mod terms;
+mod seen_files;
+mod session_store;
 mod unsaved;
 mod version;
-mod view;
-mod watching;
+mod watches;
 mod workspace;
 
 pub use approval::{
-    ALLOWED_BY_OPERATOR, Answered, Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, ApprovalState,
-    Asking, Say, plan_brief, plan_lines,
+    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalMode, ApprovalRequest,
+    ApprovalResolution, ApprovalState, render_plan_lines, summarize_plan,
 };
-pub use buffers::{Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, Endings, Standing};
-pub use caller::{Access, Approver, Caller, Grants, Principal};
-pub use control::{Cancel, Control, Progress};
-pub use desk::{
-    Alert, Desk, DeskAsk, Desked, Response, Reviewed, Session, Severity, Tally, TallyOf, UnknownSeverity,
-    Usage,
+pub use buffers::{
+    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, PlannedBufferChange,
+    PlannedBufferChangeKind,
 };
-pub use engine::{Answer, Call, Engine, Held, Switch};
-pub use failure::{Failure, Fault, Kind};
+pub use call_options::patch::{
+    PatchBasePathMatching, PatchBinaryFilePolicy, PatchChunkPlacement, PatchGrammar, PatchOptions,
+    PatchRepeatedFilePolicy, ReappliedPatchPolicy,
+};
+pub use call_options::{
+    AppliedBy, BeforeAfterInclusion, CallOptions, CopyMoveScope, DirectoryRemovalPolicy, HitRanking, ListingStyle,
+    MissingBase, MissingParentPolicy, OfferedTool, OverwrittenFilePolicy, RemovalRetention, ReplacementFormat,
+    RestoreConflictPolicy, WalkFilter, WrittenFileMode,
+};
+pub use caller::{AccessMode, ApproverProof, Caller, Grants, Principal};
+pub use connection::{CallerLifetime, ClientConnection};
+pub use control::{CallControl, CallProgress, CancelToken};
+pub use cost::CostClass;
+pub use engine::{BeforeAfterBytes, Call, CallOutcome, Engine, SessionSwitch};
+pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::Globs;
-pub use operation::Effect;
-pub use ops::{Follower, Heard, Listening, OPERATIONS, OperationRow, Traced, row};
-pub use pace::Pace;
-pub use patching::{Again, Bases, Binary, Grammar, Patching, Placing, Repeated};
-pub use plan::{Change, Content, Expect, Mode, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Plan, Seen, Top, Tree};
-pub use policy::{InForce, Policy, PolicyError, PolicyPlace, Right, Tier, UnknownTier, Verdict, Why};
-pub use presence::{Connection, Presence};
-pub use quota::{Charge, Holding, Look, Quota, Stock, uncounted};
-pub use terms::{
-    Evidence, Extent, Filter, Form, Listing, Making, Occupied, Offer, Parents, Privacy, Ranking, Removable,
-    Replaced, Retention, Terms, Unseen,
+pub use operation::FileEffect;
+pub use ops::{
+    AttributedText, ChangesFollower, OPERATIONS, OperationRow, WatchFollower, WatchNotification, find_operation,
 };
-pub use version::{Base, Version};
-pub use watching::{Depth, Happening, Lasting, Watch, WatchAsk};
+pub use plan::{
+    CommitExpectation, FileKind, FileModeSource, NEW_DIRECTORY_MODE, NEW_FILE_MODE, ObservedVersion, Plan,
+    PlannedChange, PlannedContent, TreeSummary,
+};
+pub use policy::{
+    AccessRight, ActivePolicy, Policy, PolicyError, PolicyFileLocation, PolicyReason, PolicyTier, PolicyVerdict,
+    UnknownPolicyTier,
+};
+pub use quota::{PrincipalUsage, Quota, QuotaCharge, UsageFreshness, WorkspaceUsage, usage_not_counted};
+pub use session_store::{
+    Alert, AlertResponse, AlertSeverity, ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest,
+    SessionTotals, SessionTotalsQuery, StorageUsage, UnknownAlertSeverity,
+};
+pub use version::{BaseVersion, Version};
+pub use watches::{Watch, WatchDepth, WatchEventKind, WatchLifetime, WatchRequest};
 pub use workspace::{
-    Branch, CommitError, Committed, Entered, EntryFilter, FileBytes, Guard, Head, Last, Lease, LeaseAsk,
-    Listed, LockAsk, Looked, NameProfile, Node, Order, Particulars, Pieces, Profile, Record, Stamp, Stored,
-    Trashed, Want, Which, Workspace,
+    BytesToRead, CallLockGuard, CallRecord, CommitError, CommitReceipt, DirectoryEntry, DirectoryReader, FileBytes,
+    FileDetails, FileIdentity, FileNamePolicy, FileReader, FileStat, FinalSymlink, JournalEntryOrder,
+    JournalEntryQuery, JournalEntrySelection, JournalHead, Lease, LeaseRequest, OpenedDirectory, PathLockRequest,
+    StatResult, StoredJournalEntry, TrashItem, Workspace, WorkspaceProfile,
 };

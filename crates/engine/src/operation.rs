@@ -1,188 +1,197 @@
-//! What an operation is: it names the places it is about, and makes a plan from what it sees. It cannot write.
+//! The operation trait: an operation names its paths and makes a plan from the state it reads. It cannot write.
 
-use path::RelPath;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use stead_path::RelPath;
 
 use crate::{
     approval::{Approval, ApprovalAnswer},
-    buffers::{Buffer, BufferAsk},
-    desk::{DeskAsk, Desked},
-    engine::Answer,
-    failure::{Failure, Kind},
-    plan::{Plan, Seen},
-    version::Base,
-    view::View,
-    watching::{Watch, WatchAsk},
-    workspace::{Committed, Last, Lease, LeaseAsk, Node},
+    buffers::{Buffer, BufferStoreRequest},
+    call_context::CallContext,
+    engine::CallOutcome,
+    errors::{Error, ErrorKind},
+    plan::{ObservedVersion, Plan},
+    session_store::{SessionStoreReply, SessionStoreRequest},
+    version::BaseVersion,
+    watches::{Watch, WatchRequest},
+    workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseRequest},
 };
 
-/// What an operation does to the world: decides locking, durability and the hints faces give.
+/// The effect of an operation on files. Decides locking, durability and the hints of protocols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// Changes nothing.
-    Read,
-    /// Adds or changes; what was there is kept.
+pub enum FileEffect {
+    /// Changes no file. The operation may still write rows (session, alert, watch, review mark).
+    None,
+    /// Creates or changes files; the previous content is retained.
     Write,
-    /// Takes away; what was there is kept for a while.
+    /// Removes files; the previous content is retained for a limited time.
     Destroy,
 }
 
-/// How a place is named in a call.
+/// The source of a path argument.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
-    /// By the caller, still to be resolved.
-    Spelled(String),
-    /// By the journal or the trash; untrusted as well, and resolved like any other.
-    Known(RelPath),
+pub(crate) enum PathArgument {
+    /// Given by the caller; not resolved yet.
+    FromCaller(String),
+    /// Taken from the journal or the trash; untrusted too, and resolved the same way.
+    Recorded(RelPath),
 }
 
-/// What a call wants with a place.
+/// The access that a call needs to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Look at it or read it.
+pub(crate) enum PathAccess {
     Read,
-    /// Put something there, or change what is there.
+    /// Create or change the entry.
     Write,
-    /// Take it away from there.
+    /// Remove the entry.
     Remove,
-    /// Look at it, and let nobody change it meanwhile.
-    Hold,
+    /// Read while holding the lock, so that nobody changes it meanwhile.
+    ReadLocked,
 }
 
-/// How far a call reaches from a place.
+/// How far a call reaches from a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Only the thing itself.
-    Node,
-    /// Everything below it as well: rules are judged on every descendant.
-    Tree,
+pub(crate) enum PathReach {
+    EntryOnly,
+    /// The entry and everything below; rules are checked for every descendant.
+    WholeTree,
 }
 
-/// One place a call is about.
+/// One path of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
-    pub(crate) place: Place,
-    pub(crate) need: Need,
-    pub(crate) last: Last,
-    pub(crate) reach: Reach,
-    pub(crate) base: Option<Base>,
+pub(crate) struct RequestedPath {
+    pub(crate) argument: PathArgument,
+    pub(crate) access: PathAccess,
+    pub(crate) final_symlink: FinalSymlink,
+    pub(crate) reach: PathReach,
+    pub(crate) base: Option<BaseVersion>,
 }
 
-impl Ask {
-    /// A place to read, following a link in the last component.
+impl RequestedPath {
+    /// A path to read, following a final symlink.
     pub(crate) fn read(spelling: &str) -> Self {
-        Self::spelled(spelling, Need::Read, Last::Follow)
+        Self::from_argument(spelling, PathAccess::Read, FinalSymlink::Follow)
     }
 
-    /// A place to look at while nobody changes it.
-    pub(crate) fn hold(spelling: &str) -> Self {
-        Self::spelled(spelling, Need::Hold, Last::Follow)
+    /// A path to read under a lock, following a final symlink.
+    pub(crate) fn read_locked(spelling: &str) -> Self {
+        Self::from_argument(spelling, PathAccess::ReadLocked, FinalSymlink::Follow)
     }
 
-    /// A place to put something, following a link that ends inside.
+    /// A path to write, following a final symlink that stays inside.
     pub(crate) fn write(spelling: &str) -> Self {
-        Self::spelled(spelling, Need::Write, Last::Follow)
+        Self::from_argument(spelling, PathAccess::Write, FinalSymlink::Follow)
     }
 
-    pub(crate) fn spelled(spelling: &str, need: Need, last: Last) -> Self {
-        Self { place: Place::Spelled(spelling.to_owned()), need, last, reach: Reach::Node, base: None }
+    pub(crate) fn from_argument(spelling: &str, access: PathAccess, final_symlink: FinalSymlink) -> Self {
+        Self {
+            argument: PathArgument::FromCaller(spelling.to_owned()),
+            access,
+            final_symlink,
+            reach: PathReach::EntryOnly,
+            base: None,
+        }
     }
 
-    pub(crate) fn known(path: RelPath, need: Need) -> Self {
-        Self { place: Place::Known(path), need, last: Last::Keep, reach: Reach::Node, base: None }
+    pub(crate) fn from_recorded_path(path: RelPath, access: PathAccess) -> Self {
+        Self {
+            argument: PathArgument::Recorded(path),
+            access,
+            final_symlink: FinalSymlink::Keep,
+            reach: PathReach::EntryOnly,
+            base: None,
+        }
     }
 
-    pub(crate) fn tree(mut self) -> Self {
-        self.reach = Reach::Tree;
+    pub(crate) fn including_subtree(mut self) -> Self {
+        self.reach = PathReach::WholeTree;
         self
     }
 
-    /// Adds the version the caller says it has seen.
-    pub(crate) fn with_base(mut self, base: Option<&str>) -> Result<Self, Failure> {
-        self.base = base.map(Base::parse).transpose()?;
+    /// Adds the version that the caller claims to have seen.
+    pub(crate) fn with_base(mut self, base: Option<&str>) -> Result<Self, Error> {
+        self.base = base.map(BaseVersion::parse).transpose()?;
         Ok(self)
     }
 }
 
-/// A resolved place beneath the root that a call will touch.
+/// A resolved path of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
-    /// The link-free place.
+pub(crate) struct ResolvedTarget {
+    /// The path, free of symlinks.
     pub(crate) path: RelPath,
-    /// What is there; nothing when nothing is.
-    pub(crate) node: Option<Node>,
-    /// The version of the file there, once checked against a base.
-    pub(crate) seen: Option<Seen>,
-    /// What the caller said it has seen.
-    pub(crate) base: Option<Base>,
+    /// The entry at the path, if it exists.
+    pub(crate) stat: Option<FileStat>,
+    /// The version of the file, once checked against a base.
+    pub(crate) observed: Option<ObservedVersion>,
+    /// The version that the caller claims to have seen.
+    pub(crate) base: Option<BaseVersion>,
 }
 
-/// The answer of a change, made once the entry that recorded it is known.
-pub(crate) type Finish = Box<dyn FnOnce(&Committed) -> Answer>;
+/// Builds the outcome of a change after its commit.
+pub(crate) type ChangeOutcomeFn = Box<dyn FnOnce(&CommitReceipt) -> CallOutcome>;
 
-/// The answer of a lease, made once it is recorded.
-pub(crate) type FinishLease = Box<dyn FnOnce(&Lease, &Committed) -> Answer>;
+pub(crate) type LeaseOutcomeFn = Box<dyn FnOnce(&Lease, &CommitReceipt) -> CallOutcome>;
 
-/// The answer of a person's answer, made once it is recorded.
-pub(crate) type FinishAnswer = Box<dyn FnOnce(&Approval, &Committed) -> Answer>;
-/// The answer of something kept, made once it is recorded.
-pub(crate) type FinishKept = Box<dyn FnOnce(&Desked, &Committed) -> Answer>;
+pub(crate) type ApprovalOutcomeFn = Box<dyn FnOnce(&Approval, &CommitReceipt) -> CallOutcome>;
 
-/// The answer of a watch, made once it is recorded.
-pub(crate) type FinishWatch = Box<dyn FnOnce(&Watch, &Committed) -> Answer>;
+pub(crate) type SessionOutcomeFn = Box<dyn FnOnce(&SessionStoreReply, &CommitReceipt) -> CallOutcome>;
 
-/// The answer of a buffer that was opened, changed or closed, made once it is recorded.
-pub(crate) type FinishBuffer = Box<dyn FnOnce(&Buffer, &Committed) -> Answer>;
+pub(crate) type WatchOutcomeFn = Box<dyn FnOnce(&Watch, &CommitReceipt) -> CallOutcome>;
 
-/// What an operation decided.
-pub(crate) enum Planned {
-    /// Nothing changes; this is the answer. Bytes read are counted in the journal.
-    Read { answer: Answer, bytes: u64 },
-    /// Nothing is changed because the caller only wanted to see the plan.
-    Preview(Answer),
-    /// This changes; the answer follows the commit.
-    Change { plan: Plan, finish: Finish },
-    /// A lease is taken or given back.
-    Lease { ask: LeaseAsk, finish: FinishLease },
-    /// A person answers what somebody asked.
-    Answer { answer: ApprovalAnswer, finish: FinishAnswer },
-    /// Something about the conversation is kept.
-    Keep { ask: DeskAsk, finish: FinishKept },
-    /// A watch begins or ends.
-    Watch { ask: WatchAsk, finish: FinishWatch },
-    /// A buffer is opened, changed or closed.
-    Buffer { ask: BufferAsk, finish: FinishBuffer },
+pub(crate) type BufferOutcomeFn = Box<dyn FnOnce(&Buffer, &CommitReceipt) -> CallOutcome>;
+
+/// The effect that an operation planned.
+pub(crate) enum PlannedEffect {
+    /// Changes nothing. The journal counts the bytes read.
+    Read { outcome: CallOutcome, bytes: u64 },
+    /// A dry run: changes nothing.
+    Preview(CallOutcome),
+    /// Changes files; the outcome is built after the commit.
+    Files { plan: Plan, build_outcome: ChangeOutcomeFn },
+    /// Acquires or releases a lease.
+    Lease { request: LeaseRequest, build_outcome: LeaseOutcomeFn },
+    /// Answers an approval request.
+    Approval { answer: ApprovalAnswer, build_outcome: ApprovalOutcomeFn },
+    /// Writes to the session store.
+    Session { request: SessionStoreRequest, build_outcome: SessionOutcomeFn },
+    /// Begins or ends a watch.
+    Watch { request: WatchRequest, build_outcome: WatchOutcomeFn },
+    /// Opens, changes or closes a buffer.
+    Buffer { request: BufferStoreRequest, build_outcome: BufferOutcomeFn },
 }
 
 /// One operation, decoded from its arguments.
 pub(crate) trait Operation {
-    /// The places the call is about, in the order the plan receives them.
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure>;
+    /// The paths of the call, in the order in which `plan` receives their targets.
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error>;
 
-    /// What would change, from what is seen. Called again when the world moved.
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure>;
+    /// Plans the effect from the current state. Called again if the state changed before the commit.
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error>;
 }
 
-/// Decodes arguments, naming the right argument when one is unknown or missing.
-pub(crate) fn decode<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Failure> {
+/// Decodes arguments. The error names the argument and suggests a known one.
+pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
-        let message = plain(&error.to_string());
-        let message = match misfit::<T>(arguments, &message) {
+        let message = rename_field_to_argument(&error.to_string());
+        let message = match find_ill_typed_argument::<T>(arguments, &message) {
             Some(name) => format!("argument `{name}`: {message}"),
             None => message,
         };
-        let hint = match meant(&message) {
+        let hint = match suggest_argument(&message) {
             Some(name) => format!("did you mean `{name}`?"),
             None => "check the argument names and types against the operation's definition".to_owned(),
         };
-        Failure::new(Kind::BadRequest, message).hint(hint)
+        Error::new(ErrorKind::BadRequest, message).with_next_step(hint)
     })
 }
 
-/// The argument whose value does not fit: alone it makes the decoder say the same. Nothing for a message that names its
-/// argument itself; like [`meant`] this is for people and models, and nothing else hangs on the decoder's wording.
-fn misfit<'a, T: DeserializeOwned>(arguments: &'a Map<String, Value>, message: &str) -> Option<&'a String> {
+/// The argument that produces the same error when decoded alone. `None` if the message names its argument. Like
+/// [`suggest_argument`], it only improves the message; nothing else depends on serde's wording.
+fn find_ill_typed_argument<'a, T: DeserializeOwned>(
+    arguments: &'a Map<String, Value>,
+    message: &str,
+) -> Option<&'a String> {
     if ["unknown argument", "missing argument"].iter().any(|start| message.starts_with(start)) {
         return None;
     }
@@ -193,29 +202,29 @@ fn misfit<'a, T: DeserializeOwned>(arguments: &'a Map<String, Value>, message: &
     arguments.iter().find(alone).map(|(name, _)| name)
 }
 
-/// Serde speaks of fields; callers know arguments.
-fn plain(message: &str) -> String {
+/// Replaces serde's word "field" by "argument", the word callers know.
+fn rename_field_to_argument(message: &str) -> String {
     message.replace("unknown field", "unknown argument").replace("missing field", "missing argument")
 }
 
-/// The known argument nearest to an unknown one. The decoder's message is the only place that lists both; when its
-/// wording changes, the suggestion goes away and nothing else.
-fn meant(message: &str) -> Option<&str> {
+/// The known argument nearest to an unknown one. Relies on serde's message, the only place that lists both; if its
+/// wording changes, only the suggestion is lost.
+fn suggest_argument(message: &str) -> Option<&str> {
     let listed = message.strip_prefix("unknown argument ")?;
     let mut names = listed.split('`').skip(1).step_by(2);
     let given = names.next()?;
-    nearest(given, names)
+    nearest_name(given, names)
 }
 
-/// Most single-character edits between a name and the one that was meant.
-const EDITS_MAX: usize = 2;
+/// Most single-character edits between a name and its suggestion.
+const SUGGESTION_EDITS_MAX: usize = 2;
 
 /// The name that is contained in the given one or contains it, or else the one with the fewest edits.
-pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
     let akin = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
-    let by_edits = |name: &'a str| (edits(given.as_bytes(), name.as_bytes()), name);
-    let few = |(edits, name): &(usize, &str)| *edits <= EDITS_MAX && edits * 2 <= name.len();
+    let by_edits = |name: &'a str| (edit_distance(given.as_bytes(), name.as_bytes()), name);
+    let few = |(edits, name): &(usize, &str)| *edits <= SUGGESTION_EDITS_MAX && edits * 2 <= name.len();
     known
         .clone()
         .filter(akin)
@@ -223,8 +232,8 @@ pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str> + Cl
         .or_else(|| known.map(by_edits).filter(few).min().map(|(_, name)| name))
 }
 
-/// How many bytes must be added, taken away or changed to make one name of the other.
-pub(crate) fn edits(from: &[u8], to: &[u8]) -> usize {
+/// The number of bytes to insert, delete or replace to turn one name into the other.
+pub(crate) fn edit_distance(from: &[u8], to: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
@@ -244,10 +253,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_argument_that_does_not_fit_is_named() {
+    fn decode_error_names_ill_typed_argument() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Asked {
+        struct SampleArgs {
             #[expect(dead_code, reason = "only decoded")]
             path: String,
             #[expect(dead_code, reason = "only decoded")]
@@ -260,12 +269,12 @@ mod tests {
             (json!({ "path": "a", "x": 1 }), "unknown argument `x`, expected `path` or `max`"),
         ] {
             let arguments = arguments.as_object().expect("an object");
-            assert_eq!(decode::<Asked>(arguments).expect_err("a misfit").detail, expected);
+            assert_eq!(decode_arguments::<SampleArgs>(arguments).expect_err("a misfit").message, expected);
         }
     }
 
     #[test]
-    fn the_nearest_argument_is_named() {
+    fn unknown_argument_gets_nearest_suggestion() {
         let known = ["path", "lines", "bytes", "as"];
         for (given, expected) in [
             ("file_path", Some("path")),
@@ -276,9 +285,9 @@ mod tests {
             ("x", None),
             ("encoding", None),
         ] {
-            assert_eq!(nearest(given, known.into_iter()), expected, "{given}");
+            assert_eq!(nearest_name(given, known.into_iter()), expected, "{given}");
         }
-        assert_eq!(meant("unknown argument `pat`, expected `path`"), Some("path"));
-        assert_eq!(meant("missing argument `path`"), None);
+        assert_eq!(suggest_argument("unknown argument `pat`, expected `path`"), Some("path"));
+        assert_eq!(suggest_argument("missing argument `path`"), None);
     }
 }

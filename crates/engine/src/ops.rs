@@ -1,143 +1,143 @@
-//! The table of operations. One file holds one operation; this list is the only one.
+//! The table of operations, the only list of them. Each operation is implemented in its own file.
 
 use serde_json::{Map, Value};
 
 use crate::{
-    failure::Failure,
-    operation::{Effect, Operation, decode},
-    pace::Tempo,
+    cost::CostModel,
+    errors::Error,
+    operation::{FileEffect, Operation, decode_arguments},
 };
 
-mod alert;
-pub(crate) mod answer;
+mod alerts;
 mod append;
 mod approvals;
 mod approve;
 mod buffer;
+mod changed_lines;
 mod changes;
 mod copy;
 mod diff;
 mod edit;
-mod encoded;
+mod encode_content;
 mod events;
-mod feed;
 mod find;
 mod history;
-mod inverse;
+mod journal_cursor;
+mod journal_feed;
 mod list;
 mod lock;
 mod r#move;
-mod older;
-mod parents;
+mod older_revisions;
+pub(crate) mod outcome_builder;
+mod parent_directories;
 mod patch;
 mod policy;
 mod read;
-mod recorded;
 mod redo;
-mod reminder;
 mod remove;
 mod restore;
-mod reversal;
+mod revert;
 mod review;
-pub use review::Traced;
+mod stale_reads;
+mod visible_change;
+pub use review::AttributedText;
+mod expectations;
+mod match_locations;
 mod search;
-pub(crate) mod seek;
 mod session;
-mod spots;
-mod standing;
 mod stat;
 mod undo;
 mod unlock;
 mod unwatch;
 mod usage;
+pub(crate) mod walk;
 mod watch;
 mod watched;
 mod write;
 
-pub(crate) use answer::answer_from_entry;
-pub use changes::follow::Listening;
-pub(crate) use diff::text_of;
-pub(crate) use encoded::encode_like;
-pub(crate) use reminder::Reminder;
-pub(crate) use search::Cases;
-pub(crate) use stat::type_name;
-pub use watched::follow::{Follower, Heard};
+pub use changes::follower::ChangesFollower;
+pub(crate) use diff::decode_diff_text;
+pub(crate) use encode_content::encode_like;
+pub(crate) use outcome_builder::outcome_from_entry;
+pub(crate) use search::CaseSensitivity;
+pub(crate) use stale_reads::StaleReadTracker;
+pub(crate) use stat::file_kind_name;
+pub use watched::follower::{WatchFollower, WatchNotification};
 
-/// Turns arguments into an operation.
-type Decode = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Failure>;
+type DecodeArgsFn = fn(&Map<String, Value>) -> Result<Box<dyn Operation>, Error>;
 
-/// One row of the table.
+/// One row of the operation table.
 pub struct OperationRow {
-    /// Its name on every face.
+    /// Operation name, the same in every protocol.
     pub name: &'static str,
-    /// What it does to the world.
-    pub effect: Effect,
-    /// Arguments that carry content and enter the journal only by their size.
-    pub contents: &'static [&'static str],
-    pub(crate) tempo: Tempo,
-    pub(crate) decode: Decode,
+    /// What the operation does to files.
+    pub effect: FileEffect,
+    /// Arguments with file content. The journal records only their size.
+    pub content_arguments: &'static [&'static str],
+    pub(crate) cost_model: CostModel,
+    pub(crate) decode: DecodeArgsFn,
 }
 
 macro_rules! operations {
-    ($($name:literal $effect:ident $tempo:ident $kind:path $([$($content:literal),+])?;)+) => {
+    ($($name:literal $effect:ident $cost_model:ident $args:path $([$($content:literal),+])?;)+) => {
         /// Every operation, in documentation order.
         pub const OPERATIONS: &[OperationRow] = &[$(OperationRow {
             name: $name,
-            effect: Effect::$effect,
-            contents: &[$($($content),+)?],
-            tempo: Tempo::$tempo,
-            decode: |arguments| Ok(Box::new(decode::<$kind>(arguments)?)),
+            effect: FileEffect::$effect,
+            content_arguments: &[$($($content),+)?],
+            cost_model: CostModel::$cost_model,
+            decode: |arguments| Ok(Box::new(decode_arguments::<$args>(arguments)?)),
         },)+];
     };
 }
 
 operations! {
-    "read" Read BySize read::Read;
-    "stat" Read BySize stat::Stat;
-    "list" Read Steady list::List;
-    "find" Read Steady find::Find;
-    "search" Read Steady search::Search;
-    "write" Write ByContent write::Write ["content"];
-    "append" Write ByContent append::Append ["content"];
-    "edit" Write Steady edit::Edit ["edits"];
-    "patch" Destroy Steady patch::Patch ["patch"];
-    "copy" Write Steady copy::Copy;
-    "move" Destroy Steady r#move::Move;
-    "remove" Destroy Steady remove::Remove;
-    "restore" Write Steady restore::Restore;
-    "undo" Destroy Steady undo::Undo;
-    "redo" Destroy Steady redo::Redo;
-    "history" Read Steady history::History;
-    "diff" Read Steady diff::Diff;
-    "changes" Read ByWait changes::Changes;
-    "lock" Write Steady lock::Lock;
-    "unlock" Write Steady unlock::Unlock;
-    "session" Read Steady session::Session;
-    "events" Read ByWait events::Events;
-    "usage" Read Steady usage::Usage;
-    "alert" Read Steady alert::Alert;
-    "alerts" Read Steady alert::Alerts;
-    "respond" Read Steady alert::Respond;
-    "policy" Read Steady policy::Policy;
-    "approvals" Read Steady approvals::Approvals;
-    "approve" Write Steady approve::Approve;
-    "deny" Write Steady approve::Deny;
-    "watch" Read Steady watch::Watch;
-    "unwatch" Read Steady unwatch::Unwatch;
-    "watched" Read ByWait watched::Watched;
-    "buffer.open" Write Steady buffer::Open ["text"];
-    "buffer.change" Write Steady buffer::Change ["text", "edits"];
-    "buffer.save" Write Steady buffer::Save;
-    "buffer.close" Write Steady buffer::Close;
-    "buffer.list" Read Steady buffer::List;
-    "buffer.drop" Write Steady buffer::Drop;
-    "turn" Read Steady review::Turn;
-    "review" Read Steady review::Review;
-    "keep" Read Steady review::Keep;
-    "reject" Destroy Steady review::Reject;
+    "read" None ByFileSize read::ReadArgs;
+    "stat" None ByFileSize stat::StatArgs;
+    "list" None AlwaysLong list::ListArgs;
+    "find" None AlwaysLong find::FindArgs;
+    "search" None AlwaysLong search::SearchArgs;
+    "write" Write ByContentSize write::WriteArgs ["content"];
+    "append" Write ByContentSize append::AppendArgs ["content"];
+    "edit" Write AlwaysLong edit::EditArgs ["edits"];
+    "patch" Destroy AlwaysLong patch::PatchArgs ["patch"];
+    "copy" Write AlwaysLong copy::CopyArgs;
+    "move" Destroy AlwaysLong r#move::MoveArgs;
+    "remove" Destroy AlwaysLong remove::RemoveArgs;
+    "restore" Write AlwaysLong restore::RestoreArgs;
+    "undo" Destroy AlwaysLong undo::UndoArgs;
+    "redo" Destroy AlwaysLong redo::RedoArgs;
+    "history" None AlwaysLong history::HistoryArgs;
+    "diff" None AlwaysLong diff::DiffArgs;
+    "changes" None ByWaitTime changes::ChangesArgs;
+    "lock" Write AlwaysLong lock::LockArgs;
+    "unlock" Write AlwaysLong unlock::UnlockArgs;
+    "session" None AlwaysLong session::SessionArgs;
+    "events" None ByWaitTime events::EventsArgs;
+    "usage" None AlwaysLong usage::UsageArgs;
+    "alert" None AlwaysLong alerts::SendAlertArgs;
+    "alerts" None AlwaysLong alerts::ListAlertsArgs;
+    "respond" None AlwaysLong alerts::AnswerAlertArgs;
+    "policy" None AlwaysLong policy::PolicyArgs;
+    "approvals" None AlwaysLong approvals::ApprovalsArgs;
+    "approve" Write AlwaysLong approve::ApproveArgs;
+    "deny" Write AlwaysLong approve::DenyArgs;
+    "watch" None AlwaysLong watch::WatchArgs;
+    "unwatch" None AlwaysLong unwatch::UnwatchArgs;
+    "watched" None ByWaitTime watched::WatchedArgs;
+    "buffer.open" Write AlwaysLong buffer::BufferOpenArgs ["text"];
+    "buffer.change" Write AlwaysLong buffer::BufferChangeArgs ["text", "edits"];
+    "buffer.save" Write AlwaysLong buffer::BufferSaveArgs;
+    "buffer.close" Write AlwaysLong buffer::BufferCloseArgs;
+    "buffer.list" None AlwaysLong buffer::BufferListArgs;
+    "buffer.drop" Write AlwaysLong buffer::BufferDropArgs;
+    "turn" None AlwaysLong review::TurnArgs;
+    "review" None AlwaysLong review::ReviewArgs;
+    "keep" None AlwaysLong review::KeepArgs;
+    "reject" Destroy AlwaysLong review::RejectArgs;
 }
 
-/// The row of this name.
-pub fn row(name: &str) -> Option<&'static OperationRow> {
+/// Finds an operation by name.
+pub fn find_operation(name: &str) -> Option<&'static OperationRow> {
     OPERATIONS.iter().find(|row| row.name == name)
 }

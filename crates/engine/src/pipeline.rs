@@ -1,531 +1,572 @@
-//! The steps every call takes, from every face, in this order: decode, resolve, authorise, lock, check, plan, approve,
-//! commit and record, announce. Announcing is reading the journal, so the last step is whoever waits on it. A call that
-//! must wait for a person gives its locks back first, and starts over when the answer is there.
+//! The steps of every call, in this order: decode, resolve, authorize, lock, check bases, plan, approve, commit and
+//! record. Notification needs no step: listeners read the journal. A call that waits for approval releases its locks
+//! first and starts over once it is answered.
 //!
-//! Promises: whatever happens, a call leaves exactly one entry; nothing is written before everything is planned.
+//! Every call leaves exactly one journal entry, and nothing is written before everything is planned.
 
 use std::time::Instant;
 
-use path::RelPath;
 use serde_json::{Map, Value};
+use stead_path::RelPath;
 
 use crate::{
-    approval::{self, ALLOWED_BY_OPERATOR, ApprovalAnswer, Asking, Binding, Gate, Question, Say, Settled},
-    authorise::{self, Judged},
+    approval::{
+        self, ALLOWED_BY_OPERATOR, ApprovalAnswer, ApprovalBinding, ApprovalCheck, ApprovalDecision, ApprovalMode,
+        ApprovalWaitResult, MissingApproval,
+    },
+    authorization::{self, TargetVerdicts},
+    call_context::CallContext,
+    call_options::{AppliedBy, BeforeAfterInclusion},
     caller::Caller,
-    engine::{Answer, Call, Held},
-    failure::{Failure, Kind},
+    engine::{BeforeAfterBytes, Call, CallOutcome},
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Effect, Need, Operation, Planned, Target},
+    operation::{FileEffect, Operation, PathAccess, PlannedEffect, ResolvedTarget},
     ops::{self, OperationRow},
-    plan::{Change, Content, Expect, Mode, Plan},
-    policy::{self, Action, Right, Tier, Verdict},
-    quota,
-    recall::Recall,
-    resolve,
-    terms::{Evidence, Making},
+    plan::{CommitExpectation, FileModeSource, Plan, PlannedChange, PlannedContent},
+    policy::{self, AccessRight, PolicyAction, PolicyTier, PolicyVerdict},
+    quota, resolve,
+    seen_files::SeenFileCache,
     unsaved,
     version::Version,
-    view::View,
-    workspace::{CommitError, Guard, LockAsk, Record, Want, Workspace},
+    workspace::{BytesToRead, CallLockGuard, CallRecord, CommitError, PathLockRequest, Workspace},
 };
 
-/// Runs one call.
-pub(crate) fn run(
+pub(crate) fn run_call(
     workspace: &dyn Workspace,
-    asking: Asking,
-    recall: &Recall,
+    mode: ApprovalMode,
+    seen_files: &SeenFileCache,
     call: &Call<'_>,
-) -> Result<Answer, Failure> {
-    let row = ops::row(call.operation);
-    let mut record = Record {
+) -> Result<CallOutcome, Error> {
+    let row = ops::find_operation(call.operation);
+    let mut record = CallRecord {
         caller: call.caller,
         operation: row.map_or("unknown", |row| row.name),
-        tool: call.terms.tool.as_deref(),
+        tool: call.options.tool.as_deref(),
         arguments: recorded_arguments(call, row),
         paths: Vec::new(),
-        key: call.key,
-        reason: None,
-        tier: Tier::Autonomous,
+        idempotency_key: call.idempotency_key,
+        error_kind: None,
+        policy_tier: PolicyTier::Autonomous,
         approval: None,
-        policy: 0,
+        policy_version: 0,
         quota: None,
         bytes: 0,
         started: Instant::now(),
     };
-    let outcome = workspace.in_force().and_then(|in_force| {
-        record.policy = in_force.policy.version();
-        record.quota = in_force.policy.quota(&call.caller.principal);
-        match (&call.terms.objection, row) {
-            (Some(objection), _) => Err(objection.clone()),
+    let outcome = workspace.active_policy().and_then(|active| {
+        record.policy_version = active.policy.version();
+        record.quota = active.policy.quota(&call.caller.principal);
+        match (&call.options.argument_error, row) {
+            (Some(error), _) => Err(error.clone()),
             (None, Some(row)) => {
-                let view = View::new(workspace, call, &in_force).recalling(recall);
-                steps(&view, asking, call, row, &mut record)
+                let context = CallContext::new(workspace, call, &active).with_seen_files(seen_files);
+                run_rounds(&context, mode, call, row, &mut record)
             }
-            (None, None) => Err(unknown_operation(call.operation)),
+            (None, None) => Err(unknown_operation_error(call.operation)),
         }
     });
     match outcome {
-        Ok(Done::Recorded(answer)) => Ok(answer),
-        Ok(Done::Amended(failure)) => Err(failure),
-        Ok(Done::Looked(answer)) => {
-            workspace.note(&record)?;
-            if call.terms.making != Making::Here {
-                // It is made true as soon as this returns, so its record must not wait: asking for the head writes it.
+        Ok(CallCompletion::Recorded(answer)) => Ok(answer),
+        Ok(CallCompletion::RecordedThenFailed(error)) => Err(error),
+        Ok(CallCompletion::NotYetRecorded(answer)) => {
+            workspace.record_call(&record)?;
+            if call.options.applied_by != AppliedBy::Workspace {
+                // The editor applies the change as soon as this returns, so the record must be durable: `head` writes
+                // it.
                 workspace.head()?;
             }
             Ok(answer)
         }
-        Err(failure) => {
-            record.reason = Some(failure.recorded(&call.caller.principal));
-            if failure.kind == Kind::PolicyDenied {
-                record.tier = Tier::Blocked;
+        Err(error) => {
+            record.error_kind = Some(error.recorded_kind(&call.caller.principal));
+            if error.kind == ErrorKind::PolicyDenied {
+                record.policy_tier = PolicyTier::Blocked;
             }
-            // A refusal that cannot be recorded is still a refusal; the reason the caller sees stays the first one.
-            match workspace.note(&record) {
-                Ok(()) | Err(_) => Err(failure),
+            // A refusal that cannot be recorded is still a refusal; the caller sees the first error.
+            match workspace.record_call(&record) {
+                Ok(()) | Err(_) => Err(error),
             }
         }
     }
 }
 
-/// Records the answer that a caller's client gave.
-pub(crate) fn answer(
+/// Records a client's answer to an approval.
+pub(crate) fn record_client_answer(
     workspace: &dyn Workspace,
     caller: &Caller,
     answer: &ApprovalAnswer,
-) -> Result<(), Failure> {
-    let operation = match answer.say {
-        Say::Yes => "approve",
-        Say::No => "deny",
+) -> Result<(), Error> {
+    let operation = match answer.decision {
+        ApprovalDecision::Approve => "approve",
+        ApprovalDecision::Deny => "deny",
     };
-    let record = Record {
+    let record = CallRecord {
         caller,
         operation,
         tool: None,
         arguments: serde_json::json!({ "id": answer.id, "by": "client" }).to_string(),
         paths: Vec::new(),
-        key: None,
-        reason: None,
-        tier: Tier::Autonomous,
+        idempotency_key: None,
+        error_kind: None,
+        policy_tier: PolicyTier::Autonomous,
         approval: None,
-        policy: workspace.in_force()?.policy.version(),
+        policy_version: workspace.active_policy()?.policy.version(),
         quota: None,
         bytes: 0,
         started: Instant::now(),
     };
-    workspace.answer(answer, &record).map(|_| ())
+    workspace.answer_approval(answer, &record).map(|_| ())
 }
 
 /// How a call ended.
-enum Done {
-    /// Its entry exists.
-    Recorded(Answer),
-    /// Its entry exists, and another one that says why it was not made true.
-    Amended(Failure),
-    /// It changed nothing; its entry is still to be noted.
-    Looked(Answer),
+enum CallCompletion {
+    /// Its entry is in the journal.
+    Recorded(CallOutcome),
+    /// Its entry is in the journal, followed by an entry with the reason why it could not be applied.
+    RecordedThenFailed(Error),
+    /// It changed nothing, and its entry is not written yet.
+    NotYetRecorded(CallOutcome),
 }
 
-fn steps(
-    view: &View<'_>,
-    asking: Asking,
+fn run_rounds(
+    context: &CallContext<'_>,
+    mode: ApprovalMode,
     call: &Call<'_>,
     row: &OperationRow,
-    record: &mut Record<'_>,
-) -> Result<Done, Failure> {
-    let workspace = view.workspace();
+    record: &mut CallRecord<'_>,
+) -> Result<CallCompletion, Error> {
+    let workspace = context.workspace();
     let operation = (row.decode)(&call.arguments)?;
-    if let Some(done) = replay(workspace, call)? {
+    if let Some(done) = find_completed_call(workspace, call)? {
         return Ok(done);
     }
-    let rate = policy::rates::judge(view, row.effect)?;
-    let turn = Turn { view, asking, call, row, operation: &*operation, rate };
-    quota::prepare(view, row.effect)?;
-    let mut room = Room::Unasked;
-    for _ in 0..limits::REPLAN_MAX {
+    let rate = policy::rate_limit::check_rate(context, row.effect)?;
+    let pipeline = CallPipeline {
+        context,
+        approval_mode: mode,
+        call,
+        operation_row: row,
+        operation: &*operation,
+        rate_verdict: rate,
+    };
+    quota::ensure_usage_counted(context, row.effect)?;
+    let mut recheck = QuotaRecheck::NotDone;
+    for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
         call.control.check()?;
-        let attempt = match turn.attempt(record) {
-            Err(failure) if failure.kind == Kind::Quota && room == Room::Unasked => {
-                // Others may have made room since it was counted.
-                room = Room::Asked;
-                quota::refresh(view)?;
-                Attempt::Again
+        let attempt = match pipeline.run_round(record) {
+            Err(error) if error.kind == ErrorKind::QuotaExceeded && recheck == QuotaRecheck::NotDone => {
+                // Others may have freed space since the last count.
+                recheck = QuotaRecheck::Done;
+                quota::recount_usage(context)?;
+                PlanningRoundResult::Retry
             }
             attempt => attempt?,
         };
         match attempt {
-            Attempt::Done(done) => return Ok(done),
-            Attempt::Again => {}
-            Attempt::Ask(mut question) => {
-                let evidence = question.evidence.take();
-                record.tier = Tier::ApprovalRequired;
-                match approval::settle(view, call, *question)? {
-                    Settled::GoOn => {}
-                    Settled::Refused(failure, approval) => {
+            PlanningRoundResult::Finished(done) => return Ok(done),
+            PlanningRoundResult::Retry => {}
+            PlanningRoundResult::NeedsApproval(mut missing) => {
+                let before_after = missing.before_after.take();
+                record.policy_tier = PolicyTier::ApprovalRequired;
+                match approval::request_and_wait(context, call, *missing)? {
+                    ApprovalWaitResult::Retry => {}
+                    ApprovalWaitResult::Refused(error, approval) => {
                         record.approval = approval;
-                        return Err(failure.about(evidence.map(|held| *held)));
+                        return Err(error.with_before_after(before_after.map(|bytes| *bytes)));
                     }
                 }
             }
         }
     }
-    Err(Failure::new(Kind::Busy, "the place keeps changing while the call runs; nothing was changed")
-        .hint("call again"))
+    Err(Error::new(ErrorKind::Busy, "the files keep changing while the call runs; nothing was changed")
+        .with_next_step("call again"))
 }
 
-/// Whether it was looked again how much is held, before a call is refused for it.
+/// Whether usage was already recounted before a quota refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Unasked,
-    Asked,
+enum QuotaRecheck {
+    NotDone,
+    Done,
 }
 
-/// How one round of the pipeline ended.
-enum Attempt {
-    Done(Done),
-    /// The world moved between planning and commit.
-    Again,
-    /// A person must be asked. The locks are given back.
-    Ask(Box<Question>),
+enum PlanningRoundResult {
+    Finished(CallCompletion),
+    /// The files changed between planning and commit.
+    Retry,
+    /// Approval is required. The locks are released.
+    NeedsApproval(Box<MissingApproval>),
 }
 
-/// What every round of one call has in common.
-struct Turn<'t> {
-    view: &'t View<'t>,
-    asking: Asking,
+/// The state shared by all rounds of one call.
+struct CallPipeline<'t> {
+    context: &'t CallContext<'t>,
+    approval_mode: ApprovalMode,
     call: &'t Call<'t>,
-    row: &'t OperationRow,
+    operation_row: &'t OperationRow,
     operation: &'t dyn Operation,
-    /// What the rates say.
-    rate: Verdict,
+    rate_verdict: PolicyVerdict,
 }
 
-impl Turn<'_> {
-    fn attempt(&self, record: &mut Record<'_>) -> Result<Attempt, Failure> {
-        let (view, row) = (self.view, self.row);
-        let workspace = view.workspace();
-        let asks = self.operation.asks(view)?;
-        let mut targets = resolve::targets(workspace, &asks, &self.call.terms.reading)?;
+impl CallPipeline<'_> {
+    fn run_round(&self, record: &mut CallRecord<'_>) -> Result<PlanningRoundResult, Error> {
+        let (context, row) = (self.context, self.operation_row);
+        let workspace = context.workspace();
+        let requests = self.operation.requested_paths(context)?;
+        let mut targets = resolve::resolve_targets(workspace, &requests, &self.call.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
-        let Judged { looks, changes } = authorise::judge(view, row.effect, &asks, &targets)?;
-        let looks = looks.stricter(self.rate);
-        if row.effect == Effect::Read
-            && let Some(question) = self.gate(looks, record, &targets, None)?
+        let TargetVerdicts { reads, writes: changes } =
+            authorization::check_targets(context, row.effect, &requests, &targets)?;
+        let reads = reads.stricter_of(self.rate_verdict);
+        if row.effect == FileEffect::None
+            && let Some(missing) = self.require_approval(reads, record, &targets, None)?
         {
-            return Ok(Attempt::Ask(question));
+            return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
-        let _guard = lock(workspace, row.effect, &asks, &targets, self.call)?;
-        view.locked();
-        resolve::check(view, &mut targets)?;
-        let mut planned = self.operation.plan(view, &targets)?;
-        let written = written(view, &planned);
-        let marks = match &mut planned {
-            Planned::Change { plan, .. } => unsaved::settle(view, plan)?,
-            Planned::Read { .. }
-            | Planned::Preview(_)
-            | Planned::Lease { .. }
-            | Planned::Keep { .. }
-            | Planned::Answer { .. }
-            | Planned::Watch { .. }
-            | Planned::Buffer { .. } => Vec::new(),
+        let _guard = lock_targets(workspace, row.effect, &requests, &targets, self.call)?;
+        context.discard_buffer_snapshot();
+        resolve::check_bases(context, &mut targets)?;
+        let mut planned = self.operation.plan(context, &targets)?;
+        let written = contents_written(context, &planned);
+        let notices = match &mut planned {
+            PlannedEffect::Files { plan, .. } => unsaved::rebase_plan_onto_disk(context, plan)?,
+            PlannedEffect::Read { .. }
+            | PlannedEffect::Preview(_)
+            | PlannedEffect::Lease { .. }
+            | PlannedEffect::Session { .. }
+            | PlannedEffect::Approval { .. }
+            | PlannedEffect::Watch { .. }
+            | PlannedEffect::Buffer { .. } => Vec::new(),
         };
         let verdict = match &planned {
-            Planned::Read { .. } | Planned::Preview(_) if row.effect == Effect::Read => Verdict::FREE,
-            Planned::Read { .. } | Planned::Preview(_) => looks,
-            Planned::Lease { ask, .. } => {
-                looks.stricter(authorise::ruled(view, &Action::new(Right::Modify, ask.path()))?)
+            PlannedEffect::Read { .. } | PlannedEffect::Preview(_) if row.effect == FileEffect::None => {
+                PolicyVerdict::UNRESTRICTED
             }
-            Planned::Keep { .. } | Planned::Buffer { .. } => looks,
-            Planned::Answer { .. } | Planned::Watch { .. } => Verdict::FREE,
-            Planned::Change { plan, .. } => {
-                looks.stricter(changes).stricter(authorise::judge_plan(view, plan)?)
+            PlannedEffect::Read { .. } | PlannedEffect::Preview(_) => reads,
+            PlannedEffect::Lease { request, .. } => reads.stricter_of(authorization::evaluate_policy(
+                context,
+                &PolicyAction::new(AccessRight::Modify, request.path()),
+            )?),
+            PlannedEffect::Session { .. } | PlannedEffect::Buffer { .. } => reads,
+            PlannedEffect::Approval { .. } | PlannedEffect::Watch { .. } => PolicyVerdict::UNRESTRICTED,
+            PlannedEffect::Files { plan, .. } => {
+                reads.stricter_of(changes).stricter_of(authorization::check_plan(context, plan)?)
             }
         };
-        if let Some(mut question) = self.gate(verdict, record, &targets, Some(&planned))? {
-            question.evidence = proposed(view, planned).map(Box::new);
-            return Ok(Attempt::Ask(question));
+        if let Some(mut missing) = self.require_approval(verdict, record, &targets, Some(&planned))? {
+            missing.before_after = proposed_before_after(context, planned).map(Box::new);
+            return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
-        let mut attempt = self.finish(planned, record)?;
-        if let Attempt::Done(Done::Recorded(answer) | Done::Looked(answer)) = &mut attempt {
-            unsaved::mark(view, &targets, &marks, answer);
+        let mut attempt = self.execute_planned(planned, record)?;
+        if let PlanningRoundResult::Finished(
+            CallCompletion::Recorded(answer) | CallCompletion::NotYetRecorded(answer),
+        ) = &mut attempt
+        {
+            unsaved::add_unsaved_notices(context, &targets, &notices, answer);
             for (path, version, bytes) in &written {
-                view.remember(path, *version, Some(bytes));
+                context.remember(path, *version, Some(bytes));
             }
         }
         Ok(attempt)
     }
 
-    /// Lets a call through, or says what must be asked.
-    fn gate(
+    /// Lets a call pass, or returns the approval it lacks.
+    fn require_approval(
         &self,
-        verdict: Verdict,
-        record: &mut Record<'_>,
-        targets: &[Target],
-        planned: Option<&Planned>,
-    ) -> Result<Option<Box<Question>>, Failure> {
-        record.tier = record.tier.max(verdict.tier);
-        if verdict.tier < Tier::ApprovalRequired {
+        verdict: PolicyVerdict,
+        record: &mut CallRecord<'_>,
+        targets: &[ResolvedTarget],
+        planned: Option<&PlannedEffect>,
+    ) -> Result<Option<Box<MissingApproval>>, Error> {
+        record.policy_tier = record.policy_tier.max(verdict.tier);
+        if verdict.tier < PolicyTier::ApprovalRequired {
             return Ok(None);
         }
-        let view = self.view;
-        let call = approval::of_call(self.call);
+        let context = self.context;
+        let call = approval::digest_call(self.call);
         let changes = match planned {
-            Some(Planned::Change { plan, .. }) => Some(plan),
+            Some(PlannedEffect::Files { plan, .. }) => Some(plan),
             Some(
-                Planned::Read { .. }
-                | Planned::Preview(_)
-                | Planned::Lease { .. }
-                | Planned::Keep { .. }
-                | Planned::Watch { .. }
-                | Planned::Buffer { .. }
-                | Planned::Answer { .. },
+                PlannedEffect::Read { .. }
+                | PlannedEffect::Preview(_)
+                | PlannedEffect::Lease { .. }
+                | PlannedEffect::Session { .. }
+                | PlannedEffect::Watch { .. }
+                | PlannedEffect::Buffer { .. }
+                | PlannedEffect::Approval { .. },
             )
             | None => None,
         };
         let plan = match changes {
-            Some(plan) => approval::of_plan(view, &call, plan)?,
-            None => approval::of_targets(view, &call, targets),
+            Some(plan) => approval::digest_plan(context, &call, plan)?,
+            None => approval::digest_targets(context, &call, targets),
         };
-        let shown = || changes.map_or_else(|| looked(targets), |plan| approval::shown(view, plan));
-        match Gate::check(view, self.asking, Binding { call, plan }, verdict, shown)? {
-            Gate::Open(approval) => record.approval = Some(approval),
-            Gate::OperatorOpened => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
-            Gate::Closed(question) => return Ok(Some(Box::new(question))),
+        let shown = || changes.map_or_else(|| preview_reads(targets), |plan| approval::preview_plan(context, plan));
+        match ApprovalCheck::check_approval(
+            context,
+            self.approval_mode,
+            ApprovalBinding { call_digest: call, plan_digest: plan },
+            verdict,
+            shown,
+        )? {
+            ApprovalCheck::Approved(approval) => record.approval = Some(approval),
+            ApprovalCheck::AllowedByOperator => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
+            ApprovalCheck::Missing(missing) => return Ok(Some(Box::new(missing))),
         }
         Ok(None)
     }
 
-    /// Makes it true and records it.
-    fn finish(&self, planned: Planned, record: &mut Record<'_>) -> Result<Attempt, Failure> {
-        let workspace = self.view.workspace();
+    /// Commits and records the planned effect.
+    fn execute_planned(
+        &self,
+        planned: PlannedEffect,
+        record: &mut CallRecord<'_>,
+    ) -> Result<PlanningRoundResult, Error> {
+        let workspace = self.context.workspace();
         let outcome = match planned {
-            Planned::Read { answer, bytes } => {
+            PlannedEffect::Read { outcome: answer, bytes } => {
                 record.bytes = bytes;
-                if self.row.effect != Effect::Read {
-                    add_fact(&mut record.arguments, UNCHANGED, answer.json.get("version").cloned());
+                if self.operation_row.effect != FileEffect::None {
+                    add_recorded_field(&mut record.arguments, UNCHANGED_FIELD, answer.json.get("version").cloned());
                 }
-                return Ok(Attempt::Done(Done::Looked(answer)));
+                return Ok(PlanningRoundResult::Finished(CallCompletion::NotYetRecorded(answer)));
             }
-            Planned::Preview(answer) => return Ok(Attempt::Done(Done::Looked(answer))),
-            Planned::Lease { ask, finish } => {
-                let (lease, committed) = workspace.lease(&ask, record)?;
-                return Ok(Attempt::Done(Done::Recorded(finish(&lease, &committed))));
+            PlannedEffect::Preview(answer) => {
+                return Ok(PlanningRoundResult::Finished(CallCompletion::NotYetRecorded(answer)));
             }
-            Planned::Keep { ask, finish } => {
-                let (kept, committed) = workspace.keep(&ask, record)?;
-                return Ok(Attempt::Done(Done::Recorded(finish(&kept, &committed))));
+            PlannedEffect::Lease { request, build_outcome } => {
+                let (lease, committed) = workspace.execute_lease_request(&request, record)?;
+                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&lease, &committed))));
             }
-            Planned::Answer { answer, finish } => {
-                let (approval, committed) = workspace.answer(&answer, record)?;
-                return Ok(Attempt::Done(Done::Recorded(finish(&approval, &committed))));
+            PlannedEffect::Session { request, build_outcome } => {
+                let (reply, committed) = workspace.execute_session_request(&request, record)?;
+                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&reply, &committed))));
             }
-            Planned::Watch { ask, finish } => {
-                let (watch, committed) = workspace.watch(&ask, record, self.call.control.deadline())?;
-                return Ok(Attempt::Done(Done::Recorded(finish(&watch, &committed))));
+            PlannedEffect::Approval { answer, build_outcome } => {
+                let (approval, committed) = workspace.answer_approval(&answer, record)?;
+                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(
+                    &approval, &committed,
+                ))));
             }
-            Planned::Buffer { ask, finish } => {
-                let (buffer, committed) = workspace.change_buffer(&ask, record)?;
-                return Ok(Attempt::Done(Done::Recorded(finish(&buffer, &committed))));
+            PlannedEffect::Watch { request, build_outcome } => {
+                let (watch, committed) =
+                    workspace.execute_watch_request(&request, record, self.call.control.deadline())?;
+                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&watch, &committed))));
             }
-            Planned::Change { plan, .. } if self.call.terms.making != Making::Here => {
-                add_fact(&mut record.arguments, ELSEWHERE, Some(plan.changes.len().into()));
-                return Ok(Attempt::Done(Done::Looked(left_to_others(self.view, plan))));
+            PlannedEffect::Buffer { request, build_outcome } => {
+                let (buffer, committed) = workspace.execute_buffer_request(&request, record)?;
+                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&buffer, &committed))));
             }
-            Planned::Change { plan, finish } => {
+            PlannedEffect::Files { plan, .. } if self.call.options.applied_by != AppliedBy::Workspace => {
+                add_recorded_field(&mut record.arguments, APPLIED_ELSEWHERE_FIELD, Some(plan.changes.len().into()));
+                return Ok(PlanningRoundResult::Finished(CallCompletion::NotYetRecorded(outcome_for_editor(
+                    self.context,
+                    plan,
+                ))));
+            }
+            PlannedEffect::Files { plan, build_outcome } => {
                 self.call.control.check()?;
-                add_fact(&mut record.arguments, MOVED, moved(&plan));
-                add_fact(&mut record.arguments, BUFFERS, moved_buffers(&plan));
-                workspace.commit(&plan, record).map(|committed| finish(&committed))
+                add_recorded_field(&mut record.arguments, MOVED_FIELD, moved_paths_json(&plan));
+                add_recorded_field(&mut record.arguments, BUFFERS_FIELD, buffers_json(&plan));
+                workspace.commit(&plan, record).map(|committed| build_outcome(&committed))
             }
         };
         match outcome {
-            Ok(answer) => Ok(Attempt::Done(Done::Recorded(answer))),
-            Err(CommitError::Moved(_)) => Ok(Attempt::Again),
-            Err(CommitError::Replayed(number)) => {
-                Ok(Attempt::Done(Done::Looked(replayed(workspace, number)?)))
+            Ok(answer) => Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(answer))),
+            Err(CommitError::ExpectationFailed(_)) => Ok(PlanningRoundResult::Retry),
+            Err(CommitError::KeyAlreadyUsed(number)) => Ok(PlanningRoundResult::Finished(
+                CallCompletion::NotYetRecorded(outcome_of_completed_call(workspace, number)?),
+            )),
+            Err(CommitError::RecordedThenFailed(error)) => {
+                Ok(PlanningRoundResult::Finished(CallCompletion::RecordedThenFailed(error)))
             }
-            Err(CommitError::Amended(failure)) => Ok(Attempt::Done(Done::Amended(failure))),
-            Err(CommitError::Failed(failure)) => Err(failure),
+            Err(CommitError::Failed(error)) => Err(error),
         }
     }
 }
 
-/// The texts that a plan leaves, as its caller knows them.
-fn written(view: &View<'_>, planned: &Planned) -> Vec<(RelPath, Version, Vec<u8>)> {
-    let Planned::Change { plan, .. } = planned else { return Vec::new() };
-    let put = |change: &Change| match change {
-        Change::Put { path, content: Content::Bytes(bytes), version, .. }
-            if bytes.len() as u64 <= limits::RECALLED_FILE_BYTES_MAX && view.may_read(path) =>
+/// The contents that a plan writes, as the caller knows them.
+fn contents_written(context: &CallContext<'_>, planned: &PlannedEffect) -> Vec<(RelPath, Version, Vec<u8>)> {
+    let PlannedEffect::Files { plan, .. } = planned else { return Vec::new() };
+    let put = |change: &PlannedChange| match change {
+        PlannedChange::Put { path, content: PlannedContent::Bytes(bytes), version, .. }
+            if bytes.len() as u64 <= limits::SEEN_FILE_BYTES_MAX && context.may_read(path) =>
         {
-            let (version, bytes) = view.knows_of(path, *version, bytes);
+            let (version, bytes) = context.content_known_to_caller(path, *version, bytes);
             Some((path.clone(), version, bytes))
         }
-        Change::Put { .. }
-        | Change::MakeDirectory { .. }
-        | Change::MakeLink { .. }
-        | Change::Move { .. }
-        | Change::Remove { .. }
-        | Change::RemoveDirectory { .. }
-        | Change::Restore { .. } => None,
+        PlannedChange::Put { .. }
+        | PlannedChange::MakeDirectory { .. }
+        | PlannedChange::MakeLink { .. }
+        | PlannedChange::Move { .. }
+        | PlannedChange::Remove { .. }
+        | PlannedChange::RemoveDirectory { .. }
+        | PlannedChange::Restore { .. } => None,
     };
     plan.changes.iter().filter_map(put).collect()
 }
 
-/// What a person is shown of a call that changes nothing.
-fn looked(targets: &[Target]) -> Value {
+/// The approval preview of a call that changes nothing.
+fn preview_reads(targets: &[ResolvedTarget]) -> Value {
     let places: Vec<String> = targets.iter().map(|target| target.path.to_string()).collect();
     serde_json::json!({ "changes": [], "places": places })
 }
 
-/// Locks what will change, in sorted order. Looking takes no lock: every file is replaced whole.
-fn lock(
+/// Locks the paths that will change, in sorted order. Reads take no lock, because files are replaced atomically.
+fn lock_targets(
     workspace: &dyn Workspace,
-    effect: Effect,
-    asks: &[crate::operation::Ask],
-    targets: &[Target],
+    effect: FileEffect,
+    requests: &[crate::operation::RequestedPath],
+    targets: &[ResolvedTarget],
     call: &Call<'_>,
-) -> Result<Option<Box<dyn Guard>>, Failure> {
-    if effect == Effect::Read {
+) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
+    if effect == FileEffect::None {
         return Ok(None);
     }
-    let mut wanted: Vec<LockAsk> = asks
+    let mut wanted: Vec<PathLockRequest> = requests
         .iter()
         .zip(targets)
-        .filter(|(ask, _)| ask.need != Need::Read)
-        .map(|(_, target)| LockAsk { path: target.path.clone() })
+        .filter(|(request, _)| request.access != PathAccess::Read)
+        .map(|(_, target)| PathLockRequest { path: target.path.clone() })
         .collect();
     wanted.sort();
     wanted.dedup();
     workspace.lock(&wanted, call.control.deadline()).map(Some)
 }
 
-/// A repeated idempotency key is answered from the entry it made, never applied twice.
-fn replay(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<Done>, Failure> {
-    let Some(key) = call.key else { return Ok(None) };
-    if key.is_empty() || key.len() > limits::KEY_BYTES_MAX {
-        return Err(Failure::new(
-            Kind::BadRequest,
-            format!("an idempotency key has 1 to {} bytes", limits::KEY_BYTES_MAX),
+/// A repeated idempotency key returns the outcome of its first entry; it is never applied twice.
+fn find_completed_call(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<CallCompletion>, Error> {
+    let Some(key) = call.idempotency_key else { return Ok(None) };
+    if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
+        return Err(Error::new(
+            ErrorKind::BadRequest,
+            format!("an idempotency key must have 1 to {} bytes", limits::IDEMPOTENCY_KEY_BYTES_MAX),
         ));
     }
-    match workspace.replayed(&call.caller.principal, key)? {
+    match workspace.entry_for_idempotency_key(&call.caller.principal, key)? {
         Some(number) => {
             refuse_other_call(workspace, call, number)?;
-            Ok(Some(Done::Looked(replayed(workspace, number)?)))
+            Ok(Some(CallCompletion::NotYetRecorded(outcome_of_completed_call(workspace, number)?)))
         }
         None => Ok(None),
     }
 }
 
-/// A key names one call. What the engine added to the recorded arguments is no part of them.
-fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) -> Result<(), Failure> {
+/// A key belongs to one call. Fields that the engine added to the recorded arguments are not compared.
+fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) -> Result<(), Error> {
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
-    let asked = |text: &str| {
+    let original_arguments = |text: &str| {
         let mut fields: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-        fields.retain(|name, _| ![UNCHANGED, MOVED, BUFFERS, ELSEWHERE].contains(&name.as_str()));
+        fields.retain(|name, _| {
+            ![UNCHANGED_FIELD, MOVED_FIELD, BUFFERS_FIELD, APPLIED_ELSEWHERE_FIELD].contains(&name.as_str())
+        });
         fields
     };
-    let now = recorded_arguments(call, ops::row(call.operation));
-    if stored.entry.operation == call.operation && asked(&stored.entry.arguments) == asked(&now) {
+    let now = recorded_arguments(call, ops::find_operation(call.operation));
+    if stored.entry.operation == call.operation
+        && original_arguments(&stored.entry.arguments) == original_arguments(&now)
+    {
         return Ok(());
     }
-    Err(Failure::new(Kind::BadRequest, format!("this idempotency key was used for another call, r{number}"))
-        .hint("use a new key for a new call"))
+    Err(Error::new(ErrorKind::BadRequest, format!("this idempotency key was used for another call, r{number}"))
+        .with_next_step("use a new key for a new call"))
 }
 
-/// The answer to a change that somebody else makes true: what they are to make of which file.
-fn left_to_others(view: &View<'_>, plan: Plan) -> Answer {
-    let text = "allowed and recorded; somebody else makes it true".to_owned();
-    let evidence = plan.changes.into_iter().find_map(|change| put(view, change)).into_iter().collect();
-    Answer { json: Map::new(), text, evidence, switch: None }
+/// The outcome of a change that the editor applies: the content before and after.
+fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
+    let text = "allowed and recorded; the editor applies the change".to_owned();
+    let before_after =
+        plan.changes.into_iter().find_map(|change| before_and_after(context, change)).into_iter().collect();
+    CallOutcome { json: Map::new(), text, before_after, session_switch: None }
 }
 
-/// What a file holds and would hold, for a face that puts it before a person itself.
-fn proposed(view: &View<'_>, planned: Planned) -> Option<Held> {
-    match (view.terms.evidence, planned) {
-        (Evidence::Bytes, Planned::Change { plan, .. }) => {
-            plan.changes.into_iter().find_map(|change| put(view, change))
+/// The content before and after, for a protocol that shows it to a person.
+fn proposed_before_after(context: &CallContext<'_>, planned: PlannedEffect) -> Option<BeforeAfterBytes> {
+    match (context.options.before_after, planned) {
+        (BeforeAfterInclusion::Include, PlannedEffect::Files { plan, .. }) => {
+            plan.changes.into_iter().find_map(|change| before_and_after(context, change))
         }
-        (Evidence::None | Evidence::Bytes, _) => None,
+        (BeforeAfterInclusion::Omit | BeforeAfterInclusion::Include, _) => None,
     }
 }
 
-/// The bytes of a change, before and after it.
-fn put(view: &View<'_>, change: Change) -> Option<Held> {
+fn before_and_after(context: &CallContext<'_>, change: PlannedChange) -> Option<BeforeAfterBytes> {
     match change {
-        Change::Put { path, expect, content: Content::Bytes(after), .. } => {
-            let want = Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
-            let before = match (&view.terms.making, expect) {
-                (Making::Elsewhere(held), _) => held.as_ref().map(|text| text.as_bytes().to_vec()),
-                (Making::Here, Expect::Absent) => None,
-                // What may not be seen, or is gone again, is not shown.
-                (Making::Here, Expect::File(_) | Expect::Node(_)) if !view.may_read(&path) => None,
-                (Making::Here, Expect::File(_) | Expect::Node(_)) => {
-                    view.read_for_change(&path, want).ok().map(|file| file.bytes)
+        PlannedChange::Put { path, expectation: expect, content: PlannedContent::Bytes(after), .. } => {
+            let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+            let before = match (&context.options.applied_by, expect) {
+                (AppliedBy::Editor(held), _) => held.as_ref().map(|text| text.as_bytes().to_vec()),
+                (AppliedBy::Workspace, CommitExpectation::Absent) => None,
+                // Unreadable or vanished content is omitted.
+                (AppliedBy::Workspace, CommitExpectation::File(_) | CommitExpectation::SameEntry(_))
+                    if !context.may_read(&path) =>
+                {
+                    None
+                }
+                (AppliedBy::Workspace, CommitExpectation::File(_) | CommitExpectation::SameEntry(_)) => {
+                    context.read_for_change(&path, want).ok().map(|file| file.bytes)
                 }
             };
-            Some(Held { path, before, after: Some(after) })
+            Some(BeforeAfterBytes { path, before, after: Some(after) })
         }
-        Change::Put { .. }
-        | Change::MakeDirectory { .. }
-        | Change::MakeLink { .. }
-        | Change::Move { .. }
-        | Change::Remove { .. }
-        | Change::RemoveDirectory { .. }
-        | Change::Restore { .. } => None,
+        PlannedChange::Put { .. }
+        | PlannedChange::MakeDirectory { .. }
+        | PlannedChange::MakeLink { .. }
+        | PlannedChange::Move { .. }
+        | PlannedChange::Remove { .. }
+        | PlannedChange::RemoveDirectory { .. }
+        | PlannedChange::Restore { .. } => None,
     }
 }
 
-/// How many changes were left to somebody else.
-const ELSEWHERE: &str = "made_elsewhere";
-/// The version that a call found, when it changed nothing.
-const UNCHANGED: &str = "unchanged";
-/// Which file that went is which one that came.
-const MOVED: &str = "moved";
-/// Which open buffers went along.
-const BUFFERS: &str = "buffers";
+/// The number of changes left to the editor.
+const APPLIED_ELSEWHERE_FIELD: &str = "made_elsewhere";
+/// The current version, if a call changed nothing.
+const UNCHANGED_FIELD: &str = "unchanged";
+/// Old and new paths of moved files.
+const MOVED_FIELD: &str = "moved";
+/// The open buffers that changed with the files.
+const BUFFERS_FIELD: &str = "buffers";
 
-fn replayed(workspace: &dyn Workspace, number: u64) -> Result<Answer, Failure> {
+fn outcome_of_completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallOutcome, Error> {
     let stored = workspace
         .entry(number)?
-        .ok_or_else(|| Failure::new(Kind::HistoryLost, format!("entry {number} is not in the journal")))?;
-    Ok(ops::answer_from_entry(&stored))
+        .ok_or_else(|| Error::new(ErrorKind::HistoryLost, format!("entry {number} is not in the journal")))?;
+    Ok(ops::outcome_from_entry(&stored))
 }
 
-fn unknown_operation(name: &str) -> Failure {
+fn unknown_operation_error(name: &str) -> Error {
     let known: Vec<&str> = ops::OPERATIONS.iter().map(|row| row.name).collect();
     let shown: String = name.chars().take(64).collect();
-    Failure::new(Kind::UnknownOperation, format!("there is no operation '{shown}'"))
-        .hint(format!("operations: {}", known.join(", ")))
+    Error::new(ErrorKind::UnknownOperation, format!("there is no operation '{shown}'"))
+        .with_next_step(format!("operations: {}", known.join(", ")))
 }
 
-/// Which file that went is which one that came, for a plan that moves files and changes them.
-fn moved(plan: &Plan) -> Option<Value> {
-    let pair = |change: &Change| match change {
-        Change::Put { path, mode: Mode::Like(from, _), .. } => {
+/// Old and new paths, for a plan that moves and changes files.
+fn moved_paths_json(plan: &Plan) -> Option<Value> {
+    let pair = |change: &PlannedChange| match change {
+        PlannedChange::Put { path, mode: FileModeSource::CopyFrom(from, _), .. } => {
             Some((from.to_string(), path.to_string().into()))
         }
-        Change::Put { .. }
-        | Change::MakeDirectory { .. }
-        | Change::MakeLink { .. }
-        | Change::Move { .. }
-        | Change::Remove { .. }
-        | Change::RemoveDirectory { .. }
-        | Change::Restore { .. } => None,
+        PlannedChange::Put { .. }
+        | PlannedChange::MakeDirectory { .. }
+        | PlannedChange::MakeLink { .. }
+        | PlannedChange::Move { .. }
+        | PlannedChange::Remove { .. }
+        | PlannedChange::RemoveDirectory { .. }
+        | PlannedChange::Restore { .. } => None,
     };
     let moved: Map<String, Value> = plan.changes.iter().filter_map(pair).collect();
     (!moved.is_empty()).then_some(Value::Object(moved))
 }
 
-/// Which open buffers go along with a plan.
-fn moved_buffers(plan: &Plan) -> Option<Value> {
+fn buffers_json(plan: &Plan) -> Option<Value> {
     let ids: Vec<&str> = plan.buffers.iter().map(|step| step.id.as_str()).collect();
     (!ids.is_empty()).then(|| ids.into())
 }
 
-/// Adds to the recorded arguments what the engine found out. Hardly any call has something to add.
-fn add_fact(arguments: &mut String, name: &str, fact: Option<Value>) {
+/// Adds a field to the recorded arguments. Few calls need one.
+fn add_recorded_field(arguments: &mut String, name: &str, fact: Option<Value>) {
     let Some(fact) = fact else { return };
     if let Ok(Value::Object(mut fields)) = serde_json::from_str(arguments) {
         fields.insert(name.to_owned(), fact);
@@ -533,17 +574,17 @@ fn add_fact(arguments: &mut String, name: &str, fact: Option<Value>) {
     }
 }
 
-/// The arguments as the journal keeps them: contents by their size, long texts cut, secrets of no use to anyone.
+/// The arguments as recorded in the journal: contents by their size, long texts cut.
 fn recorded_arguments(call: &Call<'_>, row: Option<&OperationRow>) -> String {
-    let contents = row.map_or(&[][..], |row| row.contents);
-    // Arguments that a dialect objects to are still in its own words, and any of them may be content.
-    let is_foreign = |name: &str| call.terms.objection.is_some() && !name.to_lowercase().contains("path");
-    let kept = call.arguments.iter().map(|(name, value)| {
+    let contents = row.map_or(&[][..], |row| row.content_arguments);
+    // Arguments that a dialect rejected are untranslated, and any of them may be content.
+    let is_foreign = |name: &str| call.options.argument_error.is_some() && !name.to_lowercase().contains("path");
+    let recorded = call.arguments.iter().map(|(name, value)| {
         let shown = match value {
             Value::String(text) if contents.contains(&name.as_str()) || is_foreign(name) => {
                 Value::String(format!("<{} bytes>", text.len()))
             }
-            Value::String(text) if text.len() > limits::RECORDED_ARGUMENT_CHARS => {
+            Value::String(text) if text.len() > limits::RECORDED_ARGUMENT_CHARS_MAX => {
                 Value::String(format!("<{} bytes>", text.len()))
             }
             Value::Array(_) | Value::Object(_) => Value::String("<nested>".to_owned()),
@@ -551,5 +592,5 @@ fn recorded_arguments(call: &Call<'_>, row: Option<&OperationRow>) -> String {
         };
         (name.clone(), shown)
     });
-    Value::Object(kept.take(32).collect()).to_string()
+    Value::Object(recorded.take(32).collect()).to_string()
 }

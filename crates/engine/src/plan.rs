@@ -1,201 +1,201 @@
-//! What a call would change, computed before anything is written. Plain values: a plan can be shown, hashed, refused
-//! or committed, and nothing but a commit makes it true.
+//! The planned changes of a call, computed before anything is written. Plain values: a plan can be shown, hashed,
+//! refused or committed, and only a commit applies it.
 
-use journal::Link;
-use path::RelPath;
+use stead_journal::EntryRelation;
+use stead_path::RelPath;
 
-use crate::{buffers::BufferStep, version::Version, workspace::Stamp};
+use crate::{buffers::PlannedBufferChange, version::Version, workspace::FileIdentity};
 
 /// Permission bits of a new file.
 pub const NEW_FILE_MODE: u32 = 0o644;
 /// Permission bits of a new directory.
 pub const NEW_DIRECTORY_MODE: u32 = 0o755;
 
-/// Everything one call would change, in order.
+/// The changes of one call, in order.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The changes, in the order they become true.
-    pub changes: Vec<Change>,
-    /// What this plan undoes, redoes or restores.
-    pub link: Link,
-    /// What becomes of open buffers in the same moment.
-    pub buffers: Vec<BufferStep>,
+    /// The changes, in the order in which they are applied.
+    pub changes: Vec<PlannedChange>,
+    /// The entry that this plan undoes or redoes, or the trash item that it restores.
+    pub link: EntryRelation,
+    /// Changes of open buffers, applied together with the files.
+    pub buffers: Vec<PlannedBufferChange>,
 }
 
 impl Plan {
-    /// A plan that changes nothing: every read.
-    pub fn nothing() -> Self {
-        Self::of(Vec::new())
+    /// A plan without changes.
+    pub fn empty() -> Self {
+        Self::new(Vec::new())
     }
 
     /// A plan of these changes.
-    pub fn of(changes: Vec<Change>) -> Self {
-        Self::linked(changes, Link::None)
+    pub fn new(changes: Vec<PlannedChange>) -> Self {
+        Self::with_link(changes, EntryRelation::None)
     }
 
-    /// A plan of these changes that undoes, redoes or restores something.
-    pub fn linked(changes: Vec<Change>, link: Link) -> Self {
+    /// A plan that undoes, redoes or restores something.
+    pub fn with_link(changes: Vec<PlannedChange>, link: EntryRelation) -> Self {
         Self { changes, link, buffers: Vec::new() }
     }
 
-    /// Whether nothing would change.
+    /// Whether the plan has no changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 }
 
-/// What was seen of a file when the plan was made.
+/// The version of a file as observed during planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct ObservedVersion {
     /// The version of its bytes.
     pub version: Version,
-    /// The cheap facts it had at that moment; a commit that still finds them does not hash again.
-    pub stamp: Stamp,
+    /// Its identity at that moment; a commit that finds the same identity does not hash again.
+    pub identity: FileIdentity,
 }
 
-/// What a commit must find before it changes a path.
+/// The state that a commit requires at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
-    /// Nothing is there.
+pub enum CommitExpectation {
+    /// The path does not exist.
     Absent,
-    /// A file with these bytes.
-    File(Seen),
-    /// A directory or link that is still the same one.
-    Node(Stamp),
+    /// A file with this version.
+    File(ObservedVersion),
+    /// The same directory or symlink.
+    SameEntry(FileIdentity),
 }
 
-/// Where new bytes come from.
+/// The source of new content.
 #[derive(Debug, Clone)]
-pub enum Content {
+pub enum PlannedContent {
     /// Given with the call.
     Bytes(Vec<u8>),
-    /// Kept from earlier, by version.
-    Kept(Version),
-    /// Another file of the workspace as it was seen.
-    CopyOf(RelPath, Seen),
+    /// A stored version.
+    Retained(Version),
+    /// Another file of the workspace, as observed.
+    CopyOf(RelPath, ObservedVersion),
 }
 
-/// Permission bits of what is written.
+/// The source of the permission bits of a written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mode {
-    /// Those of the file that is replaced; [`NEW_FILE_MODE`] when there is none.
-    Keep,
-    /// These, without set-id bits.
+pub enum FileModeSource {
+    /// The mode of the replaced file; [`NEW_FILE_MODE`] if there is none.
+    KeepExisting,
+    /// This mode, without set-id bits.
     Set(u32),
-    /// Those of another file as it was seen, and its owner, access list and further attributes as well: this is that
-    /// file at its new place.
-    Like(RelPath, Seen),
+    /// The mode, owner, access list and extended attributes of another file as observed: this is that file at its new
+    /// path.
+    CopyFrom(RelPath, ObservedVersion),
 }
 
 /// One change of a plan.
 #[derive(Debug, Clone)]
-pub enum Change {
-    /// A file gets these bytes.
+pub enum PlannedChange {
+    /// Writes a file.
     Put {
-        /// Which file.
+        /// The file.
         path: RelPath,
-        /// What is there now.
-        expect: Expect,
-        /// The bytes.
-        content: Content,
-        /// Their version.
+        /// The expected current state.
+        expectation: CommitExpectation,
+        /// The new content.
+        content: PlannedContent,
+        /// The version of the new content.
         version: Version,
-        /// Their length.
+        /// The size of the new content.
         size: u64,
-        /// Permission bits.
-        mode: Mode,
+        /// The permission bits.
+        mode: FileModeSource,
     },
-    /// A new, empty directory. Nothing is there now.
+    /// Creates an empty directory at an unused path.
     MakeDirectory {
-        /// Which directory.
+        /// The directory.
         path: RelPath,
-        /// Permission bits.
+        /// The permission bits.
         mode: u32,
     },
-    /// A new link, made again from a recorded one. Nothing is there now.
+    /// Recreates a recorded symlink at an unused path.
     MakeLink {
-        /// Where the link is.
+        /// The symlink.
         path: RelPath,
-        /// What it says.
+        /// Its target.
         target: Vec<u8>,
     },
-    /// A file, link or whole tree gets another name.
+    /// Renames a file, symlink or tree.
     Move {
-        /// The old place.
+        /// The old path.
         from: RelPath,
-        /// The new place.
+        /// The new path.
         to: RelPath,
-        /// What is at the old place.
-        expect: Expect,
-        /// What is at the new place: nothing, or a file that is replaced and kept.
-        over: Expect,
-        /// How much moves.
-        tree: Tree,
+        /// The expected state of the old path.
+        expectation: CommitExpectation,
+        /// The expected state of the new path: absent, or a file that is replaced and retained.
+        replaced: CommitExpectation,
+        /// The size of the moved tree.
+        tree: TreeSummary,
     },
-    /// A file, link or whole tree goes to the trash.
+    /// Moves a file, symlink or tree to the trash.
     Remove {
-        /// What goes.
+        /// The entry to remove.
         path: RelPath,
-        /// What is there now.
-        expect: Expect,
-        /// Until when it can come back.
-        keep_until_ms: i64,
-        /// How much goes.
-        tree: Tree,
+        /// The expected current state.
+        expectation: CommitExpectation,
+        /// End of its retention.
+        retain_until_ms: i64,
+        /// The size of the removed tree.
+        tree: TreeSummary,
     },
-    /// An empty directory that an undone call had made goes away.
+    /// Removes an empty directory that an undone call created.
     RemoveDirectory {
-        /// Which directory.
+        /// The directory.
         path: RelPath,
     },
-    /// Something comes back from the trash. Nothing is at its place now.
+    /// Restores a trash item to an unused path.
     Restore {
-        /// Which item.
+        /// The id of the trash item.
         trash: String,
-        /// Where to.
+        /// The destination.
         path: RelPath,
-        /// How much comes back.
-        tree: Tree,
+        /// The size of the restored tree.
+        tree: TreeSummary,
     },
 }
 
-impl Change {
-    /// The places this change touches; the first is the one it is about.
+impl PlannedChange {
+    /// The paths that this change touches; the primary path is first.
     pub fn paths(&self) -> impl Iterator<Item = &RelPath> {
         let (first, second) = match self {
-            Change::Put { path, .. }
-            | Change::MakeDirectory { path, .. }
-            | Change::MakeLink { path, .. }
-            | Change::Remove { path, .. }
-            | Change::RemoveDirectory { path }
-            | Change::Restore { path, .. } => (path, None),
-            Change::Move { from, to, .. } => (from, Some(to)),
+            PlannedChange::Put { path, .. }
+            | PlannedChange::MakeDirectory { path, .. }
+            | PlannedChange::MakeLink { path, .. }
+            | PlannedChange::Remove { path, .. }
+            | PlannedChange::RemoveDirectory { path }
+            | PlannedChange::Restore { path, .. } => (path, None),
+            PlannedChange::Move { from, to, .. } => (from, Some(to)),
         };
         std::iter::once(first).chain(second)
     }
 }
 
-/// How much a change carries with it.
+/// The size of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tree {
-    /// What the top of it is.
-    pub top: Top,
+pub struct TreeSummary {
+    /// The kind of its top entry.
+    pub kind: FileKind,
     /// Files in it.
     pub files: u64,
-    /// Directories in it, the top included.
+    /// Directories in it, including the top.
     pub directories: u64,
-    /// Bytes of those files.
+    /// Total size of its files.
     pub bytes: u64,
 }
 
-/// What the top of a moved or removed tree is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Top {
-    /// One regular file.
+pub enum FileKind {
+    /// A regular file.
     File,
-    /// A directory with what it holds.
+    /// A directory.
     Directory,
-    /// A link, itself, not what it points at.
+    /// A symlink.
     Link,
     /// A pipe, socket or device.
     Special,

@@ -1,323 +1,333 @@
-//! Which calls may run, which must be told, which wait for a person. Pure: rules and a call in, a verdict out.
+//! The policy: which calls run freely, which are reported, which need approval. Pure: rules and a call in, a verdict
+//! out.
 //!
-//! Layers stand above each other: system, organisation, agent. Within one the first rule that fits decides; across them
-//! the strictest wins; where no rule fits, the tier of the tool's definition and the defaults of the layers hold. The
-//! system layer has a built-in part: agents need approval for protected places, and only a rule that names such a place
-//! says otherwise.
+//! A policy has the layers system, organisation and agent. Within a layer the first matching rule decides; across
+//! layers the strictest verdict wins. If no rule matches, the declared tier of the tool and the defaults of the
+//! layers apply. The system layer has a built-in part: agents need approval for protected paths, unless one of its
+//! rules names the path.
 
-mod names;
+mod protected_paths;
+
+mod operation_names;
 mod parse;
-pub(crate) mod rates;
+pub(crate) mod rate_limit;
 mod rule;
 mod tier;
-mod why;
+mod verdict;
 
 use std::sync::Arc;
 
-use path::RelPath;
+use stead_path::RelPath;
 
 pub use parse::PolicyError;
-pub use rule::Right;
-pub(crate) use rule::{Action, Asked};
-use rule::{Patterns, Rule};
-pub use tier::{Tier, UnknownTier};
-pub use why::{Verdict, Why};
+pub use rule::AccessRight;
+use rule::{NamePatterns, PolicyRule};
+pub(crate) use rule::{PolicyAction, PolicySubject};
+pub use tier::{PolicyTier, UnknownPolicyTier};
+pub use verdict::{PolicyReason, PolicyVerdict};
 
-use crate::{caller::Principal, plan::Top, protected, quota::Quota, workspace::Stamp};
+use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileIdentity};
 
-/// Everything one policy file says.
+/// A parsed policy file.
 #[derive(Debug, Clone)]
 pub struct Policy {
     version: u64,
-    layers: Vec<Layer>,
-    reading: Reading,
+    layers: Vec<PolicyLayer>,
+    read_rules: ReadRulePresence,
 }
 
-/// Whether a policy has rules about looking.
+/// Whether a policy has rules about reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    Free,
-    Ruled,
+enum ReadRulePresence {
+    None,
+    Present,
 }
 
-/// One layer.
 #[derive(Debug, Clone)]
-pub(crate) struct Layer {
-    /// Its name, as refusals show it.
+pub(crate) struct PolicyLayer {
+    /// The name shown in errors.
     pub(crate) name: String,
-    kind: LayerKind,
-    /// Whom it is about; nothing means everybody.
-    whom: Option<Patterns>,
-    default: Option<Tier>,
-    rules: Vec<Rule>,
-    rates: Vec<Rate>,
+    kind: PolicyLayerKind,
+    /// The principals it applies to; `None` means everybody.
+    principals: Option<NamePatterns>,
+    default: Option<PolicyTier>,
+    rules: Vec<PolicyRule>,
+    rate_limits: Vec<PolicyRateLimit>,
     quota: Quota,
-    retention: Retained,
+    retention: PolicyRetention,
 }
 
-/// Which layer it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LayerKind {
+enum PolicyLayerKind {
     System,
     Organisation,
     Agent,
 }
 
-/// So many calls in so much time, and what happens beyond.
+/// A call rate, and the tier beyond it.
 #[derive(Debug, Clone)]
-pub(crate) struct Rate {
+pub(crate) struct PolicyRateLimit {
     pub(crate) calls: u64,
     pub(crate) per_ms: i64,
-    pub(crate) then: Tier,
-    pub(crate) operations: Option<Patterns>,
-    pub(crate) rights: Option<Vec<Right>>,
+    pub(crate) tier_beyond: PolicyTier,
+    pub(crate) operations: Option<NamePatterns>,
+    pub(crate) rights: Option<Vec<AccessRight>>,
 }
 
-/// How long removed things stay, where a layer says so.
+/// Trash retention set by a layer.
 #[derive(Debug, Clone, Copy, Default)]
-struct Retained {
+struct PolicyRetention {
     agent_ms: Option<i64>,
     user_ms: Option<i64>,
 }
 
-/// The policy that holds now, and where its file is when an agent could reach it.
+/// The policy in force, and the location of its file if agents could reach it.
 #[derive(Debug, Clone)]
-pub struct InForce {
-    /// What it says.
+pub struct ActivePolicy {
+    /// The parsed policy.
     pub policy: Arc<Policy>,
-    /// Its file, when that lies inside the workspace.
-    pub place: Option<PolicyPlace>,
+    /// The policy file, if it is inside the workspace.
+    pub file_location: Option<PolicyFileLocation>,
 }
 
 /// A policy file inside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PolicyPlace {
-    /// Where it is.
+pub struct PolicyFileLocation {
+    /// The path of the file.
     pub path: RelPath,
-    /// Which file it is, by whatever other name.
-    pub identity: (u64, u64),
+    /// The identity of the file, independent of its path.
+    pub device_and_inode: (u64, u64),
 }
 
-impl InForce {
-    /// What holds where nobody has said anything.
+impl ActivePolicy {
+    /// The policy without a policy file.
     pub fn built_in() -> Self {
-        Self { policy: Arc::new(Policy::built_in()), place: None }
+        Self { policy: Arc::new(Policy::built_in()), file_location: None }
     }
 
-    /// Whether this place, or the thing there, is the policy file itself.
-    pub(crate) fn is_policy(&self, path: &RelPath, stamp: Option<Stamp>) -> bool {
-        self.place.as_ref().is_some_and(|place| {
-            place.path == *path || stamp.is_some_and(|stamp| stamp.identity == place.identity)
+    /// Whether this path, or the entry there, is the policy file.
+    pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileIdentity>) -> bool {
+        self.file_location.as_ref().is_some_and(|location| {
+            location.path == *path
+                || identity.is_some_and(|identity| identity.device_and_inode == location.device_and_inode)
         })
     }
 
-    /// Whether the policy file lies at or below this place.
-    pub(crate) fn is_below(&self, path: &RelPath) -> bool {
-        self.place.as_ref().is_some_and(|place| place.path.is_within(path))
+    /// Whether the policy file is at or below this path.
+    pub(crate) fn contains_policy_file(&self, path: &RelPath) -> bool {
+        self.file_location.as_ref().is_some_and(|location| location.path.is_within(path))
     }
 }
 
 impl Policy {
-    /// What holds where nobody has said anything. Its version is 1.
+    /// The policy without a policy file. Its version is 1.
     pub fn built_in() -> Self {
-        Self { version: BUILT_IN_VERSION, layers: Vec::new(), reading: Reading::Free }
+        Self { version: BUILT_IN_VERSION, layers: Vec::new(), read_rules: ReadRulePresence::None }
     }
 
-    /// Reads a policy file.
+    /// Parses a policy file.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
-        parse::policy(text)
+        parse::parse_policy(text)
     }
 
-    fn of(version: u64, mut layers: Vec<Layer>) -> Self {
+    fn from_layers(version: u64, mut layers: Vec<PolicyLayer>) -> Self {
         layers.sort_by_key(|layer| match layer.kind {
-            LayerKind::System => 0,
-            LayerKind::Organisation => 1,
-            LayerKind::Agent => 2,
+            PolicyLayerKind::System => 0,
+            PolicyLayerKind::Organisation => 1,
+            PolicyLayerKind::Agent => 2,
         });
         let ruled = layers.iter().any(|layer| {
-            layer.rules.iter().any(|rule| rule.may_concern(Right::Read) || rule.may_concern(Right::List))
+            layer.rules.iter().any(|rule| rule.covers_right(AccessRight::Read) || rule.covers_right(AccessRight::List))
         });
-        let reading = if ruled { Reading::Ruled } else { Reading::Free };
-        Self { version, layers, reading }
+        let read_rules = if ruled { ReadRulePresence::Present } else { ReadRulePresence::None };
+        Self { version, layers, read_rules }
     }
 
-    /// Whether nothing but the built-in part holds.
+    /// Whether no policy file is in use.
     pub(crate) fn is_built_in(&self) -> bool {
         self.layers.is_empty()
     }
 
-    /// Which text this is: the start of its sha256.
+    /// The version of the policy text: the start of its sha256.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Whether some rule is about looking, so that every look must be judged.
-    pub(crate) fn rules_reading(&self) -> bool {
-        self.reading == Reading::Ruled
+    /// Whether any rule is about reading, so that every read must be checked.
+    pub(crate) fn restricts_reading(&self) -> bool {
+        self.read_rules == ReadRulePresence::Present
     }
 
-    /// The tier of one action of one call.
-    pub(crate) fn judge(&self, asked: &Asked<'_>, action: &Action<'_>) -> Verdict {
-        let opinions = self.opinions(asked, action);
-        let verdict = opinions.reduce(Verdict::stricter).unwrap_or_else(|| self.unruled(asked));
-        verdict.for_operation(asked.operation)
+    /// The verdict on one action of one call.
+    pub(crate) fn evaluate(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> PolicyVerdict {
+        let verdicts = self.layer_verdicts(subject, action);
+        let verdict = verdicts.reduce(PolicyVerdict::stricter_of).unwrap_or_else(|| self.default_verdict(subject));
+        verdict.for_operation(subject.operation)
     }
 
-    /// What each layer says of an action; a layer without a fitting rule says nothing.
-    pub(crate) fn opinions<'a>(
+    /// The verdict of each layer that has a matching rule.
+    pub(crate) fn layer_verdicts<'a>(
         &'a self,
-        asked: &'a Asked<'_>,
-        action: &'a Action<'_>,
-    ) -> impl Iterator<Item = Verdict> + 'a {
-        let protected = action.protected(asked);
-        // Only a rule of the system layer that names the protected place lifts the protection.
-        let lifted = protected.is_some_and(|place| {
-            self.applying(asked)
-                .filter(|(_, layer)| layer.kind == LayerKind::System)
-                .any(|(_, layer)| layer.first(asked, action).is_some_and(|(_, rule)| rule.names(place)))
+        subject: &'a PolicySubject<'_>,
+        action: &'a PolicyAction<'_>,
+    ) -> impl Iterator<Item = PolicyVerdict> + 'a {
+        let protected = action.protected_path(subject);
+        // Only a rule of the system layer that names the protected path lifts the protection.
+        let lifted = protected.is_some_and(|path| {
+            self.layers_for(subject).filter(|(_, layer)| layer.kind == PolicyLayerKind::System).any(|(_, layer)| {
+                layer.first_matching_rule(subject, action).is_some_and(|(_, rule)| rule.names_path(path))
+            })
         });
-        let built_in = protected
-            .filter(|_| !lifted)
-            .map(|place| Verdict { tier: Tier::ApprovalRequired, why: Why::Protected(place) });
-        let ruled = self.applying(asked).filter_map(|(at, layer)| {
-            let (place, rule) = layer.first(asked, action)?;
-            Some(Verdict { tier: rule.tier, why: Why::Rule { layer: at, rule: place } })
+        let built_in = protected.filter(|_| !lifted).map(|path| PolicyVerdict {
+            tier: PolicyTier::ApprovalRequired,
+            reason: PolicyReason::ProtectedPath(path),
+        });
+        let ruled = self.layers_for(subject).filter_map(|(at, layer)| {
+            let (index, rule) = layer.first_matching_rule(subject, action)?;
+            Some(PolicyVerdict { tier: rule.tier, reason: PolicyReason::Rule { layer: at, rule: index } })
         });
         built_in.into_iter().chain(ruled)
     }
 
-    /// What holds where no rule fits: what the tool's definition says, and no less than any layer's default.
-    fn unruled(&self, asked: &Asked<'_>) -> Verdict {
-        let declared = Verdict { tier: asked.declared.unwrap_or_default(), why: Why::Definition };
-        let defaults = self.applying(asked).filter_map(|(at, layer)| {
-            layer.default.map(|tier| Verdict { tier, why: Why::Default { layer: at } })
+    /// The verdict if no rule matches: the declared tier of the tool, or the strictest default of the layers.
+    fn default_verdict(&self, subject: &PolicySubject<'_>) -> PolicyVerdict {
+        let declared =
+            PolicyVerdict { tier: subject.declared_tier.unwrap_or_default(), reason: PolicyReason::ToolDefault };
+        let defaults = self.layers_for(subject).filter_map(|(at, layer)| {
+            layer.default.map(|tier| PolicyVerdict { tier, reason: PolicyReason::LayerDefault { layer: at } })
         });
-        defaults.fold(declared, Verdict::stricter)
+        defaults.fold(declared, PolicyVerdict::stricter_of)
     }
 
-    fn applying<'a>(&'a self, asked: &'a Asked<'_>) -> impl Iterator<Item = (usize, &'a Layer)> {
-        self.layers.iter().enumerate().filter(|(_, layer)| layer.is_about(asked.principal))
+    fn layers_for<'a>(&'a self, subject: &'a PolicySubject<'_>) -> impl Iterator<Item = (usize, &'a PolicyLayer)> {
+        self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
-    /// What a tree that comes back from the trash may hold is not known: every rule that could fit something below a
-    /// place is taken to fit.
-    pub(crate) fn judge_unseen(&self, asked: &Asked<'_>, action: &Action<'_>) -> Verdict {
-        let possible = self.applying(asked).flat_map(|(at, layer)| {
-            let fitting = layer.rules.iter().enumerate().filter(|(_, rule)| rule.could_fit(asked, action));
-            fitting.map(move |(place, rule)| Verdict {
+    /// The verdict on a restored tree whose entries are unknown: every rule that could match an entry below the path
+    /// counts as matching.
+    pub(crate) fn evaluate_unchecked_subtree(
+        &self,
+        subject: &PolicySubject<'_>,
+        action: &PolicyAction<'_>,
+    ) -> PolicyVerdict {
+        let possible = self.layers_for(subject).flat_map(|(at, layer)| {
+            let fitting = layer.rules.iter().enumerate().filter(|(_, rule)| rule.may_match_below(subject, action));
+            fitting.map(move |(index, rule)| PolicyVerdict {
                 tier: rule.tier,
-                why: Why::Rule { layer: at, rule: place },
+                reason: PolicyReason::Rule { layer: at, rule: index },
             })
         });
-        possible.fold(self.judge(asked, action), Verdict::stricter)
+        possible.fold(self.evaluate(subject, action), PolicyVerdict::stricter_of)
     }
 
-    /// The rates that bind a call, each with the layer it is of.
-    pub(crate) fn rates<'a>(&'a self, asked: &'a Asked<'_>) -> impl Iterator<Item = (usize, &'a Rate)> {
-        let of_layer = |(at, layer): (usize, &'a Layer)| layer.rates.iter().map(move |rate| (at, rate));
-        self.applying(asked).flat_map(of_layer)
+    /// The rate limits for a call, each with the index of its layer.
+    pub(crate) fn rate_limits<'a>(
+        &'a self,
+        subject: &'a PolicySubject<'_>,
+    ) -> impl Iterator<Item = (usize, &'a PolicyRateLimit)> {
+        let of_layer = |(at, layer): (usize, &'a PolicyLayer)| layer.rate_limits.iter().map(move |rate| (at, rate));
+        self.layers_for(subject).flat_map(of_layer)
     }
 
-    /// How much there may be when this principal adds to it; nothing where no layer limits anybody.
+    /// The quota for this principal; `None` if no layer sets a quota.
     pub fn quota(&self, principal: &Principal) -> Option<Quota> {
-        let about = self.layers.iter().filter(|layer| layer.is_about(principal));
-        self.has_quota().then(|| about.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter))
+        let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
+        self.has_quota().then(|| applicable.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter_of))
     }
 
-    /// Whether any layer limits anything for anybody.
+    /// Whether any layer sets a quota.
     pub fn has_quota(&self) -> bool {
         self.layers.iter().any(|layer| layer.quota != Quota::default())
     }
 
-    /// How long what this principal removes stays recoverable: as long as the strictest layer says, or as ever.
-    pub(crate) fn trash_ms(&self, principal: &Principal) -> i64 {
-        let said =
-            self.layers.iter().filter(|layer| layer.is_about(principal)).filter_map(
-                |layer| match principal {
-                    Principal::Agent(_) => layer.retention.agent_ms,
-                    Principal::User(_) | Principal::System | Principal::Outside => layer.retention.user_ms,
-                },
-            );
-        said.min().unwrap_or_else(|| principal.trash_ms())
+    /// The trash retention of this principal: that of the strictest layer, or the default.
+    pub(crate) fn trash_retention_ms(&self, principal: &Principal) -> i64 {
+        let retentions =
+            self.layers.iter().filter(|layer| layer.applies_to(principal)).filter_map(|layer| match principal {
+                Principal::Agent(_) => layer.retention.agent_ms,
+                Principal::User(_) | Principal::System | Principal::External => layer.retention.user_ms,
+            });
+        retentions.min().unwrap_or_else(|| principal.trash_retention_ms())
     }
 
-    /// Whether a tool can never run for this principal, wherever it points: it need not be offered.
-    pub fn never(&self, principal: &Principal, operation: &str, tool: Option<&str>) -> bool {
-        let asked = Asked { principal, operation, tool, declared: None };
-        self.applying(&asked).any(|(_, layer)| layer.blocks_all(&asked))
+    /// Whether a tool is blocked for this principal on every path, so that it need not be offered.
+    pub fn always_blocks(&self, principal: &Principal, operation: &str, tool: Option<&str>) -> bool {
+        let subject = PolicySubject { principal, operation, tool, declared_tier: None };
+        self.layers_for(&subject).any(|(_, layer)| layer.blocks_all(&subject))
     }
 
-    /// The name of a layer.
-    pub(crate) fn layer(&self, at: usize) -> &str {
+    pub(crate) fn layer_name(&self, at: usize) -> &str {
         self.layers.get(at).map_or("built-in", |layer| layer.name.as_str())
     }
 
-    /// One rule, with its name and line.
-    pub(crate) fn rule(&self, layer: usize, rule: usize) -> Option<&Rule> {
+    pub(crate) fn rule(&self, layer: usize, rule: usize) -> Option<&PolicyRule> {
         self.layers.get(layer)?.rules.get(rule)
     }
 
-    /// Every rule that could bind this principal, with the name of its layer.
-    pub(crate) fn rules_for<'a>(
-        &'a self,
-        principal: &'a Principal,
-    ) -> impl Iterator<Item = (&'a str, &'a Rule)> {
-        let about = self.layers.iter().filter(|layer| layer.is_about(principal));
-        about
+    /// Every rule that could apply to this principal, with the name of its layer.
+    pub(crate) fn rules_for<'a>(&'a self, principal: &'a Principal) -> impl Iterator<Item = (&'a str, &'a PolicyRule)> {
+        let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
+        applicable
             .flat_map(|layer| layer.rules.iter().map(|rule| (layer.name.as_str(), rule)))
-            .filter(|(_, rule)| rule.is_about(principal))
+            .filter(|(_, rule)| rule.applies_to(principal))
     }
 }
 
-/// The version of the policy that holds where nobody has said anything.
 const BUILT_IN_VERSION: u64 = 1;
 
-impl Layer {
-    fn is_about(&self, principal: &Principal) -> bool {
-        self.whom.as_ref().is_none_or(|whom| whom.fit(&principal.to_string()))
+impl PolicyLayer {
+    fn applies_to(&self, principal: &Principal) -> bool {
+        self.principals.as_ref().is_none_or(|patterns| patterns.match_name(&principal.to_string()))
     }
 
-    fn first(&self, asked: &Asked<'_>, action: &Action<'_>) -> Option<(usize, &Rule)> {
-        self.rules.iter().enumerate().find(|(_, rule)| rule.fits(asked, action))
+    fn first_matching_rule(
+        &self,
+        subject: &PolicySubject<'_>,
+        action: &PolicyAction<'_>,
+    ) -> Option<(usize, &PolicyRule)> {
+        self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
 
-    /// Whether the first rule about a tool blocks it wherever it points.
-    fn blocks_all(&self, asked: &Asked<'_>) -> bool {
-        let about = |rule: &&Rule| rule.is_about(asked.principal) && rule.is_of(asked);
-        match self.rules.iter().find(about) {
-            Some(rule) => rule.tier == Tier::Blocked && rule.is_unconditional(),
+    /// Whether the first rule about a tool blocks it on every path.
+    fn blocks_all(&self, subject: &PolicySubject<'_>) -> bool {
+        let applicable = |rule: &&PolicyRule| rule.applies_to(subject.principal) && rule.matches_operation(subject);
+        match self.rules.iter().find(applicable) {
+            Some(rule) => rule.tier == PolicyTier::Blocked && rule.is_unconditional(),
             None => false,
         }
     }
 }
 
-impl Action<'_> {
-    /// The protected place that an agent would change with this.
-    fn protected(&self, asked: &Asked<'_>) -> Option<&'static [&'static str]> {
-        match (asked.principal, self.right) {
-            (Principal::Agent(_), Right::Create | Right::Modify | Right::Delete) => match self.below {
-                Below::Nothing => protected::place(self.path),
-                Below::Unseen => protected::place(self.path).or_else(|| protected::leading(self.path)),
-            },
-            (Principal::Agent(_), Right::List | Right::Read) => None,
-            (Principal::User(_) | Principal::System | Principal::Outside, _) => None,
+impl PolicyAction<'_> {
+    /// The protected path that an agent would change with this action.
+    fn protected_path(&self, subject: &PolicySubject<'_>) -> Option<&'static [&'static str]> {
+        match (subject.principal, self.right) {
+            (Principal::Agent(_), AccessRight::Create | AccessRight::Modify | AccessRight::Delete) => {
+                match self.unchecked_subtree {
+                    UncheckedSubtree::None => protected_paths::protected_ancestor(self.path),
+                    UncheckedSubtree::Present => protected_paths::protected_ancestor(self.path)
+                        .or_else(|| protected_paths::protected_descendant(self.path)),
+                }
+            }
+            (Principal::Agent(_), AccessRight::List | AccessRight::Read) => None,
+            (Principal::User(_) | Principal::System | Principal::External, _) => None,
         }
     }
 }
 
-/// Whether an action brings more than its own place along.
+/// Whether an action affects unknown entries below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Below {
-    /// No, or what is below is judged by itself.
-    Nothing,
-    /// A tree that cannot be looked through.
-    Unseen,
+pub(crate) enum UncheckedSubtree {
+    /// No, or the entries below are checked separately.
+    None,
+    /// A tree that cannot be walked.
+    Present,
 }
 
-/// What it takes to look at a thing.
-pub(crate) fn looking(top: Option<Top>) -> Right {
+/// The right needed to read an entry.
+pub(crate) fn read_right_for(top: Option<FileKind>) -> AccessRight {
     match top {
-        Some(Top::Directory) => Right::List,
-        Some(Top::File | Top::Link | Top::Special) | None => Right::Read,
+        Some(FileKind::Directory) => AccessRight::List,
+        Some(FileKind::File | FileKind::Link | FileKind::Special) | None => AccessRight::Read,
     }
 }

@@ -1,222 +1,232 @@
-//! From spellings to targets, and from expected versions to checked ones. Rules are judged on what is found here,
-//! never on a spelling.
+//! Resolves path arguments to targets and checks base versions. Rules apply to the resolved targets, never to the
+//! text of an argument.
 
-use path::{Reading, RelPath, Spelling, Trailing};
+use stead_path::{ParsedPath, PathSyntax, RelPath, RequiredPathKind};
 
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Need, Place, Target},
-    ops::type_name,
-    plan::{Seen, Top},
-    version::{Base, Version},
-    view::View,
-    workspace::{Last, Node, Workspace},
+    operation::{PathAccess, PathArgument, RequestedPath, ResolvedTarget},
+    ops::file_kind_name,
+    plan::{FileKind, ObservedVersion},
+    version::{BaseVersion, Version},
+    workspace::{FileStat, FinalSymlink, Workspace},
 };
 
-/// Resolves every place of a call.
-pub(crate) fn targets(
+/// Resolves every path of a call.
+pub(crate) fn resolve_targets(
     workspace: &dyn Workspace,
-    asks: &[Ask],
-    reading: &Reading,
-) -> Result<Vec<Target>, Failure> {
-    asks.iter().map(|ask| target(workspace, ask, reading)).collect()
+    requests: &[RequestedPath],
+    syntax: &PathSyntax,
+) -> Result<Vec<ResolvedTarget>, Error> {
+    requests.iter().map(|request| resolve_target(workspace, request, syntax)).collect()
 }
 
-fn target(workspace: &dyn Workspace, ask: &Ask, reading: &Reading) -> Result<Target, Failure> {
-    let spelling = match &ask.place {
-        Place::Spelled(text) => path::parse(text, &workspace.profile().roots, reading)?,
-        Place::Known(path) => Spelling { path: path.clone(), trailing: Trailing::Open },
+fn resolve_target(
+    workspace: &dyn Workspace,
+    request: &RequestedPath,
+    syntax: &PathSyntax,
+) -> Result<ResolvedTarget, Error> {
+    let parsed = match &request.argument {
+        PathArgument::FromCaller(text) => stead_path::parse_path(text, &workspace.profile().root_spellings, syntax)?,
+        PathArgument::Recorded(path) => ParsedPath { path: path.clone(), required_kind: RequiredPathKind::Any },
     };
-    refuse_own(workspace, &spelling.path, &spelling)?;
-    let (found, node) = look(workspace, ask, &spelling)?;
-    if found.is_root() && ask.need != Need::Read {
-        return Err(Failure::new(Kind::InvalidPath, "the workspace root itself cannot be changed")
-            .hint("name something inside it")
-            .fact("path", found.to_string()));
+    refuse_server_files(workspace, &parsed.path, &parsed)?;
+    let (found, stat) = locate_until_stable(workspace, request, &parsed)?;
+    if found.is_root() && request.access != PathAccess::Read {
+        return Err(Error::new(ErrorKind::InvalidPath, "the workspace root itself cannot be changed")
+            .with_next_step("name an entry inside it")
+            .with_detail("path", found.to_string()));
     }
-    if spelling.trailing == Trailing::Directory {
-        match node.map(|node| node.top) {
-            Some(Top::Directory) | None => {}
-            Some(Top::File | Top::Link | Top::Special) => {
-                return Err(Failure::new(Kind::NotDirectory, format!("{found} is not a directory"))
-                    .hint("drop the trailing slash"));
+    if parsed.required_kind == RequiredPathKind::Directory {
+        match stat.map(|stat| stat.kind) {
+            Some(FileKind::Directory) | None => {}
+            Some(FileKind::File | FileKind::Link | FileKind::Special) => {
+                return Err(Error::new(ErrorKind::NotDirectory, format!("{found} is not a directory"))
+                    .with_next_step("drop the trailing slash"));
             }
         }
     }
-    Ok(Target { path: found, node, seen: None, base: ask.base.clone() })
+    Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// Where a spelling leads and what is there. A link where every link was followed is new, so it is looked again.
-fn look(
+/// The resolved path and its stat. A final symlink that should have been followed is new, so the path is resolved
+/// again.
+fn locate_until_stable(
     workspace: &dyn Workspace,
-    ask: &Ask,
-    spelling: &Spelling,
-) -> Result<(RelPath, Option<Node>), Failure> {
-    for _ in 0..limits::LOOKS_MAX {
-        let (found, seen) = locate(workspace, ask, spelling)?;
-        refuse_own(workspace, &found, spelling)?;
-        let node = match seen {
-            Some(node) => Some(node),
+    request: &RequestedPath,
+    parsed: &ParsedPath,
+) -> Result<(RelPath, Option<FileStat>), Error> {
+    for _ in 0..limits::LOCATE_RETRIES_MAX {
+        let (found, seen) = locate(workspace, request, parsed)?;
+        refuse_server_files(workspace, &found, parsed)?;
+        let stat = match seen {
+            Some(stat) => Some(stat),
             None => workspace.stat(&found)?,
         };
-        if ask.last == Last::Keep || node.is_none_or(|node| node.top != Top::Link) {
-            return Ok((found, node));
+        if request.final_symlink == FinalSymlink::Keep || stat.is_none_or(|stat| stat.kind != FileKind::Link) {
+            return Ok((found, stat));
         }
     }
-    Err(Failure::new(Kind::Busy, "the place keeps changing while it is looked at").hint("call again"))
+    Err(Error::new(ErrorKind::Busy, "the path keeps changing while it is resolved").with_next_step("call again"))
 }
 
 fn locate(
     workspace: &dyn Workspace,
-    ask: &Ask,
-    spelling: &Spelling,
-) -> Result<(RelPath, Option<Node>), Failure> {
+    request: &RequestedPath,
+    parsed: &ParsedPath,
+) -> Result<(RelPath, Option<FileStat>), Error> {
     let (found, seen) = workspace
-        .find(&spelling.path, ask.last)
-        .map_err(|failure| in_the_way(workspace, spelling, failure))?;
-    match (spelling.trailing, ask.need, ask.last) {
-        (Trailing::Open, _, _) | (Trailing::Directory, Need::Read, _) => Ok((found, seen)),
-        (Trailing::Directory, Need::Write | Need::Hold, Last::Follow) => {
-            Err(Failure::new(Kind::InvalidPath, "a file's path does not end in a slash"))
+        .locate_and_stat(&parsed.path, request.final_symlink)
+        .map_err(|error| with_blocking_file(workspace, parsed, error))?;
+    match (parsed.required_kind, request.access, request.final_symlink) {
+        (RequiredPathKind::Any, _, _) | (RequiredPathKind::Directory, PathAccess::Read, _) => Ok((found, seen)),
+        (RequiredPathKind::Directory, PathAccess::Write | PathAccess::ReadLocked, FinalSymlink::Follow) => {
+            Err(Error::new(ErrorKind::InvalidPath, "a file's path does not end in a slash"))
         }
-        // A trailing slash would turn "the link" into "what it points at": say which is meant.
-        (Trailing::Directory, Need::Write | Need::Remove | Need::Hold, _) => {
-            let followed = workspace.locate(&spelling.path, Last::Follow)?;
+        // A trailing slash would follow the symlink; the caller must say which entry is meant.
+        (RequiredPathKind::Directory, PathAccess::Write | PathAccess::Remove | PathAccess::ReadLocked, _) => {
+            let followed = workspace.locate(&parsed.path, FinalSymlink::Follow)?;
             if followed == found {
                 return Ok((found, seen));
             }
-            Err(Failure::new(
-                Kind::InvalidPath,
-                format!("{found} is a link; a trailing slash would follow it"),
-            )
-            .hint("name the link without the slash, or the directory it points at"))
+            Err(Error::new(ErrorKind::InvalidPath, format!("{found} is a link; a trailing slash would follow it"))
+                .with_next_step("name the link without the slash, or the directory it points at"))
         }
     }
 }
 
-/// Names the file that a path wants to go through as if it were a directory.
-fn in_the_way(workspace: &dyn Workspace, spelling: &Spelling, failure: Failure) -> Failure {
-    if failure.kind != Kind::NotDirectory {
-        return failure;
+/// Adds the file that the path uses as a directory.
+fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Error) -> Error {
+    if error.kind != ErrorKind::NotDirectory {
+        return error;
     }
     let is_file = |above: &RelPath| {
-        let place = workspace.locate(above, Last::Follow).ok()?;
-        let node = workspace.stat(&place).ok()??;
-        (node.top != Top::Directory).then(|| above.to_string())
+        let path = workspace.locate(above, FinalSymlink::Follow).ok()?;
+        let stat = workspace.stat(&path).ok()??;
+        (stat.kind != FileKind::Directory).then(|| above.to_string())
     };
-    match spelling.path.ancestors().filter(|above| !above.is_root()).find_map(|above| is_file(&above)) {
-        Some(file) => failure.fact("file", file),
-        None => failure,
+    match parsed.path.ancestors().filter(|above| !above.is_root()).find_map(|above| is_file(&above)) {
+        Some(file) => error.with_detail("file", file),
+        None => error,
     }
 }
 
-/// The server's own places are refused whatever their case, before anything is looked up. The failure names what was
-/// spelled, not what that leads to.
-fn refuse_own(workspace: &dyn Workspace, path: &RelPath, spelling: &Spelling) -> Result<(), Failure> {
-    let temporary = path.components().any(|name| name.starts_with(path::TEMPORARY_PREFIX.as_bytes()));
+/// Refuses the server's own files, case-insensitively. The error names the path as the caller wrote it.
+fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &ParsedPath) -> Result<(), Error> {
+    let temporary = path.components().any(|name| name.starts_with(stead_path::TEMPORARY_PREFIX.as_bytes()));
     let own = temporary
-        || workspace.profile().own.iter().any(|own| {
-            let mut folded = path.components().map(path::fold);
-            own.components().all(|part| folded.next() == Some(path::fold(part)))
+        || workspace.profile().internal_paths.iter().any(|own| {
+            let mut folded = path.components().map(stead_path::fold_name);
+            own.components().all(|part| folded.next() == Some(stead_path::fold_name(part)))
         });
     if !own {
         return Ok(());
     }
-    let failure = Failure::new(Kind::ProtectedPath, "that place belongs to the server");
-    Err(failure.fact("path", spelling.path.to_string()))
+    let error = Error::new(ErrorKind::ProtectedPath, "the path belongs to the server");
+    Err(error.with_detail("path", parsed.path.to_string()))
 }
 
-/// Compares expected versions with actual bytes.
-pub(crate) fn check(view: &View<'_>, targets: &mut [Target]) -> Result<(), Failure> {
+/// Compares base versions with the current content.
+pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut [ResolvedTarget]) -> Result<(), Error> {
     for target in targets {
         let Some(base) = target.base.clone() else { continue };
-        let actual = match target.node {
-            Some(node) if node.top == Top::File => Some(view.observe(&target.path)?),
+        let actual = match target.stat {
+            Some(stat) if stat.kind == FileKind::File => Some(context.observe_version(&target.path)?),
             Some(_) | None => None,
         };
-        compare(view, target, &base, actual)?;
-        target.seen = actual;
+        compare_with_base(context, target, &base, actual)?;
+        target.observed = actual;
     }
     Ok(())
 }
 
-fn compare(view: &View<'_>, target: &Target, base: &Base, actual: Option<Seen>) -> Result<(), Failure> {
+fn compare_with_base(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    base: &BaseVersion,
+    actual: Option<ObservedVersion>,
+) -> Result<(), Error> {
     let expected = match base {
-        Base::Absent if target.node.is_some() => return Err(already_there(view, target, actual)),
-        Base::Absent => return Ok(()),
-        Base::Version(version) => Some(*version),
-        Base::Rev(number) => Some(version_at(view, *number, &target.path)?),
-        Base::Prefix(_) => None,
+        BaseVersion::Absent if target.stat.is_some() => {
+            return Err(already_exists_error(context, target, actual));
+        }
+        BaseVersion::Absent => return Ok(()),
+        BaseVersion::Version(version) => Some(*version),
+        BaseVersion::Rev(number) => Some(version_at(context, *number, &target.path)?),
+        BaseVersion::HashPrefix(_) => None,
     };
     let Some(seen) = actual else {
-        return match target.node {
-            Some(node) => Err(Failure::new(Kind::BadRequest, "a base fits a file; this is not one")
-                .hint("leave base out")
-                .fact("type", type_name(node.top))),
-            None => Err(Failure::new(Kind::Stale, format!("{} does not exist any more", target.path))
-                .hint(format!("call history with path {} to see what happened", target.path))),
+        return match target.stat {
+            Some(stat) => Err(Error::new(ErrorKind::BadRequest, "base applies only to files, and this is not one")
+                .with_next_step("leave base out")
+                .with_detail("type", file_kind_name(stat.kind))),
+            None => Err(Error::new(ErrorKind::Stale, format!("{} no longer exists", target.path))
+                .with_next_step(format!("call history with path {} to see what happened", target.path))),
         };
     };
     let fits = match (expected, base) {
         (Some(version), _) => version == seen.version,
-        (None, Base::Prefix(digits)) => seen.version.to_string().starts_with(digits),
-        (None, Base::Absent | Base::Version(_) | Base::Rev(_)) => false,
+        (None, BaseVersion::HashPrefix(digits)) => seen.version.to_string().starts_with(digits),
+        (None, BaseVersion::Absent | BaseVersion::Version(_) | BaseVersion::Rev(_)) => false,
     };
-    if fits { Ok(()) } else { Err(stale(view, &target.path, seen.version, base)) }
+    if fits { Ok(()) } else { Err(stale_base_error(context, &target.path, seen.version, base)) }
 }
 
-/// What entry `number` left at this path.
-pub(crate) fn version_at(view: &View<'_>, number: u64, path: &RelPath) -> Result<Version, Failure> {
+/// The version of this path after entry `number`.
+pub(crate) fn version_at(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<Version, Error> {
     let unknown = || {
-        Failure::new(Kind::BadRequest, format!("r{number} did not change {path}"))
-            .hint(format!("call history with path {path} for its revs"))
+        Error::new(ErrorKind::BadRequest, format!("r{number} did not change {path}"))
+            .with_next_step(format!("call history with path {path} for its revs"))
     };
-    let stored = view.workspace().entry(number)?.ok_or_else(unknown)?;
+    let stored = context.workspace().entry(number)?.ok_or_else(unknown)?;
     let wire = path.to_wire();
     let left = stored.entry.changes.iter().rev().find_map(|change| {
-        let place = change.to.as_deref().unwrap_or(&change.path);
+        let path = change.to.as_deref().unwrap_or(&change.path);
         match &change.after {
-            journal::State::File { version, .. } if place == wire => Some(Version(*version)),
-            journal::State::File { .. }
-            | journal::State::Absent
-            | journal::State::Directory { .. }
-            | journal::State::Link { .. }
-            | journal::State::Tree { .. }
-            | journal::State::Unknown { .. } => None,
+            stead_journal::PathState::File { version, .. } if path == wire => Some(Version(*version)),
+            stead_journal::PathState::File { .. }
+            | stead_journal::PathState::Absent
+            | stead_journal::PathState::Directory { .. }
+            | stead_journal::PathState::Link { .. }
+            | stead_journal::PathState::Tree { .. }
+            | stead_journal::PathState::Unknown { .. } => None,
         }
     });
     left.ok_or_else(unknown)
 }
 
-fn already_there(view: &View<'_>, target: &Target, actual: Option<Seen>) -> Failure {
-    let failure = Failure::new(Kind::Exists, format!("{} already exists", target.path));
+fn already_exists_error(context: &CallContext<'_>, target: &ResolvedTarget, actual: Option<ObservedVersion>) -> Error {
+    let error = Error::new(ErrorKind::Exists, format!("{} already exists", target.path));
     match actual {
-        Some(seen) => with_current(view, failure, &target.path, seen.version)
-            .hint(format!("read {} and pass its version as base to replace it", target.path)),
-        None => failure.hint("choose another path"),
+        Some(seen) => with_current_version(context, error, &target.path, seen.version)
+            .with_next_step(format!("read {} and pass its version as base to replace it", target.path)),
+        None => error.with_next_step("choose another path"),
     }
 }
 
-fn stale(view: &View<'_>, path: &RelPath, current: Version, base: &Base) -> Failure {
-    let failure = Failure::new(Kind::Stale, format!("{path} is no longer the version you saw"));
+fn stale_base_error(context: &CallContext<'_>, path: &RelPath, current: Version, base: &BaseVersion) -> Error {
+    let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it"));
     let since = match base {
-        Base::Rev(number) => format!("call diff with path {path} and from r{number} to see what changed"),
-        Base::Version(version) => {
+        BaseVersion::Rev(number) => {
+            format!("call diff with path {path} and from r{number} to see what changed")
+        }
+        BaseVersion::Version(version) => {
             format!("call diff with path {path} and from {version} to see what changed")
         }
-        Base::Absent | Base::Prefix(_) => format!("read {path} again"),
+        BaseVersion::Absent | BaseVersion::HashPrefix(_) => format!("read {path} again"),
     };
-    with_current(view, failure, path, current)
-        .hint(format!("{since}, then repeat with the current version as base"))
+    with_current_version(context, error, path, current)
+        .with_next_step(format!("{since}, then repeat with the current version as base"))
 }
 
-/// Adds the current version and rev to a failure.
-pub(crate) fn with_current(view: &View<'_>, failure: Failure, path: &RelPath, current: Version) -> Failure {
-    let failure = failure.fact("path", path.to_string());
-    // A hash tells whoever guesses right what is in a file, so it goes only to those who may read it.
-    if !view.may_read(path) {
-        return failure;
+/// Adds the current version and revision to an error.
+pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {
+    let error = error.with_detail("path", path.to_string());
+    // A hash would confirm a guess of the content, so only callers who may read the file get it.
+    if !context.may_read(path) {
+        return error;
     }
-    failure.fact("version", current.to_string()).fact("rev", view.rev(path, &current))
+    error.with_detail("version", current.to_string()).with_detail("rev", context.revision_name(path, &current))
 }

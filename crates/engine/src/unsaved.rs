@@ -1,192 +1,185 @@
-//! Unsaved text in the place of what is on disk. Owns what a call sees of open buffers: which of them hold something that
-//! the file does not, and the text that is read instead of it.
+//! Unsaved text in place of the content on disk. Owns a call's snapshot of the open buffers: which of them have
+//! unsaved text, and the text that is read instead of the file.
 //!
-//! Operations see unsaved text through their view alone and plan on it as if it were the file. What they plan is brought
-//! back to the disk in one place, [`settle()`], before it is judged and committed.
+//! Operations read unsaved text through their context and plan on it as if it were the file. [`rebase_plan_onto_disk`]
+//! converts the plan to the content on disk before it is authorized and committed.
 
-mod mark;
-mod settle;
+mod notices;
+mod rebase;
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use path::RelPath;
+use stead_path::RelPath;
 
 pub(crate) use self::{
-    mark::{By, Mark, mark},
-    settle::settle,
+    notices::{UnsavedAccess, UnsavedNotice, add_unsaved_notices},
+    rebase::rebase_plan_onto_disk,
 };
 use crate::{
-    buffers::{Buffer, Standing},
-    failure::{Failure, Kind},
-    plan::Seen,
+    buffers::{Buffer, BufferOpenState},
+    errors::{Error, ErrorKind},
+    plan::ObservedVersion,
     version::Version,
-    workspace::{FileBytes, Node, Want, Workspace},
+    workspace::{BytesToRead, FileBytes, FileStat, Workspace},
 };
 
-/// A file as its editor has it.
+/// A file with unsaved text.
 #[derive(Debug)]
-pub(crate) struct Unsaved {
+pub(crate) struct UnsavedFile {
     pub(crate) buffer: Buffer,
     /// The text, in the encoding of the file.
     pub(crate) text: Vec<u8>,
-    /// What is on disk.
-    pub(crate) saved: Seen,
-    node: Node,
+    /// The version on disk.
+    pub(crate) saved_version: ObservedVersion,
+    stat: FileStat,
 }
 
-impl Unsaved {
-    /// What a plan expects where this was seen.
-    pub(crate) fn seen(&self) -> Seen {
-        Seen { version: self.buffer.version, stamp: self.saved.stamp }
+impl UnsavedFile {
+    /// The observed version for expectations of a plan.
+    pub(crate) fn observed_version(&self) -> ObservedVersion {
+        ObservedVersion { version: self.buffer.version, identity: self.saved_version.identity }
     }
 
-    /// As much of it as is wanted, in the form that a workspace gives a file.
-    pub(crate) fn file(&self, want: Want) -> Result<FileBytes, Failure> {
+    /// Reads the text like [`Workspace::read`].
+    pub(crate) fn read(&self, want: BytesToRead) -> Result<FileBytes, Error> {
         let size = self.text.len() as u64;
         let bytes = match want {
-            Want::Nothing => Vec::new(),
-            Want::Whole { limit_bytes } if size > limit_bytes => {
+            BytesToRead::VersionOnly => Vec::new(),
+            BytesToRead::Whole { limit_bytes } if size > limit_bytes => {
                 let detail = format!("{} is too large to read at once", self.buffer.path);
-                return Err(Failure::new(Kind::TooLarge, detail));
+                return Err(Error::new(ErrorKind::TooLarge, detail));
             }
-            Want::Whole { .. } => self.text.clone(),
-            Want::Range { offset, length } => {
+            BytesToRead::Whole { .. } => self.text.clone(),
+            BytesToRead::Range { offset, length } => {
                 let from = usize::try_from(offset.min(size)).unwrap_or(usize::MAX);
                 let to = usize::try_from(offset.saturating_add(length).min(size)).unwrap_or(usize::MAX);
                 self.text[from..to].to_vec()
             }
         };
-        Ok(FileBytes { bytes, version: self.buffer.version, node: Node { size, ..self.node } })
+        Ok(FileBytes { bytes, version: self.buffer.version, stat: FileStat { size, ..self.stat } })
     }
 }
 
 /// The buffers as one call sees them.
 #[derive(Default)]
-pub(crate) struct Desktop {
-    seen: Mutex<Option<Arc<Sight>>>,
+pub(crate) struct CallBuffers {
+    snapshot: Mutex<Option<Arc<BufferSnapshot>>>,
 }
 
-/// What was seen of the buffers at one moment.
-struct Sight {
+/// The buffers at one moment.
+struct BufferSnapshot {
     buffers: Vec<Buffer>,
-    /// Where in the list the open buffer of a file is.
-    live: HashMap<RelPath, usize>,
-    looked: Mutex<HashMap<RelPath, Option<Arc<Unsaved>>>>,
+    /// Index of the open buffer of each file.
+    open_by_path: HashMap<RelPath, usize>,
+    unsaved_by_path: Mutex<HashMap<RelPath, Option<Arc<UnsavedFile>>>>,
 }
 
-impl Desktop {
-    /// Forgets what was seen: the files of the call are locked now.
-    pub(crate) fn look_again(&self) {
-        *held(&self.seen) = None;
+impl CallBuffers {
+    /// Discards the snapshot, once the files of the call are locked.
+    pub(crate) fn reset(&self) {
+        *lock_ignoring_poison(&self.snapshot) = None;
     }
 
-    fn sight(&self, workspace: &dyn Workspace) -> Result<Arc<Sight>, Failure> {
-        let mut seen = held(&self.seen);
-        if let Some(sight) = &*seen {
-            return Ok(Arc::clone(sight));
+    fn snapshot(&self, workspace: &dyn Workspace) -> Result<Arc<BufferSnapshot>, Error> {
+        let mut cached = lock_ignoring_poison(&self.snapshot);
+        if let Some(snapshot) = &*cached {
+            return Ok(Arc::clone(snapshot));
         }
         let buffers = workspace.buffers()?;
-        let open = buffers.iter().enumerate().filter(|(_, buffer)| buffer.is_live());
-        let live = open.map(|(at, buffer)| (buffer.path.clone(), at)).collect();
-        let sight = Arc::new(Sight { buffers, live, looked: Mutex::default() });
-        *seen = Some(Arc::clone(&sight));
-        Ok(sight)
+        let open = buffers.iter().enumerate().filter(|(_, buffer)| buffer.is_open());
+        let open_by_path = open.map(|(at, buffer)| (buffer.path.clone(), at)).collect();
+        let snapshot = Arc::new(BufferSnapshot { buffers, open_by_path, unsaved_by_path: Mutex::default() });
+        *cached = Some(Arc::clone(&snapshot));
+        Ok(snapshot)
     }
 
-    /// Every buffer and draft.
-    pub(crate) fn all(&self, workspace: &dyn Workspace) -> Result<Vec<Buffer>, Failure> {
-        Ok(self.sight(workspace)?.buffers.clone())
+    pub(crate) fn all_buffers(&self, workspace: &dyn Workspace) -> Result<Vec<Buffer>, Error> {
+        Ok(self.snapshot(workspace)?.buffers.clone())
     }
 
-    /// The buffer that an editor has open of a file.
-    pub(crate) fn open(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Option<Buffer>, Failure> {
-        let sight = self.sight(workspace)?;
-        Ok(sight.live.get(path).and_then(|at| sight.buffers.get(*at)).cloned())
+    /// The open buffer of a file.
+    pub(crate) fn open_buffer(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Option<Buffer>, Error> {
+        let snapshot = self.snapshot(workspace)?;
+        Ok(snapshot.open_by_path.get(path).and_then(|at| snapshot.buffers.get(*at)).cloned())
     }
 
-    /// The open buffers of a file or of files below a directory.
-    pub(crate) fn open_within(
-        &self,
-        workspace: &dyn Workspace,
-        top: &RelPath,
-    ) -> Result<Vec<RelPath>, Failure> {
-        let sight = self.sight(workspace)?;
-        let mut paths: Vec<RelPath> = sight.live.keys().filter(|path| path.is_within(top)).cloned().collect();
+    /// The files at or below a path that have open buffers.
+    pub(crate) fn open_within(&self, workspace: &dyn Workspace, top: &RelPath) -> Result<Vec<RelPath>, Error> {
+        let snapshot = self.snapshot(workspace)?;
+        let mut paths: Vec<RelPath> =
+            snapshot.open_by_path.keys().filter(|path| path.is_within(top)).cloned().collect();
         paths.sort();
         Ok(paths)
     }
 
-    /// The drafts of a file.
-    pub(crate) fn drafts(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Vec<Buffer>, Failure> {
-        let sight = self.sight(workspace)?;
-        let left = |buffer: &&Buffer| buffer.standing == Standing::Draft && buffer.path == *path;
-        let mut drafts: Vec<Buffer> = sight.buffers.iter().filter(left).cloned().collect();
+    /// The drafts of a file that have unsaved text.
+    pub(crate) fn drafts(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Vec<Buffer>, Error> {
+        let snapshot = self.snapshot(workspace)?;
+        let left = |buffer: &&Buffer| buffer.open_state == BufferOpenState::Draft && buffer.path == *path;
+        let mut drafts: Vec<Buffer> = snapshot.buffers.iter().filter(left).cloned().collect();
         if !drafts.is_empty() {
-            let saved = workspace.read(path, Want::Nothing).ok().map(|file| file.version);
+            let saved = workspace.read(path, BytesToRead::VersionOnly).ok().map(|file| file.version);
             drafts.retain(|draft| draft.is_unsaved(saved));
         }
         Ok(drafts)
     }
 
-    /// What an editor has of a file that the disk has not; nothing when it has nothing else, or when there is no file.
-    pub(crate) fn unsaved(
-        &self,
-        workspace: &dyn Workspace,
-        path: &RelPath,
-    ) -> Result<Option<Arc<Unsaved>>, Failure> {
-        let sight = self.sight(workspace)?;
-        let Some(buffer) = sight.live.get(path).and_then(|at| sight.buffers.get(*at)) else {
+    /// The unsaved text of a file; `None` if there is none, or if the file does not exist.
+    pub(crate) fn unsaved(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
+        let snapshot = self.snapshot(workspace)?;
+        let Some(buffer) = snapshot.open_by_path.get(path).and_then(|at| snapshot.buffers.get(*at)) else {
             return Ok(None);
         };
-        if let Some(looked) = held(&sight.looked).get(path) {
-            return Ok(looked.clone());
+        if let Some(unsaved) = lock_ignoring_poison(&snapshot.unsaved_by_path).get(path) {
+            return Ok(unsaved.clone());
         }
-        let looked = look(workspace, buffer)?.map(Arc::new);
-        held(&sight.looked).insert(path.clone(), looked.clone());
-        Ok(looked)
+        let unsaved = read_unsaved(workspace, buffer)?.map(Arc::new);
+        lock_ignoring_poison(&snapshot.unsaved_by_path).insert(path.clone(), unsaved.clone());
+        Ok(unsaved)
     }
 
-    /// The unsaved texts that were looked at.
-    pub(crate) fn used(&self) -> Vec<Arc<Unsaved>> {
-        let Some(sight) = held(&self.seen).clone() else { return Vec::new() };
-        let mut used: Vec<Arc<Unsaved>> = held(&sight.looked).values().flatten().cloned().collect();
+    /// The unsaved texts read so far.
+    pub(crate) fn unsaved_files_read(&self) -> Vec<Arc<UnsavedFile>> {
+        let Some(snapshot) = lock_ignoring_poison(&self.snapshot).clone() else { return Vec::new() };
+        let mut used: Vec<Arc<UnsavedFile>> =
+            lock_ignoring_poison(&snapshot.unsaved_by_path).values().flatten().cloned().collect();
         used.sort_by(|one, two| one.buffer.path.cmp(&two.buffer.path));
         used
     }
 }
 
-fn look(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<Unsaved>, Failure> {
-    let file = match workspace.read(&buffer.path, Want::Nothing) {
+fn read_unsaved(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<UnsavedFile>, Error> {
+    let file = match workspace.read(&buffer.path, BytesToRead::VersionOnly) {
         Ok(file) => file,
-        // The file went away, or something else stands there: that is what everybody sees.
-        Err(failure) if is_no_file(failure.kind) => return Ok(None),
-        Err(failure) => return Err(failure),
+        // Every caller sees the missing or replaced file.
+        Err(error) if means_no_file(error.kind) => return Ok(None),
+        Err(error) => return Err(error),
     };
     if !buffer.is_unsaved(Some(file.version)) {
         return Ok(None);
     }
     let Some(texts) = workspace.buffer_text(&buffer.id)? else { return Ok(None) };
-    let saved = Seen { version: file.version, stamp: file.node.stamp };
-    // The editor may have gone on typing since it was looked: what is given is whole in any case.
+    let saved = ObservedVersion { version: file.version, identity: file.stat.identity };
+    // The editor may have changed the text since the snapshot; the text read here is consistent in itself.
     let unsaved = texts.buffer.is_unsaved(Some(saved.version));
-    Ok(unsaved.then_some(Unsaved { buffer: texts.buffer, text: texts.text, saved, node: file.node }))
+    Ok(unsaved.then_some(UnsavedFile { buffer: texts.buffer, text: texts.text, saved_version: saved, stat: file.stat }))
 }
 
-/// Whether a failure says that no regular file is there.
-fn is_no_file(kind: Kind) -> bool {
-    matches!(kind, Kind::NotFound | Kind::NotDirectory | Kind::IsDirectory | Kind::NotRegular)
+/// Whether an error means that no regular file exists at the path.
+fn means_no_file(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::NotFound | ErrorKind::NotDirectory | ErrorKind::IsDirectory | ErrorKind::NotRegular)
 }
 
-fn held<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The two versions of a file that has unsaved text.
+/// The two versions of a file with unsaved text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Versions {
+pub(crate) struct BufferVersions {
     pub(crate) saved: Version,
-    pub(crate) text: Version,
+    pub(crate) unsaved: Version,
 }

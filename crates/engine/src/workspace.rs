@@ -1,283 +1,275 @@
-//! The one narrow trait between the engine and a place where files live. Implemented on a local directory and, later,
-//! on a cluster. Not a file-system trait: a verb is added when an operation needs one.
+//! The trait between the engine and the storage of a workspace. Implemented for a local directory. Not a general
+//! file-system trait: a method is added only when an operation needs it.
 //!
-//! Every path that enters here is checked; every path that [`Workspace::locate`] answers is free of links, and all
-//! other verbs take only such paths. There is one write verb: [`Workspace::commit`].
+//! Every path passed in is validated, and every path returned by [`Workspace::locate`] is free of symlinks; all other
+//! methods take only such paths. Files change only through [`Workspace::commit`].
 
 use std::time::Instant;
 
-use journal::{Digest, Entry};
-use path::{Name, RelPath};
 use serde_json::Value;
+use stead_journal::{Digest, JournalEntry};
+pub use stead_path::FinalSymlink;
+use stead_path::{FileName, RelPath};
 
 use crate::{
-    approval::{Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter},
-    buffers::Buffers,
+    approval::{Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest},
+    buffers::BufferStore,
     caller::{Caller, Principal},
-    desk::Desk,
-    failure::{Failure, Kind},
-    index::{Need, Sieve, Survey},
-    plan::{Plan, Top},
-    policy::{InForce, Tier},
+    errors::{Error, ErrorKind},
+    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
+    plan::{FileKind, Plan},
+    policy::{ActivePolicy, PolicyTier},
     quota::Quota,
+    session_store::SessionStore,
     version::Version,
-    watching::{Watch, WatchAsk},
+    watches::{Watch, WatchRequest},
 };
 
-/// What to do with a link in the last component of a path.
+/// Cheap attributes that change when a file is replaced or written. Equal identities let a commit skip a second hash
+/// within one call; they are never compared across calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Last {
-    /// Follow it to the place it means.
-    Follow,
-    /// Keep it: the link itself is meant.
-    Keep,
-}
-
-/// The cheap facts about a file that change when it is replaced or written. Equal stamps let a commit skip a second
-/// hash within one call; they are never compared across calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
-    /// Device and inode, or whatever identifies the object.
-    pub identity: (u64, u64),
+pub struct FileIdentity {
+    /// Device and inode, or an equivalent identifier.
+    pub device_and_inode: (u64, u64),
     /// Length in bytes.
     pub size: u64,
-    /// When its bytes last changed.
+    /// Time of the last content change.
     pub modified_ns: i128,
-    /// When anything about it last changed.
+    /// Time of the last metadata change.
     pub changed_ns: i128,
 }
 
-/// One thing in the tree.
+/// The stat of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
-    /// What it is.
-    pub top: Top,
+pub struct FileStat {
+    /// The kind of the entry.
+    pub kind: FileKind,
     /// Length in bytes; zero for directories.
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// How many names it has.
-    pub links: u64,
-    /// When its bytes last changed, in unix milliseconds.
+    /// Number of hard links.
+    pub link_count: u64,
+    /// Time of the last content change, in unix milliseconds.
     pub modified_ms: i64,
-    /// Its stamp now.
-    pub stamp: Stamp,
+    /// The current identity.
+    pub identity: FileIdentity,
 }
 
-/// What is known about a thing beyond its [`Node`], for the few who ask.
+/// Attributes beyond [`FileStat`] that few operations need.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Particulars {
-    /// When it was made, in unix milliseconds, where that is known.
+pub struct FileDetails {
+    /// Creation time in unix milliseconds, if known.
     pub created_ms: Option<i64>,
-    /// The name of the user it belongs to, or that user's number.
+    /// The owner's name, or the owner's number.
     pub owner: Option<String>,
 }
 
 /// One name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct DirectoryEntry {
     /// The name.
-    pub name: Name,
-    /// What it is.
-    pub top: Top,
+    pub name: FileName,
+    /// The kind of the entry.
+    pub kind: FileKind,
 }
 
-/// What a look at one name found: a thing, nothing, or why it could not be seen.
-pub type Looked = Result<Option<Node>, Failure>;
+/// The stat of one name: an entry, `None`, or the error that prevented it.
+pub type StatResult = Result<Option<FileStat>, Error>;
 
-/// A directory that is open for a walk: what is in it is reached by one name, whatever the way there has become.
-pub trait Branch<'w>: Send + Sync {
-    /// Opens a directory in this one and lists it, as [`Workspace::list`] does. Never follows a link.
-    fn enter(&self, name: &Name) -> Result<Entered<'w>, Failure>;
+/// A directory that is open for a walk. Its entries are reached by name, even if the path to the directory changes.
+pub trait DirectoryReader<'w>: Send + Sync {
+    /// Opens and lists a subdirectory, as [`Workspace::list`] does. Never follows a symlink.
+    fn open_subdirectory(&self, name: &FileName) -> Result<OpenedDirectory<'w>, Error>;
 
-    /// What is under a name in this directory now; a link is not followed.
-    fn stat(&self, name: &Name) -> Looked;
+    /// The stat of a name in this directory; symlinks are not followed.
+    fn stat(&self, name: &FileName) -> StatResult;
 
-    /// The bytes of a regular file in this directory, or only the first of them when `goes_on` says no to those. What is
-    /// larger than `limit_bytes` is refused as too large. `bytes` is emptied first.
-    fn scan(
+    /// Reads a regular file of this directory into `bytes`, which is cleared first. Stops after the first bytes if
+    /// `goes_on` returns false for them. Fails if the file is larger than `limit_bytes`.
+    fn read_without_version(
         &self,
-        name: &Name,
+        name: &FileName,
         limit_bytes: u64,
         goes_on: &dyn Fn(&[u8]) -> bool,
         bytes: &mut Vec<u8>,
-    ) -> Result<(), Failure>;
+    ) -> Result<(), Error>;
 
-    /// Opens a regular file in this directory to be read piece by piece.
-    fn pieces(&self, name: &Name) -> Result<Box<dyn Pieces>, Failure>;
+    /// Opens a regular file of this directory for reading in pieces.
+    fn open_file(&self, name: &FileName) -> Result<Box<dyn FileReader>, Error>;
 }
 
-/// A regular file that is open to be read piece by piece: for looking through one that is too large to be held.
-pub trait Pieces {
-    /// The bytes it had when it was opened.
+/// An open regular file that is read in pieces because it may be too large for memory.
+pub trait FileReader {
+    /// The size when it was opened.
     fn size(&self) -> u64;
 
-    /// Reads from `offset` as much as comes at once; 0 at the end of the file.
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Failure>;
+    /// Reads at `offset`; 0 at the end of the file.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 }
 
 /// An open directory and the names in it, in byte order.
-pub type Entered<'w> = (Box<dyn Branch<'w> + 'w>, Vec<Listed>);
+pub type OpenedDirectory<'w> = (Box<dyn DirectoryReader<'w> + 'w>, Vec<DirectoryEntry>);
 
-/// Which bytes of a file are wanted.
+/// The bytes to read from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Want {
-    /// All of them, refused as too large above this many.
+pub enum BytesToRead {
+    /// The whole file; fails if it is larger than the limit.
     Whole {
         /// The limit.
         limit_bytes: u64,
     },
-    /// From `offset`, at most `length`.
+    /// A byte range.
     Range {
         /// First byte.
         offset: u64,
-        /// At most this many.
+        /// Most bytes to read.
         length: u64,
     },
-    /// None: only the version.
-    Nothing,
+    /// No bytes, only the version.
+    VersionOnly,
 }
 
-/// Bytes of a file with the version of the whole.
+/// Bytes of a file with the version of the whole file.
 #[derive(Debug, Clone)]
 pub struct FileBytes {
-    /// The bytes asked for.
+    /// The requested bytes.
     pub bytes: Vec<u8>,
     /// The version of the whole file.
     pub version: Version,
-    /// What the file was when it was read.
-    pub node: Node,
+    /// The stat of the file when it was read.
+    pub stat: FileStat,
 }
 
-/// How a path is locked for the duration of a call.
+/// A path to lock for the duration of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LockAsk {
-    /// The path. Everything above it is held shared, so a tree cannot move while something in it changes.
+pub struct PathLockRequest {
+    /// The path. Its ancestors are locked shared, so that no tree moves while an entry in it changes.
     pub path: RelPath,
 }
 
 /// Holds the locks of one call until dropped.
-pub trait Guard: Send {}
+pub trait CallLockGuard: Send {}
 
-/// What one call leaves in the journal besides its changes.
+/// The journal record of one call, without its changes.
 #[derive(Debug, Clone)]
-pub struct Record<'a> {
-    /// Who asked.
+pub struct CallRecord<'a> {
+    /// The caller.
     pub caller: &'a Caller,
-    /// What was asked.
+    /// The operation's name.
     pub operation: &'static str,
-    /// The dialect's name for it.
+    /// The dialect's tool name.
     pub tool: Option<&'a str>,
     /// The arguments without contents, as compact JSON.
     pub arguments: String,
-    /// The places the call was about.
+    /// The paths of the call.
     pub paths: Vec<RelPath>,
     /// The caller's idempotency key.
-    pub key: Option<&'a str>,
-    /// Why it was refused or failed; nothing when it was allowed.
-    pub reason: Option<crate::failure::Kind>,
-    /// How far the caller may go alone with this.
-    pub tier: Tier,
-    /// The approval that lets it run, which is used up by recording it; for a refusal, the one that is asked for.
+    pub idempotency_key: Option<&'a str>,
+    /// The error kind, if the call was refused or failed.
+    pub error_kind: Option<crate::errors::ErrorKind>,
+    /// The policy tier of the call.
+    pub policy_tier: PolicyTier,
+    /// The approval that lets the call run, used up by recording it; for a refusal, the requested approval.
     pub approval: Option<String>,
-    /// Version of the policy it was judged by.
-    pub policy: u64,
-    /// How much there may be after it; nothing where no quota is set for anybody, and then nothing is counted.
+    /// Version of the policy.
+    pub policy_version: u64,
+    /// The quota for the caller; `None` if no quota is set for anybody, and then usage is not counted.
     pub quota: Option<Quota>,
     /// Bytes read or written.
     pub bytes: u64,
-    /// When the call came in.
+    /// Start of the call.
     pub started: Instant,
 }
 
 /// The end of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
-    /// Number of the last entry; zero when there is none.
+pub struct JournalHead {
+    /// Number of the last entry; zero if the journal is empty.
     pub number: u64,
     /// Its chain hash.
     pub hash: Digest,
 }
 
-/// What a commit answers.
+/// The result of a commit.
 #[derive(Debug, Clone)]
-pub struct Committed {
-    /// The entry that recorded it.
-    pub number: u64,
+pub struct CommitReceipt {
+    /// Number of the journal entry.
+    pub entry: u64,
     /// The entry's chain hash.
     pub hash: Digest,
-    /// Trash items made by it, in the order of the plan's removals.
-    pub trash: Vec<String>,
-    /// Things the caller should know: attributes that could not be kept, a hard link that was broken.
+    /// Ids of new trash items, in the order of the plan's removals.
+    pub trash_ids: Vec<String>,
+    /// Notices for the caller: attributes that could not be preserved, a hard link that was broken.
     pub notices: Vec<String>,
 }
 
-/// Why a commit did not happen.
+/// The reason why a commit failed.
 #[derive(Debug, Clone)]
 pub enum CommitError {
-    /// Something a plan expected is no longer so; plan again.
-    Moved(RelPath),
-    /// The same idempotency key was committed by somebody a moment ago.
-    Replayed(u64),
-    /// It cannot be done.
-    Failed(Failure),
-    /// It was recorded and then could not be made true; the journal says so already.
-    Amended(Failure),
+    /// An expectation of the plan no longer holds at this path; plan again.
+    ExpectationFailed(RelPath),
+    /// Another call committed the same idempotency key; its entry number.
+    KeyAlreadyUsed(u64),
+    /// Nothing was changed.
+    Failed(Error),
+    /// The call was recorded but could not be applied; the journal has a second entry about that.
+    RecordedThenFailed(Error),
 }
 
-impl From<Failure> for CommitError {
-    fn from(failure: Failure) -> Self {
-        CommitError::Failed(failure)
+impl From<Error> for CommitError {
+    fn from(error: Error) -> Self {
+        CommitError::Failed(error)
     }
 }
 
-/// One entry as it is kept.
+/// A journal entry with its chain hash.
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct StoredJournalEntry {
     /// The entry.
-    pub entry: Entry,
+    pub entry: JournalEntry,
     /// Its chain hash.
     pub hash: Digest,
 }
 
-/// Which entries are wanted.
+/// Selects journal entries.
 #[derive(Debug, Clone, Default)]
-pub struct EntryFilter {
-    /// Only about this path and what is below it.
+pub struct JournalEntryQuery {
+    /// Only entries about this path or below it.
     pub path: Option<RelPath>,
-    /// Only by this principal.
+    /// Only entries of this principal.
     pub principal: Option<String>,
-    /// Only of this operation.
+    /// Only entries of this operation.
     pub operation: Option<String>,
-    /// Only after this number.
+    /// Only entries after this number.
     pub after: Option<u64>,
-    /// Only before this number.
+    /// Only entries before this number.
     pub before: Option<u64>,
-    /// Only from this time on, in unix milliseconds.
+    /// Only entries since this time, in unix milliseconds.
     pub since_ms: Option<i64>,
-    /// Only up to this time, in unix milliseconds.
+    /// Only entries until this time, in unix milliseconds.
     pub until_ms: Option<i64>,
-    /// Which calls count.
-    pub what: Which,
-    /// In which order.
-    pub order: Order,
-    /// At most this many.
+    /// The kind of calls to include.
+    pub selection: JournalEntrySelection,
+    /// The order of the result.
+    pub order: JournalEntryOrder,
+    /// Most entries to return.
     pub limit: usize,
 }
 
-/// Which calls count.
+/// The calls whose entries a query returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Which {
+pub enum JournalEntrySelection {
     /// Every call.
     #[default]
     All,
-    /// Those that changed something.
-    Changes,
+    /// Calls that changed something.
+    WithChanges,
 }
 
-/// In which order entries come.
+/// The order of journal entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
+pub enum JournalEntryOrder {
     /// Newest first.
     #[default]
     NewestFirst,
@@ -285,237 +277,244 @@ pub enum Order {
     OldestFirst,
 }
 
-/// One thing in the trash.
+/// An item in the trash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trashed {
-    /// Its id.
+pub struct TrashItem {
+    /// The id of the item.
     pub id: String,
-    /// Who removed it.
+    /// The principal who removed it.
     pub owner: String,
-    /// Where it was.
+    /// Its original path.
     pub path: RelPath,
-    /// How much it is.
-    pub tree: crate::plan::Tree,
+    /// Its size.
+    pub summary: crate::plan::TreeSummary,
     /// When it was removed, in unix milliseconds.
     pub removed_ms: i64,
-    /// Until when it can come back.
-    pub keep_until_ms: i64,
+    /// End of its retention, in unix milliseconds.
+    pub retain_until_ms: i64,
     /// The entry that removed it.
     pub entry: u64,
 }
 
-/// A lock that agents can see.
+/// An advisory lock visible to agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// On what; everything below is included.
+    /// The path; everything below is included.
     pub path: RelPath,
-    /// Who holds it.
+    /// The principal who holds it.
     pub holder: String,
-    /// Rises with every grant, so that a late holder can be told apart.
-    pub fence: u64,
+    /// Increases with every grant, so that a late holder can be detected.
+    pub fencing_token: u64,
     /// When it ends, in unix milliseconds.
     pub ends_ms: i64,
 }
 
-/// What to do with a lease.
+/// A change of a lease.
 #[derive(Debug, Clone)]
-pub enum LeaseAsk {
-    /// Take or prolong one.
-    Take {
-        /// On what.
+pub enum LeaseRequest {
+    /// Acquires or extends a lease.
+    Acquire {
+        /// The path.
         path: RelPath,
-        /// Until when.
+        /// When it ends, in unix milliseconds.
         ends_ms: i64,
     },
-    /// Give one back.
+    /// Releases a lease.
     Release {
-        /// On what.
+        /// The path.
         path: RelPath,
     },
 }
 
-impl LeaseAsk {
-    /// On what.
+impl LeaseRequest {
+    /// The path of the lease.
     pub fn path(&self) -> &RelPath {
         match self {
-            LeaseAsk::Take { path, .. } | LeaseAsk::Release { path } => path,
+            LeaseRequest::Acquire { path, .. } | LeaseRequest::Release { path } => path,
         }
     }
 }
 
-/// Which new names are accepted.
+/// The file names accepted for new entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameProfile {
-    /// Only names every common file system can hold, and no look-alike twins.
+pub enum FileNamePolicy {
+    /// Only names valid on every common file system, and no look-alikes of existing names.
     Portable,
-    /// Whatever this file system takes.
+    /// Every name that this file system accepts.
     Posix,
 }
 
-/// What is fixed about a workspace while it is open.
+/// Properties of a workspace that do not change while it is open.
 #[derive(Debug, Clone)]
-pub struct Profile {
-    /// Its id.
+pub struct WorkspaceProfile {
+    /// The workspace id.
     pub id: String,
-    /// Absolute spellings of its root that callers may use.
-    pub roots: Vec<String>,
-    /// Which new names are accepted.
-    pub names: NameProfile,
-    /// Places inside that are the server's own, whatever their case.
-    pub own: Vec<RelPath>,
+    /// Absolute paths of the root that callers may use.
+    pub root_spellings: Vec<String>,
+    /// The file names accepted for new entries.
+    pub name_policy: FileNamePolicy,
+    /// Paths that belong to the server, compared case-insensitively.
+    pub internal_paths: Vec<RelPath>,
 }
 
-/// A tree of files with its journal.
-pub trait Workspace: Desk + Buffers + Send + Sync {
-    /// What is fixed about it.
-    fn profile(&self) -> &Profile;
+/// A file tree with its journal.
+pub trait Workspace: SessionStore + BufferStore + Send + Sync {
+    /// The properties of the workspace.
+    fn profile(&self) -> &WorkspaceProfile;
 
-    /// The time, in unix milliseconds.
+    /// The current time, in unix milliseconds.
     fn now_ms(&self) -> i64;
 
-    /// The link-free place a path means. It need not exist.
-    fn locate(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure>;
+    /// Resolves a path to one without symlinks. It need not exist.
+    fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error>;
 
-    /// What is at a place; links are not followed.
-    fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure>;
+    /// The stat of a path; symlinks are not followed.
+    fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error>;
 
-    /// The link-free place a path means, and what is there if that was seen on the way. Nothing says nothing about it: ask
-    /// [`Workspace::stat`] then.
-    fn find(&self, path: &RelPath, last: Last) -> Result<(RelPath, Option<Node>), Failure> {
+    /// The resolved path and, if known, its stat. `None` means it was not looked up; call [`Workspace::stat`].
+    fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
         self.locate(path, last).map(|place| (place, None))
     }
 
-    /// What else is known about a place; links are not followed.
-    fn particulars(&self, _path: &RelPath) -> Result<Particulars, Failure> {
-        Ok(Particulars::default())
+    /// Further attributes of a path; symlinks are not followed.
+    fn file_details(&self, _path: &RelPath) -> Result<FileDetails, Error> {
+        Ok(FileDetails::default())
     }
 
-    /// What is under each of these names of one directory; links are not followed. One name that is closed, such as a
-    /// file of another mount, does not hide the others.
-    fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
+    /// The stat of each name in one directory; symlinks are not followed. An inaccessible name, such as a file on
+    /// another mount, does not affect the others.
+    fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
         names.iter().map(|name| Ok(self.stat(&directory.join(name)?))).collect()
     }
 
-    /// Bytes of a regular file, with the version of the whole.
-    fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure>;
+    /// Bytes of a regular file, with the version of the whole file.
+    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error>;
 
-    /// Bytes of a regular file without their version, for looking through many of them. Too large a file is refused.
-    fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
-        Ok(self.read(path, Want::Whole { limit_bytes })?.bytes)
+    /// Bytes of a regular file without the version, for reading many files. Fails if the file is too large.
+    fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
+        Ok(self.read(path, BytesToRead::Whole { limit_bytes })?.bytes)
     }
 
-    /// Opens a regular file to be read piece by piece. Where files cannot be that large, none can be opened so.
-    fn pieces(&self, path: &RelPath) -> Result<Box<dyn Pieces>, Failure> {
-        Err(Failure::new(Kind::TooLarge, format!("{path} cannot be read piece by piece")))
+    /// Opens a regular file for reading in pieces. The default refuses, for workspaces without such large files.
+    fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
+        Err(Error::new(ErrorKind::TooLarge, format!("{path} cannot be read in pieces")))
     }
 
-    /// Opens a directory for a walk and lists it; nothing where there are no handles and paths are as good.
-    fn branch(&self, _path: &RelPath) -> Result<Option<Entered<'_>>, Failure> {
+    /// Opens and lists a directory for a walk; `None` if the workspace has no directory handles.
+    fn open_directory(&self, _path: &RelPath) -> Result<Option<OpenedDirectory<'_>>, Error> {
         Ok(None)
     }
 
-    /// What is known of files without opening them, while something is looked for that needs this; nothing when there is
-    /// no index, or when it can rule nothing out.
-    fn sieve(&self, _need: &Need) -> Option<Box<dyn Sieve + '_>> {
+    /// The index's knowledge of files for a search that requires these trigrams; `None` if there is no index or it can
+    /// exclude nothing.
+    fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
         None
     }
 
-    /// What a walk of plain names below a directory would meet, as a caller sees it who may see everything; nothing when
-    /// that is not known for certain, or when more would have to be looked into than a walk is worth.
-    fn survey(&self, _start: &RelPath, _need: &Need) -> Option<Survey> {
+    /// The result of a walk below a directory by a caller with full read access; `None` if it is not known for
+    /// certain, or if reading the candidates would cost more than a walk.
+    fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedWalk> {
         None
     }
 
-    /// A search has looked into so many files: an index may be worth its price.
-    fn searched(&self, _files: u64) {}
+    /// Reports the number of files that a search read, so that the workspace can decide to build an index.
+    fn report_files_searched(&self, _files: u64) {}
 
-    /// What a link says.
-    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure>;
+    /// The target of a symlink.
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error>;
 
-    /// The names in a directory, in byte order. The server's own and half-made files are not among them.
-    fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure>;
+    /// The entries of a directory, in byte order, without the server's own and temporary files.
+    fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error>;
 
-    /// Locks these places, in sorted order, waiting until the deadline. Finishes what a dead process left there.
-    fn lock(&self, asks: &[LockAsk], deadline: Instant) -> Result<Box<dyn Guard>, Failure>;
+    /// Locks these paths in sorted order, waiting until the deadline. Completes interrupted commits of dead processes.
+    fn lock(&self, requests: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error>;
 
-    /// Makes a plan true, all or nothing, and records it. The only write verb. The plan's places are locked.
-    fn commit(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError>;
+    /// Applies a plan atomically and records it. The only method that changes files. The paths of the plan are locked.
+    fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError>;
 
     /// Records a call that changed nothing.
-    fn note(&self, record: &Record<'_>) -> Result<(), Failure>;
+    fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error>;
 
     /// The end of the journal.
-    fn head(&self) -> Result<Head, Failure>;
+    fn head(&self) -> Result<JournalHead, Error>;
 
-    /// One entry.
-    fn entry(&self, number: u64) -> Result<Option<Stored>, Failure>;
+    /// The entry with this number.
+    fn entry(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error>;
 
-    /// Entries by filter.
-    fn entries(&self, filter: &EntryFilter) -> Result<Vec<Stored>, Failure>;
+    /// The entries that match a query.
+    fn entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error>;
 
-    /// Waits until an entry after this one exists, or the deadline passes.
-    fn wait_after(&self, number: u64, deadline: Instant) -> Result<(), Failure>;
+    /// Waits for an entry after this one, until the deadline.
+    fn wait_for_entry_after(&self, number: u64, deadline: Instant) -> Result<(), Error>;
 
-    /// A number that is another one whenever something may have been changed since. Cheap: it is asked with every call.
-    /// News of other processes may take a second.
-    fn news(&self) -> Result<u64, Failure> {
+    /// A number that changes whenever the workspace may have changed. Cheap, because every call reads it. Changes of
+    /// other processes may take a second to appear.
+    fn change_counter(&self) -> Result<u64, Error> {
         Ok(self.head()?.number)
     }
 
-    /// The entry that last left this version at this path.
-    fn rev_of(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Failure>;
+    /// The last entry that produced this version at this path.
+    fn entry_of_version(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Error>;
 
-    /// The entry that a principal's idempotency key made.
-    fn replayed(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Failure>;
+    /// The entry of a principal's idempotency key.
+    fn entry_for_idempotency_key(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Error>;
 
-    /// Bytes kept from earlier, checked against their hash. Nothing when they are no longer kept.
-    fn kept(&self, version: &Version) -> Result<Option<Vec<u8>>, Failure>;
+    /// Bytes of a stored version, verified against its hash. `None` if they are no longer stored.
+    fn retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error>;
 
-    /// One thing in the trash, if it is still there.
-    fn trashed(&self, id: &str) -> Result<Option<Trashed>, Failure>;
+    /// The trash item with this id, if it still exists.
+    fn trash_item(&self, id: &str) -> Result<Option<TrashItem>, Error>;
 
-    /// What is in the trash, newest first.
-    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<Trashed>, Failure>;
+    /// Trash items, newest first.
+    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<TrashItem>, Error>;
 
-    /// Takes or gives back a lease, recording it. Refuses when another principal holds one that overlaps.
-    fn lease(&self, ask: &LeaseAsk, record: &Record<'_>) -> Result<(Lease, Committed), Failure>;
+    /// Acquires or releases a lease and records it. Fails if another principal holds an overlapping lease.
+    fn execute_lease_request(
+        &self,
+        request: &LeaseRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(Lease, CommitReceipt), Error>;
 
-    /// Running leases that overlap these places.
-    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure>;
+    /// Current leases that overlap these paths.
+    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error>;
 
-    /// The policy that holds now. Fails when its file cannot be read or understood: then nothing runs.
-    fn in_force(&self) -> Result<InForce, Failure> {
-        Ok(InForce::built_in())
+    /// The policy in force. Fails if its file cannot be read or parsed; then no call runs.
+    fn active_policy(&self) -> Result<ActivePolicy, Error> {
+        Ok(ActivePolicy::built_in())
     }
 
-    /// One approval, by its id.
-    fn approval(&self, id: &str) -> Result<Option<Approval>, Failure>;
+    /// The approval with this id.
+    fn approval(&self, id: &str) -> Result<Option<Approval>, Error>;
 
-    /// Approvals by filter, newest first.
-    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Failure>;
+    /// The approvals that match a filter, newest first.
+    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error>;
 
-    /// Keeps a question to a person. The same question that still waits is not kept twice; one of the same call with
-    /// another plan that waits or was answered with yes becomes stale.
-    fn ask(&self, ask: &ApprovalAsk) -> Result<Approval, Failure>;
+    /// Stores an approval request, unless the same one is pending. A pending or approved request for the same call
+    /// with another plan becomes stale.
+    fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error>;
 
-    /// Keeps a person's answer, recording it. Refuses when the question does not wait any more.
-    fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure>;
-
-    /// Begins or ends a watch, recording it. From then on the journal tells what others do there, or that it cannot.
-    /// Waits no longer than the deadline for whoever does the watching.
-    fn watch(
+    /// Stores a person's answer and records it. Fails if the request is no longer pending.
+    fn answer_approval(
         &self,
-        ask: &WatchAsk,
-        record: &Record<'_>,
+        answer: &ApprovalAnswer,
+        record: &CallRecord<'_>,
+    ) -> Result<(Approval, CommitReceipt), Error>;
+
+    /// Begins or ends a watch and records it. From then on the journal has entries for external changes there, or for
+    /// lost events. Waits at most until the deadline for the watcher.
+    fn execute_watch_request(
+        &self,
+        request: &WatchRequest,
+        record: &CallRecord<'_>,
         deadline: Instant,
-    ) -> Result<(Watch, Committed), Failure>;
+    ) -> Result<(Watch, CommitReceipt), Error>;
 
     /// The watches of a principal, oldest first.
-    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Failure>;
+    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error>;
 
-    /// Whether this entry is undone at present, and by which entry.
-    fn undone(&self, number: u64) -> Result<Option<u64>, Failure>;
+    /// The entry that currently undoes this entry, if any.
+    fn undone_by(&self, number: u64) -> Result<Option<u64>, Error>;
 
-    /// Facts about the workspace for people: durability, resolver, wall.
+    /// Properties of the workspace for people: durability, resolver, sandbox.
     fn describe(&self) -> Value;
 }

@@ -1,91 +1,91 @@
-//! Signed statements of how far the journal had come (C2SP tlog-checkpoint).
+//! Signed checkpoints of the journal (C2SP tlog-checkpoint).
 //!
 //! Owns the text of a checkpoint: origin, tree size, root, and two extension lines, `head` (hash of the last entry)
-//! and `time`. Signing lays a signature line under it; opening takes only what the key in force has signed.
-//! Promises: one spelling per checkpoint. Signature lines of witnesses are carried and ignored.
+//! and `time`. [`Checkpoint::sign`] appends a signature line; [`Checkpoint::verify`] accepts only the key active at
+//! that size. Promises one text per checkpoint. Signature lines of witnesses are kept and ignored.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::note::{self, BadNote, Note, NoteSignature};
-use crate::ring::Standing;
-use crate::{Digest, KeyRing, Origin, Signer};
+use crate::key_ring::KeyValidity;
+use crate::signed_note::{self, NoteParseError, NoteSignature, SignedNote};
+use crate::{Digest, JournalOrigin, KeyRing, Signer};
 
-/// What a checkpoint states.
+/// The statement of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The workspace.
-    pub origin: Origin,
+    pub origin: JournalOrigin,
     /// Number of entries covered.
     pub size: u64,
     /// Merkle root over their hashes.
     pub root: Digest,
-    /// Hash of the last of them in the chain.
+    /// Chain hash of the last of them.
     pub head: Digest,
-    /// Wall clock when it was signed, in unix milliseconds.
+    /// Time of signing, in Unix milliseconds.
     pub time_ms: i64,
 }
 
-/// Why a checkpoint is not believed.
+/// Why a checkpoint is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
     /// It is not the text of a checkpoint.
     #[error("not a checkpoint: {detail}")]
     Malformed {
-        /// The rule it breaks.
+        /// The violated rule.
         detail: &'static str,
     },
-    /// It speaks of another workspace.
-    #[error("a checkpoint of another workspace")]
+    /// The checkpoint of another workspace.
+    #[error("the checkpoint belongs to another workspace")]
     WrongOrigin,
-    /// A known key's signature does not fit the text.
+    /// The signature of a known key does not match the text.
     #[error("the signature on checkpoint {size} is not valid")]
     BadSignature {
-        /// Size it states.
+        /// The stated size.
         size: u64,
     },
     /// No signature is by a key of the workspace.
     #[error("checkpoint {size} is signed by an unknown key")]
     UnknownKey {
-        /// Size it states.
+        /// The stated size.
         size: u64,
     },
-    /// Signed by a key that a later one has replaced by this size.
+    /// Signed by a key that was replaced at or before this size.
     #[error("checkpoint {size} is signed by a retired key")]
     RetiredKey {
-        /// Size it states.
+        /// The stated size.
         size: u64,
     },
-    /// Signed by a key that only begins after this size.
-    #[error("checkpoint {size} is signed by a key that begins later")]
-    PrematureKey {
-        /// Size it states.
+    /// Signed by a key that becomes active after this size.
+    #[error("checkpoint {size} is signed by a key that is not active yet")]
+    KeyNotYetActive {
+        /// The stated size.
         size: u64,
     },
 }
 
 impl CheckpointError {
-    /// The size the checkpoint states, if it could be read.
+    /// The stated size, if it could be parsed.
     pub fn size(&self) -> Option<u64> {
         match *self {
             Self::Malformed { .. } | Self::WrongOrigin => None,
             Self::BadSignature { size }
             | Self::UnknownKey { size }
             | Self::RetiredKey { size }
-            | Self::PrematureKey { size } => Some(size),
+            | Self::KeyNotYetActive { size } => Some(size),
         }
     }
 }
 
-impl From<BadNote> for CheckpointError {
-    fn from(BadNote(detail): BadNote) -> Self {
+impl From<NoteParseError> for CheckpointError {
+    fn from(NoteParseError(detail): NoteParseError) -> Self {
         Self::Malformed { detail }
     }
 }
 
-/// The text that is signed.
+/// The signed text.
 impl fmt::Display for Checkpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, size, root, head, time_ms } = self;
@@ -95,21 +95,21 @@ impl fmt::Display for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Signs the checkpoint: the note to store and to hand out.
+    /// Signs the checkpoint and returns the note to store and publish.
     pub fn sign(&self, signer: &Signer) -> String {
         let text = self.to_string();
         let signature = signer.sign_bytes(text.as_bytes());
-        note::compose(&text, &self.origin, &signer.public(), &signature)
+        signed_note::compose_note(&text, &self.origin, &signer.verifying_key(), &signature)
     }
 
-    /// Reads what a note states **without** verifying it; for showing, never for trusting.
+    /// Parses a note **without** verifying it; for display only.
     pub fn parse(note: &str) -> Result<Self, CheckpointError> {
-        Self::from_text(note::parse(note)?.text)
+        Self::from_text(signed_note::parse_note(note)?.text)
     }
 
-    /// Reads a note and verifies that the key in force at its size has signed it.
+    /// Parses a note and verifies the signature of the key active at its size.
     pub fn verify(note: &str, ring: &KeyRing) -> Result<Self, CheckpointError> {
-        let note = note::parse(note)?;
+        let note = signed_note::parse_note(note)?;
         let checkpoint = Self::from_text(note.text)?;
         if checkpoint.origin != *ring.origin() {
             return Err(CheckpointError::WrongOrigin);
@@ -118,15 +118,15 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    fn check_signatures(&self, note: &Note<'_>, ring: &KeyRing) -> Result<(), CheckpointError> {
+    fn check_signatures(&self, note: &SignedNote<'_>, ring: &KeyRing) -> Result<(), CheckpointError> {
         let size = self.size;
         let mut best = Err(CheckpointError::UnknownKey { size });
         for line in note.signatures.iter().filter(|line| line.name == self.origin.line()) {
-            let Some(standing) = standing(line, note.text, size, ring)? else { continue };
-            match standing {
-                Standing::InForce => best = Ok(()),
-                Standing::Retired => best = best.or(Err(CheckpointError::RetiredKey { size })),
-                Standing::Premature => best = best.or(Err(CheckpointError::PrematureKey { size })),
+            let Some(validity) = signing_key_validity(line, note.text, size, ring)? else { continue };
+            match validity {
+                KeyValidity::Active => best = Ok(()),
+                KeyValidity::Retired => best = best.or(Err(CheckpointError::RetiredKey { size })),
+                KeyValidity::NotYetActive => best = best.or(Err(CheckpointError::KeyNotYetActive { size })),
             }
         }
         best
@@ -136,37 +136,37 @@ impl Checkpoint {
         let bad = |detail| CheckpointError::Malformed { detail };
         let mut lines = text.split('\n');
         let mut line = || lines.next().ok_or(bad("too few lines"));
-        let origin = Origin::from_line(line()?).map_err(|_invalid| bad("origin"))?;
+        let origin = JournalOrigin::from_line(line()?).map_err(|_invalid| bad("origin"))?;
         let size = line()?.parse().map_err(|_invalid| bad("size"))?;
         let root = STANDARD.decode(line()?).ok().and_then(|bytes| bytes.try_into().ok());
         let root = root.map(Digest).ok_or(bad("root"))?;
         let head = line()?.strip_prefix("head ").and_then(|hex| hex.parse().ok()).ok_or(bad("head"))?;
         let time_ms = line()?.strip_prefix("time ").and_then(|ms| ms.parse().ok()).ok_or(bad("time"))?;
         let checkpoint = Self { origin, size, root, head, time_ms };
-        // One comparison refuses what the parsers let through: leading zeros, plus signs, further lines.
-        if checkpoint.to_string() == text { Ok(checkpoint) } else { Err(bad("spelling")) }
+        // One comparison rejects everything that the parsers tolerate: leading zeros, plus signs, further lines.
+        if checkpoint.to_string() == text { Ok(checkpoint) } else { Err(bad("not canonical")) }
     }
 }
 
-/// The standing of the key that made a line, or nothing if no key of the ring claims it.
-fn standing(
+/// The validity of the key that made a line; `None` if no key of the ring matches.
+fn signing_key_validity(
     line: &NoteSignature<'_>,
     text: &str,
     size: u64,
     ring: &KeyRing,
-) -> Result<Option<Standing>, CheckpointError> {
-    let claimed: Vec<_> = ring.keys_with(line.key_id, size).collect();
+) -> Result<Option<KeyValidity>, CheckpointError> {
+    let claimed: Vec<_> = ring.keys_with_id(line.key_id, size).collect();
     if claimed.is_empty() {
         return Ok(None);
     }
     let bad = CheckpointError::BadSignature { size };
     let signature = line.signature.ok_or(bad)?;
     let signed = claimed.into_iter().filter(|(key, _)| key.verify_bytes(text.as_bytes(), &signature).is_ok());
-    let standings: Vec<_> = signed.map(|(_, standing)| standing).collect();
-    if standings.contains(&Standing::InForce) {
-        return Ok(Some(Standing::InForce));
+    let validities: Vec<_> = signed.map(|(_, validity)| validity).collect();
+    if validities.contains(&KeyValidity::Active) {
+        return Ok(Some(KeyValidity::Active));
     }
-    standings.first().copied().map(Some).ok_or(bad)
+    validities.first().copied().map(Some).ok_or(bad)
 }
 
 #[cfg(test)]
@@ -179,18 +179,18 @@ mod tests {
     }
 
     fn checkpoint(size: u64) -> Checkpoint {
-        let origin = Origin::new("w1").unwrap();
+        let origin = JournalOrigin::new("w1").unwrap();
         Checkpoint { origin, size, root: Digest([5; 32]), head: Digest([6; 32]), time_ms: 1_700_000_000_000 }
     }
 
     fn ring() -> KeyRing {
-        let origin = Origin::new("w1").unwrap();
-        let next = KeyRecord::next(&signer(1), &origin, signer(2).public(), 10);
-        KeyRing::new(origin, vec![KeyRecord::first(signer(1).public()), next]).unwrap()
+        let origin = JournalOrigin::new("w1").unwrap();
+        let next = KeyRecord::next(&signer(1), &origin, signer(2).verifying_key(), 10);
+        KeyRing::new(origin, vec![KeyRecord::first_key(signer(1).verifying_key()), next]).unwrap()
     }
 
     #[test]
-    fn the_text_has_the_lines_of_the_specification() {
+    fn checkpoint_text_follows_the_specification() {
         let note = checkpoint(9).sign(&signer(1));
         let lines: Vec<&str> = note.split('\n').collect();
         assert_eq!(lines[..2], ["stead/w1", "9"]);
@@ -203,17 +203,17 @@ mod tests {
     }
 
     #[test]
-    fn only_the_key_in_force_is_believed() {
+    fn only_the_active_key_is_accepted() {
         let verify = |size, seed| Checkpoint::verify(&checkpoint(size).sign(&signer(seed)), &ring());
         assert!(verify(9, 1).is_ok());
         assert!(verify(10, 2).is_ok());
         assert_eq!(verify(10, 1), Err(CheckpointError::RetiredKey { size: 10 }));
-        assert_eq!(verify(9, 2), Err(CheckpointError::PrematureKey { size: 9 }));
+        assert_eq!(verify(9, 2), Err(CheckpointError::KeyNotYetActive { size: 9 }));
         assert_eq!(verify(9, 3), Err(CheckpointError::UnknownKey { size: 9 }));
     }
 
     #[test]
-    fn witnesses_are_carried_and_a_false_known_signature_is_not() {
+    fn unknown_witnesses_are_ignored_and_false_known_signatures_rejected() {
         let note = checkpoint(9).sign(&signer(1));
         let witnessed = format!("{note}\u{2014} witness.example/w AAAAAAA=\n");
         assert_eq!(Checkpoint::verify(&witnessed, &ring()), Ok(checkpoint(9)));
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn both_keys_may_sign_at_a_rotation() {
+    fn both_keys_can_sign_at_a_rotation() {
         let old = checkpoint(10).sign(&signer(1));
         let new = checkpoint(10).sign(&signer(2));
         let both = format!("{old}{}\n", new.lines().last().unwrap());
@@ -232,11 +232,9 @@ mod tests {
     }
 
     #[test]
-    fn every_edit_of_the_text_breaks_it() {
+    fn any_edit_of_the_text_invalidates_the_signature() {
         let note = checkpoint(9).sign(&signer(1));
-        for (old, new) in
-            [("\n9\n", "\n8\n"), ("time 17", "time 16"), ("head 06", "head 07"), ("\nBQ", "\nBA")]
-        {
+        for (old, new) in [("\n9\n", "\n8\n"), ("time 17", "time 16"), ("head 06", "head 07"), ("\nBQ", "\nBA")] {
             let edited = note.replacen(old, new, 1);
             assert_ne!(edited, note);
             let error = Checkpoint::verify(&edited, &ring()).unwrap_err();
@@ -247,13 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn a_second_spelling_is_refused_even_when_signed() {
+    fn non_canonical_text_is_rejected_even_when_signed() {
         let plain = checkpoint(9);
-        for (old, new) in [("\n9\n", "\n09\n"), ("\n9\n", "\n+9\n"), ("time 1", "time +1"), ("head", "Head")]
-        {
+        for (old, new) in [("\n9\n", "\n09\n"), ("\n9\n", "\n+9\n"), ("time 1", "time +1"), ("head", "Head")] {
             let text = plain.to_string().replacen(old, new, 1);
             let signature = signer(1).sign_bytes(text.as_bytes());
-            let note = note::compose(&text, &plain.origin, &signer(1).public(), &signature);
+            let note = signed_note::compose_note(&text, &plain.origin, &signer(1).verifying_key(), &signature);
             let error = Checkpoint::verify(&note, &ring()).unwrap_err();
             assert!(matches!(error, CheckpointError::Malformed { .. }), "{text}");
         }

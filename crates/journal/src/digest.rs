@@ -1,7 +1,7 @@
-//! A SHA-256 value.
+//! SHA-256 digests.
 //!
-//! Owns the one text form of a digest: 64 lower-case hexadecimal characters. Upper case is refused, so that a digest
-//! has exactly one spelling.
+//! Owns the only text form of a digest: 64 lower-case hexadecimal characters. Upper case is rejected, so that each
+//! digest has one text form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,16 +17,16 @@ pub struct Digest(pub [u8; 32]);
 /// Text that is not 64 lower-case hexadecimal characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not 64 lower-case hexadecimal characters")]
-pub struct BadDigest;
+pub struct DigestParseError;
 
 impl Digest {
     /// SHA-256 of some bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self::of_parts(&[bytes])
+    pub fn sha256(bytes: &[u8]) -> Self {
+        Self::sha256_of_parts(&[bytes])
     }
 
-    /// SHA-256 of parts laid one after the other.
-    pub(crate) fn of_parts(parts: &[&[u8]]) -> Self {
+    /// SHA-256 of concatenated parts.
+    pub(crate) fn sha256_of_parts(parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in parts {
             hasher.update(part);
@@ -53,17 +53,17 @@ impl fmt::Debug for Digest {
 }
 
 impl FromStr for Digest {
-    type Err = BadDigest;
+    type Err = DigestParseError;
 
-    fn from_str(text: &str) -> Result<Self, BadDigest> {
-        from_hex(text).map(Self).ok_or(BadDigest)
+    fn from_str(text: &str) -> Result<Self, DigestParseError> {
+        from_hex(text).map(Self).ok_or(DigestParseError)
     }
 }
 
 impl TryFrom<String> for Digest {
-    type Error = BadDigest;
+    type Error = DigestParseError;
 
-    fn try_from(text: String) -> Result<Self, BadDigest> {
+    fn try_from(text: String) -> Result<Self, DigestParseError> {
         text.parse()
     }
 }
@@ -76,7 +76,7 @@ impl From<Digest> for String {
 
 const HEX_DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Lower-case hexadecimal of some bytes.
+/// Encodes bytes in lower-case hexadecimal.
 pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -85,7 +85,7 @@ pub(crate) fn to_hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Exactly `N` bytes from lower-case hexadecimal, or nothing.
+/// Decodes exactly `N` bytes from lower-case hexadecimal.
 pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != N * 2 {
@@ -93,12 +93,12 @@ pub(crate) fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     }
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        *byte = hex_digit(pair[0])? << 4 | hex_digit(pair[1])?;
     }
     Some(bytes)
 }
 
-fn nibble(digit: u8) -> Option<u8> {
+fn hex_digit(digit: u8) -> Option<u8> {
     match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
@@ -113,30 +113,28 @@ mod tests {
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn hashes_and_spells_the_known_empty_digest() {
-        assert_eq!(Digest::of(b"").to_string(), EMPTY);
-        assert_eq!(EMPTY.parse(), Ok(Digest::of(b"")));
+    fn formats_the_digest_of_empty_input() {
+        assert_eq!(Digest::sha256(b"").to_string(), EMPTY);
+        assert_eq!(EMPTY.parse(), Ok(Digest::sha256(b"")));
     }
 
     #[test]
-    fn parts_hash_like_the_whole() {
-        assert_eq!(Digest::of_parts(&[b"ab", b"", b"c"]), Digest::of(b"abc"));
+    fn parts_hash_like_their_concatenation() {
+        assert_eq!(Digest::sha256_of_parts(&[b"ab", b"", b"c"]), Digest::sha256(b"abc"));
     }
 
     #[test]
-    fn refuses_every_other_spelling() {
-        for text in
-            ["", "e3", &EMPTY.to_uppercase(), &EMPTY[..63], &format!("{EMPTY}0"), &EMPTY.replace('e', "g")]
-        {
-            assert_eq!(text.parse::<Digest>(), Err(BadDigest), "{text}");
+    fn rejects_other_digest_formats() {
+        for text in ["", "e3", &EMPTY.to_uppercase(), &EMPTY[..63], &format!("{EMPTY}0"), &EMPTY.replace('e', "g")] {
+            assert_eq!(text.parse::<Digest>(), Err(DigestParseError), "{text}");
         }
-        assert_eq!("é".repeat(32).parse::<Digest>(), Err(BadDigest));
+        assert_eq!("é".repeat(32).parse::<Digest>(), Err(DigestParseError));
     }
 
     #[test]
     fn json_is_the_hexadecimal_string() {
-        let json = serde_json::to_string(&Digest::of(b"")).unwrap();
+        let json = serde_json::to_string(&Digest::sha256(b"")).unwrap();
         assert_eq!(json, format!("\"{EMPTY}\""));
-        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), Digest::of(b""));
+        assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), Digest::sha256(b""));
     }
 }

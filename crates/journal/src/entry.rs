@@ -1,8 +1,8 @@
-//! The record of one call: who asked, what was decided, what changed.
+//! The record of one call: the caller, the decision, the changes.
 //!
-//! Owns the shape of an entry and its JSON form (derived; unknown fields are refused, because a field that is not in
-//! the canonical bytes is not covered by the hash). The canonical bytes are made in `canonical`.
-//! Never holds file content: content is named by version, and arguments arrive already redacted.
+//! Owns the structure of an entry and its JSON form (derived; unknown fields are rejected, because a field that is not
+//! in the canonical bytes is not covered by the hash). [`canonical`](crate::canonical) makes the canonical bytes.
+//! Never holds file content: content is named by version, and arguments are redacted before.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,130 +11,134 @@ use crate::Digest;
 /// One record in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
-    /// Place in the journal, counted from 1 without gaps.
+pub struct JournalEntry {
+    /// Position in the journal, counted from 1 without gaps.
     pub number: u64,
-    /// Wall clock when the call was decided, in unix milliseconds.
+    /// Time of the decision, in Unix milliseconds.
     pub time_ms: i64,
-    /// Who asked.
-    pub caller: Caller,
-    /// Request id or idempotency key, if the caller gave one.
+    /// The caller.
+    pub caller: EntryCaller,
+    /// Request id or idempotency key, if the caller sent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
+    #[serde(rename = "request")]
+    pub request_id: Option<String>,
     /// Name of the operation.
     pub operation: String,
-    /// The dialect's name for it, such as `comma/edit_file`; nothing when it was asked for by its own name.
+    /// The dialect's tool, such as `comma/edit_file`; `None` if the operation was called by its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Redacted arguments as compact JSON: content is replaced by its size and sha256.
+    /// Redacted arguments as compact JSON: content and long texts are replaced by their size.
     pub arguments: String,
-    /// What became of the call.
-    pub decision: Decision,
-    /// Kind code of a refusal or failure.
+    /// The decision about the call.
+    pub decision: EntryDecision,
+    /// Error kind of a refusal or failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Version of the policy in force.
-    pub policy: u64,
-    /// How far the caller could go alone, where that was not all the way: `notify`, `approval_required` or `blocked`.
+    #[serde(rename = "policy")]
+    pub policy_version: u64,
+    /// The policy tier, unless it was unrestricted: `notify`, `approval_required` or `blocked`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<String>,
-    /// The approval that let it run; for a refusal, the one that was asked for.
+    /// The approval that allowed the call; for a refusal, the requested one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
-    /// What changed, path by path.
-    pub changes: Vec<Change>,
-    /// The earlier entry or thing that this one answers.
-    pub link: Link,
+    /// The changed paths.
+    pub changes: Vec<RecordedChange>,
+    /// The earlier entry or trash item that this entry refers to.
+    #[serde(rename = "link")]
+    pub relation: EntryRelation,
     /// Bytes carried by the call.
     pub bytes: u64,
     /// Time the call took, in microseconds.
     pub duration_us: u64,
 }
 
-/// Who asked, for whom, and by which way.
+/// The caller, the user it acts for, and the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Caller {
+pub struct EntryCaller {
     /// `user:name` or `agent:name`.
     pub principal: String,
     /// The user an agent acts for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_behalf_of: Option<String>,
-    /// The session the call belongs to.
+    /// The session of the call.
     pub session: String,
-    /// The face that carried the call.
-    pub face: String,
+    /// The protocol of the call.
+    #[serde(rename = "face")]
+    pub protocol: String,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
-    /// It was permitted and done.
+pub enum EntryDecision {
+    /// It was permitted and carried out.
     Allowed,
     /// It was not permitted; nothing changed.
     Refused,
-    /// It was permitted but could not be done.
+    /// It was permitted but failed.
     Failed,
 }
 
-/// What happened to one path.
+/// A change of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
-    /// Path beneath the root.
+pub struct RecordedChange {
+    /// Path relative to the root.
     pub path: String,
     /// Kind of change.
     pub kind: ChangeKind,
-    /// Where it went, for a rename or a copy.
+    /// The target of a rename or a copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// What stood there before.
-    pub before: State,
-    /// What stands there now (at `to`, for a rename or a copy).
-    pub after: State,
+    /// The state before.
+    pub before: PathState,
+    /// The state after (at `to`, for a rename or a copy).
+    pub after: PathState,
 }
 
 /// The kinds of change. Closed: a new kind is a new format of the canonical bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// A file came into being.
+    /// A file was created.
     Create,
-    /// A file's bytes changed.
+    /// The content of a file changed.
     Modify,
-    /// A file, link or tree was taken away.
+    /// A file, link or tree was removed.
     Remove,
-    /// Something moved to `to`.
+    /// The path was renamed to `to`.
     Rename,
-    /// Something was copied to `to`.
+    /// The path was copied to `to`.
     Copy,
-    /// A directory came into being.
+    /// A directory was created.
     MakeDir,
-    /// A symbolic link came into being.
+    /// A symbolic link was created.
     MakeLink,
     /// Only permission bits changed.
     SetMode,
-    /// Anything at this place or below may have changed; what, nobody saw.
+    /// This path or anything below may have changed; the changes were not observed.
     Rescan,
 }
 
-/// What stands at a path.
+/// The state of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum State {
-    /// Nothing.
+pub enum PathState {
+    /// The path does not exist.
     Absent,
     /// A regular file.
     File {
-        /// sha256 of its bytes.
+        /// SHA-256 of its content.
         version: Digest,
         /// Size in bytes.
         size: u64,
         /// Permission bits.
         mode: u32,
     },
-    /// A directory, by itself.
+    /// A directory without its content.
     Directory {
         /// Permission bits.
         mode: u32,
@@ -144,39 +148,39 @@ pub enum State {
         /// Its target as stored.
         target: String,
     },
-    /// A directory with everything in it, or whatever lies in the trash.
+    /// A directory with its content, or any item in the trash.
     Tree {
-        /// Where it lies in the trash, if it does.
+        /// Its id in the trash, if it is there.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trash: Option<String>,
-        /// Files in it.
+        /// The number of files in it.
         files: u64,
-        /// Their bytes.
+        /// The total size of the files in bytes.
         bytes: u64,
-        /// For one file alone, the sha256 of its bytes, where it was known.
+        /// For a single file, the SHA-256 of its content, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
-    /// Something whose content nobody has looked at: changed by others, too large to be hashed, or gone too soon.
+    /// A file whose content was not read: changed by another program, too large to hash, or removed too soon.
     Unknown {
-        /// Its size in bytes, where that was seen.
+        /// Its size in bytes, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
 }
 
-/// What an entry answers.
+/// The relation of an entry to an earlier entry or trash item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Link {
-    /// Nothing earlier.
+pub enum EntryRelation {
+    /// No relation.
     None,
-    /// Takes back an entry.
+    /// Undoes an entry.
     Undoes(u64),
-    /// Does an undone entry again.
+    /// Redoes an undone entry.
     Redoes(u64),
-    /// Brings back a thing from the trash, by its id.
+    /// Restores a trash item, by its id.
     Restores(String),
-    /// Adds an outcome learnt after the fact to an entry.
+    /// Adds an outcome to an entry that became known later.
     Amends(u64),
 }

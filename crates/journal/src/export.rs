@@ -1,23 +1,22 @@
-//! The journal as JSON lines that verify without any store.
+//! Journal exports: JSON lines that can be verified without a store.
 //!
 //! Lines: a header (workspace, keys), entries with their hashes, checkpoints among them in order of size, and an end.
-//! Promises: what verifies as an export is what was in the journal; a cut file is noticed by its missing end; memory
-//! is bounded by one line.
-//! An export carries its own keys, so by itself it proves only that it is whole. That it is *the* journal is shown by
-//! what the reader already knows: see [`Expected`].
+//! Promises: a verified export equals the journal; truncation is detected by the missing end; memory is bounded by one
+//! line. An export carries its own keys, so alone it proves only its integrity. That it is *the* journal is proved by
+//! what the reader already has: see [`TrustAnchors`].
 
 use std::io::{BufRead, Read as _};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BadRing, Digest, Entry, KeyRecord, KeyRing, Origin, Tamper, TamperKind, Verified, Verifier, VerifyingKey,
-    encode,
+    Digest, IntegrityError, IntegrityErrorKind, JournalEntry, JournalOrigin, JournalVerifier, KeyRecord, KeyRing,
+    KeyRingError, VerificationReport, VerifyingKey, encode_entry,
 };
 
-/// The format this version writes and reads.
+/// The format that this version writes and reads.
 pub const EXPORT_FORMAT: u32 = 1;
-/// Longest line that is written or read.
+/// The longest line that is written or read.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// One line of an export.
@@ -28,8 +27,8 @@ pub enum ExportLine {
     Header {
         /// [`EXPORT_FORMAT`].
         format: u32,
-        /// Whose journal it is.
-        workspace: Origin,
+        /// The workspace of the journal.
+        workspace: JournalOrigin,
         /// Every key, oldest first.
         keys: Vec<KeyRecord>,
     },
@@ -38,11 +37,11 @@ pub enum ExportLine {
         /// The recorded hash.
         hash: Digest,
         /// The entry.
-        record: Box<Entry>,
+        record: Box<JournalEntry>,
     },
     /// A signed checkpoint.
     Checkpoint {
-        /// The note as it was signed.
+        /// The signed note.
         note: String,
     },
     /// The last line.
@@ -54,31 +53,31 @@ pub enum ExportLine {
     },
 }
 
-/// What the reader of an export knows from elsewhere.
+/// Facts about the journal that the reader already has.
 #[derive(Debug, Clone, Default)]
-pub struct Expected {
+pub struct TrustAnchors {
     /// The workspace.
-    pub origin: Option<Origin>,
+    pub origin: Option<JournalOrigin>,
     /// The workspace's first key.
     pub first_key: Option<VerifyingKey>,
-    /// Checkpoints kept from earlier.
+    /// Checkpoints saved earlier.
     pub checkpoints: Vec<String>,
-    /// Entry numbers and hashes kept from earlier.
+    /// Entry numbers and hashes saved earlier.
     pub heads: Vec<(u64, Digest)>,
 }
 
-/// What an export has shown.
+/// The result of a verified export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportReport {
-    /// Whose journal it is.
-    pub origin: Origin,
-    /// The key on which its trust rests.
+    /// The workspace of the journal.
+    pub origin: JournalOrigin,
+    /// The first key, which all others depend on.
     pub first_key: VerifyingKey,
-    /// How far it goes and what covers it.
-    pub verified: Verified,
+    /// The extent of the journal and its coverage by checkpoints.
+    pub verification: VerificationReport,
 }
 
-/// Why an export is not believed, or could not be written.
+/// Why an export is rejected or cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// Reading failed.
@@ -87,54 +86,50 @@ pub enum ExportError {
     /// A line is longer than [`MAX_LINE_BYTES`].
     #[error("line {line} is longer than {MAX_LINE_BYTES} bytes")]
     LineTooLong {
-        /// Line number from 1; 0 when writing.
+        /// Line number from 1; 0 while writing.
         line: u64,
     },
-    /// A line is not one of an export.
-    #[error("line {line} is not a line of an export: {detail}")]
+    /// A line cannot be parsed.
+    #[error("line {line} is not valid: {detail}")]
     Syntax {
-        /// Line number from 1; 0 when writing.
+        /// Line number from 1; 0 while writing.
         line: u64,
-        /// What the parser said.
+        /// The message of the parser.
         detail: String,
     },
-    /// A line of a kind that cannot stand here: no header first, a second header, or something after the end.
-    #[error("line {line} cannot stand where it does")]
-    Misplaced {
+    /// A line at a wrong position: no header first, a second header, or a line after the end.
+    #[error("line {line} is not allowed at this position")]
+    MisplacedLine {
         /// Line number from 1.
         line: u64,
     },
-    /// The export is of a format this version does not know.
+    /// This version does not know the format of the export.
     #[error("unknown export format {format}")]
-    Format {
-        /// The format it states.
+    UnsupportedFormat {
+        /// The stated format.
         format: u32,
     },
     /// Its keys are not a chain of trust.
     #[error("the keys are not a chain of trust: {0}")]
-    Keys(#[from] BadRing),
-    /// It is the journal of another workspace than expected.
-    #[error("the journal of another workspace")]
+    InvalidKeys(#[from] KeyRingError),
+    /// The journal of another workspace than expected.
+    #[error("the journal belongs to another workspace")]
     OtherWorkspace,
-    /// It rests on another first key than expected.
-    #[error("the journal rests on another first key")]
+    /// Another first key than expected.
+    #[error("the journal has another first key")]
     OtherFirstKey,
-    /// The journal is not whole.
+    /// The journal fails verification.
     #[error(transparent)]
-    Tamper(#[from] Tamper),
+    Integrity(#[from] IntegrityError),
 }
 
 impl ExportLine {
     /// The header of an export.
     pub fn header(ring: &KeyRing) -> Self {
-        Self::Header {
-            format: EXPORT_FORMAT,
-            workspace: ring.origin().clone(),
-            keys: ring.records().to_vec(),
-        }
+        Self::Header { format: EXPORT_FORMAT, workspace: ring.origin().clone(), keys: ring.records().to_vec() }
     }
 
-    /// The line as text, without its newline.
+    /// The line as JSON, without newline.
     pub fn to_json(&self) -> Result<String, ExportError> {
         let syntax = |error: serde_json::Error| ExportError::Syntax { line: 0, detail: error.to_string() };
         let json = serde_json::to_string(self).map_err(syntax)?;
@@ -143,20 +138,18 @@ impl ExportLine {
 }
 
 /// Verifies an export from its first line to its end.
-pub fn verify_export(reader: impl BufRead, expected: &Expected) -> Result<ExportReport, ExportError> {
-    let mut lines = Lines { reader, number: 0, buffer: Vec::new() };
+pub fn verify_export(reader: impl BufRead, expected: &TrustAnchors) -> Result<ExportReport, ExportError> {
+    let mut lines = ExportLineReader { reader, number: 0, buffer: Vec::new() };
     let ring = match lines.next()? {
-        Some(ExportLine::Header { format, workspace, keys }) => {
-            read_header(format, workspace, keys, expected)?
-        }
+        Some(ExportLine::Header { format, workspace, keys }) => read_header(format, workspace, keys, expected)?,
         Some(ExportLine::Entry { .. } | ExportLine::Checkpoint { .. } | ExportLine::End { .. }) | None => {
-            return Err(ExportError::Misplaced { line: 1 });
+            return Err(ExportError::MisplacedLine { line: 1 });
         }
     };
     let (origin, first_key) = (ring.origin().clone(), ring.first_key());
-    let mut verifier = Verifier::new(ring);
+    let mut verifier = JournalVerifier::new(ring);
     for note in &expected.checkpoints {
-        verifier.checkpoint(note)?;
+        verifier.push_checkpoint(note)?;
     }
     for (number, hash) in &expected.heads {
         verifier.expect_head(*number, *hash)?;
@@ -164,33 +157,35 @@ pub fn verify_export(reader: impl BufRead, expected: &Expected) -> Result<Export
     loop {
         match lines.next()? {
             Some(ExportLine::Entry { hash, record }) => {
-                if let Err(tamper) = verifier.push(record.number, &encode(&record), &hash) {
-                    return Err(sharpened(tamper, &mut lines)?.into());
+                if let Err(tamper) = verifier.push_entry(record.number, &encode_entry(&record), &hash) {
+                    return Err(refine_gap_error(tamper, &mut lines)?.into());
                 }
             }
-            Some(ExportLine::Checkpoint { note }) => verifier.checkpoint(&note)?,
+            Some(ExportLine::Checkpoint { note }) => verifier.push_checkpoint(&note)?,
             Some(ExportLine::End { size, head }) => {
-                end(&mut verifier, size, head)?;
+                check_end_line(&mut verifier, size, head)?;
                 break;
             }
-            Some(ExportLine::Header { .. }) => return Err(ExportError::Misplaced { line: lines.number }),
-            None => return Err(Tamper::at_entry(TamperKind::Truncated, verifier.size() + 1).into()),
+            Some(ExportLine::Header { .. }) => return Err(ExportError::MisplacedLine { line: lines.number }),
+            None => {
+                return Err(IntegrityError::at_entry(IntegrityErrorKind::Truncated, verifier.size() + 1).into());
+            }
         }
     }
     if lines.next()?.is_some() {
-        return Err(ExportError::Misplaced { line: lines.number });
+        return Err(ExportError::MisplacedLine { line: lines.number });
     }
-    Ok(ExportReport { origin, first_key, verified: verifier.finish()? })
+    Ok(ExportReport { origin, first_key, verification: verifier.finish()? })
 }
 
 fn read_header(
     format: u32,
-    workspace: Origin,
+    workspace: JournalOrigin,
     keys: Vec<KeyRecord>,
-    expected: &Expected,
+    expected: &TrustAnchors,
 ) -> Result<KeyRing, ExportError> {
     if format != EXPORT_FORMAT {
-        return Err(ExportError::Format { format });
+        return Err(ExportError::UnsupportedFormat { format });
     }
     if expected.origin.as_ref().is_some_and(|origin| *origin != workspace) {
         return Err(ExportError::OtherWorkspace);
@@ -202,34 +197,37 @@ fn read_header(
     Ok(ring)
 }
 
-fn end(verifier: &mut Verifier, size: u64, head: Digest) -> Result<(), Tamper> {
+fn check_end_line(verifier: &mut JournalVerifier, size: u64, head: Digest) -> Result<(), IntegrityError> {
     if size < verifier.size() {
-        return Err(Tamper::at_entry(TamperKind::HeadMismatch, size.saturating_add(1)));
+        return Err(IntegrityError::at_entry(IntegrityErrorKind::HeadMismatch, size.saturating_add(1)));
     }
     verifier.expect_head(size, head)
 }
 
-/// A gap in a stream may be a lost entry or a moved one; the rest of the export tells.
-fn sharpened(tamper: Tamper, lines: &mut Lines<impl BufRead>) -> Result<Tamper, ExportError> {
-    if tamper.kind != TamperKind::Missing {
+/// Decides whether a gap is a lost or a moved entry, by the rest of the export.
+fn refine_gap_error(
+    tamper: IntegrityError,
+    lines: &mut ExportLineReader<impl BufRead>,
+) -> Result<IntegrityError, ExportError> {
+    if tamper.kind != IntegrityErrorKind::Missing {
         return Ok(tamper);
     }
     while let Some(line) = lines.next()? {
         if matches!(line, ExportLine::Entry { record, .. } if record.number == tamper.number) {
-            return Ok(Tamper { kind: TamperKind::OutOfOrder, ..tamper });
+            return Ok(IntegrityError { kind: IntegrityErrorKind::OutOfOrder, ..tamper });
         }
     }
     Ok(tamper)
 }
 
 /// Reads lines of bounded length.
-struct Lines<R> {
+struct ExportLineReader<R> {
     reader: R,
     number: u64,
     buffer: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> ExportLineReader<R> {
     fn next(&mut self) -> Result<Option<ExportLine>, ExportError> {
         self.buffer.clear();
         self.number += 1;

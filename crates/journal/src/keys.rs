@@ -1,8 +1,8 @@
 //! Ed25519 keys and signatures.
 //!
-//! Owns their text forms (keys hexadecimal, signatures base64) and hides the signature library from the rest.
-//! Promises strict verification: weak keys are refused when read, and a signature has one valid spelling.
-//! Never makes a key: seeds are given. Never prints one.
+//! Owns their text forms (keys hexadecimal, signatures base64) and hides the signature library from other modules.
+//! Promises strict verification: weak keys are rejected when parsed, and a signature has one valid form. Never
+//! generates a key: callers pass seeds. Never prints a secret key.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,31 +14,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{from_hex, to_hex};
 
-/// Length of a signature.
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
-/// The secret half of a key.
+/// A secret key.
 pub struct Signer(SigningKey);
 
-/// The public half of a key.
+/// A public key.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct VerifyingKey(ed25519_dalek::VerifyingKey);
 
-/// An Ed25519 signature; means nothing until a key has verified it.
+/// An Ed25519 signature, not yet verified.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Signature([u8; SIGNATURE_BYTES]);
 
-/// Bytes or text that are not a usable public key.
+/// The input is not a usable public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a usable Ed25519 public key")]
-pub struct BadKey;
+pub struct KeyParseError;
 
-/// Text that is not a signature, or a signature that does not verify.
+/// The text is not a signature, or the signature is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid Ed25519 signature")]
-pub struct BadSignature;
+pub struct SignatureError;
 
 impl Signer {
     /// The key of a secret seed.
@@ -46,12 +45,12 @@ impl Signer {
         Self(SigningKey::from_bytes(seed))
     }
 
-    /// The public half.
-    pub fn public(&self) -> VerifyingKey {
+    /// The public key.
+    pub fn verifying_key(&self) -> VerifyingKey {
         VerifyingKey(self.0.verifying_key())
     }
 
-    /// Signs bytes whose purpose the caller has made unmistakable.
+    /// Signs bytes. The caller must separate domains.
     pub(crate) fn sign_bytes(&self, message: &[u8]) -> Signature {
         Signature(self.0.sign(message).to_bytes())
     }
@@ -59,15 +58,15 @@ impl Signer {
 
 impl fmt::Debug for Signer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Signer({:?})", self.public())
+        write!(out, "Signer({:?})", self.verifying_key())
     }
 }
 
 impl VerifyingKey {
     /// A key from its 32 bytes.
-    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, BadKey> {
-        let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_invalid| BadKey)?;
-        if key.is_weak() { Err(BadKey) } else { Ok(Self(key)) }
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<Self, KeyParseError> {
+        let key = ed25519_dalek::VerifyingKey::from_bytes(bytes).map_err(|_invalid| KeyParseError)?;
+        if key.is_weak() { Err(KeyParseError) } else { Ok(Self(key)) }
     }
 
     /// The 32 bytes.
@@ -75,10 +74,10 @@ impl VerifyingKey {
         self.0.as_bytes()
     }
 
-    /// Checks a signature over some bytes.
-    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &Signature) -> Result<(), BadSignature> {
+    /// Verifies a signature over some bytes.
+    pub(crate) fn verify_bytes(&self, message: &[u8], signature: &Signature) -> Result<(), SignatureError> {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
-        self.0.verify_strict(message, &signature).map_err(|_invalid| BadSignature)
+        self.0.verify_strict(message, &signature).map_err(|_invalid| SignatureError)
     }
 }
 
@@ -95,17 +94,17 @@ impl fmt::Debug for VerifyingKey {
 }
 
 impl FromStr for VerifyingKey {
-    type Err = BadKey;
+    type Err = KeyParseError;
 
-    fn from_str(text: &str) -> Result<Self, BadKey> {
-        Self::from_bytes(&from_hex(text).ok_or(BadKey)?)
+    fn from_str(text: &str) -> Result<Self, KeyParseError> {
+        Self::from_bytes(&from_hex(text).ok_or(KeyParseError)?)
     }
 }
 
 impl TryFrom<String> for VerifyingKey {
-    type Error = BadKey;
+    type Error = KeyParseError;
 
-    fn try_from(text: String) -> Result<Self, BadKey> {
+    fn try_from(text: String) -> Result<Self, KeyParseError> {
         text.parse()
     }
 }
@@ -141,18 +140,18 @@ impl fmt::Debug for Signature {
 }
 
 impl FromStr for Signature {
-    type Err = BadSignature;
+    type Err = SignatureError;
 
-    fn from_str(text: &str) -> Result<Self, BadSignature> {
-        let bytes = STANDARD.decode(text).map_err(|_invalid| BadSignature)?;
-        bytes.try_into().map(Self).map_err(|_length| BadSignature)
+    fn from_str(text: &str) -> Result<Self, SignatureError> {
+        let bytes = STANDARD.decode(text).map_err(|_invalid| SignatureError)?;
+        bytes.try_into().map(Self).map_err(|_length| SignatureError)
     }
 }
 
 impl TryFrom<String> for Signature {
-    type Error = BadSignature;
+    type Error = SignatureError;
 
-    fn try_from(text: String) -> Result<Self, BadSignature> {
+    fn try_from(text: String) -> Result<Self, SignatureError> {
         text.parse()
     }
 }
@@ -173,7 +172,7 @@ mod tests {
         let seed = from_hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60").unwrap();
         let signer = Signer::from_seed(&seed);
         let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
-        assert_eq!(signer.public().to_string(), public);
+        assert_eq!(signer.verifying_key().to_string(), public);
         let signature = signer.sign_bytes(b"");
         assert_eq!(
             to_hex(signature.as_bytes()),
@@ -182,21 +181,21 @@ mod tests {
         );
         let key: VerifyingKey = public.parse().unwrap();
         assert_eq!(key.verify_bytes(b"", &signature), Ok(()));
-        assert_eq!(key.verify_bytes(b"x", &signature), Err(BadSignature));
+        assert_eq!(key.verify_bytes(b"x", &signature), Err(SignatureError));
         assert_eq!(signature.to_string().parse(), Ok(signature));
     }
 
     #[test]
-    fn a_weak_key_is_refused() {
+    fn weak_keys_are_rejected() {
         let mut identity = [0; 32];
         identity[0] = 1;
-        assert_eq!(VerifyingKey::from_bytes(&identity), Err(BadKey));
-        assert_eq!("00".parse::<VerifyingKey>(), Err(BadKey));
+        assert_eq!(VerifyingKey::from_bytes(&identity), Err(KeyParseError));
+        assert_eq!("00".parse::<VerifyingKey>(), Err(KeyParseError));
     }
 
     #[test]
     fn the_secret_is_never_printed() {
         let signer = Signer::from_seed(&[7; 32]);
-        assert_eq!(format!("{signer:?}"), format!("Signer({})", signer.public()));
+        assert_eq!(format!("{signer:?}"), format!("Signer({})", signer.verifying_key()));
     }
 }

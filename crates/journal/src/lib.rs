@@ -1,14 +1,14 @@
-//! The journal's records and the proof that nobody changed them.
+//! Journal records and the proof of their integrity.
 //!
-//! Owns: what an entry is, its canonical bytes, the hash chain, the Merkle tree over the chain, signed checkpoints,
-//! key rotation, streaming verification and the export form.
-//! Promises: the same entry always gives the same bytes; a change of any recorded byte, a lost, added or moved entry
-//! is found by [`Verifier`]; memory stays bounded whatever is fed in.
-//! Never: opens a file, reads a clock, makes random numbers, or panics on foreign bytes. Seeds and times are given.
+//! Owns the entry, its canonical bytes, the hash chain, the Merkle tree over the chain, signed checkpoints, key
+//! rotation, streaming verification and the export format. Promises: the same entry always gives the same bytes;
+//! [`JournalVerifier`] detects a change of any recorded byte and a lost, added or moved entry; memory is bounded for
+//! any input. Never opens a file, reads a clock, generates random numbers, or panics on foreign bytes. Seeds and times
+//! are passed in.
 //!
-//! What the proofs cannot do: whoever holds the live key can rewrite everything after the last checkpoint or head
-//! that left the machine. So checkpoints and heads are handed out, and checked with
-//! [`Verifier::checkpoint`] and [`Verifier::expect_head`].
+//! Limits of the proofs: the holder of the active key can rewrite everything after the last checkpoint or head that
+//! left the machine. So publish checkpoints and heads, and check them with [`JournalVerifier::push_checkpoint`] and
+//! [`JournalVerifier::expect_head`].
 
 mod canonical;
 mod chain;
@@ -16,27 +16,27 @@ mod checkpoint;
 mod digest;
 mod entry;
 mod export;
+mod key_ring;
 mod keys;
 mod merkle;
-mod note;
 mod origin;
-mod ring;
+mod signed_note;
 mod verify;
 
-pub use canonical::{FORMAT, Malformed, decode, encode};
-pub use chain::{genesis, link_hash};
+pub use canonical::{EntryDecodeError, FORMAT, decode_entry, encode_entry};
+pub use chain::{chain_hash, genesis_hash};
 pub use checkpoint::{Checkpoint, CheckpointError};
-pub use digest::{BadDigest, Digest};
-pub use entry::{Caller, Change, ChangeKind, Decision, Entry, Link, State};
-pub use export::{
-    EXPORT_FORMAT, Expected, ExportError, ExportLine, ExportReport, MAX_LINE_BYTES, verify_export,
-};
-pub use keys::{BadKey, BadSignature, Signature, Signer, VerifyingKey};
+pub use digest::{Digest, DigestParseError};
+pub use entry::{ChangeKind, EntryCaller, EntryDecision, EntryRelation, JournalEntry, PathState, RecordedChange};
+pub use export::{EXPORT_FORMAT, ExportError, ExportLine, ExportReport, MAX_LINE_BYTES, TrustAnchors, verify_export};
+pub use key_ring::{KeyRecord, KeyRing, KeyRingError};
+pub use keys::{KeyParseError, Signature, SignatureError, Signer, VerifyingKey};
 pub use merkle::proof::{
-    BadProof, ConsistencyProof, InclusionProof, ProofError, consistency_proof, inclusion_proof,
+    ConsistencyProof, InclusionProof, InvalidProof, ProofError, consistency_proof, inclusion_proof,
 };
-pub use merkle::{BadFrontier, Frontier, Leaf};
-pub use note::{MAX_NOTE_BYTES, MAX_SIGNATURES};
-pub use origin::{BadWorkspaceId, MAX_WORKSPACE_ID_BYTES, Origin};
-pub use ring::{BadRing, KeyRecord, KeyRing};
-pub use verify::{MAX_AWAITED, Tamper, TamperKind, Trusted, Verified, Verifier};
+pub use merkle::{FrontierDecodeError, MerkleFrontier, MerkleLeaf};
+pub use origin::{JournalOrigin, MAX_WORKSPACE_ID_BYTES, WorkspaceIdError};
+pub use signed_note::{MAX_NOTE_BYTES, MAX_SIGNATURES};
+pub use verify::{
+    AWAITED_MAX, IntegrityError, IntegrityErrorKind, JournalVerifier, VerificationReport, VerifiedPrefix,
+};

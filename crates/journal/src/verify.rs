@@ -1,145 +1,151 @@
 //! Streaming verification of a journal.
 //!
-//! Owns the rules by which a sequence of entries and checkpoints is believed or not, and the names of what can be
-//! wrong. Reads every entry once, in order; keeps the frontier, the head and what is still awaited.
-//! Promises: bounded memory; the first fault found is final, even if a caller overlooks it. What must hold at an
-//! earlier place (a head or a checkpoint kept elsewhere) is given before the entries, because a stream is not read
-//! twice.
+//! Owns the rules for a valid sequence of entries and checkpoints, and the error kinds. Reads every entry once, in
+//! order; keeps the frontier, the head and the pending checks. Promises bounded memory, and that the first error is
+//! final, even if a caller ignores it. Conditions for an earlier position (a head or a checkpoint saved elsewhere)
+//! must be added before the entries, because a stream is not read twice.
 
-mod tamper;
+mod errors;
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-pub use tamper::{Tamper, TamperKind};
+pub use errors::{IntegrityError, IntegrityErrorKind};
 
-use crate::{Checkpoint, Digest, Frontier, KeyRing, Leaf, decode, genesis, link_hash, merkle::BadFrontier};
+use crate::{
+    Checkpoint, Digest, KeyRing, MerkleFrontier, MerkleLeaf, chain_hash, decode_entry, genesis_hash,
+    merkle::FrontierDecodeError,
+};
 
-/// Most checkpoints and heads that may wait for entries that have not come yet.
-pub const MAX_AWAITED: usize = 65_536;
+/// The most checkpoints and heads that may wait for later entries.
+pub const AWAITED_MAX: usize = 65_536;
 
-/// A verified beginning of a journal, from which verification can go on later.
+/// A verified prefix of a journal, from which verification can resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trusted {
+pub struct VerifiedPrefix {
     /// Hash of the last entry, or the genesis hash.
     pub head: Digest,
     /// The tree over all entries so far.
-    pub frontier: Frontier,
+    pub frontier: MerkleFrontier,
 }
 
-impl Trusted {
-    /// Compact bytes to store. Storing them beside the journal proves nothing; resume with the checkpoint as well.
+impl VerifiedPrefix {
+    /// The stored form. Storing it beside the journal proves nothing; resume with the checkpoint as well.
     pub fn to_bytes(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.frontier.to_bytes()[..]].concat()
     }
 
-    /// Reads what [`Trusted::to_bytes`] made.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadFrontier> {
-        let (head, frontier) = bytes.split_first_chunk().ok_or(BadFrontier)?;
-        Ok(Self { head: Digest(*head), frontier: Frontier::from_bytes(frontier)? })
+    /// Parses the output of [`VerifiedPrefix::to_bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, FrontierDecodeError> {
+        let (head, frontier) = bytes.split_first_chunk().ok_or(FrontierDecodeError)?;
+        Ok(Self { head: Digest(*head), frontier: MerkleFrontier::from_bytes(frontier)? })
     }
 }
 
-/// What a finished verification has shown.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verified {
+pub struct VerificationReport {
     /// The state at the end: size, root, head.
-    pub trusted: Trusted,
+    pub prefix: VerifiedPrefix,
     /// Entries up to this number are covered by a signed checkpoint; those after it by the chain alone.
-    pub covered: u64,
-    /// How many checkpoints were verified.
-    pub checkpoints: u64,
+    pub covered_by_checkpoint: u64,
+    /// The number of verified checkpoints.
+    pub checkpoint_count: u64,
 }
 
-impl Verified {
+impl VerificationReport {
     /// Number of the last entry.
     pub fn size(&self) -> u64 {
-        self.trusted.frontier.size()
+        self.prefix.frontier.size()
     }
 
     /// Merkle root over all entries.
     pub fn root(&self) -> Digest {
-        self.trusted.frontier.root()
+        self.prefix.frontier.root()
     }
 }
 
-/// The roots and heads that a checkpoint has promised for a size.
+/// The root and head that a checkpoint claims for a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Promise {
+struct CheckpointClaim {
     root: Digest,
     head: Digest,
 }
 
 /// Verifies a journal entry by entry.
 #[derive(Debug)]
-pub struct Verifier {
+pub struct JournalVerifier {
     ring: KeyRing,
-    frontier: Frontier,
+    frontier: MerkleFrontier,
     head: Digest,
-    covered: u64,
-    checkpoints: u64,
-    /// Checkpoints at or after the present size.
-    promised: BTreeMap<u64, Promise>,
-    /// Heads that others hold, at or after the present size.
-    held: BTreeMap<u64, Digest>,
-    failed: Option<Tamper>,
+    covered_by_checkpoint: u64,
+    checkpoint_count: u64,
+    /// Checkpoints at or after the current size.
+    claims: BTreeMap<u64, CheckpointClaim>,
+    /// Heads saved elsewhere, at or after the current size.
+    expected_heads: BTreeMap<u64, Digest>,
+    first_error: Option<IntegrityError>,
 }
 
-impl Verifier {
-    /// Begins at the first entry of the ring's workspace.
+impl JournalVerifier {
+    /// Starts at the first entry of the ring's workspace.
     pub fn new(ring: KeyRing) -> Self {
-        let head = genesis(ring.origin());
-        Self::resume(ring, Trusted { head, frontier: Frontier::new() })
+        let head = genesis_hash(ring.origin());
+        Self::resume(ring, VerifiedPrefix { head, frontier: MerkleFrontier::new() })
     }
 
-    /// Goes on after entries that were verified before. Give the trusted checkpoint of that size to
-    /// [`Verifier::checkpoint`] first: it proves that the stored state is the one that was verified.
-    pub fn resume(ring: KeyRing, trusted: Trusted) -> Self {
-        let Trusted { head, frontier } = trusted;
+    /// Resumes after verified entries. Pass the trusted checkpoint of that size to
+    /// [`JournalVerifier::push_checkpoint`] first: it proves that the stored state is the verified one.
+    pub fn resume(ring: KeyRing, trusted: VerifiedPrefix) -> Self {
+        let VerifiedPrefix { head, frontier } = trusted;
         Self {
             ring,
             frontier,
             head,
-            covered: 0,
-            checkpoints: 0,
-            promised: BTreeMap::new(),
-            held: BTreeMap::new(),
-            failed: None,
+            covered_by_checkpoint: 0,
+            checkpoint_count: 0,
+            claims: BTreeMap::new(),
+            expected_heads: BTreeMap::new(),
+            first_error: None,
         }
     }
 
-    /// Takes the next entry with the hash that was recorded for it.
-    pub fn push(&mut self, number: u64, canonical: &[u8], recorded: &Digest) -> Result<(), Tamper> {
-        let outcome = self.alive().and_then(|()| self.try_push(number, canonical, recorded));
-        self.keep(outcome)
+    /// Verifies the next entry and its recorded hash.
+    pub fn push_entry(&mut self, number: u64, canonical: &[u8], recorded: &Digest) -> Result<(), IntegrityError> {
+        let outcome = self.ensure_not_failed().and_then(|()| self.try_push_entry(number, canonical, recorded));
+        self.remember_error(outcome)
     }
 
-    /// Takes a checkpoint, the journal's own or one that was kept elsewhere. Its size must not lie behind the entries
-    /// already taken. It is compared when the entries go past its size, or at the end.
-    pub fn checkpoint(&mut self, note: &str) -> Result<(), Tamper> {
-        let outcome = self.alive().and_then(|()| self.try_checkpoint(note));
-        self.keep(outcome)
+    /// Adds a checkpoint, the journal's own or one saved elsewhere. Its size must not be below the number of verified
+    /// entries. It is compared when the entries pass its size, or at the end.
+    pub fn push_checkpoint(&mut self, note: &str) -> Result<(), IntegrityError> {
+        let outcome = self.ensure_not_failed().and_then(|()| self.try_push_checkpoint(note));
+        self.remember_error(outcome)
     }
 
-    /// Takes the hash of an entry that was kept elsewhere; the journal must still have it at that number.
-    pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), Tamper> {
-        let outcome = self.alive().and_then(|()| self.try_expect_head(number, hash));
-        self.keep(outcome)
+    /// Adds the hash of an entry that was saved elsewhere; the journal must have it at that number.
+    pub fn expect_head(&mut self, number: u64, hash: Digest) -> Result<(), IntegrityError> {
+        let outcome = self.ensure_not_failed().and_then(|()| self.try_expect_head(number, hash));
+        self.remember_error(outcome)
     }
 
-    /// Ends the journal: everything promised must have come.
-    pub fn finish(mut self) -> Result<Verified, Tamper> {
-        self.alive()?;
-        self.settle()?;
-        let awaited = [self.promised.keys().next(), self.held.keys().next()].into_iter().flatten().min();
+    /// Ends the journal: all added checkpoints and heads must have been reached.
+    pub fn finish(mut self) -> Result<VerificationReport, IntegrityError> {
+        self.ensure_not_failed()?;
+        self.check_claims()?;
+        let awaited = [self.claims.keys().next(), self.expected_heads.keys().next()].into_iter().flatten().min();
         if let Some(&size) = awaited {
-            return Err(Tamper::at_checkpoint(TamperKind::Truncated, self.next(), size));
+            return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Truncated, self.next(), size));
         }
-        let trusted = Trusted { head: self.head, frontier: self.frontier };
-        Ok(Verified { trusted, covered: self.covered, checkpoints: self.checkpoints })
+        let trusted = VerifiedPrefix { head: self.head, frontier: self.frontier };
+        Ok(VerificationReport {
+            prefix: trusted,
+            covered_by_checkpoint: self.covered_by_checkpoint,
+            checkpoint_count: self.checkpoint_count,
+        })
     }
 
-    /// Number of entries taken so far.
+    /// The number of verified entries.
     pub fn size(&self) -> u64 {
         self.frontier.size()
     }
@@ -148,89 +154,91 @@ impl Verifier {
         self.size() + 1
     }
 
-    fn alive(&self) -> Result<(), Tamper> {
-        self.failed.map_or(Ok(()), Err)
+    fn ensure_not_failed(&self) -> Result<(), IntegrityError> {
+        self.first_error.map_or(Ok(()), Err)
     }
 
-    fn keep(&mut self, outcome: Result<(), Tamper>) -> Result<(), Tamper> {
-        self.failed = outcome.err();
+    fn remember_error(&mut self, outcome: Result<(), IntegrityError>) -> Result<(), IntegrityError> {
+        self.first_error = outcome.err();
         outcome
     }
 
-    fn try_push(&mut self, number: u64, canonical: &[u8], recorded: &Digest) -> Result<(), Tamper> {
-        self.settle()?;
+    fn try_push_entry(&mut self, number: u64, canonical: &[u8], recorded: &Digest) -> Result<(), IntegrityError> {
+        self.check_claims()?;
         let next = self.next();
         match number.cmp(&next) {
-            // Every smaller number has been taken already.
-            Ordering::Less => return Err(Tamper::at_entry(TamperKind::Duplicate, number)),
-            Ordering::Greater => return Err(Tamper::at_entry(TamperKind::Missing, next)),
+            // Every smaller number has already been verified.
+            Ordering::Less => return Err(IntegrityError::at_entry(IntegrityErrorKind::Duplicate, number)),
+            Ordering::Greater => return Err(IntegrityError::at_entry(IntegrityErrorKind::Missing, next)),
             Ordering::Equal => {}
         }
-        let decoded = decode(canonical);
-        // An intact record of another place, whatever hash stands beside it, was moved here.
+        let decoded = decode_entry(canonical);
+        // An intact record with another number was moved here, whatever its recorded hash is.
         if decoded.as_ref().is_ok_and(|entry| entry.number != number) {
-            return Err(Tamper::at_entry(TamperKind::OutOfOrder, number));
+            return Err(IntegrityError::at_entry(IntegrityErrorKind::OutOfOrder, number));
         }
-        let hash = link_hash(&self.head, canonical);
+        let hash = chain_hash(&self.head, canonical);
         if hash != *recorded {
-            return Err(Tamper::at_entry(TamperKind::HashMismatch, number));
+            return Err(IntegrityError::at_entry(IntegrityErrorKind::HashMismatch, number));
         }
-        decoded.map_err(|_malformed| Tamper::at_entry(TamperKind::Malformed, number))?;
-        self.frontier.append(Leaf::of_entry(&hash));
+        decoded.map_err(|_malformed| IntegrityError::at_entry(IntegrityErrorKind::Malformed, number))?;
+        self.frontier.append(MerkleLeaf::from_entry_hash(&hash));
         self.head = hash;
         Ok(())
     }
 
-    fn try_checkpoint(&mut self, note: &str) -> Result<(), Tamper> {
-        let suspect = self.covered + 1;
-        let Checkpoint { size, root, head, .. } =
-            Checkpoint::verify(note, &self.ring).map_err(|error| Tamper::of_note(error, suspect))?;
+    fn try_push_checkpoint(&mut self, note: &str) -> Result<(), IntegrityError> {
+        let suspect = self.covered_by_checkpoint + 1;
+        let Checkpoint { size, root, head, .. } = Checkpoint::verify(note, &self.ring)
+            .map_err(|error| IntegrityError::from_checkpoint_error(error, suspect))?;
         if size < self.size() {
-            return Err(Tamper::at_checkpoint(TamperKind::Late, suspect, size));
+            return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Late, suspect, size));
         }
-        let promise = Promise { root, head };
-        match self.promised.insert(size, promise) {
-            Some(other) if other != promise => Err(Tamper::at_checkpoint(TamperKind::Fork, suspect, size)),
+        let promise = CheckpointClaim { root, head };
+        match self.claims.insert(size, promise) {
+            Some(other) if other != promise => {
+                Err(IntegrityError::at_checkpoint(IntegrityErrorKind::Fork, suspect, size))
+            }
             Some(_same) => Ok(()),
-            None => self.bounded(size),
+            None => self.check_awaited_limit(size),
         }
     }
 
-    fn try_expect_head(&mut self, number: u64, hash: Digest) -> Result<(), Tamper> {
+    fn try_expect_head(&mut self, number: u64, hash: Digest) -> Result<(), IntegrityError> {
         if number < self.size() {
-            return Err(Tamper::at_entry(TamperKind::Late, number));
+            return Err(IntegrityError::at_entry(IntegrityErrorKind::Late, number));
         }
-        match self.held.insert(number, hash) {
-            Some(other) if other != hash => Err(Tamper::at_entry(TamperKind::HeadMismatch, number)),
+        match self.expected_heads.insert(number, hash) {
+            Some(other) if other != hash => Err(IntegrityError::at_entry(IntegrityErrorKind::HeadMismatch, number)),
             Some(_same) => Ok(()),
-            None => self.bounded(number),
+            None => self.check_awaited_limit(number),
         }
     }
 
-    fn bounded(&self, size: u64) -> Result<(), Tamper> {
-        if self.promised.len() + self.held.len() <= MAX_AWAITED {
+    fn check_awaited_limit(&self, size: u64) -> Result<(), IntegrityError> {
+        if self.claims.len() + self.expected_heads.len() <= AWAITED_MAX {
             Ok(())
         } else {
-            Err(Tamper::at_checkpoint(TamperKind::TooManyAwaited, self.next(), size))
+            Err(IntegrityError::at_checkpoint(IntegrityErrorKind::TooManyAwaited, self.next(), size))
         }
     }
 
-    /// Compares what was promised for the present size, just before the entries go past it.
-    fn settle(&mut self) -> Result<(), Tamper> {
+    /// Compares the claims for the current size, before the entries pass it.
+    fn check_claims(&mut self) -> Result<(), IntegrityError> {
         let size = self.size();
-        let suspect = self.covered + 1;
-        if let Some(promise) = self.promised.remove(&size) {
+        let suspect = self.covered_by_checkpoint + 1;
+        if let Some(promise) = self.claims.remove(&size) {
             if promise.root != self.frontier.root() {
-                return Err(Tamper::at_checkpoint(TamperKind::RootMismatch, suspect, size));
+                return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::RootMismatch, suspect, size));
             }
             if promise.head != self.head {
-                return Err(Tamper::at_checkpoint(TamperKind::HeadMismatch, suspect, size));
+                return Err(IntegrityError::at_checkpoint(IntegrityErrorKind::HeadMismatch, suspect, size));
             }
-            self.covered = size;
-            self.checkpoints += 1;
+            self.covered_by_checkpoint = size;
+            self.checkpoint_count += 1;
         }
-        if self.held.remove(&size).is_some_and(|held| held != self.head) {
-            return Err(Tamper::at_entry(TamperKind::HeadMismatch, size));
+        if self.expected_heads.remove(&size).is_some_and(|expected| expected != self.head) {
+            return Err(IntegrityError::at_entry(IntegrityErrorKind::HeadMismatch, size));
         }
         Ok(())
     }

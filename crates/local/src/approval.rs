@@ -1,159 +1,158 @@
-//! Approvals in the store: questions to people, their answers, and the one use of a yes, which happens in the very
-//! transaction that records the call.
+//! Stored approvals: requests, resolutions, and the single use of an approval, which happens in the transaction that
+//! records the call.
 
-use engine::{
-    ALLOWED_BY_OPERATOR, Answered, Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, ApprovalState,
-    Committed, Failure, Kind, Record, Say, limits,
-};
-use journal::Link;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use stead_engine::{
+    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest,
+    ApprovalResolution, ApprovalState, CallRecord, CommitReceipt, Error, ErrorKind, limits,
+};
+use stead_journal::EntryRelation;
 
 use crate::{
-    clock::Moment,
-    failure,
-    group::{Outcome, Work},
+    clock::ClockReading,
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
-    store::{self, Sync, sql},
+    store::{self, SyncRequirement, to_sql_integer},
 };
 
-const COLUMNS: &str = "id, principal, session, operation, tool, call, plan, shown, why, policy, created_ms, \
+const APPROVAL_COLUMNS: &str = "id, principal, session, operation, tool, call, plan, shown, why, policy, created_ms, \
                        expires_ms, created_uptime_ms, boot, state, answered_by, reason, used";
 
 impl LocalWorkspace {
-    pub(crate) fn approval_by_id(&self, id: &str) -> Result<Option<Approval>, Failure> {
+    pub(crate) fn approval_by_id(&self, id: &str) -> Result<Option<Approval>, Error> {
         let now = self.clock.now();
-        self.store.look(|connection| by_id(connection, id, &now))
+        self.store.run_query(|connection| load_approval(connection, id, &now))
     }
 
-    pub(crate) fn find_approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Failure> {
+    pub(crate) fn find_approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error> {
         let now = self.clock.now();
-        self.store.look(|connection| fitting(connection, filter, &now))
+        self.store.run_query(|connection| select_approvals(connection, filter, &now))
     }
 
-    pub(crate) fn keep_question(&self, ask: &ApprovalAsk) -> Result<Approval, Failure> {
-        let id = crate::open::random_name("ap-").map_err(|error| failure::own(&error))?;
+    pub(crate) fn insert_approval_request(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
+        let id = crate::random::random_name("ap-")?;
         let now = self.clock.now();
-        self.store.transact(Sync::Now, self.durability, |transaction| {
-            question(transaction, ask, &id, &now).map_err(|error| failure::store(&error))?
+        self.store.run_transaction(SyncRequirement::Now, self.durability, |transaction| {
+            insert_request(transaction, request, &id, &now).map_err(|error| errors::store_error(&error))?
         })
     }
 
-    pub(crate) fn keep_answer(
+    pub(crate) fn record_approval_answer(
         &self,
         answer: &ApprovalAnswer,
-        record: &Record<'_>,
-    ) -> Result<(Approval, Committed), Failure> {
-        let mut draft = self.draft(record, Vec::new(), Link::None, 0);
+        record: &CallRecord<'_>,
+    ) -> Result<(Approval, CommitReceipt), Error> {
+        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
         let (now, by, answer) = (self.clock.now(), record.caller.principal.to_string(), answer.clone());
         let given = std::sync::Arc::new(std::sync::Mutex::new(None));
-        let filled = std::sync::Arc::clone(&given);
-        let work: Work = Box::new(move |transaction, tip| {
-            let Some(standing) = by_id(transaction, &answer.id, &now)? else {
-                return Ok(Outcome::Refused(Failure::new(Kind::NotFound, "there is no such approval")));
+        let result = std::sync::Arc::clone(&given);
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            let Some(standing) = load_approval(transaction, &answer.id, &now)? else {
+                return Ok(TransactionOutcome::Refused(Error::new(ErrorKind::NotFound, "no such approval")));
             };
             if standing.state != ApprovalState::Pending {
-                return Ok(Outcome::Refused(settled(&standing)));
+                return Ok(TransactionOutcome::Refused(already_answered(&standing)));
             }
             draft.entry.approval = Some(answer.id.clone());
-            store::append(transaction, tip, &mut draft)?;
-            let state = match answer.say {
-                Say::Yes => ApprovalState::Approved,
-                Say::No => ApprovalState::Denied,
+            store::append_entry(transaction, tip, &mut draft)?;
+            let state = match answer.decision {
+                ApprovalDecision::Approve => ApprovalState::Approved,
+                ApprovalDecision::Deny => ApprovalState::Denied,
             };
             transaction.execute(
                 "UPDATE approvals SET state = ?2, answered_by = ?3, reason = ?4 WHERE id = ?1",
-                params![answer.id, number_of(state), by, answer.reason],
+                params![answer.id, state_number(state), by, answer.reason],
             )?;
-            *store::hold(&filled) = by_id(transaction, &answer.id, &now)?;
-            Ok(crate::commit::recorded(&draft, tip))
+            *store::lock_ignoring_poison(&result) = load_approval(transaction, &answer.id, &now)?;
+            Ok(crate::commit::recorded_outcome(&draft, tip))
         });
-        let outcome = self.group.submit(&self.store, self.durability, Sync::Now, work)?;
-        let approval = store::hold(&given).take();
+        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
+        let approval = store::lock_ignoring_poison(&given).take();
         match (outcome, approval) {
-            (Outcome::Recorded(number, hash), Some(approval)) => {
-                self.announce();
-                Ok((approval, Committed { number, hash, trash: Vec::new(), notices: Vec::new() }))
+            (TransactionOutcome::Recorded(number, hash), Some(approval)) => {
+                self.announce_entry();
+                Ok((approval, CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() }))
             }
-            (Outcome::Refused(failure), _) => Err(failure),
-            (Outcome::Recorded(..) | Outcome::Replayed(_), _) => {
-                Err(Failure::new(Kind::AuditUnavailable, "the answer was not recorded"))
+            (TransactionOutcome::Refused(error), _) => Err(error),
+            (TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_), _) => {
+                Err(Error::new(ErrorKind::AuditUnavailable, "the answer was not recorded"))
             }
         }
     }
 
-    /// What the transaction of a call must find of its approval, and the moment it is judged at.
-    pub(crate) fn ticket(&self, record: &Record<'_>) -> Option<Ticket> {
-        let id = record.approval.clone().filter(|id| record.reason.is_none() && id != ALLOWED_BY_OPERATOR)?;
-        Some(Ticket { id, principal: record.caller.principal.to_string(), now: self.clock.now() })
+    /// The approval that the transaction of a call must find, with the time of the check.
+    pub(crate) fn approval_use(&self, record: &CallRecord<'_>) -> Option<ApprovalUse> {
+        let id = record.approval.clone().filter(|id| record.error_kind.is_none() && id != ALLOWED_BY_OPERATOR)?;
+        Some(ApprovalUse { id, principal: record.caller.principal.to_string(), now: self.clock.now() })
     }
 }
 
-/// An approval that a call means to use.
-pub(crate) struct Ticket {
+pub(crate) struct ApprovalUse {
     id: String,
     principal: String,
-    now: Moment,
+    now: ClockReading,
 }
 
-impl Ticket {
-    /// Refuses when it cannot be used any more. Nothing is written yet.
-    pub(crate) fn check(&self, connection: &Connection) -> rusqlite::Result<Option<Failure>> {
-        let standing = by_id(connection, &self.id, &self.now)?;
+impl ApprovalUse {
+    /// Refuses an approval that can no longer be used. Writes nothing.
+    pub(crate) fn check_usable(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
+        let standing = load_approval(connection, &self.id, &self.now)?;
         let usable = standing.as_ref().is_some_and(|approval| {
-            approval.state == ApprovalState::Approved && approval.asked.principal == self.principal
+            approval.state == ApprovalState::Approved && approval.request.principal == self.principal
         });
         if usable {
             return Ok(None);
         }
-        let shown = standing.map_or("gone", |approval| approval.state.word());
-        let text = format!("{} is {shown}; it cannot be used any more", self.id);
-        Ok(Some(Failure::new(Kind::ApprovalStale, text).hint("make the same call again to ask anew")))
+        let state = standing.map_or("gone", |approval| approval.state.as_str());
+        let text = format!("approval {} is {state} and can no longer be used", self.id);
+        Ok(Some(Error::new(ErrorKind::ApprovalStale, text).with_next_step("repeat the call to request approval again")))
     }
 
-    /// It is used up by this entry.
+    /// Marks the approval as used by this entry.
     pub(crate) fn consume(&self, connection: &Connection, number: u64) -> rusqlite::Result<()> {
         connection.execute(
             "UPDATE approvals SET state = ?2, used = ?3 WHERE id = ?1",
-            params![self.id, number_of(ApprovalState::Used), sql(number)],
+            params![self.id, state_number(ApprovalState::Used), to_sql_integer(number)],
         )?;
         Ok(())
     }
 }
 
-/// What was recorded did not come true: its approval can be used by another try.
-pub(crate) fn give_back(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+/// Makes the approval of a rolled-back entry usable again.
+pub(crate) fn release_approval(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection.execute(
         "UPDATE approvals SET state = ?2, used = NULL WHERE used = ?1",
-        params![number, number_of(ApprovalState::Approved)],
+        params![number, state_number(ApprovalState::Approved)],
     )?;
     Ok(())
 }
 
-fn settled(standing: &Approval) -> Failure {
-    Failure::new(Kind::Conflict, format!("{} is {} already", standing.id, standing.state.word()))
-        .hint("see `stead approvals list`; a call that is made again asks anew")
+fn already_answered(approval: &Approval) -> Error {
+    Error::new(ErrorKind::Conflict, format!("{} is {} already", approval.id, approval.state.as_str()))
+        .with_next_step("see `stead approvals list`; repeating the call requests approval again")
 }
 
-fn by_id(connection: &Connection, id: &str, now: &Moment) -> rusqlite::Result<Option<Approval>> {
+fn load_approval(connection: &Connection, id: &str, now: &ClockReading) -> rusqlite::Result<Option<Approval>> {
     connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM approvals WHERE id = ?1"))?
-        .query_row(params![id], |row| approval(row, now))
+        .prepare_cached(&format!("SELECT {APPROVAL_COLUMNS} FROM approvals WHERE id = ?1"))?
+        .query_row(params![id], |row| approval_from_row(row, now))
         .optional()
 }
 
-fn fitting(
+fn select_approvals(
     connection: &Connection,
     filter: &ApprovalFilter,
-    now: &Moment,
+    now: &ClockReading,
 ) -> rusqlite::Result<Vec<Approval>> {
     let text = format!(
-        "SELECT {COLUMNS} FROM approvals WHERE (?1 IS NULL OR principal = ?1) AND (?2 IS NULL OR call = ?2)
+        "SELECT {APPROVAL_COLUMNS} FROM approvals WHERE (?1 IS NULL OR principal = ?1) AND (?2 IS NULL OR call = ?2)
          ORDER BY rowid DESC"
     );
-    let call = filter.call.map(|call| call.as_bytes().to_vec());
+    let call = filter.call_digest.map(|call| call.as_bytes().to_vec());
     let mut statement = connection.prepare_cached(&text)?;
     let mut found = Vec::new();
-    for row in statement.query_map(params![filter.principal, call], |row| approval(row, now))? {
+    for row in statement.query_map(params![filter.principal, call], |row| approval_from_row(row, now))? {
         let row = row?;
         if filter.state.is_none_or(|state| row.state == state) {
             found.push(row);
@@ -165,120 +164,120 @@ fn fitting(
     Ok(found)
 }
 
-/// Keeps a question, unless it waits already.
-fn question(
+/// Stores a request unless an equal one is pending.
+fn insert_request(
     connection: &Connection,
-    ask: &ApprovalAsk,
+    request: &ApprovalRequest,
     id: &str,
-    now: &Moment,
-) -> rusqlite::Result<Result<Approval, Failure>> {
+    now: &ClockReading,
+) -> rusqlite::Result<Result<Approval, Error>> {
     let own = ApprovalFilter {
-        principal: Some(ask.principal.clone()),
-        call: None,
+        principal: Some(request.principal.clone()),
+        call_digest: None,
         state: Some(ApprovalState::Pending),
         limit: limits::APPROVALS_PENDING_MAX + 1,
     };
-    let waiting = fitting(connection, &own, now)?;
-    if let Some(same) =
-        waiting.iter().find(|other| other.asked.call == ask.call && other.asked.plan == ask.plan)
-    {
+    let waiting = select_approvals(connection, &own, now)?;
+    if let Some(same) = waiting.iter().find(|other| {
+        other.request.call_digest == request.call_digest && other.request.plan_digest == request.plan_digest
+    }) {
         return Ok(Ok(same.clone()));
     }
-    if waiting.iter().filter(|other| other.asked.call != ask.call).count() >= limits::APPROVALS_PENDING_MAX {
-        return Ok(Err(Failure::new(Kind::TooMany, "too many of your calls wait for a person already")
-            .hint("wait until some are answered; call approvals to see them")));
+    if waiting.iter().filter(|other| other.request.call_digest != request.call_digest).count()
+        >= limits::APPROVALS_PENDING_MAX
+    {
+        return Ok(Err(Error::new(ErrorKind::TooMany, "too many of your calls are already waiting for approval")
+            .with_next_step("wait until some are answered; call approvals to see them")));
     }
     connection.execute(
         "UPDATE approvals SET state = ?3 WHERE principal = ?1 AND call = ?2 AND state IN (?4, ?5)",
         params![
-            ask.principal,
-            ask.call.as_bytes().as_slice(),
-            number_of(ApprovalState::Stale),
-            number_of(ApprovalState::Pending),
-            number_of(ApprovalState::Approved),
+            request.principal,
+            request.call_digest.as_bytes().as_slice(),
+            state_number(ApprovalState::Stale),
+            state_number(ApprovalState::Pending),
+            state_number(ApprovalState::Approved),
         ],
     )?;
     connection.execute(
         &format!(
-            "INSERT INTO approvals ({COLUMNS})
+            "INSERT INTO approvals ({APPROVAL_COLUMNS})
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, NULL, NULL, NULL)"
         ),
         params![
             id,
-            ask.principal,
-            ask.session,
-            ask.operation,
-            ask.tool,
-            ask.call.as_bytes().as_slice(),
-            ask.plan.as_bytes().as_slice(),
-            ask.shown,
-            ask.why,
-            format!("{:016x}", ask.policy),
+            request.principal,
+            request.session,
+            request.operation,
+            request.tool,
+            request.call_digest.as_bytes().as_slice(),
+            request.plan_digest.as_bytes().as_slice(),
+            request.plan_preview,
+            request.reason,
+            format!("{:016x}", request.policy_version),
             now.wall_ms,
-            now.wall_ms.saturating_add(ask.lasting_ms),
+            now.wall_ms.saturating_add(request.valid_for_ms),
             now.uptime_ms,
-            now.boot,
-            number_of(ApprovalState::Pending),
+            now.boot_id,
+            state_number(ApprovalState::Pending),
         ],
     )?;
-    let kept = by_id(connection, id, now)?;
-    Ok(kept.ok_or_else(|| Failure::new(Kind::AuditUnavailable, "the question was not kept")))
+    let stored = load_approval(connection, id, now)?;
+    Ok(stored.ok_or_else(|| Error::new(ErrorKind::AuditUnavailable, "the approval request was not stored")))
 }
 
-fn approval(row: &Row<'_>, now: &Moment) -> rusqlite::Result<Approval> {
+fn approval_from_row(row: &Row<'_>, now: &ClockReading) -> rusqlite::Result<Approval> {
     let malformed = || rusqlite::Error::InvalidQuery;
-    let digest = |column: &str| store::digest(row.get_ref(column)?.as_blob()?).ok_or_else(malformed);
+    let digest = |column: &str| store::digest_from_bytes(row.get_ref(column)?.as_blob()?).ok_or_else(malformed);
     let (created_ms, expires_ms): (i64, i64) = (row.get("created_ms")?, row.get("expires_ms")?);
     let (uptime_ms, boot): (i64, String) = (row.get("created_uptime_ms")?, row.get("boot")?);
-    let kept = state_of(row.get("state")?).ok_or_else(malformed)?;
+    let stored = state_from_number(row.get("state")?).ok_or_else(malformed)?;
     let policy: String = row.get("policy")?;
     let by: Option<String> = row.get("answered_by")?;
     let reason: Option<String> = row.get("reason")?;
-    let over = is_over(now, created_ms, expires_ms, uptime_ms, &boot);
-    let state = match kept {
-        ApprovalState::Pending | ApprovalState::Approved | ApprovalState::Denied if over => {
-            ApprovalState::Expired
-        }
+    let over = is_expired(now, created_ms, expires_ms, uptime_ms, &boot);
+    let state = match stored {
+        ApprovalState::Pending | ApprovalState::Approved | ApprovalState::Denied if over => ApprovalState::Expired,
         ApprovalState::Pending
         | ApprovalState::Approved
         | ApprovalState::Denied
         | ApprovalState::Used
         | ApprovalState::Stale
-        | ApprovalState::Expired => kept,
+        | ApprovalState::Expired => stored,
     };
-    let asked = ApprovalAsk {
+    let asked = ApprovalRequest {
         principal: row.get("principal")?,
         session: row.get("session")?,
         operation: row.get("operation")?,
         tool: row.get("tool")?,
-        call: digest("call")?,
-        plan: digest("plan")?,
-        shown: row.get("shown")?,
-        why: row.get("why")?,
-        policy: u64::from_str_radix(&policy, 16).map_err(|_| malformed())?,
-        lasting_ms: expires_ms.saturating_sub(created_ms),
+        call_digest: digest("call")?,
+        plan_digest: digest("plan")?,
+        plan_preview: row.get("shown")?,
+        reason: row.get("why")?,
+        policy_version: u64::from_str_radix(&policy, 16).map_err(|_| malformed())?,
+        valid_for_ms: expires_ms.saturating_sub(created_ms),
     };
     Ok(Approval {
         id: row.get("id")?,
-        asked,
+        request: asked,
         created_ms,
         expires_ms,
         state,
-        answered: by.map(|by| Answered { by, reason }),
-        used: row.get::<_, Option<i64>>("used")?.map(i64::unsigned_abs),
+        resolution: by.map(|by| ApprovalResolution { resolved_by: by, reason }),
+        used_by_entry: row.get::<_, Option<i64>>("used")?.map(i64::unsigned_abs),
     })
 }
 
-/// Whether a question's time is over. Within one start of the machine the clock that never jumps decides; after another
-/// start the wall clock does, and one that was set back before the question ends it.
-fn is_over(now: &Moment, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
-    if now.boot == boot {
+/// Whether a request has expired. Within one boot the monotonic clock decides; after a reboot the wall clock does, and a
+/// wall clock before the creation time expires the request.
+fn is_expired(now: &ClockReading, created_ms: i64, expires_ms: i64, uptime_ms: i64, boot: &str) -> bool {
+    if now.boot_id == boot {
         return now.uptime_ms.saturating_sub(uptime_ms) >= expires_ms.saturating_sub(created_ms);
     }
     now.wall_ms >= expires_ms || now.wall_ms < created_ms
 }
 
-fn number_of(state: ApprovalState) -> i64 {
+fn state_number(state: ApprovalState) -> i64 {
     match state {
         ApprovalState::Pending => 0,
         ApprovalState::Approved => 1,
@@ -289,8 +288,8 @@ fn number_of(state: ApprovalState) -> i64 {
     }
 }
 
-fn state_of(number: i64) -> Option<ApprovalState> {
-    ApprovalState::ALL.iter().copied().find(|state| number_of(*state) == number)
+fn state_from_number(number: i64) -> Option<ApprovalState> {
+    ApprovalState::ALL.iter().copied().find(|state| state_number(*state) == number)
 }
 
 #[cfg(test)]
@@ -298,10 +297,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_ends_by_the_clock_that_can_be_trusted() {
-        let at = |wall_ms, uptime_ms, boot: &str| Moment { wall_ms, uptime_ms, boot: boot.to_owned() };
-        // Asked at wall 1000, uptime 50, to stand for 100.
-        let over = |now: &Moment| is_over(now, 1000, 1100, 50, "a");
+    fn approval_expires_by_the_clock_that_can_be_trusted() {
+        let at = |wall_ms, uptime_ms, boot: &str| ClockReading { wall_ms, uptime_ms, boot_id: boot.to_owned() };
+        // Requested at wall 1000, uptime 50, valid for 100.
+        let over = |now: &ClockReading| is_expired(now, 1000, 1100, 50, "a");
         for (now, expected) in [
             (at(1050, 100, "a"), false),
             (at(9999, 100, "a"), false), // the wall clock jumped ahead
@@ -309,7 +308,7 @@ mod tests {
             (at(0, 150, "a"), true),     // and time went on
             (at(1050, 5, "b"), false),
             (at(1100, 5, "b"), true),
-            (at(999, 5, "b"), true), // set back over a restart: nobody knows, so it ends
+            (at(999, 5, "b"), true), // set back across a reboot: unknown, so it expires
         ] {
             assert_eq!(over(&now), expected, "{now:?}");
         }

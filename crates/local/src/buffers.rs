@@ -1,110 +1,112 @@
-//! Open buffers and drafts. Kept in the store, each change in one transaction with the entry that records it; what a
-//! commit does to them is in the transaction of the commit.
+//! Stored open buffers and drafts. Each change is one transaction with the entry that records it; updates by a commit are
+//! part of the commit's transaction.
 //!
-//! A buffer belongs to the connection that opened it, or to the process where that has only one client. Each holds a lock
-//! as long as it lives (`lives.rs`), and what it had open is a draft from then on: nobody has to notice for that.
+//! A buffer belongs to the connection that opened it, or to a process with a single client. Each owner holds a lock while
+//! it lives (`liveness.rs`); once the lock is free, its buffers count as drafts.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex},
 };
 
-use engine::{
-    Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, Committed, Endings, Failure, Kind, Record,
-    Standing, Version, limits,
-};
-use journal::Link;
-use path::RelPath;
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use stead_engine::{
+    Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, CallRecord, CommitReceipt,
+    Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
+};
+use stead_journal::EntryRelation;
+use stead_path::RelPath;
 
 use crate::{
-    group::{Outcome, Work},
+    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
-    store::{self, Sync, digest, sql},
+    store::{self, SyncRequirement, digest_from_bytes, to_sql_integer},
 };
 
-const HEAD: &str = "id, path, owner, session, process, revision, version, length(text), base, endings, held_revision, \
+const BUFFER_COLUMNS: &str = "id, path, owner, session, process, revision, version, length(text), base, endings, held_revision, \
                     changed_ms";
 
-impl Buffers for LocalWorkspace {
-    fn buffers(&self) -> Result<Vec<Buffer>, Failure> {
-        let rows: Vec<(Buffer, String)> = self.store.look(|connection| {
+impl BufferStore for LocalWorkspace {
+    fn buffers(&self) -> Result<Vec<Buffer>, Error> {
+        let rows: Vec<(Buffer, String)> = self.store.run_query(|connection| {
             connection
-                .prepare_cached(&format!("SELECT {HEAD} FROM buffers ORDER BY path, id"))?
-                .query_map([], head)?
+                .prepare_cached(&format!("SELECT {BUFFER_COLUMNS} FROM buffers ORDER BY path, id"))?
+                .query_map([], buffer_from_row)?
                 .collect()
         })?;
-        let mut standings: HashMap<String, Standing> = HashMap::new();
+        let mut standings: HashMap<String, BufferOpenState> = HashMap::new();
         let mut buffers = Vec::with_capacity(rows.len());
         for (mut buffer, process) in rows {
-            buffer.standing = match standings.get(&process) {
+            buffer.open_state = match standings.get(&process) {
                 Some(standing) => *standing,
-                None => self.lives.standing(&process)?,
+                None => self.liveness.liveness_of(&process)?,
             };
-            standings.insert(process, buffer.standing);
+            standings.insert(process, buffer.open_state);
             buffers.push(buffer);
         }
         Ok(buffers)
     }
 
-    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Failure> {
-        let found = self.store.look(|connection| {
+    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Error> {
+        let found = self.store.run_query(|connection| {
             connection
-                .prepare_cached(&format!("SELECT {HEAD}, text, held FROM buffers WHERE id = ?1"))?
-                .query_row(params![id], |row| Ok((head(row)?, row.get(12)?, row.get(13)?)))
+                .prepare_cached(&format!("SELECT {BUFFER_COLUMNS}, text, held FROM buffers WHERE id = ?1"))?
+                .query_row(params![id], |row| Ok((buffer_from_row(row)?, row.get(12)?, row.get(13)?)))
                 .optional()
         })?;
         let Some(((mut buffer, process), text, held)) = found else { return Ok(None) };
-        buffer.standing = self.lives.standing(&process)?;
-        Ok(Some(BufferText { buffer, text, held }))
+        buffer.open_state = self.liveness.liveness_of(&process)?;
+        Ok(Some(BufferText { buffer, text, editor_text: held }))
     }
 
-    fn change_buffer(&self, ask: &BufferAsk, record: &Record<'_>) -> Result<(Buffer, Committed), Failure> {
-        // Looked up before the transaction, which must not wait for anything: a process that lives now and dies meanwhile
-        // is one that lived.
+    fn execute_buffer_request(
+        &self,
+        request: &BufferStoreRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(Buffer, CommitReceipt), Error> {
+        // Read before the transaction, which must not wait. A process that dies meanwhile counts as alive.
         let known = self.buffers()?;
-        let who = Who {
+        let caller = BufferCaller {
             owner: record.caller.principal.to_string(),
             session: record.caller.session.clone(),
-            process: self.lives.show(&record.caller.presence)?,
+            process: self.liveness.register(&record.caller.lifetime)?,
             now_ms: self.clock.now().wall_ms,
         };
-        let mut draft = self.draft(record, Vec::new(), Link::None, 0);
-        let answer = Arc::new(Mutex::new(None));
-        let (filled, ask) = (Arc::clone(&answer), ask.clone());
-        let work: Work = Box::new(move |transaction, tip| {
-            if let Err(failure) = judge(transaction, &ask, &who, &known)? {
-                return Ok(Outcome::Refused(failure));
+        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
+        let stored = Arc::new(Mutex::new(None));
+        let (result, request) = (Arc::clone(&stored), request.clone());
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            if let Err(error) = check_buffer_command(transaction, &request, &caller, &known)? {
+                return Ok(TransactionOutcome::Refused(error));
             }
-            store::append(transaction, tip, &mut draft)?;
-            *store::hold(&filled) = write(transaction, &ask, &who, draft.entry.number)?;
-            Ok(crate::commit::recorded(&draft, tip))
+            store::append_entry(transaction, tip, &mut draft)?;
+            *store::lock_ignoring_poison(&result) = write_buffer(transaction, &request, &caller, draft.entry.number)?;
+            Ok(crate::commit::recorded_outcome(&draft, tip))
         });
-        // What is typed is still in the editor: it need not survive a power cut before the next key.
-        let outcome = self.group.submit(&self.store, self.durability, Sync::Later, work)?;
-        let buffer = store::hold(&answer).take();
+        // The text is still in the editor, so it need not survive a power cut.
+        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Later, work)?;
+        let buffer = store::lock_ignoring_poison(&stored).take();
         match (outcome, buffer) {
-            (Outcome::Recorded(number, hash), Some(buffer)) => {
-                self.announce();
-                Ok((buffer, Committed { number, hash, trash: Vec::new(), notices: Vec::new() }))
+            (TransactionOutcome::Recorded(number, hash), Some(buffer)) => {
+                self.announce_entry();
+                Ok((buffer, CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() }))
             }
-            (Outcome::Refused(failure), _) => Err(failure),
-            (Outcome::Recorded(..) | Outcome::Replayed(_), _) => {
-                Err(Failure::new(Kind::AuditUnavailable, "the buffer was not recorded"))
+            (TransactionOutcome::Refused(error), _) => Err(error),
+            (TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_), _) => {
+                Err(Error::new(ErrorKind::AuditUnavailable, "the buffer was not recorded"))
             }
         }
     }
 }
 
-/// Who asks, as a transaction needs it.
-struct Who {
+struct BufferCaller {
     owner: String,
     session: String,
     process: String,
     now_ms: i64,
 }
 
-fn head(row: &Row<'_>) -> rusqlite::Result<(Buffer, String)> {
+fn buffer_from_row(row: &Row<'_>) -> rusqlite::Result<(Buffer, String)> {
     let malformed = || rusqlite::Error::InvalidQuery;
     let path: String = row.get(1)?;
     let version: Vec<u8> = row.get(6)?;
@@ -114,97 +116,100 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(Buffer, String)> {
         path: RelPath::from_wire(&path).map_err(|_| malformed())?,
         owner: row.get(2)?,
         session: row.get(3)?,
-        standing: Standing::Here,
+        open_state: BufferOpenState::OpenHere,
         revision: row.get::<_, i64>(5)?.unsigned_abs(),
-        version: Version(digest(&version).ok_or_else(malformed)?),
+        version: Version(digest_from_bytes(&version).ok_or_else(malformed)?),
         size: row.get::<_, i64>(7)?.unsigned_abs(),
-        base: base.map(|base| digest(&base).map(Version).ok_or_else(malformed)).transpose()?,
-        endings: if row.get(9)? { Endings::LineFeed } else { Endings::OfFile },
-        held_revision: row.get::<_, i64>(10)?.unsigned_abs(),
+        base: base.map(|base| digest_from_bytes(&base).map(Version).ok_or_else(malformed)).transpose()?,
+        line_endings: if row.get(9)? { BufferLineEndings::LfOnly } else { BufferLineEndings::SameAsFile },
+        editor_revision: row.get::<_, i64>(10)?.unsigned_abs(),
         changed_ms: row.get(11)?,
     };
     Ok((buffer, row.get(4)?))
 }
 
-fn one(connection: &Connection, id: &str) -> rusqlite::Result<Option<Buffer>> {
+fn load_buffer(connection: &Connection, id: &str) -> rusqlite::Result<Option<Buffer>> {
     let found = connection
-        .prepare_cached(&format!("SELECT {HEAD} FROM buffers WHERE id = ?1"))?
-        .query_row(params![id], head)
+        .prepare_cached(&format!("SELECT {BUFFER_COLUMNS} FROM buffers WHERE id = ?1"))?
+        .query_row(params![id], buffer_from_row)
         .optional()?;
     Ok(found.map(|(buffer, _)| buffer))
 }
 
-/// Judges an ask inside the transaction. Which processes live was looked up before: `known`.
-fn judge(
+/// Checks a command inside the transaction; `known` holds the liveness read before.
+fn check_buffer_command(
     connection: &Connection,
-    ask: &BufferAsk,
-    who: &Who,
+    request: &BufferStoreRequest,
+    caller: &BufferCaller,
     known: &[Buffer],
-) -> rusqlite::Result<Result<(), Failure>> {
-    let is_dead = |id: &str| known.iter().any(|buffer| buffer.id == id && !buffer.is_live());
-    let taken = |path: &RelPath| -> rusqlite::Result<Result<(), Failure>> {
+) -> rusqlite::Result<Result<(), Error>> {
+    let is_dead = |id: &str| known.iter().any(|buffer| buffer.id == id && !buffer.is_open());
+    let taken = |path: &RelPath| -> rusqlite::Result<Result<(), Error>> {
         let mut statement = connection.prepare_cached("SELECT id FROM buffers WHERE path = ?1")?;
         let mut ids = statement.query_map(params![path.to_string()], |row| row.get::<_, String>(0))?;
-        // One that was opened a moment ago is not known yet, and lives.
+        // A buffer opened a moment ago is not in `known` and counts as alive.
         let live = ids.any(|id| id.is_ok_and(|id| !is_dead(&id)));
-        let open = || Failure::new(Kind::Exists, format!("{path} is open in another editor"));
-        Ok(if live { Err(open().hint("close it there first")) } else { Ok(()) })
+        let open = || Error::new(ErrorKind::Exists, format!("{path} is open in another editor"));
+        Ok(if live { Err(open().with_next_step("close it there first")) } else { Ok(()) })
     };
-    let Some(id) = id_of(ask) else {
-        let BufferAsk::Open { path, text, instead_of, .. } = ask else { return Ok(Ok(())) };
-        if let Err(failure) = taken(path)? {
-            return Ok(Err(failure));
+    let Some(id) = command_buffer_id(request) else {
+        let BufferStoreRequest::Open { path, text, replaced_drafts: instead_of, .. } = request else {
+            return Ok(Ok(()));
+        };
+        if let Err(error) = taken(path)? {
+            return Ok(Err(error));
         }
-        return room(connection, who, text.len() as u64, instead_of);
+        return check_buffer_quota(connection, caller, text.len() as u64, instead_of);
     };
-    let Some(buffer) = one(connection, id)? else {
-        return Ok(Err(Failure::new(Kind::NotFound, format!("there is no buffer {id}"))));
+    let Some(buffer) = load_buffer(connection, id)? else {
+        return Ok(Err(Error::new(ErrorKind::NotFound, format!("there is no buffer {id}"))));
     };
-    match ask {
-        BufferAsk::TakeUp { .. } => taken(&buffer.path),
-        BufferAsk::Change { revision, .. } if buffer.revision != *revision => Ok(Err(busy())),
-        BufferAsk::Change { text, .. } => {
-            room(connection, who, (text.len() as u64).saturating_sub(buffer.size), &[])
+    match request {
+        BufferStoreRequest::ResumeDraft { .. } => taken(&buffer.path),
+        BufferStoreRequest::Change { revision, .. } if buffer.revision != *revision => Ok(Err(buffer_changed_error())),
+        BufferStoreRequest::Change { text, .. } => {
+            check_buffer_quota(connection, caller, (text.len() as u64).saturating_sub(buffer.size), &[])
         }
-        BufferAsk::Close { .. } | BufferAsk::Open { .. } => Ok(Ok(())),
+        BufferStoreRequest::Close { .. } | BufferStoreRequest::Open { .. } => Ok(Ok(())),
     }
 }
 
-fn id_of(ask: &BufferAsk) -> Option<&str> {
-    match ask {
-        BufferAsk::TakeUp { id } | BufferAsk::Change { id, .. } | BufferAsk::Close { id } => Some(id),
-        BufferAsk::Open { .. } => None,
+fn command_buffer_id(request: &BufferStoreRequest) -> Option<&str> {
+    match request {
+        BufferStoreRequest::ResumeDraft { id }
+        | BufferStoreRequest::Change { id, .. }
+        | BufferStoreRequest::Close { id } => Some(id),
+        BufferStoreRequest::Open { .. } => None,
     }
 }
 
-/// Whether a principal may keep so many bytes more, in the place of these.
-fn room(
+/// Checks whether a principal may store `bytes` more in place of the given ones.
+fn check_buffer_quota(
     connection: &Connection,
-    who: &Who,
+    caller: &BufferCaller,
     bytes: u64,
     instead_of: &[String],
-) -> rusqlite::Result<Result<(), Failure>> {
+) -> rusqlite::Result<Result<(), Error>> {
     let (count, size): (i64, i64) = connection
         .prepare_cached("SELECT count(*), coalesce(sum(length(text)), 0) FROM buffers WHERE owner = ?1")?
-        .query_row(params![who.owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let full = count.unsigned_abs().saturating_sub(instead_of.len() as u64)
-        >= limits::BUFFERS_PER_PRINCIPAL_MAX as u64
+        .query_row(params![caller.owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let full = count.unsigned_abs().saturating_sub(instead_of.len() as u64) >= limits::BUFFERS_PER_PRINCIPAL_MAX as u64
         || size.unsigned_abs().saturating_add(bytes) > limits::BUFFERS_BYTES_MAX;
-    let failure = || {
-        Failure::new(Kind::TooMany, "you have too many buffers and drafts")
-            .hint("call buffer.list, and buffer.drop on drafts that you no longer need")
+    let error = || {
+        Error::new(ErrorKind::TooMany, "you have too many buffers and drafts")
+            .with_next_step("call buffer.list, and buffer.drop on drafts that you no longer need")
     };
-    Ok(if full { Err(failure()) } else { Ok(()) })
+    Ok(if full { Err(error()) } else { Ok(()) })
 }
 
-fn write(
+fn write_buffer(
     connection: &Connection,
-    ask: &BufferAsk,
-    who: &Who,
+    request: &BufferStoreRequest,
+    caller: &BufferCaller,
     number: u64,
 ) -> rusqlite::Result<Option<Buffer>> {
-    match ask {
-        BufferAsk::Open { path, text, base, endings, instead_of } => {
+    match request {
+        BufferStoreRequest::Open { path, text, base, line_endings: endings, replaced_drafts: instead_of } => {
             for draft in instead_of {
                 connection.prepare_cached("DELETE FROM buffers WHERE id = ?1")?.execute(params![draft])?;
             }
@@ -217,27 +222,27 @@ fn write(
                 .execute(params![
                     id,
                     path.to_string(),
-                    who.owner,
-                    who.session,
-                    who.process,
-                    bytes(&Version::of(text)),
+                    caller.owner,
+                    caller.session,
+                    caller.process,
+                    bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *endings == Endings::LineFeed,
-                    who.now_ms,
+                    *endings == BufferLineEndings::LfOnly,
+                    caller.now_ms,
                     text
                 ])?;
-            one(connection, &id)
+            load_buffer(connection, &id)
         }
-        BufferAsk::TakeUp { id } => {
+        BufferStoreRequest::ResumeDraft { id } => {
             connection
                 .prepare_cached(
                     "UPDATE buffers SET process = ?2, session = ?3, revision = revision + 1,
                      held_revision = revision + 1, held = text WHERE id = ?1",
                 )?
-                .execute(params![id, who.process, who.session])?;
-            one(connection, id)
+                .execute(params![id, caller.process, caller.session])?;
+            load_buffer(connection, id)
         }
-        BufferAsk::Change { id, text, base, endings, .. } => {
+        BufferStoreRequest::Change { id, text, base, line_endings: endings, .. } => {
             connection
                 .prepare_cached(
                     "UPDATE buffers SET revision = revision + 1, held_revision = revision + 1, version = ?2, base = ?3,
@@ -246,16 +251,16 @@ fn write(
                 )?
                 .execute(params![
                     id,
-                    bytes(&Version::of(text)),
+                    bytes(&Version::hash_bytes(text)),
                     base.as_ref().map(bytes),
-                    *endings == Endings::LineFeed,
-                    who.now_ms,
+                    *endings == BufferLineEndings::LfOnly,
+                    caller.now_ms,
                     text
                 ])?;
-            one(connection, id)
+            load_buffer(connection, id)
         }
-        BufferAsk::Close { id } => {
-            let buffer = one(connection, id)?;
+        BufferStoreRequest::Close { id } => {
+            let buffer = load_buffer(connection, id)?;
             connection.prepare_cached("DELETE FROM buffers WHERE id = ?1")?.execute(params![id])?;
             Ok(buffer)
         }
@@ -266,20 +271,23 @@ fn bytes(version: &Version) -> Vec<u8> {
     version.0.as_bytes().to_vec()
 }
 
-/// The failure of a plan whose buffers are no longer what it was made from.
-pub(crate) fn moved_on(connection: &Connection, steps: &[BufferStep]) -> rusqlite::Result<Option<Failure>> {
+/// The error of a plan whose buffers changed since it was made.
+pub(crate) fn buffers_changed(
+    connection: &Connection,
+    steps: &[PlannedBufferChange],
+) -> rusqlite::Result<Option<Error>> {
     for step in steps {
-        if one(connection, &step.id)?.is_none_or(|buffer| buffer.revision != step.revision) {
-            return Ok(Some(busy()));
+        if load_buffer(connection, &step.id)?.is_none_or(|buffer| buffer.revision != step.expected_revision) {
+            return Ok(Some(buffer_changed_error()));
         }
     }
     Ok(None)
 }
 
-/// Does to the buffers what a plan says, and remembers how they were in case it does not come true.
-pub(crate) fn follow(
+/// Applies a plan's buffer updates and stores the previous state for a rollback.
+pub(crate) fn update_buffers(
     connection: &Connection,
-    steps: &[BufferStep],
+    steps: &[PlannedBufferChange],
     number: u64,
     now_ms: i64,
 ) -> rusqlite::Result<()> {
@@ -289,18 +297,18 @@ pub(crate) fn follow(
                 "UPDATE buffers SET moved_by = ?2, before_path = path, before_version = version, before_base = base,
                  before_text = text WHERE id = ?1",
             )?
-            .execute(params![step.id, sql(number)])?;
-        match &step.becomes {
-            Becomes::Text { text, base } => connection
+            .execute(params![step.id, to_sql_integer(number)])?;
+        match &step.kind {
+            PlannedBufferChangeKind::ReplaceText { text, base } => connection
                 .prepare_cached(
                     "UPDATE buffers SET revision = revision + 1, version = ?2, base = ?3, changed_ms = ?4, text = ?5
                      WHERE id = ?1",
                 )?
-                .execute(params![step.id, bytes(&Version::of(text)), bytes(base), now_ms, text])?,
-            Becomes::Saved { base } => connection
+                .execute(params![step.id, bytes(&Version::hash_bytes(text)), bytes(base), now_ms, text])?,
+            PlannedBufferChangeKind::MarkSaved { base } => connection
                 .prepare_cached("UPDATE buffers SET base = ?2 WHERE id = ?1")?
                 .execute(params![step.id, bytes(base)])?,
-            Becomes::Moved(to) => connection
+            PlannedBufferChangeKind::Rename(to) => connection
                 .prepare_cached("UPDATE buffers SET path = ?2 WHERE id = ?1")?
                 .execute(params![step.id, to.to_string()])?,
         };
@@ -308,8 +316,8 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// Puts the buffers back that followed an entry which did not come true, unless somebody has typed since.
-pub(crate) fn take_back(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+/// Restores the buffers of a rolled-back entry, unless they changed since.
+pub(crate) fn restore_buffers(connection: &Connection, number: i64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "UPDATE buffers SET revision = revision + 1, path = before_path, version = before_version,
@@ -320,9 +328,9 @@ pub(crate) fn take_back(connection: &Connection, number: i64) -> rusqlite::Resul
     Ok(())
 }
 
-fn busy() -> Failure {
-    Failure::new(Kind::Busy, "the text of an editor changed meanwhile; nothing was changed")
-        .hint("call again")
+fn buffer_changed_error() -> Error {
+    Error::new(ErrorKind::Busy, "an open editor buffer changed since it was read; nothing was written")
+        .with_next_step("call again")
 }
 
 #[cfg(test)]
@@ -330,41 +338,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_that_does_not_come_true_is_taken_back_unless_somebody_typed_since() {
+    fn rolled_back_changes_restore_unmodified_buffers_only() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(crate::schema::TABLES).unwrap();
-        let who = Who { owner: "user:ann".into(), session: "s".into(), process: "p".into(), now_ms: 1 };
+        let caller = BufferCaller { owner: "user:ann".into(), session: "s".into(), process: "p".into(), now_ms: 1 };
         let path = RelPath::from_wire("a.txt").unwrap();
-        let base = Some(Version::of(b"saved"));
-        let ask = BufferAsk::Open {
+        let base = Some(Version::hash_bytes(b"saved"));
+        let request = BufferStoreRequest::Open {
             path,
             text: b"typed".to_vec(),
             base,
-            endings: Endings::OfFile,
-            instead_of: Vec::new(),
+            line_endings: BufferLineEndings::SameAsFile,
+            replaced_drafts: Vec::new(),
         };
-        let opened = write(&connection, &ask, &who, 1).unwrap().unwrap();
-        let step = |revision: u64, text: &[u8]| BufferStep {
+        let opened = write_buffer(&connection, &request, &caller, 1).unwrap().unwrap();
+        let step = |revision: u64, text: &[u8]| PlannedBufferChange {
             id: opened.id.clone(),
-            revision,
-            becomes: Becomes::Text { text: text.to_vec(), base: Version::of(b"new") },
+            expected_revision: revision,
+            kind: PlannedBufferChangeKind::ReplaceText { text: text.to_vec(), base: Version::hash_bytes(b"new") },
         };
-        follow(&connection, &[step(1, b"typed by both")], 2, 2).unwrap();
-        assert!(moved_on(&connection, &[step(1, b"late")]).unwrap().is_some(), "it has another revision now");
-        take_back(&connection, 2).unwrap();
-        let back = one(&connection, &opened.id).unwrap().unwrap();
+        update_buffers(&connection, &[step(1, b"typed by both")], 2, 2).unwrap();
+        assert!(buffers_changed(&connection, &[step(1, b"late")]).unwrap().is_some(), "it has another revision now");
+        restore_buffers(&connection, 2).unwrap();
+        let back = load_buffer(&connection, &opened.id).unwrap().unwrap();
         assert_eq!((back.version, back.base, back.revision), (opened.version, opened.base, 3));
-        follow(&connection, &[step(3, b"again")], 4, 4).unwrap();
-        let ask = BufferAsk::Change {
+        update_buffers(&connection, &[step(3, b"again")], 4, 4).unwrap();
+        let request = BufferStoreRequest::Change {
             id: opened.id.clone(),
             revision: 4,
             text: b"again and more".to_vec(),
             base: opened.base,
-            endings: Endings::OfFile,
+            line_endings: BufferLineEndings::SameAsFile,
         };
-        write(&connection, &ask, &who, 5).unwrap();
-        take_back(&connection, 4).unwrap();
-        let kept = one(&connection, &opened.id).unwrap().unwrap();
-        assert_eq!(kept.version, Version::of(b"again and more"));
+        write_buffer(&connection, &request, &caller, 5).unwrap();
+        restore_buffers(&connection, 4).unwrap();
+        let kept = load_buffer(&connection, &opened.id).unwrap().unwrap();
+        assert_eq!(kept.version, Version::hash_bytes(b"again and more"));
     }
 }

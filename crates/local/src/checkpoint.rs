@@ -1,58 +1,53 @@
-//! Signed checkpoints of the journal and the keys that sign them. The seed lies in the database beside the entries, so
-//! that rotating it and naming its successor are one transaction, and every process signs with the key in force.
+//! Signed checkpoints of the journal and their keys. The seed is stored in the database beside the entries, so that a
+//! key rotation is one transaction and every process signs with the current key.
 
-use engine::{Failure, Kind};
-use journal::{Checkpoint, KeyRecord, KeyRing, Link, Signer};
 use rusqlite::{Connection, OptionalExtension, params};
+use stead_engine::{Error, ErrorKind};
+use stead_journal::{Checkpoint, EntryRelation, KeyRecord, KeyRing, Signer};
 
 use crate::{
-    failure,
-    group::{Outcome, Work},
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
     options::Durability,
-    store::{self, Store, Sync, sql},
+    store::{self, SqliteStore, SyncRequirement, to_sql_integer},
 };
 
-/// Makes the first key unless there is one.
-pub(crate) fn prepare_key(store: &Store) -> Result<(), Failure> {
-    let known = store.look(|connection| connection.prepare_cached("SELECT 1 FROM signers")?.exists([]))?;
+/// Creates the first key if there is none.
+pub(crate) fn ensure_signing_key(store: &SqliteStore) -> Result<(), Error> {
+    let known = store.run_query(|connection| connection.prepare_cached("SELECT 1 FROM signers")?.exists([]))?;
     if known {
         return Ok(());
     }
-    let seed: [u8; 32] = disk::random_bytes().map_err(|error| failure::own(&error))?;
-    let record = serde_json::to_string(&KeyRecord::first(Signer::from_seed(&seed).public()))
-        .map_err(|_| unreadable())?;
-    store.transact(Sync::Later, Durability::Fast, |transaction| {
+    let seed: [u8; 32] = crate::random::random_bytes()?;
+    let record = serde_json::to_string(&KeyRecord::first_key(Signer::from_seed(&seed).verifying_key()))
+        .map_err(|_| unreadable_key_error())?;
+    store.run_transaction(SyncRequirement::Later, Durability::Fast, |transaction| {
         let made = transaction
             .execute("INSERT OR IGNORE INTO signers VALUES (0, ?1)", params![record])
-            .map_err(|error| failure::store(&error))?;
-        // Another process may have been faster: its key stands.
+            .map_err(|error| errors::store_error(&error))?;
+        // Another process may have stored its key first; that key counts.
         if made == 1 {
-            put_seed(transaction, &seed).map_err(|error| failure::store(&error))?;
+            insert_key_seed(transaction, &seed).map_err(|error| errors::store_error(&error))?;
         }
         Ok(())
     })
 }
 
-fn put_seed(connection: &Connection, seed: &[u8; 32]) -> rusqlite::Result<()> {
-    connection
-        .execute("INSERT OR REPLACE INTO meta VALUES ('seed', ?1)", params![seed.as_slice()])
-        .map(|_| ())
+fn insert_key_seed(connection: &Connection, seed: &[u8; 32]) -> rusqlite::Result<()> {
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('seed', ?1)", params![seed.as_slice()]).map(|_| ())
 }
 
-fn signer(connection: &Connection) -> rusqlite::Result<Signer> {
-    let bytes: Option<Vec<u8>> = connection
-        .query_row("SELECT value FROM meta WHERE name = 'seed'", [], |row| row.get(0))
-        .optional()?;
-    let seed =
-        bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()).ok_or(rusqlite::Error::InvalidQuery)?;
+fn load_signer(connection: &Connection) -> rusqlite::Result<Signer> {
+    let bytes: Option<Vec<u8>> =
+        connection.query_row("SELECT value FROM meta WHERE name = 'seed'", [], |row| row.get(0)).optional()?;
+    let seed = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()).ok_or(rusqlite::Error::InvalidQuery)?;
     Ok(Signer::from_seed(&seed))
 }
 
 impl LocalWorkspace {
-    /// The verified keys of this workspace.
-    pub(crate) fn ring(&self) -> Result<KeyRing, Failure> {
-        let texts: Vec<String> = self.store.look(|connection| {
+    pub(crate) fn load_key_ring(&self) -> Result<KeyRing, Error> {
+        let texts: Vec<String> = self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT record FROM signers ORDER BY from_entry")?
                 .query_map([], |row| row.get(0))?
@@ -62,73 +57,76 @@ impl LocalWorkspace {
             .iter()
             .map(|text| serde_json::from_str(text))
             .collect::<Result<_, _>>()
-            .map_err(|_| unreadable())?;
+            .map_err(|_| unreadable_key_error())?;
         KeyRing::new(self.store.origin.clone(), records).map_err(|problem| {
-            Failure::new(Kind::CorruptHistory, format!("the signing keys do not fit together: {problem}"))
+            Error::new(ErrorKind::CorruptHistory, format!("the signing keys do not fit together: {problem}"))
         })
     }
 
-    /// Signs the journal as it is, unless that has been done.
-    pub(crate) fn sign_checkpoint(&self) -> Result<(), Failure> {
+    /// Signs the current journal, unless that checkpoint exists.
+    pub(crate) fn sign_checkpoint(&self) -> Result<(), Error> {
         let time_ms = self.clock.now().wall_ms;
         let origin = &self.store.origin;
-        self.store.transact(Sync::Later, self.durability, |transaction| {
-            sign(transaction, origin, time_ms).map_err(|error| failure::store(&error))
+        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
+            insert_signed_checkpoint(transaction, origin, time_ms).map_err(|error| errors::store_error(&error))
         })
     }
 
     /// Replaces the signing key by a new one that the old one endorses, and erases the old one.
-    pub fn rotate_key(&self) -> Result<(), Failure> {
+    pub fn rotate_key(&self) -> Result<(), Error> {
         self.flush()?;
         self.sign_checkpoint()?;
-        let seed: [u8; 32] = disk::random_bytes().map_err(|error| failure::own(&error))?;
-        let public = Signer::from_seed(&seed).public();
+        let seed: [u8; 32] = crate::random::random_bytes()?;
+        let public = Signer::from_seed(&seed).verifying_key();
         let origin = self.store.origin.clone();
         let time_ms = self.clock.now().wall_ms;
-        let mut draft =
-            self.system_draft("rotate_key", serde_json::json!({ "public": public }).to_string(), Link::None);
-        let work: Work = Box::new(move |transaction, tip| {
-            store::append(transaction, tip, &mut draft)?;
-            let record = KeyRecord::next(&signer(transaction)?, &origin, public, tip.number);
+        let mut draft = self.pending_system_entry(
+            "rotate_key",
+            serde_json::json!({ "public": public }).to_string(),
+            EntryRelation::None,
+        );
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            store::append_entry(transaction, tip, &mut draft)?;
+            let record = KeyRecord::next(&load_signer(transaction)?, &origin, public, tip.number);
             let text = serde_json::to_string(&record).map_err(|_| rusqlite::Error::InvalidQuery)?;
-            transaction.execute("INSERT INTO signers VALUES (?1, ?2)", params![sql(tip.number), text])?;
-            put_seed(transaction, &seed)?;
-            Ok(Outcome::Recorded(draft.entry.number, tip.hash))
+            transaction.execute("INSERT INTO signers VALUES (?1, ?2)", params![to_sql_integer(tip.number), text])?;
+            insert_key_seed(transaction, &seed)?;
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
         });
-        self.group.submit(&self.store, self.durability, Sync::Now, work)?;
+        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
         // The old seed must not survive in the write-ahead log.
-        let writer = store::hold(&self.store.writer);
+        let writer = store::lock_ignoring_poison(&self.store.writer);
         writer
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
-            .map_err(|error| failure::store(&error))?;
+            .map_err(|error| errors::store_error(&error))?;
         drop(writer);
-        self.store.transact(Sync::Later, self.durability, |transaction| {
-            sign(transaction, &self.store.origin, time_ms).map_err(|error| failure::store(&error))
+        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
+            insert_signed_checkpoint(transaction, &self.store.origin, time_ms)
+                .map_err(|error| errors::store_error(&error))
         })
     }
 }
 
-/// Signs the journal as it is in this transaction, unless that has been done.
-pub(crate) fn sign(transaction: &Connection, origin: &journal::Origin, time_ms: i64) -> rusqlite::Result<()> {
-    let tip = store::tip(transaction, origin)?;
+/// Signs the journal as seen by this transaction, unless that checkpoint exists.
+pub(crate) fn insert_signed_checkpoint(
+    transaction: &Connection,
+    origin: &stead_journal::JournalOrigin,
+    time_ms: i64,
+) -> rusqlite::Result<()> {
+    let tip = store::load_tip(transaction, origin)?;
     let signed: i64 = transaction
         .prepare_cached("SELECT coalesce(max(size), 0) FROM checkpoints")?
         .query_row([], |row| row.get(0))?;
     if tip.number == 0 || signed.unsigned_abs() >= tip.number {
         return Ok(());
     }
-    let checkpoint = Checkpoint {
-        origin: origin.clone(),
-        size: tip.number,
-        root: tip.frontier.root(),
-        head: tip.hash,
-        time_ms,
-    };
-    let note = checkpoint.sign(&signer(transaction)?);
-    transaction.execute("INSERT INTO checkpoints VALUES (?1, ?2)", params![sql(tip.number), note])?;
+    let checkpoint =
+        Checkpoint { origin: origin.clone(), size: tip.number, root: tip.frontier.root(), head: tip.hash, time_ms };
+    let note = checkpoint.sign(&load_signer(transaction)?);
+    transaction.execute("INSERT INTO checkpoints VALUES (?1, ?2)", params![to_sql_integer(tip.number), note])?;
     Ok(())
 }
 
-fn unreadable() -> Failure {
-    Failure::new(Kind::CorruptHistory, "a signing key in the store cannot be read")
+fn unreadable_key_error() -> Error {
+    Error::new(ErrorKind::CorruptHistory, "a signing key in the store cannot be read")
 }

@@ -1,38 +1,37 @@
-//! Where time comes from. Injected, so that tests move it and nothing sleeps.
+//! Source of time. Injected, so that tests control it without sleeping.
 
 /// One reading of the clocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct ClockReading {
     /// Wall clock, in unix milliseconds. May jump.
     pub wall_ms: i64,
     /// Milliseconds since the machine started. Never jumps.
     pub uptime_ms: i64,
-    /// Which start of the machine that was.
-    pub boot: String,
+    /// Identifies the boot of the machine.
+    pub boot_id: String,
 }
 
 /// A source of time.
 pub trait Clock: Send + Sync {
-    /// What time it is.
-    fn now(&self) -> Moment;
+    /// Reads the clocks.
+    fn now(&self) -> ClockReading;
 }
 
-/// The machine's own clocks.
-pub(crate) struct System(disk::SystemClock);
+pub(crate) struct MachineClock(stead_disk::SystemClock);
 
-impl Default for System {
+impl Default for MachineClock {
     fn default() -> Self {
-        Self(disk::SystemClock::new())
+        Self(stead_disk::SystemClock::new())
     }
 }
 
-impl Clock for System {
-    fn now(&self) -> Moment {
+impl Clock for MachineClock {
+    fn now(&self) -> ClockReading {
         let signed = |milliseconds: u64| i64::try_from(milliseconds).unwrap_or(i64::MAX);
-        Moment {
+        ClockReading {
             wall_ms: signed(self.0.now_ms()),
             uptime_ms: signed(self.0.monotonic_ms()),
-            boot: self.0.boot_id(),
+            boot_id: self.0.boot_id(),
         }
     }
 }

@@ -1,155 +1,159 @@
-//! The only writer. Takes a plan whose places are locked and makes it true, all or nothing: stage, record (the moment
-//! of truth, one sync), apply by rename, answer. Never decides: policy and content were settled before.
+//! The only writer. Takes a plan whose paths are locked and applies it atomically: stage, record (the commit point, one
+//! sync), apply by rename, return the outcome. Never decides: policy and content were checked before.
 
-use engine::{CommitError, Committed, Failure, Fault, Kind, Plan, Record, Tier};
-use journal::{Decision, Entry, Link};
 use rusqlite::{Connection, OptionalExtension, params};
+use stead_engine::{CallRecord, CommitError, CommitReceipt, Error, ErrorClass, ErrorKind, Plan, PolicyTier};
+use stead_journal::{EntryDecision, EntryRelation, JournalEntry};
 
 use crate::{
-    apply::{Hands, Trouble},
-    buffers,
-    group::{Outcome, Work},
-    holding::Booking,
-    intent::Step,
+    buffers, entry_query,
+    file_steps::FileStep,
+    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
-    query,
-    stage::{self, Prepared},
-    store::{self, Draft, Sync, Tip, sql},
+    prepare::{self, PreparedPlan},
+    step_executor::{ApplyError, StepExecutor},
+    store::{self, ChainTip, PendingJournalEntry, SyncRequirement, to_sql_integer},
+    usage::QuotaReservation,
 };
 
 impl LocalWorkspace {
-    pub(crate) fn commit_plan(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError> {
-        self.store.usable()?;
-        let mut prepared = stage::prepare(self, plan)?;
+    pub(crate) fn commit_plan(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError> {
+        self.store.ensure_writable()?;
+        let mut prepared = prepare::prepare_plan(self, plan)?;
         let draft =
-            self.draft(record, std::mem::take(&mut prepared.changes), plan.link.clone(), prepared.bytes);
-        let work = match self.record_work(draft, plan, record, &mut prepared) {
+            self.pending_entry(record, std::mem::take(&mut prepared.changes), plan.link.clone(), prepared.bytes);
+        let work = match self.record_transaction_body(draft, plan, record, &mut prepared) {
             Ok(work) => work,
-            Err(failure) => {
-                prepared.discard();
-                return Err(failure.into());
+            Err(error) => {
+                prepared.discard_staged();
+                return Err(error.into());
             }
         };
-        let outcome = self.group.submit(&self.store, self.durability, Sync::Now, work);
+        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work);
         let (number, hash) = match outcome {
-            Ok(Outcome::Recorded(number, hash)) => (number, hash),
-            Ok(Outcome::Replayed(number)) => {
-                prepared.discard();
-                return Err(CommitError::Replayed(number));
+            Ok(TransactionOutcome::Recorded(number, hash)) => (number, hash),
+            Ok(TransactionOutcome::Replayed(number)) => {
+                prepared.discard_staged();
+                return Err(CommitError::KeyAlreadyUsed(number));
             }
-            Ok(Outcome::Refused(failure)) => {
-                prepared.discard();
-                return Err(failure.into());
+            Ok(TransactionOutcome::Refused(error)) => {
+                prepared.discard_staged();
+                return Err(error.into());
             }
-            Err(failure) => {
-                // After a failed sync nobody knows whether the journal has it. If it turns out to have it, opening the
-                // workspace again finishes the change, and for that the staged files must be there.
-                match self.store.usable() {
-                    Ok(()) => prepared.discard(),
-                    Err(_) => prepared.recorded(),
+            Err(error) => {
+                // After a failed sync the journal may or may not have the entry. If it has, the next open finishes the
+                // change and needs the staged files.
+                match self.store.ensure_writable() {
+                    Ok(()) => prepared.discard_staged(),
+                    Err(_) => prepared.keep_staged(),
                 }
-                return Err(failure.into());
+                return Err(error.into());
             }
         };
-        prepared.recorded();
-        self.make_true(number, &prepared)?;
-        self.applied(number);
-        self.announce();
-        self.keep_within(record, prepared.kept.iter().map(|(_, size, _)| size).sum());
+        prepared.keep_staged();
+        self.apply_or_roll_back(number, &prepared)?;
+        self.mark_applied(number);
+        self.announce_entry();
+        self.prune_if_over_quota(record, prepared.retained.iter().map(|(_, size, _)| size).sum());
         let trash = prepared.trashed.iter().map(|item| item.id.clone()).collect();
-        Ok(Committed { number, hash, trash, notices: prepared.notices })
+        Ok(CommitReceipt { entry: number, hash, trash_ids: trash, notices: prepared.notices })
     }
 
-    /// Applies the recorded steps; if one cannot be, takes back those before it and says so in the journal.
-    fn make_true(&self, number: u64, prepared: &Prepared) -> Result<(), CommitError> {
-        let kept = |version: &journal::Digest| {
-            let found = prepared.kept.iter().find(|(kept, _, _)| kept.0 == *version);
+    /// Applies the recorded steps. If one fails, rolls the earlier ones back and records that.
+    fn apply_or_roll_back(&self, number: u64, prepared: &PreparedPlan) -> Result<(), CommitError> {
+        let read_retained = |version: &stead_journal::Digest| {
+            let found = prepared.retained.iter().find(|(read_retained, _, _)| read_retained.0 == *version);
             found.and_then(|(_, _, bytes)| bytes.clone())
         };
-        let hands = self.hands(&kept);
+        let executor = self.step_executor(&read_retained);
         let steps = &prepared.steps;
-        let failing = |(at, step)| hands.apply(step).err().map(|trouble| (at, trouble));
-        let (done, failed, trouble) = match steps.iter().enumerate().find_map(failing) {
-            Some((at, trouble)) => (&steps[..at], steps.get(at), trouble),
-            None => match steps.iter().find_map(|step| hands.let_go(step).err()) {
-                Some(trouble) => (&steps[..], None, trouble),
+        let failing = |(at, step)| executor.apply(step).err().map(|error| (at, error));
+        let (done, failed, error) = match steps.iter().enumerate().find_map(failing) {
+            Some((at, error)) => (&steps[..at], steps.get(at), error),
+            None => match steps.iter().find_map(|step| executor.release_replaced(step).err()) {
+                Some(error) => (&steps[..], None, error),
                 None => return Ok(()),
             },
         };
-        let taken_back = hands.take_back(done, failed).map_err(|error| crate::failure::own(&error));
-        match taken_back.and_then(|()| self.amend(number, steps, "amend", &trouble)) {
-            Ok(()) => {
-                hands.drop_staged(steps);
-                self.announce();
-                Err(CommitError::Amended(after_the_fact(&trouble)))
+        let taken_back = executor.roll_back(done, failed).is_ok();
+        match taken_back.then(|| self.record_amendment(number, steps, "amend", &error)) {
+            Some(Ok(())) => {
+                executor.remove_staged(steps);
+                self.announce_entry();
+                Err(CommitError::RecordedThenFailed(error_after_rollback(&error)))
             }
-            Err(_) => {
-                // The journal has it, so it stays pending: the next to lock these places finishes it.
-                store::hold(&self.stuck).insert(number);
-                Err(CommitError::Amended(unfinished()))
+            None | Some(Err(_)) => {
+                // The entry stays pending: the next process that locks these paths finishes it.
+                store::lock_ignoring_poison(&self.unfinished_entries).insert(number);
+                Err(CommitError::RecordedThenFailed(unfinished_steps_error()))
             }
         }
     }
 
-    pub(crate) fn hands<'a>(&'a self, kept: &'a dyn Fn(&journal::Digest) -> Option<Vec<u8>>) -> Hands<'a> {
-        Hands { root: &self.root, state: &self.state, trash: &self.trash_place, kept }
+    pub(crate) fn step_executor<'a>(
+        &'a self,
+        read_retained: &'a dyn Fn(&stead_journal::Digest) -> Option<Vec<u8>>,
+    ) -> StepExecutor<'a> {
+        StepExecutor { root: &self.root, state: &self.state, trash: self.trash_directory.as_directory(), read_retained }
     }
 
-    /// What the transaction writes for one plan.
-    fn record_work(
+    /// Builds the transaction body of one plan.
+    fn record_transaction_body(
         &self,
-        mut draft: Draft,
+        mut draft: PendingJournalEntry,
         plan: &Plan,
-        record: &Record<'_>,
-        prepared: &mut Prepared,
-    ) -> Result<Work, Failure> {
-        let intents = prepared.steps.iter().map(Step::to_text).collect::<Result<Vec<_>, _>>()?;
-        let kept = prepared.kept.clone();
-        let trashed: Vec<_> = prepared.trashed.iter().map(crate::trash::Row::of).collect();
+        record: &CallRecord<'_>,
+        prepared: &mut PreparedPlan,
+    ) -> Result<TransactionBody, Error> {
+        let intents = prepared.steps.iter().map(FileStep::to_json).collect::<Result<Vec<_>, _>>()?;
+        let kept = prepared.retained.clone();
+        let trashed: Vec<_> = prepared.trashed.iter().map(crate::trash::TrashRow::from_pending).collect();
         let restored = prepared.restored.clone();
-        let key = record.key.map(str::to_owned);
-        let agent = i64::from(matches!(record.caller.principal, engine::Principal::Agent(_)));
-        let (process, boot) = (self.process.clone(), self.clock.now().boot);
+        let key = record.idempotency_key.map(str::to_owned);
+        let agent = i64::from(matches!(record.caller.principal, stead_engine::Principal::Agent(_)));
+        let (process, boot) = (self.process_id.clone(), self.clock.now().boot_id);
         let link = plan.link.clone();
-        let ticket = self.ticket(record);
-        let booking = record.quota.map(|quota| Booking::new(plan, quota, &record.caller.principal));
+        let ticket = self.approval_use(record);
+        let booking = record.quota.map(|quota| QuotaReservation::new(plan, quota, &record.caller.principal));
         let (buffers, now_ms) = (plan.buffers.clone(), self.clock.now().wall_ms);
         Ok(Box::new(move |transaction, tip| {
-            if let Some(number) = used_key(transaction, &draft, key.as_deref())? {
-                return Ok(Outcome::Replayed(number));
+            if let Some(number) = entry_with_idempotency_key(transaction, &draft, key.as_deref())? {
+                return Ok(TransactionOutcome::Replayed(number));
             }
-            if let Some(failure) =
-                ticket.as_ref().map(|ticket| ticket.check(transaction)).transpose()?.flatten()
-            {
-                return Ok(Outcome::Refused(failure));
+            if let Some(error) = ticket.as_ref().map(|ticket| ticket.check_usable(transaction)).transpose()?.flatten() {
+                return Ok(TransactionOutcome::Refused(error));
             }
             let last = match &booking {
                 None => 0,
                 Some(booking) => {
-                    if let Some(failure) = booking.check(transaction)? {
-                        return Ok(Outcome::Refused(failure));
+                    if let Some(error) = booking.check_quota(transaction)? {
+                        return Ok(TransactionOutcome::Refused(error));
                     }
-                    query::last_change(transaction)?
+                    entry_query::last_change_number(transaction)?
                 }
             };
-            if let Some(failure) = buffers::moved_on(transaction, &buffers)? {
-                return Ok(Outcome::Refused(failure));
+            if let Some(error) = buffers::buffers_changed(transaction, &buffers)? {
+                return Ok(TransactionOutcome::Refused(error));
             }
-            store::append(transaction, tip, &mut draft)?;
+            store::append_entry(transaction, tip, &mut draft)?;
             if let Some(booking) = &booking {
-                booking.carry(transaction, last, draft.entry.number)?;
+                booking.advance_count(transaction, last, draft.entry.number)?;
             }
-            let number = sql(draft.entry.number);
-            buffers::follow(transaction, &buffers, draft.entry.number, now_ms)?;
+            let number = to_sql_integer(draft.entry.number);
+            buffers::update_buffers(transaction, &buffers, draft.entry.number, now_ms)?;
             for (step, intent) in intents.iter().enumerate() {
-                transaction
-                    .prepare_cached("INSERT INTO pending VALUES (?1, ?2, ?3, ?4, ?5)")?
-                    .execute(params![number, sql(step as u64), process, boot, intent])?;
+                transaction.prepare_cached("INSERT INTO pending VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+                    number,
+                    to_sql_integer(step as u64),
+                    process,
+                    boot,
+                    intent
+                ])?;
             }
             for (version, size, bytes) in &kept {
                 transaction
                     .prepare_cached("INSERT INTO kept VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (version) DO UPDATE SET number = ?4, agent = min(agent, ?5)")?
-                    .execute(params![version.0.as_bytes().as_slice(), sql(*size), bytes, number, agent])?;
+                    .execute(params![version.0.as_bytes().as_slice(), to_sql_integer(*size), bytes, number, agent])?;
             }
             for item in &trashed {
                 item.insert(transaction, &draft.entry)?;
@@ -159,117 +163,123 @@ impl LocalWorkspace {
             }
             if let Some(key) = &key {
                 let principal = &draft.entry.caller.principal;
-                transaction
-                    .execute("INSERT INTO keys VALUES (?1, ?2, ?3)", params![principal, key, number])?;
+                transaction.execute("INSERT INTO keys VALUES (?1, ?2, ?3)", params![principal, key, number])?;
             }
             mark_undone(transaction, &link, number)?;
             if let Some(ticket) = &ticket {
                 ticket.consume(transaction, draft.entry.number)?;
             }
-            Ok(recorded(&draft, tip))
+            Ok(recorded_outcome(&draft, tip))
         }))
     }
 
-    /// The entry of a call, before it has a number.
-    pub(crate) fn draft(
+    /// Builds the entry of a call, without a number.
+    pub(crate) fn pending_entry(
         &self,
-        record: &Record<'_>,
-        changes: Vec<journal::Change>,
-        link: Link,
+        record: &CallRecord<'_>,
+        changes: Vec<stead_journal::RecordedChange>,
+        link: EntryRelation,
         bytes: u64,
-    ) -> Draft {
-        let mut touched: Vec<(String, Option<journal::Digest>)> = Vec::new();
+    ) -> PendingJournalEntry {
+        let mut touched: Vec<(String, Option<stead_journal::Digest>)> = Vec::new();
         for change in &changes {
-            touched.extend(store::touched(change));
+            touched.extend(store::touched_paths(change));
         }
-        // A change is about what it changed; a call that changed nothing is about what it asked for.
+        // An entry with changes lists the changed paths; one without lists the requested paths.
         if changes.is_empty() {
             touched.extend(record.paths.iter().map(|path| (path.to_string(), None)));
         }
-        let decision = match record.reason.map(engine::Kind::fault) {
-            None => Decision::Allowed,
-            Some(Fault::Refusal) => Decision::Refused,
-            Some(Fault::World | Fault::Machine) => Decision::Failed,
+        let decision = match record.error_kind.map(stead_engine::ErrorKind::class) {
+            None => EntryDecision::Allowed,
+            Some(ErrorClass::Refused) => EntryDecision::Refused,
+            Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => EntryDecision::Failed,
         };
-        let entry = Entry {
+        let entry = JournalEntry {
             number: 0,
             time_ms: self.clock.now().wall_ms,
-            caller: journal::Caller {
+            caller: stead_journal::EntryCaller {
                 principal: record.caller.principal.to_string(),
                 on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
                 session: record.caller.session.clone(),
-                face: record.caller.face.to_owned(),
+                protocol: record.caller.protocol.to_owned(),
             },
-            request: record.key.map(str::to_owned),
+            request_id: record.idempotency_key.map(str::to_owned),
             operation: record.operation.to_owned(),
             tool: record.tool.map(str::to_owned),
             arguments: record.arguments.clone(),
             decision,
-            reason: record.reason.map(|kind| kind.code().to_owned()),
-            policy: record.policy,
-            tier: (record.tier != Tier::Autonomous).then(|| record.tier.word().to_owned()),
+            reason: record.error_kind.map(|kind| kind.code().to_owned()),
+            policy_version: record.policy_version,
+            tier: (record.policy_tier != PolicyTier::Autonomous).then(|| record.policy_tier.as_str().to_owned()),
             approval: record.approval.clone(),
             changes,
-            link,
+            relation: link,
             bytes: bytes.max(record.bytes),
             duration_us: u64::try_from(record.started.elapsed().as_micros()).unwrap_or(u64::MAX),
         };
-        Draft { entry, touched }
+        PendingJournalEntry { entry, touched }
     }
 
-    /// The entry of something the server does by itself.
-    pub(crate) fn system_draft(&self, operation: &str, arguments: String, link: Link) -> Draft {
-        let entry = Entry {
+    /// Builds an entry for an action of the server.
+    pub(crate) fn pending_system_entry(
+        &self,
+        operation: &str,
+        arguments: String,
+        link: EntryRelation,
+    ) -> PendingJournalEntry {
+        let entry = JournalEntry {
             number: 0,
             time_ms: self.clock.now().wall_ms,
-            caller: journal::Caller {
-                principal: engine::Principal::System.to_string(),
+            caller: stead_journal::EntryCaller {
+                principal: stead_engine::Principal::System.to_string(),
                 on_behalf_of: None,
-                session: self.process.clone(),
-                face: "server".to_owned(),
+                session: self.process_id.clone(),
+                protocol: "server".to_owned(),
             },
-            request: None,
+            request_id: None,
             operation: operation.to_owned(),
             tool: None,
             arguments,
-            decision: Decision::Allowed,
+            decision: EntryDecision::Allowed,
             reason: None,
-            policy: self.policy_version(),
+            policy_version: self.policy_version(),
             tier: None,
             approval: None,
             changes: Vec::new(),
-            link,
+            relation: link,
             bytes: 0,
             duration_us: 0,
         };
-        Draft { entry, touched: Vec::new() }
+        PendingJournalEntry { entry, touched: Vec::new() }
     }
 }
 
-/// What a caller hears when a recorded plan could neither be applied nor taken back now.
-fn unfinished() -> Failure {
-    Failure::new(Kind::Io, "the change could not be completed and will be finished later")
-        .hint("call stat to see what is there before you go on")
+/// Error for a recorded plan that could be neither applied nor rolled back now.
+fn unfinished_steps_error() -> Error {
+    Error::new(ErrorKind::Io, "the change could not be completed and will be finished later")
+        .with_next_step("call stat to check the current state before you continue")
 }
 
-/// What a caller hears when a recorded plan could not be applied and was taken back.
-pub(crate) fn after_the_fact(trouble: &Trouble) -> Failure {
-    match trouble {
-        Trouble::Foreign => Failure::new(
-            Kind::Conflict,
-            "somebody else changed the place at the same moment; nothing was changed",
-        )
-        .hint("read it again, then repeat the call"),
-        Trouble::Disk(error) => crate::failure::at(&path::RelPath::root(), error),
+/// Error for a recorded plan that failed and was rolled back.
+pub(crate) fn error_after_rollback(cause: &ApplyError) -> Error {
+    match cause {
+        ApplyError::ForeignChange => {
+            Error::new(ErrorKind::Conflict, "the path changed during the commit; nothing was written")
+                .with_next_step("read it again, then repeat the call")
+        }
+        ApplyError::Disk(error) => crate::errors::error_at_path(&stead_path::RelPath::root(), error),
     }
 }
 
-/// How a recorded request ended.
-pub(crate) fn recorded(draft: &Draft, tip: &Tip) -> Outcome {
-    Outcome::Recorded(draft.entry.number, tip.hash)
+pub(crate) fn recorded_outcome(draft: &PendingJournalEntry, tip: &ChainTip) -> TransactionOutcome {
+    TransactionOutcome::Recorded(draft.entry.number, tip.hash)
 }
 
-fn used_key(transaction: &Connection, draft: &Draft, key: Option<&str>) -> rusqlite::Result<Option<u64>> {
+fn entry_with_idempotency_key(
+    transaction: &Connection,
+    draft: &PendingJournalEntry,
+    key: Option<&str>,
+) -> rusqlite::Result<Option<u64>> {
     let Some(key) = key else { return Ok(None) };
     transaction
         .query_row(
@@ -281,25 +291,26 @@ fn used_key(transaction: &Connection, draft: &Draft, key: Option<&str>) -> rusql
         .map(|found| found.map(i64::unsigned_abs))
 }
 
-fn mark_undone(transaction: &Connection, link: &Link, number: i64) -> rusqlite::Result<()> {
+fn mark_undone(transaction: &Connection, link: &EntryRelation, number: i64) -> rusqlite::Result<()> {
     match link {
-        Link::Undoes(undone) => {
-            transaction.execute("INSERT INTO undone VALUES (?1, ?2, NULL)", params![sql(*undone), number])?;
+        EntryRelation::Undoes(undone) => {
+            transaction
+                .execute("INSERT INTO undone VALUES (?1, ?2, NULL)", params![to_sql_integer(*undone), number])?;
         }
-        Link::Redoes(redone) => {
+        EntryRelation::Redoes(redone) => {
             transaction.execute(
                 "UPDATE undone SET redone = ?2 WHERE number = ?1 AND redone IS NULL",
-                params![sql(*redone), number],
+                params![to_sql_integer(*redone), number],
             )?;
         }
-        Link::None | Link::Restores(_) | Link::Amends(_) => {}
+        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {}
     }
     Ok(())
 }
 
-/// Takes back what the transaction of an entry wrote beside the chain.
-pub(crate) fn forget(transaction: &Connection, number: u64, steps: &[Step]) -> rusqlite::Result<()> {
-    let number = sql(number);
+/// Deletes the rows that the transaction of an entry wrote beside the chain.
+pub(crate) fn delete_entry_effects(transaction: &Connection, number: u64, steps: &[FileStep]) -> rusqlite::Result<()> {
+    let number = to_sql_integer(number);
     for statement in [
         "DELETE FROM pending WHERE number = ?1",
         "DELETE FROM undone WHERE by = ?1",
@@ -310,22 +321,22 @@ pub(crate) fn forget(transaction: &Connection, number: u64, steps: &[Step]) -> r
     ] {
         transaction.execute(statement, params![number])?;
     }
-    crate::approval::give_back(transaction, number)?;
-    crate::holding::give_back(transaction, number)?;
-    buffers::take_back(transaction, number)?;
+    crate::approval::release_approval(transaction, number)?;
+    crate::usage::subtract_rolled_back_usage(transaction, number)?;
+    buffers::restore_buffers(transaction, number)?;
     for step in steps {
         match step {
-            Step::Remove { trash, .. } => {
+            FileStep::Remove { trash, .. } => {
                 transaction.execute("DELETE FROM trash WHERE id = ?1", params![trash])?;
             }
-            Step::Restore { trash, .. } => {
+            FileStep::Restore { trash, .. } => {
                 transaction.execute("UPDATE trash SET state = 0 WHERE id = ?1", params![trash])?;
             }
-            Step::Put { .. }
-            | Step::MakeDirectory { .. }
-            | Step::MakeLink { .. }
-            | Step::Move { .. }
-            | Step::RemoveDirectory { .. } => {}
+            FileStep::Put { .. }
+            | FileStep::MakeDirectory { .. }
+            | FileStep::MakeLink { .. }
+            | FileStep::Move { .. }
+            | FileStep::RemoveDirectory { .. } => {}
         }
     }
     Ok(())

@@ -1,18 +1,18 @@
-//! The search index: which files can hold what is looked for, so that the others need not be opened. Lives in the state
-//! directory, is built by a thread in the background, and can be deleted at any time.
+//! The search index: decides which files can contain a match, so that the others need not be opened. It lives in the state
+//! directory, is built by a background thread, and can be deleted at any time.
 //!
-//! Promises: an answer is the same with and without it. A file is ruled out only under the stamp it was read with, or
-//! while watches tell that nothing happened to it. Whatever is damaged, foreign, stale or missing is not used. Never
-//! decides what a caller may see: that is the engine's, which asks about one file at a time or sees everything anyway.
+//! Promises: results are the same with and without the index. A file is excluded only if its stamp is unchanged or watches
+//! report no change. A damaged, foreign, stale or missing part is not used. Never decides what a caller may see: the
+//! engine does, which queries single files or may read everything.
 
+mod background_thread;
+mod block_hash;
 mod build;
-mod caretaker;
-mod ground;
-mod model;
-mod seal;
+mod byte_codec;
+mod context;
 mod segment;
 mod snapshot;
-mod wire;
+mod tree_model;
 
 use std::{
     fmt,
@@ -24,111 +24,110 @@ use std::{
     time::{Duration, Instant},
 };
 
-use disk::{Stamp, watch::watches_max};
-use engine::{
-    Failure,
-    index::{Need, Sieve, Survey},
+use block_hash::IndexKey;
+use context::IndexContext;
+use snapshot::{IndexSnapshot, SnapshotIndexFilter, manifest_fingerprint};
+use stead_disk::{InodeFingerprint, fs_events::watch_limit};
+use stead_engine::{
+    Error,
+    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
 };
-use ground::Ground;
-use model::{Fresh, Model};
-use path::RelPath;
-use seal::Key;
-use snapshot::{Sifting, Snapshot, manifest_stamp};
+use stead_path::RelPath;
+use tree_model::{IndexTreeModel, ModelFreshness};
 
 use crate::{
-    failure,
+    errors,
     open::LocalWorkspace,
-    options::{Indexing, Options},
-    store::hold,
+    options::{IndexMode, LocalWorkspaceOptions},
+    store::lock_ignoring_poison,
 };
 
-/// Directories that a search lists again by itself; what is touched beyond that is left to the thread.
-const LISTED_BY_SEARCH_MAX: usize = 256;
-/// The share of all watches that this user may have which one workspace takes.
-const WATCHES_SHARE: usize = 2;
-/// How long watching is not tried again where it could not be done.
-const UNWATCHED: Duration = Duration::from_secs(10 * 60);
+/// Most directories that a search lists again itself; the thread lists the others.
+const RELISTED_BY_SEARCH_MAX: usize = 256;
+/// Fraction of the user's watch limit that one workspace may use.
+const WATCH_SHARE_DIVISOR: usize = 2;
+/// Pause after watching failed.
+const WATCH_RETRY_PAUSE: Duration = Duration::from_secs(10 * 60);
 
 /// The index of an open workspace.
-pub(crate) struct Index {
-    indexing: Indexing,
+pub(crate) struct SearchIndex {
+    mode: IndexMode,
     files_min: u64,
-    settled: Duration,
-    /// How many directories may be watched; asked before the second wall is up.
+    min_file_age: Duration,
+    /// Limit of watched directories, read before the Landlock sandbox is active.
     watches_max: usize,
-    shared: OnceLock<Arc<Shared>>,
-    thread: Mutex<Thread>,
+    state: OnceLock<Arc<IndexState>>,
+    thread: Mutex<IndexThread>,
 }
 
-/// The thread that builds.
+/// The background thread.
 #[derive(Default)]
-enum Thread {
-    /// Nothing was worth it yet.
+enum IndexThread {
+    /// No search needed an index yet.
     #[default]
-    None,
-    Runs(JoinHandle<()>),
-    /// The workspace is closed, and none starts any more.
-    Over,
+    NotStarted,
+    Running(JoinHandle<()>),
+    /// The workspace is closed; no thread starts any more.
+    Ended,
 }
 
-/// What searches and the thread share.
-struct Shared {
-    ground: Ground,
-    loaded: Mutex<Loaded>,
-    /// The tree, while it is watched.
-    model: Mutex<Option<Model>>,
-    rest: Mutex<Rest>,
-    woken: Condvar,
+/// State shared by searches and the thread.
+struct IndexState {
+    context: IndexContext,
+    loaded: Mutex<LoadedIndex>,
+    /// The tree model, while the tree is watched.
+    model: Mutex<Option<IndexTreeModel>>,
+    thread_status: Mutex<IndexThreadStatus>,
+    wake_signal: Condvar,
     stopped: AtomicBool,
-    /// A block was not what was written.
-    distrusted: Arc<AtomicBool>,
-    sifted: AtomicU64,
-    surveyed: AtomicU64,
+    /// Whether a block failed verification.
+    is_distrusted: Arc<AtomicBool>,
+    filtered_searches: AtomicU64,
+    indexed_walks: AtomicU64,
 }
 
-/// The index as this process last read it.
+/// The index as last loaded by this process.
 #[derive(Default)]
-struct Loaded {
-    manifest: Option<Stamp>,
-    snapshot: Option<Arc<Snapshot>>,
+struct LoadedIndex {
+    manifest: Option<InodeFingerprint>,
+    snapshot: Option<Arc<IndexSnapshot>>,
 }
 
-/// What the thread does between two rounds.
-struct Rest {
-    searched: Instant,
-    /// Until when watching is not tried again.
-    unwatched: Option<Instant>,
-    remark: Option<String>,
-    /// Something to do came up.
-    rung: bool,
-    /// Files in the tree and files that the index knows, as last counted.
+/// State of the thread between two rounds.
+struct IndexThreadStatus {
+    last_search: Instant,
+    /// Watching is not retried before this time.
+    unwatched_until: Option<Instant>,
+    message: Option<String>,
+    wake_requested: bool,
+    /// Files in the tree and indexed files, as last counted.
     files: Option<(u64, u64)>,
 }
 
-/// How the index stands, for people and tests.
+/// Status of the search index, for display and tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IndexFacts {
-    /// Segments there are.
+pub struct IndexStatus {
+    /// Number of segments.
     pub segments: usize,
-    /// Files they know, those that have changed since included.
+    /// Indexed files, including those that changed since.
     pub files: u64,
-    /// Bytes on the disk.
+    /// Size on disk.
     pub bytes: u64,
-    /// Whether the index has reached its largest size.
-    pub is_cut: bool,
+    /// Whether the index has reached its size limit.
+    pub is_size_limited: bool,
     /// Whether the tree is watched, so that a search need not walk it.
     pub is_watched: bool,
-    /// Files that are in the tree and known as they are, when last counted.
-    pub known: Option<u64>,
-    /// Searches that went by a walk and opened only what could match.
-    pub sifted: u64,
+    /// Files in the tree whose index data is current, as last counted.
+    pub model_files: Option<u64>,
+    /// Searches that walked the tree and used the index to skip files.
+    pub filtered_searches: u64,
     /// Searches that needed no walk.
-    pub surveyed: u64,
-    /// What stands in the way of building it.
-    pub remark: Option<String>,
+    pub indexed_walks: u64,
+    /// Why the index cannot be built.
+    pub message: Option<String>,
 }
 
-impl fmt::Display for IndexFacts {
+impl fmt::Display for IndexStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.segments == 0 {
             f.write_str("none")?;
@@ -136,263 +135,281 @@ impl fmt::Display for IndexFacts {
             let megabytes = self.bytes.div_ceil(1 << 20);
             write!(f, "{} files in {} segments, {megabytes} MB", self.files, self.segments)?;
         }
-        if self.is_cut {
-            f.write_str(", as large as it may get: other files are looked into")?;
+        if self.is_size_limited {
+            f.write_str(", size limit reached: the remaining files are searched without the index")?;
         }
         if self.is_watched {
             f.write_str(", watched")?;
         }
-        match &self.remark {
+        match &self.message {
             Some(remark) => write!(f, "; {remark}"),
             None => Ok(()),
         }
     }
 }
 
-impl Index {
-    pub(crate) fn new(options: &Options) -> Self {
-        let Options { indexing, index_files_min: files_min, index_settled: settled, .. } = *options;
-        let watches_max = if indexing == Indexing::Keep { watches_max() / WATCHES_SHARE } else { 0 };
-        let (shared, thread) = (OnceLock::new(), Mutex::default());
-        Self { indexing, files_min, settled, watches_max, shared, thread }
+impl SearchIndex {
+    pub(crate) fn new(options: &LocalWorkspaceOptions) -> Self {
+        let LocalWorkspaceOptions {
+            index_mode: mode,
+            index_files_min: files_min,
+            index_min_file_age: min_file_age,
+            ..
+        } = *options;
+        let watches_max = if mode == IndexMode::Maintain { watch_limit() / WATCH_SHARE_DIVISOR } else { 0 };
+        let (state, thread) = (OnceLock::new(), Mutex::default());
+        Self { mode, files_min, min_file_age, watches_max, state, thread }
     }
 
-    /// Ends the thread and waits for it.
+    /// Stops the thread and waits for it.
     pub(crate) fn stop(&self) {
-        // First of all, so that no search starts one that nobody would stop.
-        let thread = std::mem::replace(&mut *hold(&self.thread), Thread::Over);
-        if let Some(shared) = self.shared.get() {
+        // First, so that no search starts another thread.
+        let thread = std::mem::replace(&mut *lock_ignoring_poison(&self.thread), IndexThread::Ended);
+        if let Some(shared) = self.state.get() {
             shared.stop();
         }
         match thread {
-            Thread::Runs(thread) => match thread.join() {
-                // A thread that panicked has nothing to say here; the next one starts from what is on the disk.
+            IndexThread::Running(thread) => match thread.join() {
+                // A panic is ignored; the next thread starts from the files on disk.
                 Ok(()) | Err(_) => {}
             },
-            Thread::None | Thread::Over => {}
+            IndexThread::NotStarted | IndexThread::Ended => {}
         }
-        if let Some(shared) = self.shared.get() {
-            *hold(&shared.model) = None;
+        if let Some(shared) = self.state.get() {
+            *lock_ignoring_poison(&shared.model) = None;
         }
     }
 }
 
 impl LocalWorkspace {
-    /// What the index stands on; nothing when it is not to be used, or the store gives no key.
-    fn index_shared(&self) -> Option<&Arc<Shared>> {
-        if self.index.indexing == Indexing::Off {
+    /// The state, or `None` if the index is off or the store provides no key.
+    fn index_state(&self) -> Option<&Arc<IndexState>> {
+        if self.index.mode == IndexMode::Off {
             return None;
         }
-        if let Some(shared) = self.index.shared.get() {
+        if let Some(shared) = self.index.state.get() {
             return Some(shared);
         }
-        let key = Key::of(&self.store, &self.root, &self.profile.id).ok()?;
-        let ground = Ground {
+        let key = IndexKey::load_or_create(&self.store, &self.root, &self.syntax_profile.id).ok()?;
+        let context = IndexContext {
             root: self.root.clone(),
             state: self.state.clone(),
             key,
-            settled: self.index.settled,
+            min_file_age: self.index.min_file_age,
             watches_max: self.index.watches_max,
-            mounts: self.mounts.len(),
+            mount_count: self.allowed_mounts.len(),
         };
-        Some(self.index.shared.get_or_init(|| Arc::new(Shared::new(ground))))
+        Some(self.index.state.get_or_init(|| Arc::new(IndexState::new(context))))
     }
 
-    pub(crate) fn sieve_for(&self, need: &Need) -> Option<Box<dyn Sieve + '_>> {
-        // Nothing is made or asked for where there is no index.
-        if *need == Need::Anything || !self.has_index() {
+    pub(crate) fn index_filter_for(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
+        // Without an index nothing is created or queried.
+        if *required == RequiredTrigrams::Anything || !self.has_index() {
             return None;
         }
-        let shared = self.index_shared()?;
-        let snapshot = shared.current()?;
-        match snapshot.files_with(need) {
+        let shared = self.index_state()?;
+        let snapshot = shared.current_snapshot()?;
+        match snapshot.files_matching(required) {
             Ok(files) => {
-                shared.sifted.fetch_add(1, Ordering::Relaxed);
-                let distrusted = Arc::clone(&shared.distrusted);
+                shared.filtered_searches.fetch_add(1, Ordering::Relaxed);
+                let distrusted = Arc::clone(&shared.is_distrusted);
                 let broken = Arc::new(move || distrusted.store(true, Ordering::Relaxed));
-                Some(Box::new(Sifting { snapshot, files, broken }))
+                Some(Box::new(SnapshotIndexFilter { snapshot, files, on_corrupt: broken }))
             }
-            Err(segment::Broken) => {
-                shared.distrust();
+            Err(segment::IndexCorrupt) => {
+                shared.discard_loaded();
                 None
             }
         }
     }
 
     fn has_index(&self) -> bool {
-        self.index.shared.get().is_some_and(|shared| hold(&shared.loaded).snapshot.is_some())
-            || self.state.existing_directory(ground::PLACE).is_ok_and(|place| place.is_some())
+        self.index.state.get().is_some_and(|shared| lock_ignoring_poison(&shared.loaded).snapshot.is_some())
+            || self.state.existing_subdirectory(context::INDEX_DIRECTORY).is_ok_and(|directory| directory.is_some())
     }
 
-    pub(crate) fn survey_for(&self, start: &RelPath, need: &Need) -> Option<Survey> {
-        if *need == Need::Anything {
+    pub(crate) fn indexed_walk_for(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
+        if *required == RequiredTrigrams::Anything {
             return None;
         }
-        self.index.shared.get()?.survey(start, need)
+        self.index.state.get()?.indexed_walk(start, required)
     }
 
-    /// A search has met so many files.
+    /// Notes a search that visited so many files.
     pub(crate) fn note_search(&self, files: u64) {
-        if self.index.indexing != Indexing::Keep || files < self.index.files_min {
+        if self.index.mode != IndexMode::Maintain || files < self.index.files_min {
             return;
         }
-        let Some(shared) = self.index_shared() else { return };
-        shared.searched();
-        let mut thread = hold(&self.index.thread);
+        let Some(shared) = self.index_state() else { return };
+        shared.record_search();
+        let mut thread = lock_ignoring_poison(&self.index.thread);
         match *thread {
-            Thread::None => {
+            IndexThread::NotStarted => {
                 let own = Arc::clone(shared);
                 let builder = std::thread::Builder::new().name("index".to_owned());
-                let started = builder.spawn(move || caretaker::run(&own));
-                *thread = started.map_or(Thread::None, Thread::Runs);
+                let started = builder.spawn(move || background_thread::run_index_thread(&own));
+                *thread = started.map_or(IndexThread::NotStarted, IndexThread::Running);
             }
-            Thread::Runs(_) | Thread::Over => {}
+            IndexThread::Running(_) | IndexThread::Ended => {}
         }
     }
 
-    /// How the index stands.
-    pub fn index_facts(&self) -> IndexFacts {
-        // To ask is not to make: without an index there is no key yet.
-        let known = self.index.shared.get().is_some() || self.has_index();
-        let shared = known.then(|| self.index_shared()).flatten();
-        shared.map_or_else(IndexFacts::default, |shared| shared.facts())
+    /// The status of the search index.
+    pub fn index_status(&self) -> IndexStatus {
+        // A query creates nothing: without an index there is no key yet.
+        let known = self.index.state.get().is_some() || self.has_index();
+        let shared = known.then(|| self.index_state()).flatten();
+        shared.map_or_else(IndexStatus::default, |shared| shared.status())
     }
 
-    /// Builds the index here and now. Young files are left for later.
-    pub fn build_index(&self) -> Result<IndexFacts, Failure> {
-        let off = || Failure::new(engine::Kind::Denied, "the index is switched off");
-        let shared = self.index_shared().ok_or_else(off)?;
-        caretaker::build_once(shared).map_err(|error| failure::own(&error))?;
-        if let (Some(current), Some(model)) = (shared.current(), hold(&shared.model).as_mut()) {
-            model.adopt(current);
+    /// Builds the index synchronously. Recently modified files are left out.
+    pub fn build_index(&self) -> Result<IndexStatus, Error> {
+        let off = || Error::new(stead_engine::ErrorKind::SystemDenied, "the search index is off");
+        let shared = self.index_state().ok_or_else(off)?;
+        background_thread::build_once(shared).map_err(|error| errors::index_error(&error))?;
+        if let (Some(current), Some(model)) = (shared.current_snapshot(), lock_ignoring_poison(&shared.model).as_mut())
+        {
+            model.adopt_snapshot(current);
         }
-        Ok(shared.facts())
+        Ok(shared.status())
     }
 
-    /// Deletes the index. Searches look into every file again.
-    pub fn drop_index(&self) -> Result<(), Failure> {
-        let own = |error: disk::DiskError| failure::own(&error);
-        let Some(shared) = self.index_shared() else { return Ok(()) };
-        let Some(place) = shared.ground.place() else { return Ok(()) };
-        let busy =
-            || Failure::new(engine::Kind::Busy, "another process is building the index").hint("call again");
-        let _building = shared.ground.build().map_err(own)?.ok_or_else(busy)?;
-        *hold(&shared.model) = None;
-        build::clear(&place).map_err(own)
+    /// Deletes the index. Searches read every file again.
+    pub fn drop_index(&self) -> Result<(), Error> {
+        let Some(shared) = self.index_state() else { return Ok(()) };
+        let Some(directory) = shared.context.open_directory() else { return Ok(()) };
+        let busy = || {
+            Error::new(stead_engine::ErrorKind::Busy, "another process is building the index")
+                .with_next_step("call again")
+        };
+        let _building = shared
+            .context
+            .try_lock_for_build()
+            .map_err(|error| errors::state_directory_error(&error))?
+            .ok_or_else(busy)?;
+        *lock_ignoring_poison(&shared.model) = None;
+        build::delete_index_files(&directory).map_err(|error| errors::index_error(&error))
     }
 }
 
-impl Shared {
-    fn new(ground: Ground) -> Self {
-        let rest = Rest { searched: Instant::now(), unwatched: None, remark: None, rung: false, files: None };
+impl IndexState {
+    fn new(context: IndexContext) -> Self {
+        let rest = IndexThreadStatus {
+            last_search: Instant::now(),
+            unwatched_until: None,
+            message: None,
+            wake_requested: false,
+            files: None,
+        };
         Self {
-            ground,
+            context,
             loaded: Mutex::default(),
             model: Mutex::default(),
-            rest: Mutex::new(rest),
-            woken: Condvar::new(),
+            thread_status: Mutex::new(rest),
+            wake_signal: Condvar::new(),
             stopped: AtomicBool::new(false),
-            distrusted: Arc::default(),
-            sifted: AtomicU64::new(0),
-            surveyed: AtomicU64::new(0),
+            is_distrusted: Arc::default(),
+            filtered_searches: AtomicU64::new(0),
+            indexed_walks: AtomicU64::new(0),
         }
     }
 
-    /// The index as it is now on the disk; nothing when there is none that can be used.
-    fn current(&self) -> Option<Arc<Snapshot>> {
-        let mut loaded = hold(&self.loaded);
-        let place = self.ground.place()?;
-        let manifest = manifest_stamp(&place).ok()?;
-        if self.distrusted.swap(false, Ordering::Relaxed) {
-            // Until another one is written.
-            *loaded = Loaded { manifest, snapshot: None };
+    /// The current index on disk, or `None` if there is no usable one.
+    fn current_snapshot(&self) -> Option<Arc<IndexSnapshot>> {
+        let mut loaded = lock_ignoring_poison(&self.loaded);
+        let directory = self.context.open_directory()?;
+        let manifest = manifest_fingerprint(&directory).ok()?;
+        if self.is_distrusted.swap(false, Ordering::Relaxed) {
+            // Not retried until another manifest is written.
+            *loaded = LoadedIndex { manifest, snapshot: None };
         }
         if manifest != loaded.manifest {
-            let snapshot = Snapshot::load(&place, &self.ground.key, loaded.snapshot.as_deref());
-            *loaded = Loaded { manifest, snapshot: snapshot.ok().map(Arc::new) };
+            let snapshot = IndexSnapshot::load(&directory, &self.context.key, loaded.snapshot.as_deref());
+            *loaded = LoadedIndex { manifest, snapshot: snapshot.ok().map(Arc::new) };
         }
         loaded.snapshot.clone()
     }
 
-    /// What is on the disk is not what was written; it is not used again.
-    fn distrust(&self) {
-        self.distrusted.store(true, Ordering::Relaxed);
+    /// Discards the loaded index after a block failed verification.
+    fn discard_loaded(&self) {
+        self.is_distrusted.store(true, Ordering::Relaxed);
     }
 
-    fn survey(&self, start: &RelPath, need: &Need) -> Option<Survey> {
-        let mut held = hold(&self.model);
-        let model = held.as_mut()?;
-        let surveyed = match model.refresh(&self.ground, LISTED_BY_SEARCH_MAX, &|| false) {
-            Ok(Fresh::Yes) => model.survey(start, need),
-            Ok(Fresh::NotYet) => Ok(None),
+    fn indexed_walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
+        let mut model_guard = lock_ignoring_poison(&self.model);
+        let model = model_guard.as_mut()?;
+        let surveyed = match model.refresh(&self.context, RELISTED_BY_SEARCH_MAX, &|| false) {
+            Ok(ModelFreshness::Current) => model.indexed_walk(start, required),
+            Ok(ModelFreshness::Behind) => Ok(None),
             Err(halt) => Err(halt),
         };
         match surveyed {
-            Ok(Some(survey)) => {
-                self.surveyed.fetch_add(1, Ordering::Relaxed);
-                hold(&self.rest).searched = Instant::now();
-                Some(survey)
+            Ok(Some(walk)) => {
+                self.indexed_walks.fetch_add(1, Ordering::Relaxed);
+                lock_ignoring_poison(&self.thread_status).last_search = Instant::now();
+                Some(walk)
             }
             Ok(None) => None,
             Err(halt) => {
-                *held = None;
-                if halt == model::Halt::Broken {
-                    self.distrust();
+                *model_guard = None;
+                if halt == tree_model::IndexModelError::IndexCorrupt {
+                    self.discard_loaded();
                 }
-                self.ring();
+                self.wake_thread();
                 None
             }
         }
     }
 
-    fn facts(&self) -> IndexFacts {
-        let snapshot = self.current();
-        let is_watched = hold(&self.model).is_some();
-        let rest = hold(&self.rest);
-        let mut facts = IndexFacts {
+    fn status(&self) -> IndexStatus {
+        let snapshot = self.current_snapshot();
+        let is_watched = lock_ignoring_poison(&self.model).is_some();
+        let rest = lock_ignoring_poison(&self.thread_status);
+        let mut facts = IndexStatus {
             is_watched,
-            known: rest.files.map(|(_, known)| known),
-            sifted: self.sifted.load(Ordering::Relaxed),
-            surveyed: self.surveyed.load(Ordering::Relaxed),
-            remark: rest.remark.clone(),
-            ..IndexFacts::default()
+            model_files: rest.files.map(|(_, known)| known),
+            filtered_searches: self.filtered_searches.load(Ordering::Relaxed),
+            indexed_walks: self.indexed_walks.load(Ordering::Relaxed),
+            message: rest.message.clone(),
+            ..IndexStatus::default()
         };
         if let Some(snapshot) = snapshot {
             facts.segments = snapshot.segments.len();
             facts.files = snapshot.files();
             facts.bytes = snapshot.size();
-            facts.is_cut = snapshot.extent == snapshot::Extent::Cut;
+            facts.is_size_limited = snapshot.coverage == snapshot::IndexCoverage::SizeLimited;
         }
         facts
     }
 
-    fn searched(&self) {
-        hold(&self.rest).searched = Instant::now();
-        self.ring();
+    fn record_search(&self) {
+        lock_ignoring_poison(&self.thread_status).last_search = Instant::now();
+        self.wake_thread();
     }
 
-    fn ring(&self) {
-        hold(&self.rest).rung = true;
-        self.woken.notify_all();
+    fn wake_thread(&self) {
+        lock_ignoring_poison(&self.thread_status).wake_requested = true;
+        self.wake_signal.notify_all();
     }
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
-        self.ring();
+        self.wake_thread();
     }
 
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Sleeps so long; says whether to go on.
-    fn sleep(&self, pause: Duration, wake: caretaker::Wake) -> bool {
-        let rest = hold(&self.rest);
-        let woken = |rest: &Rest| rest.rung && wake == caretaker::Wake::BySearch;
-        let sleeps = |rest: &mut Rest| !self.is_stopped() && !woken(rest);
+    /// Sleeps for a time. Returns whether to continue.
+    fn sleep(&self, pause: Duration, wake: background_thread::WakeCondition) -> bool {
+        let rest = lock_ignoring_poison(&self.thread_status);
+        let woken =
+            |rest: &IndexThreadStatus| rest.wake_requested && wake == background_thread::WakeCondition::BySearch;
+        let sleeps = |rest: &mut IndexThreadStatus| !self.is_stopped() && !woken(rest);
         let (mut rest, _) =
-            self.woken.wait_timeout_while(rest, pause, sleeps).unwrap_or_else(PoisonError::into_inner);
-        rest.rung = false;
+            self.wake_signal.wait_timeout_while(rest, pause, sleeps).unwrap_or_else(PoisonError::into_inner);
+        rest.wake_requested = false;
         !self.is_stopped()
     }
 }
@@ -403,11 +420,11 @@ mod tests {
 
     #[test]
     fn no_thread_starts_once_the_workspace_is_closed() {
-        let (files, state) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
-        let options = Options::new(files.path().to_owned(), state.path().to_owned());
+        let (files, state) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let options = LocalWorkspaceOptions::new(files.path().to_owned(), state.path().to_owned());
         let workspace = LocalWorkspace::open(options).expect("it opens");
         workspace.close();
         workspace.note_search(u64::MAX);
-        assert!(matches!(*hold(&workspace.index.thread), Thread::Over));
+        assert!(matches!(*lock_ignoring_poison(&workspace.index.thread), IndexThread::Ended));
     }
 }

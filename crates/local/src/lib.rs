@@ -1,59 +1,63 @@
-//! A workspace on this machine: an ordinary directory plus an embedded store in a state directory beside it.
+//! A workspace on the local machine: an ordinary directory plus an SQLite store in a state directory beside it.
 //!
-//! Owns commit, recovery, kept bytes, trash, leases and the journal's storage. Promises: a plan is made true whole or
-//! not at all, whatever fails and whenever the process dies; what was acknowledged is in the journal first. Several
-//! processes may have the same workspace open; all are equal. Never decides what may be done: that is the engine's.
+//! Owns commit, recovery, retained versions, trash, leases and journal storage. Promises: a plan is applied atomically,
+//! even if a step fails or the process dies, and a change is in the journal before it is acknowledged. Several
+//! processes may have the same workspace open. Makes no policy decisions: the engine does.
 
-mod apply;
 mod approval;
 mod approver;
 mod buffers;
 mod checkpoint;
 mod clock;
 mod commit;
-mod desk;
 mod editor;
-mod estate;
-mod failure;
-mod group;
-mod holding;
+mod entry_query;
+mod errors;
+mod external_changes;
+mod file_steps;
+mod group_commit;
 mod index;
-mod intent;
-mod keeper;
-mod kept;
+mod journal_audit;
+mod later_evidence;
 mod lease;
-mod lives;
-mod locks;
-mod log;
-mod look;
-mod mounts;
+mod liveness;
+mod lookup;
+mod maintenance;
+mod mount_check;
 mod open;
 mod options;
-mod outside;
-mod query;
-mod recover;
-mod resume;
-mod revert;
-mod rules;
+mod path_locks;
+mod policy_file;
+mod prepare;
+mod random;
+mod recovery;
+mod redo_steps;
+mod retained_versions;
 mod schema;
-mod since;
-mod stage;
+mod session_store;
+mod session_ticket;
+mod step_executor;
 mod store;
-mod ticket;
 mod token;
 mod trash;
+mod undo_steps;
+mod usage;
 mod workspace;
+mod workspace_registry;
 
-pub use clock::{Clock, Moment};
-pub use editor::{AgentFiles, Draft, Editor, Held, HunkUnderReview, Reviewing, Typed, UnderReview};
-pub use estate::{
-    Copied, Description, Estate, EstateOptions, EstateToken, Page, Paged, Scope, WorkspaceAsk,
-    WorkspaceLasting, WorkspaceName,
+pub use clock::{Clock, ClockReading};
+pub use editor::{
+    AgentFiles, BufferChangeResult, BufferStatus, EditorDraft, EditorReview, EditorReviewHunk, EditorReviewedFile,
+    EditorWorkspace,
 };
-pub use index::IndexFacts;
-pub use log::{LogReport, Proof};
+pub use index::IndexStatus;
+pub use journal_audit::{EntryProof, JournalVerifyReport};
 pub use open::LocalWorkspace;
-pub use options::{Durability, Indexing, Listening, Options, Wall};
-pub use recover::Recovery;
-pub use ticket::SessionTicket;
-pub use token::{TOKEN_PREFIX, Token, TokenAsk};
+pub use options::{Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, WatchStart};
+pub use recovery::RecoveryReport;
+pub use session_ticket::SessionTicketRecord;
+pub use token::{AccessTokenRecord, CreateTokenRequest, TOKEN_PREFIX};
+pub use workspace_registry::{
+    CopyCounts, CreateWorkspaceRequest, ScopedToken, TokenScope, WorkspaceDescription, WorkspaceLasting,
+    WorkspaceListFilter, WorkspaceName, WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
+};

@@ -1,125 +1,132 @@
-//! What can be chosen when a workspace is opened.
+//! Options for opening a workspace.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
-use engine::NameProfile;
-use path::RelPath;
+use stead_engine::FileNamePolicy;
+use stead_path::RelPath;
 
 use crate::clock::Clock;
 
 /// When a change is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// After it is safe against a power cut.
+    /// After it survives a power cut.
     Full,
-    /// After it is safe against the death of the process.
+    /// After it survives a crash of the process.
     Fast,
 }
 
-/// Whether the process walls itself in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wall {
-    /// Landlock: from now on this process reaches the workspace and the state directory, nothing else.
-    Raise,
-    /// No second wall: the process has other work to do.
-    Leave,
+impl Durability {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Fast => "fast",
+        }
+    }
 }
 
-/// What becomes of the search index.
+/// Whether the process restricts itself with Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Indexing {
-    /// It is built in the background when a search is worth it, and kept up.
-    Keep,
-    /// One that is there is used; nothing is built.
-    Use,
-    /// There is none.
+pub enum LandlockMode {
+    /// The process can only open files in the workspace, the state directory and `readable_paths`.
+    Restrict,
+    /// No sandbox: the process needs other files.
     Off,
 }
 
-/// Files that a search must have met before an index is built, when nothing else is said.
-const INDEX_FILES_MIN: u64 = 2_000;
-
-/// How long a file must have stood still before the index relies on its stamp, when nothing else is said. The coarsest
-/// clocks of file systems count in two seconds.
-const INDEX_SETTLED: Duration = Duration::from_secs(3);
-
-/// When a workspace begins to listen for changes that other programs make.
+/// How the search index is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listening {
-    /// As soon as anybody has a watch: for a process that stays.
-    AtOnce,
-    /// When a watch is begun through this opening: for a process that does one thing and ends.
-    WhenAsked,
+pub enum IndexMode {
+    /// Built in the background once searches are large enough, and kept up to date.
+    Maintain,
+    /// An existing index is used; none is built.
+    UseExisting,
+    /// No index.
+    Off,
 }
 
-/// Bytes of kept history before the oldest is dropped, when nothing else is said.
-pub(crate) const KEPT_BYTES_DEFAULT: u64 = 1 << 30;
+/// Default of [`LocalWorkspaceOptions::index_files_min`].
+const INDEX_FILES_MIN: u64 = 2_000;
+
+/// Default of [`LocalWorkspaceOptions::index_min_file_age`]. The coarsest file system timestamps have two seconds.
+const INDEX_MIN_FILE_AGE: Duration = Duration::from_secs(3);
+
+/// When a workspace starts to watch for external changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchStart {
+    /// At open if any watch exists: for a long-running process.
+    AtOpen,
+    /// When this process begins a watch: for a short-lived process.
+    OnFirstWatch,
+}
+
+/// Default of [`LocalWorkspaceOptions::retained_bytes_max`].
+pub(crate) const RETAINED_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// How to open a workspace.
 #[derive(Clone)]
-pub struct Options {
-    /// The directory.
-    pub workspace: PathBuf,
+pub struct LocalWorkspaceOptions {
+    /// The root directory of the workspace.
+    pub root_path: PathBuf,
     /// The state directory.
-    pub state: PathBuf,
+    pub state_path: PathBuf,
     /// When a change is acknowledged.
     pub durability: Durability,
-    /// Which new names are accepted.
-    pub names: NameProfile,
+    /// Which new file names are accepted.
+    pub name_profile: FileNamePolicy,
     /// How paths are resolved.
-    pub resolver: disk::Resolver,
-    /// Mount points inside the workspace that belong to it.
-    pub mounts: Vec<RelPath>,
-    /// Where relative paths start. Removed things are kept on its file system; only with the widest reach it is not
-    /// the workspace directory itself.
-    pub home: RelPath,
-    /// Places inside that are the server's own, besides the state directory.
-    pub own: Vec<RelPath>,
-    /// The policy file. Without one, `policy.toml` in the state directory holds if it is there.
-    pub policy: Option<PathBuf>,
-    /// Whether to raise the second wall.
-    pub wall: Wall,
-    /// Places outside that stay readable behind it.
-    pub beside: Vec<PathBuf>,
-    /// Bytes of kept history before the oldest is dropped.
-    pub kept_bytes_max: u64,
-    /// What becomes of the search index.
-    pub indexing: Indexing,
-    /// Files that a search must have met before an index is built.
+    pub resolver: stead_disk::PathResolution,
+    /// Mount points below the root that belong to the workspace.
+    pub allowed_mounts: Vec<RelPath>,
+    /// Start of relative paths; the trash is on its file system. Differs from the root only if the workspace is the whole
+    /// machine.
+    pub default_directory: RelPath,
+    /// Paths below the root reserved for the server, besides the state directory.
+    pub reserved_paths: Vec<RelPath>,
+    /// The policy file; by default `policy.toml` in the state directory, if it exists.
+    pub policy_path: Option<PathBuf>,
+    /// Whether to activate the Landlock sandbox.
+    pub landlock: LandlockMode,
+    /// Host paths that stay readable in the sandbox.
+    pub readable_paths: Vec<PathBuf>,
+    /// Limit of retained bytes; the oldest versions are dropped first.
+    pub retained_bytes_max: u64,
+    /// How the search index is used.
+    pub index_mode: IndexMode,
+    /// Files that a search must visit before an index is built.
     pub index_files_min: u64,
-    /// How long a file must have stood still before the index relies on its stamp: as long as two changes can have the
-    /// same one.
-    pub index_settled: Duration,
-    /// When to listen for changes that other programs make.
-    pub listening: Listening,
-    /// Where time comes from.
+    /// How long a file must be unmodified before the index relies on its timestamp: at least the timestamp resolution.
+    pub index_min_file_age: Duration,
+    /// When to start watching for external changes.
+    pub watch_start: WatchStart,
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// Names of users by their numbers, where they can no longer be read because the wall stands.
-    pub(crate) users: Option<HashMap<u32, String>>,
+    /// User names by uid, if they are already unreadable inside the sandbox.
+    pub(crate) user_names: Option<HashMap<u32, String>>,
 }
 
-impl Options {
-    /// The usual choices for this directory and state directory.
-    pub fn new(workspace: PathBuf, state: PathBuf) -> Self {
+impl LocalWorkspaceOptions {
+    /// The default options for this root and state directory.
+    pub fn new(root_path: PathBuf, state_path: PathBuf) -> Self {
         Self {
-            workspace,
-            state,
+            root_path,
+            state_path,
             durability: Durability::Full,
-            names: NameProfile::Portable,
-            resolver: disk::Resolver::Auto,
-            mounts: Vec::new(),
-            home: RelPath::root(),
-            own: Vec::new(),
-            policy: None,
-            wall: Wall::Leave,
-            beside: Vec::new(),
-            kept_bytes_max: KEPT_BYTES_DEFAULT,
-            indexing: Indexing::Keep,
+            name_profile: FileNamePolicy::Portable,
+            resolver: stead_disk::PathResolution::Auto,
+            allowed_mounts: Vec::new(),
+            default_directory: RelPath::root(),
+            reserved_paths: Vec::new(),
+            policy_path: None,
+            landlock: LandlockMode::Off,
+            readable_paths: Vec::new(),
+            retained_bytes_max: RETAINED_BYTES_DEFAULT,
+            index_mode: IndexMode::Maintain,
             index_files_min: INDEX_FILES_MIN,
-            index_settled: INDEX_SETTLED,
-            listening: Listening::WhenAsked,
-            clock: Arc::new(crate::clock::System::default()),
-            users: None,
+            index_min_file_age: INDEX_MIN_FILE_AGE,
+            watch_start: WatchStart::OnFirstWatch,
+            clock: Arc::new(crate::clock::MachineClock::default()),
+            user_names: None,
         }
     }
 }

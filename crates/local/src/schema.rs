@@ -1,11 +1,11 @@
-//! The tables. One database, write-ahead log, opened by several processes at once.
+//! The tables of the SQLite database, which uses a write-ahead log and is opened by several processes at once.
 
-/// Format of the database; a newer one is refused rather than guessed at.
+/// Format of the database; a newer one is refused.
 pub(crate) const FORMAT: i64 = 3;
-/// The oldest format that is brought up to this one by making the tables that are missing.
+/// Oldest format that is upgraded by creating the missing tables.
 pub(crate) const FORMAT_OLDEST: i64 = 1;
 
-/// Makes every table that is missing.
+/// Creates every missing table.
 pub(crate) const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS entries (
@@ -74,7 +74,7 @@ CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT 
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";
 
-/// Settings of every connection. Waiting for another process's transaction is bounded by the busy timeout.
+/// Settings of every connection. The busy timeout limits the wait for another process's transaction.
 pub(crate) const PRAGMAS: &str = "
 PRAGMA journal_mode = WAL;
 PRAGMA wal_autocheckpoint = 2000;
@@ -83,5 +83,4 @@ PRAGMA cache_size = -8000;
 PRAGMA secure_delete = FAST;
 ";
 
-/// How long a transaction waits for another process's, in milliseconds.
 pub(crate) const BUSY_TIMEOUT_MS: u64 = 10_000;

@@ -1,211 +1,202 @@
-//! Tokens: what a client shows to be let in over a network. 256 random bits, shown once when they are made and kept only
-//! as their hash; bound to this workspace, a principal, what it may reach, and a time. Making, replacing and revoking
-//! one is an entry of the journal.
+//! Access tokens for network clients: 256 random bits, returned once at creation and stored as a hash; bound to this
+//! workspace, a principal, grants and an expiry. Creation, rotation and revocation are journal entries.
 
-use engine::{Access, Failure, Grants, Kind, Principal};
-use journal::Link;
-use path::RelPath;
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use stead_engine::{AccessMode, Error, ErrorKind, Grants, Principal};
+use stead_journal::EntryRelation;
+use stead_path::RelPath;
 
 use crate::{
-    failure,
-    group::{Outcome, Work},
+    group_commit::{TransactionBody, TransactionOutcome},
     open::LocalWorkspace,
-    store::{self, Sync},
+    store::{self, SyncRequirement},
 };
 
-/// How every token begins, so that scanners of leaked secrets know it.
+/// Prefix of every token, for scanners of leaked secrets.
 pub const TOKEN_PREFIX: &str = "stead_";
-/// Bytes of the part that names a token.
+/// Bytes of the public token id.
 const ID_BYTES: usize = 8;
-/// Bytes of the part that nobody can guess.
 const SECRET_BYTES: usize = 32;
-/// Tokens of one workspace that are not revoked or expired.
+/// Limit of valid tokens per workspace.
 const TOKENS_MAX: usize = 10_000;
-/// Longest remark about a token.
 const LABEL_CHARS_MAX: usize = 100;
-/// What every look-up of tokens reads.
-pub(crate) const TOKEN: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
+pub(crate) const TOKEN_SELECT: &str = "SELECT id, hash, principal, reach, label, created_ms, ends_ms FROM tokens";
 
-/// Who shall be let in.
+/// A token to create.
 #[derive(Debug, Clone)]
-pub struct TokenAsk {
-    /// As whom.
+pub struct CreateTokenRequest {
+    /// The principal that the token authenticates.
     pub principal: Principal,
-    /// What it may reach.
+    /// What the token may access.
     pub grants: Grants,
-    /// Until when, in unix milliseconds; for ever when nothing is said.
-    pub ends_ms: Option<i64>,
-    /// What it is for, in a person's words.
+    /// Expiry in unix milliseconds; `None` means never.
+    pub expires_ms: Option<i64>,
+    /// A description for people.
     pub label: String,
 }
 
-/// A token as it is kept.
+/// A stored token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
-    /// Its name; no secret.
+pub struct AccessTokenRecord {
+    /// The public id, no secret.
     pub id: String,
-    /// As whom it lets in.
+    /// The principal that the token authenticates.
     pub principal: String,
-    /// What it is for.
+    /// A description for people.
     pub label: String,
-    /// When it was made.
+    /// Creation time in unix milliseconds.
     pub created_ms: i64,
-    /// When it ends, or ended.
-    pub ends_ms: Option<i64>,
-    reach: Reach,
+    /// Expiry in unix milliseconds; revocation sets it.
+    pub expires_ms: Option<i64>,
+    stored_grants: StoredGrants,
 }
 
-/// What a token lets reach, as it is kept.
+/// Grants as they are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Reach {
+struct StoredGrants {
     read_only: bool,
     readable: Vec<String>,
     writable: Vec<String>,
 }
 
-impl Token {
-    /// Whether it changes nothing.
+impl AccessTokenRecord {
+    /// Whether the token permits no changes.
     pub fn is_read_only(&self) -> bool {
-        self.reach.read_only
+        self.stored_grants.read_only
     }
 
-    /// The subtrees that it may read and change.
-    pub fn reach(&self) -> (&[String], &[String]) {
-        (&self.reach.readable, &self.reach.writable)
+    /// The readable and the writable subtrees.
+    pub fn readable_and_writable(&self) -> (&[String], &[String]) {
+        (&self.stored_grants.readable, &self.stored_grants.writable)
     }
 
-    /// Whether it lets nobody in any more.
-    pub fn is_over(&self, now_ms: i64) -> bool {
-        self.ends_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
+    /// Whether the token is expired or revoked.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
     }
 
-    /// What it lets reach, as it is kept.
-    pub(crate) fn reach_text(&self) -> Result<String, Failure> {
-        serde_json::to_string(&self.reach).map_err(|error| Failure::new(Kind::Io, error.to_string()))
+    pub(crate) fn grants_json(&self) -> Result<String, Error> {
+        serde_json::to_string(&self.stored_grants).map_err(|error| Error::new(ErrorKind::Io, error.to_string()))
     }
 
-    /// What whoever brings it may reach.
-    pub fn grants(&self) -> Result<Grants, Failure> {
-        let broken = |_| Failure::new(Kind::AuditUnavailable, "the store holds a malformed token");
-        let paths = |wires: &[String]| -> Result<Vec<RelPath>, Failure> {
+    /// The grants of the bearer.
+    pub fn grants(&self) -> Result<Grants, Error> {
+        let broken = |_| Error::new(ErrorKind::AuditUnavailable, "malformed token in the store");
+        let paths = |wires: &[String]| -> Result<Vec<RelPath>, Error> {
             wires.iter().map(|wire| RelPath::from_wire(wire).map_err(broken)).collect()
         };
-        let access = if self.reach.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        let (readable, writable) = (paths(&self.reach.readable)?, paths(&self.reach.writable)?);
+        let access = if self.stored_grants.read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
+        let (readable, writable) = (paths(&self.stored_grants.readable)?, paths(&self.stored_grants.writable)?);
         Ok(Grants { access, readable, writable, ..Grants::default() })
     }
 }
 
 impl LocalWorkspace {
-    /// Makes a token. What is shown to its bearer is answered once and kept nowhere.
-    pub fn create_token(&self, ask: &TokenAsk) -> Result<(Token, String), Failure> {
-        self.make_token(ask, None)
+    /// Creates a token. The second value is the token text, returned once and never stored.
+    pub fn create_token(&self, request: &CreateTokenRequest) -> Result<(AccessTokenRecord, String), Error> {
+        self.insert_new_token(request, None)
     }
 
-    /// Makes a token like another one, which ends after a time in which both let in.
-    pub fn rotate_token(&self, id: &str, overlap_ms: i64) -> Result<(Token, String), Failure> {
-        let old = self.token(id)?.ok_or_else(|| unknown(id))?;
+    /// Creates a successor with the same grants. The old token expires after the overlap.
+    pub fn rotate_token(&self, id: &str, overlap_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
+        let old = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
-        if old.is_over(now_ms) {
-            return Err(Failure::new(Kind::Expired, format!("token {id} lets nobody in any more"))
-                .hint("make a new one with `stead token create`"));
+        if old.is_expired(now_ms) {
+            return Err(Error::new(ErrorKind::Expired, format!("token {id} is revoked or expired"))
+                .with_next_step("create a new one with `stead token create`"));
         }
-        let ask = TokenAsk {
+        let request = CreateTokenRequest {
             principal: Principal::parse(&old.principal)?,
             grants: old.grants()?,
-            ends_ms: old.ends_ms,
+            expires_ms: old.expires_ms,
             label: old.label,
         };
-        self.make_token(&ask, Some((old.id, now_ms.saturating_add(overlap_ms.max(0)))))
+        self.insert_new_token(&request, Some((old.id, now_ms.saturating_add(overlap_ms.max(0)))))
     }
 
-    fn make_token(
+    fn insert_new_token(
         &self,
-        ask: &TokenAsk,
+        request: &CreateTokenRequest,
         replaced: Option<(String, i64)>,
-    ) -> Result<(Token, String), Failure> {
-        let (token, secret) = fresh(ask, self.clock.now().wall_ms)?;
-        self.record_token("token_create", &token, Some(hash(&secret)), replaced)?;
-        let shown = shown(&token.id, &secret);
-        Ok((token, shown))
+    ) -> Result<(AccessTokenRecord, String), Error> {
+        let (token, secret) = generate_token(request, self.clock.now().wall_ms)?;
+        self.record_token_change("token_create", &token, Some(hash(&secret)), replaced)?;
+        let text = format_token(&token.id, &secret);
+        Ok((token, text))
     }
 
-    /// Every token, the newest first.
-    pub fn tokens(&self) -> Result<Vec<Token>, Failure> {
-        self.store.look(|connection| {
-            let mut statement =
-                connection.prepare_cached(&format!("{TOKEN} ORDER BY created_ms DESC, id"))?;
-            let rows = statement.query_map([], |row| Ok(read(row)?.1))?;
+    /// All tokens, newest first.
+    pub fn list_tokens(&self) -> Result<Vec<AccessTokenRecord>, Error> {
+        self.store.run_query(|connection| {
+            let mut statement = connection.prepare_cached(&format!("{TOKEN_SELECT} ORDER BY created_ms DESC, id"))?;
+            let rows = statement.query_map([], |row| Ok(token_from_row(row)?.1))?;
             rows.collect()
         })
     }
 
-    /// Ends a token now.
-    pub fn revoke_token(&self, id: &str) -> Result<Token, Failure> {
-        let mut token = self.token(id)?.ok_or_else(|| unknown(id))?;
+    /// Revokes a token immediately.
+    pub fn revoke_token(&self, id: &str) -> Result<AccessTokenRecord, Error> {
+        let mut token = self.load_token(id)?.ok_or_else(|| token_not_found(id))?;
         let now_ms = self.clock.now().wall_ms;
-        if !token.is_over(now_ms) {
-            token.ends_ms = Some(now_ms);
-            self.record_token("token_revoke", &token, None, None)?;
+        if !token.is_expired(now_ms) {
+            token.expires_ms = Some(now_ms);
+            self.record_token_change("token_revoke", &token, None, None)?;
         }
         Ok(token)
     }
 
-    /// The token that this text is, if it lets in now.
-    pub fn admit_token(&self, shown: &str) -> Result<Option<Token>, Failure> {
-        let (id, secret) = parts(shown);
-        let found = self.kept_token(id)?;
-        // Compared even where there is none, so that time does not tell which ids exist.
-        let (kept, token) = found.map_or(([0; 32], None), |(kept, token)| (kept, Some(token)));
-        let fits = crate::approver::same(&hash(secret), &kept);
-        Ok(token.filter(|token| fits && !token.is_over(self.clock.now().wall_ms)))
+    /// The valid token with this text, if any.
+    pub fn authenticate_token(&self, text: &str) -> Result<Option<AccessTokenRecord>, Error> {
+        let (id, secret) = split_token(text);
+        let found = self.load_token_with_hash(id)?;
+        // Compared even without a match, so that timing does not reveal which ids exist.
+        let (stored_hash, token) = found.map_or(([0; 32], None), |(stored_hash, token)| (stored_hash, Some(token)));
+        let fits = crate::approver::constant_time_eq(&hash(secret), &stored_hash);
+        Ok(token.filter(|token| fits && !token.is_expired(self.clock.now().wall_ms)))
     }
 
-    /// A token by its name.
-    pub fn token(&self, id: &str) -> Result<Option<Token>, Failure> {
-        Ok(self.kept_token(id)?.map(|(_, token)| token))
+    /// Loads a token by id.
+    pub fn load_token(&self, id: &str) -> Result<Option<AccessTokenRecord>, Error> {
+        Ok(self.load_token_with_hash(id)?.map(|(_, token)| token))
     }
 
-    fn kept_token(&self, id: &str) -> Result<Option<([u8; 32], Token)>, Failure> {
-        self.store.look(|connection| {
+    fn load_token_with_hash(&self, id: &str) -> Result<Option<([u8; 32], AccessTokenRecord)>, Error> {
+        self.store.run_query(|connection| {
             connection
-                .prepare_cached(&format!("{TOKEN} WHERE id = ?1"))?
-                .query_row(params![id], read)
+                .prepare_cached(&format!("{TOKEN_SELECT} WHERE id = ?1"))?
+                .query_row(params![id], token_from_row)
                 .optional()
         })
     }
 
-    /// Keeps a token, or its new end, with the entry that says so and holds nothing of its secret.
-    fn record_token(
+    /// Stores a token, or its new expiry, with a journal entry that contains nothing of the secret.
+    fn record_token_change(
         &self,
         operation: &str,
-        token: &Token,
+        token: &AccessTokenRecord,
         hash: Option<[u8; 32]>,
         replaced: Option<(String, i64)>,
-    ) -> Result<(), Failure> {
-        let arguments = recorded(token, replaced.as_ref().map(|(old, _)| old.as_str()), None);
-        let reach = token.reach_text()?;
-        let mut draft = self.system_draft(operation, arguments, Link::None);
+    ) -> Result<(), Error> {
+        let arguments = journal_arguments(token, replaced.as_ref().map(|(old, _)| old.as_str()), None);
+        let reach = token.grants_json()?;
+        let mut draft = self.pending_system_entry(operation, arguments, EntryRelation::None);
         let (token, now_ms) = (token.clone(), self.clock.now().wall_ms);
-        let work: Work = Box::new(move |transaction, tip| {
+        let work: TransactionBody = Box::new(move |transaction, tip| {
             let open: i64 = transaction.query_row(
                 "SELECT count(*) FROM tokens WHERE ends_ms IS NULL OR ends_ms > ?1",
                 params![now_ms],
                 |row| row.get(0),
             )?;
-            if let Some(failure) = hash.and_then(|_| too_many(open)) {
-                return Ok(Outcome::Refused(failure));
+            if let Some(error) = hash.and_then(|_| token_limit_error(open)) {
+                return Ok(TransactionOutcome::Refused(error));
             }
-            store::append(transaction, tip, &mut draft)?;
+            store::append_entry(transaction, tip, &mut draft)?;
             match hash {
-                Some(hash) => insert(transaction, &token, hash, &reach)?,
-                None => transaction.execute(
-                    "UPDATE tokens SET ends_ms = ?2 WHERE id = ?1",
-                    params![token.id, token.ends_ms],
-                )?,
+                Some(hash) => insert_token(transaction, &token, hash, &reach)?,
+                None => transaction
+                    .execute("UPDATE tokens SET ends_ms = ?2 WHERE id = ?1", params![token.id, token.expires_ms])?,
             };
             if let Some((old, ends_ms)) = &replaced {
                 transaction.execute(
@@ -213,110 +204,108 @@ impl LocalWorkspace {
                     params![old, ends_ms],
                 )?;
             }
-            Ok(Outcome::Recorded(draft.entry.number, tip.hash))
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
         });
-        match self.group.submit(&self.store, self.durability, Sync::Now, work)? {
-            Outcome::Recorded(..) => Ok(()),
-            Outcome::Refused(failure) => Err(failure),
-            Outcome::Replayed(_) => Err(Failure::new(Kind::AuditUnavailable, "it was not recorded")),
+        match self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)? {
+            TransactionOutcome::Recorded(..) => Ok(()),
+            TransactionOutcome::Refused(error) => Err(error),
+            TransactionOutcome::Replayed(_) => {
+                Err(Error::new(ErrorKind::AuditUnavailable, "the token was not recorded"))
+            }
         }
     }
 }
 
-/// A new token and its secret, kept nowhere yet.
-pub(crate) fn fresh(ask: &TokenAsk, now_ms: i64) -> Result<(Token, String), Failure> {
-    if ask.label.chars().count() > LABEL_CHARS_MAX {
-        let limit = format!("a label has {LABEL_CHARS_MAX} characters at most");
-        return Err(Failure::new(Kind::TooLarge, limit));
+/// Generates a token and its secret without storing them.
+pub(crate) fn generate_token(request: &CreateTokenRequest, now_ms: i64) -> Result<(AccessTokenRecord, String), Error> {
+    if request.label.chars().count() > LABEL_CHARS_MAX {
+        let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
+        return Err(Error::new(ErrorKind::TooLarge, limit));
     }
-    let id: [u8; ID_BYTES] = disk::random_bytes().map_err(|error| failure::own(&error))?;
-    let secret: [u8; SECRET_BYTES] = disk::random_bytes().map_err(|error| failure::own(&error))?;
-    let token = Token {
-        id: hex(&id),
-        principal: ask.principal.to_string(),
-        label: ask.label.clone(),
+    let id: [u8; ID_BYTES] = crate::random::random_bytes()?;
+    let secret: [u8; SECRET_BYTES] = crate::random::random_bytes()?;
+    let token = AccessTokenRecord {
+        id: to_hex(&id),
+        principal: request.principal.to_string(),
+        label: request.label.clone(),
         created_ms: now_ms,
-        ends_ms: ask.ends_ms,
-        reach: Reach {
-            read_only: ask.grants.access == Access::ReadOnly,
-            readable: ask.grants.readable.iter().map(ToString::to_string).collect(),
-            writable: ask.grants.writable.iter().map(ToString::to_string).collect(),
+        expires_ms: request.expires_ms,
+        stored_grants: StoredGrants {
+            read_only: request.grants.access == AccessMode::ReadOnly,
+            readable: request.grants.readable.iter().map(ToString::to_string).collect(),
+            writable: request.grants.writable.iter().map(ToString::to_string).collect(),
         },
     };
-    Ok((token, hex(&secret)))
+    Ok((token, to_hex(&secret)))
 }
 
-/// What its bearer is shown, once.
-pub(crate) fn shown(id: &str, secret: &str) -> String {
+/// The token text for the bearer.
+pub(crate) fn format_token(id: &str, secret: &str) -> String {
     format!("{TOKEN_PREFIX}{id}_{secret}")
 }
 
-/// The name and the secret in what a bearer shows; empty where it has no such form, which fits nothing.
-pub(crate) fn parts(shown: &str) -> (&str, &str) {
-    shown.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
+/// Splits a token text into id and secret; both are empty if it is malformed, and match nothing.
+pub(crate) fn split_token(text: &str) -> (&str, &str) {
+    text.strip_prefix(TOKEN_PREFIX).and_then(|rest| rest.split_once('_')).unwrap_or_default()
 }
 
-/// What the journal says of a token; nothing of its secret.
-pub(crate) fn recorded(token: &Token, replaces: Option<&str>, place: Option<&str>) -> String {
+/// The journal arguments of a token, without its secret.
+pub(crate) fn journal_arguments(token: &AccessTokenRecord, replaces: Option<&str>, workspace: Option<&str>) -> String {
     let mut arguments = serde_json::json!({
-        "token": token.id, "principal": token.principal, "read_only": token.reach.read_only,
-        "readable": token.reach.readable, "writable": token.reach.writable, "ends_ms": token.ends_ms,
+        "token": token.id, "principal": token.principal, "read_only": token.stored_grants.read_only,
+        "readable": token.stored_grants.readable, "writable": token.stored_grants.writable, "ends_ms": token.expires_ms,
         "replaces": replaces,
     });
-    if let Some(place) = place {
-        arguments["workspace"] = place.into();
+    if let Some(workspace) = workspace {
+        arguments["workspace"] = workspace.into();
     }
     arguments.to_string()
 }
 
-/// Refuses one more token where there are enough.
-pub(crate) fn too_many(open: i64) -> Option<Failure> {
+/// Refuses another token at the limit.
+pub(crate) fn token_limit_error(open: i64) -> Option<Error> {
     let full = || {
-        Failure::new(Kind::TooMany, format!("there are {TOKENS_MAX} tokens already"))
-            .hint("revoke some with `stead token revoke`")
+        Error::new(ErrorKind::TooMany, format!("there are {TOKENS_MAX} tokens already"))
+            .with_next_step("revoke some with `stead token revoke`")
     };
     (open >= TOKENS_MAX as i64).then(full)
 }
 
-/// Keeps a token.
-pub(crate) fn insert(
+pub(crate) fn insert_token(
     transaction: &Transaction<'_>,
-    token: &Token,
+    token: &AccessTokenRecord,
     hash: [u8; 32],
     reach: &str,
 ) -> rusqlite::Result<usize> {
     transaction.execute(
         "INSERT INTO tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![token.id, hash, token.principal, reach, token.label, token.created_ms, token.ends_ms],
+        params![token.id, hash, token.principal, reach, token.label, token.created_ms, token.expires_ms],
     )
 }
 
-/// What is said when there is no such token.
-pub(crate) fn unknown(id: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("there is no token {id}")).hint("`stead token list` shows them")
+pub(crate) fn token_not_found(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no token {id}")).with_next_step("`stead token list` shows them")
 }
 
-/// A token and its hash, as they are kept.
-pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<([u8; 32], Token)> {
+/// Reads a token and its hash.
+pub(crate) fn token_from_row(row: &Row<'_>) -> rusqlite::Result<([u8; 32], AccessTokenRecord)> {
     let reach: String = row.get(3)?;
-    let broken =
-        |error| rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error));
-    let token = Token {
+    let broken = |error| rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, Box::new(error));
+    let token = AccessTokenRecord {
         id: row.get(0)?,
         principal: row.get(2)?,
-        reach: serde_json::from_str(&reach).map_err(broken)?,
+        stored_grants: serde_json::from_str(&reach).map_err(broken)?,
         label: row.get(4)?,
         created_ms: row.get(5)?,
-        ends_ms: row.get(6)?,
+        expires_ms: row.get(6)?,
     };
     Ok((row.get(1)?, token))
 }
 
-/// What is kept of a secret.
 pub(crate) fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,146 +1,141 @@
-//! The trash: removed things, by rename, per principal, until their time is up. Only the server empties it, and not
-//! while the clock cannot be trusted.
+//! The trash: removed files, moved by rename, per principal, until they expire. Only the server empties it, and not while
+//! the clock is suspect.
 
-use engine::{Failure, Principal, Top, Trashed, Tree};
-use journal::{Entry, Link};
-use path::{Name, RelPath};
 use rusqlite::{Connection, OptionalExtension, Row as SqlRow, params};
+use stead_disk::{DirectoryHandle, DiskError, DiskErrorKind, DiskStat, StateError};
+use stead_engine::{CommitError, Error, FileKind, Principal, TrashItem, TreeSummary};
+use stead_journal::{EntryRelation, JournalEntry, PathState};
+use stead_path::{FileName, RelPath};
 
 use crate::{
-    clock::Moment,
-    failure,
-    group::{Outcome, Work},
+    clock::ClockReading,
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
+    lookup,
     open::LocalWorkspace,
-    stage::Trashing,
-    store::{self, Sync, sql},
+    prepare::PendingTrashItem,
+    store::{self, SyncRequirement, to_sql_integer},
 };
 
-/// A wall clock that ran this much ahead of the uptime clock has been set, not waited for.
+/// A wall clock this far ahead of the uptime clock was set.
 const CLOCK_JUMP_MS: i64 = 60 * 60 * 1000;
-/// Items emptied in one round.
 const EMPTY_BATCH: usize = 64;
 
-/// A new, unguessable id.
-pub(crate) fn new_id() -> Result<String, disk::DiskError> {
-    let bytes: [u8; 10] = disk::random_bytes()?;
+pub(crate) fn new_trash_id() -> Result<String, Error> {
+    let bytes: [u8; 10] = crate::random::random_bytes()?;
     Ok(bytes.iter().fold("t".to_owned(), |mut id, byte| {
         id.push_str(&format!("{byte:02x}"));
         id
     }))
 }
 
-/// One item as the database takes it.
-pub(crate) struct Row {
+pub(crate) struct TrashRow {
     id: String,
     path: String,
-    tree: Tree,
+    tree: TreeSummary,
     keep_until_ms: i64,
 }
 
-impl Row {
-    pub(crate) fn of(item: &Trashing) -> Self {
-        Self {
-            id: item.id.clone(),
-            path: item.path.to_string(),
-            tree: item.tree,
-            keep_until_ms: item.keep_until_ms,
-        }
+impl TrashRow {
+    pub(crate) fn from_pending(item: &PendingTrashItem) -> Self {
+        Self { id: item.id.clone(), path: item.path.to_string(), tree: item.tree, keep_until_ms: item.keep_until_ms }
     }
 
-    pub(crate) fn insert(&self, transaction: &Connection, entry: &Entry) -> rusqlite::Result<()> {
-        transaction
-            .prepare_cached("INSERT INTO trash VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0)")?
-            .execute(params![
+    pub(crate) fn insert(&self, transaction: &Connection, entry: &JournalEntry) -> rusqlite::Result<()> {
+        transaction.prepare_cached("INSERT INTO trash VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 0)")?.execute(
+            params![
                 self.id,
                 entry.caller.principal,
                 self.path,
-                top_number(self.tree.top),
-                sql(self.tree.files),
-                sql(self.tree.directories),
-                sql(self.tree.bytes),
+                file_type_number(self.tree.kind),
+                to_sql_integer(self.tree.files),
+                to_sql_integer(self.tree.directories),
+                to_sql_integer(self.tree.bytes),
                 entry.time_ms,
                 self.keep_until_ms,
-                sql(entry.number),
-            ])?;
+                to_sql_integer(entry.number),
+            ],
+        )?;
         Ok(())
     }
 }
 
 impl LocalWorkspace {
-    pub(crate) fn trashed_item(&self, id: &str) -> Result<Option<Trashed>, Failure> {
-        self.store.look(|connection| {
+    pub(crate) fn load_trash_item(&self, id: &str) -> Result<Option<TrashItem>, Error> {
+        self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT * FROM trash WHERE id = ?1 AND state = 0")?
-                .query_row(params![id], trashed)
+                .query_row(params![id], trash_item_from_row)
                 .optional()
         })
     }
 
-    pub(crate) fn trash_items(&self, owner: Option<&Principal>) -> Result<Vec<Trashed>, Failure> {
+    pub(crate) fn trash_items(&self, owner: Option<&Principal>) -> Result<Vec<TrashItem>, Error> {
         let owner = owner.map(ToString::to_string);
-        self.store.look(|connection| {
+        self.store.run_query(|connection| {
             connection
-                .prepare_cached("SELECT * FROM trash WHERE state = 0 AND (?1 IS NULL OR owner = ?1) ORDER BY number DESC, id")?
-                .query_map(params![owner], trashed)?
+                .prepare_cached(
+                    "SELECT * FROM trash WHERE state = 0 AND (?1 IS NULL OR owner = ?1) ORDER BY number DESC, id",
+                )?
+                .query_map(params![owner], trash_item_from_row)?
                 .collect()
         })
     }
 
-    /// Empties what is past its time. Answers how many items went.
-    pub fn empty_expired(&self) -> Result<u64, Failure> {
+    /// Permanently deletes expired items. Returns how many.
+    pub fn delete_expired_trash(&self) -> Result<u64, Error> {
         let now = self.clock.now();
         if self.clock_jumped(&now)? {
             return Ok(0);
         }
-        let due: Vec<String> = self.store.look(|connection| {
+        let due: Vec<String> = self.store.run_query(|connection| {
             connection
-                .prepare_cached("SELECT id FROM trash WHERE state = 0 AND keep_until_ms < ?1 ORDER BY keep_until_ms LIMIT ?2")?
+                .prepare_cached(
+                    "SELECT id FROM trash WHERE state = 0 AND keep_until_ms < ?1 ORDER BY keep_until_ms LIMIT ?2",
+                )?
                 .query_map(params![now.wall_ms, EMPTY_BATCH as i64], |row| row.get(0))?
                 .collect()
         })?;
-        self.empty(&due)
+        self.delete_trash_items(&due)
     }
 
-    /// Empties these items for good.
-    pub fn empty(&self, ids: &[String]) -> Result<u64, Failure> {
+    /// Permanently deletes these items.
+    pub fn delete_trash_items(&self, ids: &[String]) -> Result<u64, Error> {
         if ids.is_empty() {
             return Ok(0);
         }
-        let mut draft = self.system_draft("empty_trash", format!("{{\"items\":{}}}", ids.len()), Link::None);
+        let mut draft =
+            self.pending_system_entry("empty_trash", format!("{{\"items\":{}}}", ids.len()), EntryRelation::None);
         let gone: Vec<String> = ids.to_vec();
-        let work: Work = Box::new(move |transaction, tip| {
-            store::append(transaction, tip, &mut draft)?;
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            store::append_entry(transaction, tip, &mut draft)?;
             for id in &gone {
                 transaction.execute("UPDATE trash SET state = 2 WHERE id = ?1 AND state = 0", params![id])?;
             }
-            Ok(Outcome::Recorded(draft.entry.number, tip.hash))
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
         });
-        self.group.submit(&self.store, self.durability, Sync::Now, work)?;
+        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
         let mut emptied = 0;
         for id in ids {
-            let name = Name::new(id.as_bytes()).map_err(Failure::from)?;
-            if let Some(stat) = self.trash_place.stat(&name).map_err(|error| failure::own(&error))? {
-                if stat.file_type == disk::FileType::Directory {
-                    self.trash_place.remove_tree(&name).map_err(|error| failure::own(&error))?;
-                } else {
-                    self.trash_place.remove_file(&name).map_err(|error| failure::own(&error))?;
-                }
-                emptied += 1;
-            }
+            let name = FileName::new(id.as_bytes()).map_err(Error::from)?;
+            emptied += self
+                .trash_directory
+                .with(|trash| remove_item(trash, &name))
+                .map_err(|error| errors::state_directory_error(&error))?;
         }
         Ok(emptied)
     }
 
-    /// Writes down what the clocks say when nobody has since the machine started: from then on a jump can be told.
-    pub(crate) fn note_clock(&self) -> Result<(), Failure> {
-        match self.known_clock()? {
-            Some((_, _, boot)) if boot == self.clock.now().boot => Ok(()),
-            Some(_) | None => self.trust_clock(),
+    /// Stores the first clock reading after a boot, to detect later jumps.
+    pub(crate) fn store_clock_reading(&self) -> Result<(), Error> {
+        match self.stored_clock_reading()? {
+            Some((_, _, boot)) if boot == self.clock.now().boot_id => Ok(()),
+            Some(_) | None => self.accept_clock(),
         }
     }
 
-    fn known_clock(&self) -> Result<Option<(i64, i64, String)>, Failure> {
-        self.store.look(|connection| {
+    fn stored_clock_reading(&self) -> Result<Option<(i64, i64, String)>, Error> {
+        self.store.run_query(|connection| {
             connection
                 .prepare_cached("SELECT value FROM meta WHERE name = 'clock'")?
                 .query_row([], |row| row.get::<_, String>(0))
@@ -149,65 +144,125 @@ impl LocalWorkspace {
         })
     }
 
-    /// Whether the wall clock ran ahead of the uptime clock since it was last looked at, within one start of the
-    /// machine. Then nothing is emptied until [`LocalWorkspace::trust_clock`].
-    pub(crate) fn clock_jumped(&self, now: &Moment) -> Result<bool, Failure> {
-        let known = self.known_clock()?;
+    /// Whether the wall clock ran ahead of the uptime clock since the last stored reading, within one boot. Then nothing is
+    /// deleted until [`LocalWorkspace::accept_clock`].
+    pub(crate) fn clock_jumped(&self, now: &ClockReading) -> Result<bool, Error> {
+        let known = self.stored_clock_reading()?;
         let jumped = known.as_ref().is_some_and(|(wall_ms, uptime_ms, boot)| {
-            *boot == now.boot && (now.wall_ms - wall_ms) - (now.uptime_ms - uptime_ms) > CLOCK_JUMP_MS
+            *boot == now.boot_id && (now.wall_ms - wall_ms) - (now.uptime_ms - uptime_ms) > CLOCK_JUMP_MS
         });
         if !jumped {
-            self.trust_clock()?;
+            self.accept_clock()?;
         }
         Ok(jumped)
     }
 
-    /// Takes the present reading of the clock as right.
-    pub fn trust_clock(&self) -> Result<(), Failure> {
+    /// Accepts the current clock reading as correct.
+    pub fn accept_clock(&self) -> Result<(), Error> {
         let now = self.clock.now();
-        let text = serde_json::json!([now.wall_ms, now.uptime_ms, now.boot]).to_string();
-        self.store.transact(Sync::Later, self.durability, |transaction| {
+        let text = serde_json::json!([now.wall_ms, now.uptime_ms, now.boot_id]).to_string();
+        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
             transaction
                 .execute("INSERT OR REPLACE INTO meta VALUES ('clock', ?1)", params![text])
-                .map_err(|error| failure::store(&error))
+                .map_err(|error| errors::store_error(&error))
         })?;
         Ok(())
     }
 }
 
-fn trashed(row: &SqlRow<'_>) -> rusqlite::Result<Trashed> {
+fn trash_item_from_row(row: &SqlRow<'_>) -> rusqlite::Result<TrashItem> {
     let count = |column: &str| row.get::<_, i64>(column).map(i64::unsigned_abs);
     let path: String = row.get("path")?;
-    Ok(Trashed {
+    Ok(TrashItem {
         id: row.get("id")?,
         owner: row.get("owner")?,
         path: RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?,
-        tree: Tree {
-            top: top_of(row.get("top")?),
+        summary: TreeSummary {
+            kind: file_type_from_number(row.get("top")?),
             files: count("files")?,
             directories: count("directories")?,
             bytes: count("size")?,
         },
         removed_ms: row.get("removed_ms")?,
-        keep_until_ms: row.get("keep_until_ms")?,
+        retain_until_ms: row.get("keep_until_ms")?,
         entry: count("number")?,
     })
 }
 
-fn top_number(top: Top) -> i64 {
-    match top {
-        Top::File => 0,
-        Top::Directory => 1,
-        Top::Link => 2,
-        Top::Special => 3,
+/// The type of a trash item and its state once restored. The type is read from the item itself: the row may describe
+/// another file.
+pub(crate) fn find_item(
+    trash: &DirectoryHandle,
+    name: &FileName,
+    id: &str,
+    tree: &TreeSummary,
+) -> Result<Option<(DiskStat, PathState)>, DiskError> {
+    let Some(stat) = trash.stat(name)? else { return Ok(None) };
+    let after = match lookup::to_engine_file_type(stat.file_type) {
+        FileKind::File => {
+            let (hash, size) = trash.open_file(name)?.hash()?;
+            PathState::File { version: stead_journal::Digest(hash), size, mode: stat.mode }
+        }
+        FileKind::Link => PathState::Link { target: String::from_utf8_lossy(&trash.read_link(name)?).into_owned() },
+        FileKind::Directory | FileKind::Special => {
+            PathState::Tree { trash: Some(id.to_owned()), files: tree.files, bytes: tree.bytes, version: None }
+        }
+    };
+    Ok(Some((stat, after)))
+}
+
+/// An item that left the trash meanwhile was restored or deleted concurrently.
+pub(crate) fn moved_or_failed(path: &RelPath, error: &StateError) -> CommitError {
+    match error.kind() {
+        DiskErrorKind::NotFound
+        | DiskErrorKind::ChangedConcurrently
+        | DiskErrorKind::IsSymlink
+        | DiskErrorKind::IsDirectory
+        | DiskErrorKind::NotRegularFile => CommitError::ExpectationFailed(path.clone()),
+        DiskErrorKind::Exists
+        | DiskErrorKind::NotDirectory
+        | DiskErrorKind::SymlinkLoop
+        | DiskErrorKind::OutsideRoot
+        | DiskErrorKind::CrossesMount
+        | DiskErrorKind::Hidden
+        | DiskErrorKind::NotEmpty
+        | DiskErrorKind::Busy
+        | DiskErrorKind::NoSpace
+        | DiskErrorKind::QuotaExceeded
+        | DiskErrorKind::ReadOnly
+        | DiskErrorKind::PermissionDenied
+        | DiskErrorKind::NameTooLong
+        | DiskErrorKind::TooManyOpenFiles
+        | DiskErrorKind::TooLarge
+        | DiskErrorKind::Unsupported
+        | DiskErrorKind::Io => CommitError::Failed(errors::state_directory_error(error)),
     }
 }
 
-fn top_of(number: i64) -> Top {
+/// Permanently removes an item. Returns the number removed: one or none.
+fn remove_item(trash: &DirectoryHandle, name: &FileName) -> Result<u64, DiskError> {
+    match trash.stat(name)? {
+        None => return Ok(0),
+        Some(stat) if stat.file_type == stead_disk::FileType::Directory => drop(trash.remove_tree(name)?),
+        Some(_) => trash.remove_file(name)?,
+    }
+    Ok(1)
+}
+
+fn file_type_number(top: FileKind) -> i64 {
+    match top {
+        FileKind::File => 0,
+        FileKind::Directory => 1,
+        FileKind::Link => 2,
+        FileKind::Special => 3,
+    }
+}
+
+fn file_type_from_number(number: i64) -> FileKind {
     match number {
-        0 => Top::File,
-        1 => Top::Directory,
-        2 => Top::Link,
-        _ => Top::Special,
+        0 => FileKind::File,
+        1 => FileKind::Directory,
+        2 => FileKind::Link,
+        _ => FileKind::Special,
     }
 }

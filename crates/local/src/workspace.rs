@@ -1,231 +1,242 @@
-//! The engine's trait on a local workspace: every verb handed to the module that owns it.
+//! Implements the engine's `Workspace` trait by delegating to the owning modules.
 
 use std::time::Instant;
 
-use engine::{
-    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, CommitError, Committed, Entered, EntryFilter,
-    Failure, FileBytes, Guard, Head, InForce, Last, Lease, LeaseAsk, Listed, LockAsk, Looked, Node,
-    Particulars, Pieces, Plan, Principal, Profile, Record, Stored, Trashed, Version, Want, Watch, WatchAsk,
-    Workspace,
-    index::{Need, Sieve, Survey},
-};
-use path::{Name, RelPath};
 use serde_json::Value;
+use stead_engine::{
+    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CallRecord,
+    CommitError, CommitReceipt, DirectoryEntry, Error, FileBytes, FileDetails, FileReader, FileStat, FinalSymlink,
+    JournalEntryQuery, JournalHead, Lease, LeaseRequest, OpenedDirectory, PathLockRequest, Plan, Principal, StatResult,
+    StoredJournalEntry, TrashItem, Version, Watch, WatchRequest, Workspace, WorkspaceProfile,
+    index::{IndexFilter, IndexedWalk, RequiredTrigrams},
+};
+use stead_path::{FileName, RelPath};
 
 use crate::{
-    failure,
-    group::{Outcome, Work},
-    keeper, locks,
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
+    maintenance,
     open::LocalWorkspace,
-    store::{self, Sync},
+    path_locks,
+    store::{self, SyncRequirement},
 };
 
 impl Workspace for LocalWorkspace {
-    fn profile(&self) -> &Profile {
-        &self.profile
+    fn profile(&self) -> &WorkspaceProfile {
+        &self.syntax_profile
     }
 
     fn now_ms(&self) -> i64 {
         self.clock.now().wall_ms
     }
 
-    fn locate(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure> {
-        self.find_place(path, last).map(|(place, _)| place)
+    fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error> {
+        self.resolve_path(path, last).map(|(resolved, _)| resolved)
     }
 
-    fn find(&self, path: &RelPath, last: Last) -> Result<(RelPath, Option<Node>), Failure> {
-        self.find_place(path, last)
+    fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
+        self.resolve_path(path, last)
     }
 
-    fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
-        self.stat_place(path)
+    fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error> {
+        self.stat_path(path)
     }
 
-    fn particulars(&self, path: &RelPath) -> Result<Particulars, Failure> {
-        self.particulars_of(path)
+    fn file_details(&self, path: &RelPath) -> Result<FileDetails, Error> {
+        self.read_file_details(path)
     }
 
-    fn stat_names(&self, directory: &RelPath, names: &[Name]) -> Result<Vec<Looked>, Failure> {
-        self.stat_names_in(directory, names)
+    fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
+        self.stat_children(directory, names)
     }
 
-    fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
-        self.read_place(path, want)
+    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+        self.read_file(path, want)
     }
 
-    fn scan(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Failure> {
-        self.scan_place(path, limit_bytes)
+    fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
+        self.read_for_search(path, limit_bytes)
     }
 
-    fn pieces(&self, path: &RelPath) -> Result<Box<dyn Pieces>, Failure> {
-        self.pieces_of(path)
+    fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
+        self.open_file_reader(path)
     }
 
-    fn branch(&self, path: &RelPath) -> Result<Option<Entered<'_>>, Failure> {
-        self.branch_at(path).map(Some)
+    fn open_directory(&self, path: &RelPath) -> Result<Option<OpenedDirectory<'_>>, Error> {
+        self.open_walk_directory(path).map(Some)
     }
 
-    fn sieve(&self, need: &Need) -> Option<Box<dyn Sieve + '_>> {
-        self.sieve_for(need)
+    fn index_filter(&self, required: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
+        self.index_filter_for(required)
     }
 
-    fn survey(&self, start: &RelPath, need: &Need) -> Option<Survey> {
-        self.survey_for(start, need)
+    fn indexed_walk(&self, start: &RelPath, required: &RequiredTrigrams) -> Option<IndexedWalk> {
+        self.indexed_walk_for(start, required)
     }
 
-    fn searched(&self, files: u64) {
+    fn report_files_searched(&self, files: u64) {
         self.note_search(files);
     }
 
-    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure> {
-        self.root.read_link(path).map_err(|error| failure::at(path, &error))
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error> {
+        self.root.read_link(path).map_err(|error| errors::error_at_path(path, &error))
     }
 
-    fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
-        self.list_place(path)
+    fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
+        self.list_directory(path)
     }
 
-    fn lock(&self, asks: &[LockAsk], deadline: Instant) -> Result<Box<dyn Guard>, Failure> {
-        self.store.usable()?;
-        let paths: Vec<RelPath> = asks.iter().map(|ask| ask.path.clone()).collect();
+    fn lock(&self, asks: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error> {
+        self.store.ensure_writable()?;
+        let paths: Vec<RelPath> = asks.iter().map(|request| request.path.clone()).collect();
         loop {
-            let held = self.locks.take(locks::slots(&paths), deadline)?;
+            let guard = self.locks.lock(path_locks::path_slots(&paths), deadline)?;
             let waiting = self.unfinished_near(&paths)?;
             if waiting.is_empty() {
-                return Ok(Box::new(held));
+                return Ok(Box::new(guard));
             }
-            // What a dead process left may reach further than these places, so its own are locked instead.
-            drop(held);
-            self.finish_all(&waiting, deadline)?;
+            // An unfinished entry may reach beyond these paths, so its own paths are locked instead.
+            drop(guard);
+            self.finish_entries(&waiting, deadline)?;
         }
     }
 
-    fn commit(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError> {
+    fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError> {
         self.commit_plan(plan, record)
     }
 
-    fn note(&self, record: &Record<'_>) -> Result<(), Failure> {
-        let mut draft = self.draft(record, Vec::new(), journal::Link::None, 0);
-        let ticket = self.ticket(record);
-        if record.reason.is_none() && ticket.is_none() {
-            // A read does not depend on its record being written: a full disk must not stop it.
+    fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error> {
+        let mut draft = self.pending_entry(record, Vec::new(), stead_journal::EntryRelation::None, 0);
+        let ticket = self.approval_use(record);
+        if record.error_kind.is_none() && ticket.is_none() {
+            // A read does not depend on its record: a full disk must not stop it.
             let lost = |count| {
-                self.system_draft("records_lost", format!("{{\"count\":{count}}}"), journal::Link::None)
+                self.pending_system_entry(
+                    "records_lost",
+                    format!("{{\"count\":{count}}}"),
+                    stead_journal::EntryRelation::None,
+                )
             };
-            // Only now and then: where nothing can be written, every try is in vain and a reader waits for it.
-            if self.group.note(draft, lost).is_multiple_of(keeper::NOTES_MAX) {
+            // Only now and then: while the store cannot be written, each attempt fails and delays a reader.
+            if self.group_commit.defer_entry(draft, lost).is_multiple_of(maintenance::DEFERRED_ENTRIES_FLUSH_AT) {
                 self.flush_if_possible();
             }
-            self.ring_keeper();
+            self.wake_maintenance();
             return Ok(());
         }
-        let sync = if ticket.is_some() { Sync::Now } else { Sync::Later };
-        let work: Work = Box::new(move |transaction, tip| {
-            if let Some(failure) =
-                ticket.as_ref().map(|ticket| ticket.check(transaction)).transpose()?.flatten()
-            {
-                return Ok(Outcome::Refused(failure));
+        let sync = if ticket.is_some() { SyncRequirement::Now } else { SyncRequirement::Later };
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            if let Some(error) = ticket.as_ref().map(|ticket| ticket.check_usable(transaction)).transpose()?.flatten() {
+                return Ok(TransactionOutcome::Refused(error));
             }
-            store::append(transaction, tip, &mut draft)?;
+            store::append_entry(transaction, tip, &mut draft)?;
             if let Some(ticket) = &ticket {
                 ticket.consume(transaction, draft.entry.number)?;
             }
-            Ok(Outcome::Recorded(draft.entry.number, tip.hash))
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
         });
-        match self.group.submit(&self.store, self.durability, sync, work)? {
-            Outcome::Refused(failure) => Err(failure),
-            Outcome::Recorded(..) | Outcome::Replayed(_) => Ok(()),
+        match self.group_commit.submit(&self.store, self.durability, sync, work)? {
+            TransactionOutcome::Refused(error) => Err(error),
+            TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_) => Ok(()),
         }
     }
 
-    fn head(&self) -> Result<Head, Failure> {
+    fn head(&self) -> Result<JournalHead, Error> {
         self.flush_if_possible();
-        let tip = self.store.look(|connection| store::tip(connection, &self.store.origin))?;
-        Ok(Head { number: tip.number, hash: tip.hash })
+        let tip = self.store.run_query(|connection| store::load_tip(connection, &self.store.origin))?;
+        Ok(JournalHead { number: tip.number, hash: tip.hash })
     }
 
-    fn entry(&self, number: u64) -> Result<Option<Stored>, Failure> {
+    fn entry(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error> {
         self.entry_by_number(number)
     }
 
-    fn entries(&self, filter: &EntryFilter) -> Result<Vec<Stored>, Failure> {
+    fn entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error> {
         self.find_entries(filter)
     }
 
-    fn wait_after(&self, number: u64, deadline: Instant) -> Result<(), Failure> {
-        self.wait_for_news(number, deadline)
+    fn wait_for_entry_after(&self, number: u64, deadline: Instant) -> Result<(), Error> {
+        self.wait_for_new_entry(number, deadline)
     }
 
-    fn news(&self) -> Result<u64, Failure> {
-        self.count_news()
+    fn change_counter(&self) -> Result<u64, Error> {
+        self.announcement_count()
     }
 
-    fn rev_of(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Failure> {
-        self.last_rev(&path.to_wire(), version)
+    fn entry_of_version(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Error> {
+        self.last_entry_with_version(&path.to_wire(), version)
     }
 
-    fn replayed(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Failure> {
-        self.entry_of_key(&principal.to_string(), key)
+    fn entry_for_idempotency_key(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Error> {
+        self.entry_with_key(&principal.to_string(), key)
     }
 
-    fn kept(&self, version: &Version) -> Result<Option<Vec<u8>>, Failure> {
-        self.kept_bytes(version)
+    fn retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
+        self.load_retained_bytes(version)
     }
 
-    fn trashed(&self, id: &str) -> Result<Option<Trashed>, Failure> {
-        self.trashed_item(id)
+    fn trash_item(&self, id: &str) -> Result<Option<TrashItem>, Error> {
+        self.load_trash_item(id)
     }
 
-    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<Trashed>, Failure> {
+    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<TrashItem>, Error> {
         self.trash_items(owner)
     }
 
-    fn lease(&self, ask: &LeaseAsk, record: &Record<'_>) -> Result<(Lease, Committed), Failure> {
-        self.change_lease(ask, record)
+    fn execute_lease_request(
+        &self,
+        request: &LeaseRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(Lease, CommitReceipt), Error> {
+        self.change_lease(request, record)
     }
 
-    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure> {
-        self.leases_on(paths)
+    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error> {
+        self.leases_overlapping(paths)
     }
 
-    fn in_force(&self) -> Result<InForce, Failure> {
-        self.policy_now()
+    fn active_policy(&self) -> Result<ActivePolicy, Error> {
+        self.current_policy()
     }
 
-    fn approval(&self, id: &str) -> Result<Option<Approval>, Failure> {
+    fn approval(&self, id: &str) -> Result<Option<Approval>, Error> {
         self.approval_by_id(id)
     }
 
-    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Failure> {
+    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error> {
         self.find_approvals(filter)
     }
 
-    fn ask(&self, ask: &ApprovalAsk) -> Result<Approval, Failure> {
-        self.keep_question(ask)
+    fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error> {
+        self.insert_approval_request(request)
     }
 
-    fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure> {
-        self.keep_answer(answer, record)
-    }
-
-    fn watch(
+    fn answer_approval(
         &self,
-        ask: &WatchAsk,
-        record: &Record<'_>,
-        deadline: Instant,
-    ) -> Result<(Watch, Committed), Failure> {
-        self.change_watch(ask, record, deadline)
+        answer: &ApprovalAnswer,
+        record: &CallRecord<'_>,
+    ) -> Result<(Approval, CommitReceipt), Error> {
+        self.record_approval_answer(answer, record)
     }
 
-    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Failure> {
+    fn execute_watch_request(
+        &self,
+        request: &WatchRequest,
+        record: &CallRecord<'_>,
+        deadline: Instant,
+    ) -> Result<(Watch, CommitReceipt), Error> {
+        self.change_watch(request, record, deadline)
+    }
+
+    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error> {
         self.watches_of(owner)
     }
 
-    fn undone(&self, number: u64) -> Result<Option<u64>, Failure> {
+    fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
         self.undone_by(number)
     }
 
     fn describe(&self) -> Value {
-        serde_json::json!(self.facts())
+        serde_json::json!(self.status_facts())
     }
 }

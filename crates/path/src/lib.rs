@@ -1,50 +1,62 @@
-//! Pure paths. Owns the one type that may reach a disk ([`RelPath`]), the one parser that turns a caller's spelling
-//! into it, the portable-name rules for new names, and the folded key by which look-alike names are compared.
+//! Paths without file access. Owns the only path type that reaches the disk ([`RelPath`]), the parser for paths of
+//! callers, the portability rules for new names, and the folded form that compares look-alike names.
 //!
-//! Promises: a [`RelPath`] never holds `..`, `.`, an empty component, a NUL or a leading slash, and fits the
-//! operating system's limits. Never touches a file, never expands `~`, variables, escapes of other layers or URIs.
+//! Promises: a [`RelPath`] never holds `..`, `.`, an empty component, a NUL or a leading slash, and fits the limits of
+//! the operating system. Never touches a file, never expands `~`, variables, escapes of other layers or URIs.
 
-mod fold;
-mod portable;
+mod folded_name;
+mod parse;
+mod portable_name;
 mod rel_path;
-mod spelling;
 
-/// What the names of half-made files and of the server's own places start with; no caller can name one.
+/// Prefix of temporary files and internal directories. Callers cannot use it in a path.
 pub const TEMPORARY_PREFIX: &str = ".stead~";
 
-pub use fold::{FoldedKey, fold};
-pub use portable::{NameProblem, check_portable};
-pub use rel_path::{DEPTH_MAX, NAME_BYTES_MAX, Name, PATH_BYTES_MAX, RelPath};
-pub use spelling::{Absolute, Backslash, Dots, Empty, Ending, Reading, Spelling, Trailing, parse};
+pub use folded_name::{FoldedName, fold_name};
+pub use parse::{
+    AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathSyntax, RequiredPathKind,
+    TrailingSlashRule, parse_path,
+};
+pub use portable_name::{PortableNameError, check_portable_name};
+pub use rel_path::{DEPTH_MAX, FileName, NAME_BYTES_MAX, PATH_BYTES_MAX, RelPath};
 
-/// Why a spelling is not a path.
+/// How a symbolic link in the last component of a path is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinalSymlink {
+    /// The path names the target of the link.
+    Follow,
+    /// The path names the link itself.
+    Keep,
+}
+
+/// Why a path is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// The spelling is empty.
+    /// The path is empty.
     #[error("the path is empty")]
     Empty,
-    /// The spelling holds a NUL byte.
-    #[error("the path holds a NUL byte")]
+    /// The path contains a NUL byte.
+    #[error("the path contains a NUL byte")]
     Nul,
-    /// The spelling holds a `..` component.
-    #[error("the path holds '..'")]
+    /// The path contains a `..` component.
+    #[error("the path contains '..'")]
     DotDot,
-    /// The spelling is absolute and does not lie beneath the root, or names a drive, share or URI.
-    #[error("the path is not beneath the workspace root")]
-    Foreign,
-    /// The spelling is absolute and the dialect takes only relative ones.
+    /// The path is absolute and not below the root, or names a drive, share or URI.
+    #[error("the path is not below the workspace root")]
+    ForeignSyntax,
+    /// The path is absolute and the dialect accepts only relative ones.
     #[error("the path is absolute; it must be relative to the workspace root")]
     Absolute,
-    /// A backslash that is not one of our escapes.
-    #[error("the path holds a backslash that is not an escape (\\\\ or \\xHH)")]
+    /// A backslash that starts no valid escape.
+    #[error("the path contains a backslash that is not an escape (\\\\ or \\xHH)")]
     Backslash,
-    /// One component is longer than [`NAME_BYTES_MAX`].
+    /// A component is longer than [`NAME_BYTES_MAX`].
     #[error("a name in the path is longer than {NAME_BYTES_MAX} bytes")]
     NameTooLong,
-    /// The whole is longer than [`PATH_BYTES_MAX`].
+    /// The path is longer than [`PATH_BYTES_MAX`].
     #[error("the path is longer than {PATH_BYTES_MAX} bytes")]
     PathTooLong,
-    /// More than [`DEPTH_MAX`] components.
-    #[error("the path is deeper than {DEPTH_MAX} components")]
+    /// The path has more than [`DEPTH_MAX`] components.
+    #[error("the path has more than {DEPTH_MAX} components")]
     TooDeep,
 }

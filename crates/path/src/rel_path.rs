@@ -1,61 +1,61 @@
-//! The checked relative path and the checked single name. Bytes, because Linux names are bytes; shown in an escaped
-//! UTF-8 form so that every existing file can be named over JSON.
+//! The checked relative path and the checked single name. Both hold bytes, because Linux names are bytes; the wire
+//! form is escaped UTF-8, so that every existing file can be named in JSON.
 
 use std::{borrow::Cow, fmt};
 
 use crate::PathError;
 
-/// Longest single name, in bytes.
+/// The longest name, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Longest path, in bytes.
+/// The longest path, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
-/// Most components in a path.
+/// The most components in a path.
 pub const DEPTH_MAX: usize = 256;
 
-/// A path beneath a root: checked, slash-separated, never absolute. The empty path is the root itself.
+/// A path below a root: checked, slash-separated, never absolute. The empty path is the root.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct RelPath(Box<[u8]>);
 
 /// One checked component of a path.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Box<[u8]>);
+pub struct FileName(Box<[u8]>);
 
-impl Name {
+impl FileName {
     /// Checks one component.
     pub fn new(bytes: &[u8]) -> Result<Self, PathError> {
         match bytes {
             b"" => Err(PathError::Empty),
             b"." | b".." => Err(PathError::DotDot),
             _ if bytes.contains(&0) => Err(PathError::Nul),
-            _ if bytes.contains(&b'/') => Err(PathError::Foreign),
+            _ if bytes.contains(&b'/') => Err(PathError::ForeignSyntax),
             _ if bytes.len() > NAME_BYTES_MAX => Err(PathError::NameTooLong),
             _ => Ok(Self(bytes.into())),
         }
     }
 
-    /// The bytes the operating system sees.
+    /// The bytes that the operating system uses.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The escaped form that callers see.
+    /// The escaped form for callers.
     pub fn to_wire(&self) -> Cow<'_, str> {
         to_wire(&self.0)
     }
 }
 
 impl RelPath {
-    /// The root itself.
+    /// The root.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// Builds a path from raw components, checking each one and the whole.
+    /// Builds a path from raw components; checks each one and the whole.
     pub fn from_components<'a>(components: impl IntoIterator<Item = &'a [u8]>) -> Result<Self, PathError> {
         let mut bytes = Vec::new();
         let mut depth = 0;
         for component in components {
-            let name = Name::new(component)?;
+            let name = FileName::new(component)?;
             if depth > 0 {
                 bytes.push(b'/');
             }
@@ -71,21 +71,21 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// Reads back a path that was written with [`RelPath::to_wire`].
+    /// Parses a path written by [`RelPath::to_wire`].
     pub fn from_wire(wire: &str) -> Result<Self, PathError> {
         if wire == "." {
             return Ok(Self::root());
         }
-        let bytes = crate::spelling::unescape(wire)?;
+        let bytes = crate::parse::decode_escapes(wire)?;
         Self::from_components(bytes.split(|byte| *byte == b'/'))
     }
 
-    /// Whether this is the root itself.
+    /// Whether this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The bytes the operating system sees; empty for the root.
+    /// The bytes that the operating system uses; empty for the root.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -95,13 +95,13 @@ impl RelPath {
         self.0.split(|byte| *byte == b'/').filter(|component| !component.is_empty())
     }
 
-    /// How many components there are.
+    /// The number of components.
     pub fn depth(&self) -> usize {
         self.components().count()
     }
 
-    /// The path one name further down.
-    pub fn join(&self, name: &Name) -> Result<Self, PathError> {
+    /// This path with one more name.
+    pub fn join(&self, name: &FileName) -> Result<Self, PathError> {
         if self.depth() >= DEPTH_MAX {
             return Err(PathError::TooDeep);
         }
@@ -116,35 +116,33 @@ impl RelPath {
         Ok(Self(bytes.into()))
     }
 
-    /// The directory and the last name; nothing for the root.
-    pub fn split(&self) -> Option<(Self, Name)> {
+    /// The parent and the last name; `None` for the root.
+    pub fn split(&self) -> Option<(Self, FileName)> {
         let name = self.components().next_back()?;
         let end = self.0.len() - name.len();
         let parent = &self.0[..end.saturating_sub(1)];
-        Some((Self(parent.into()), Name(name.into())))
+        Some((Self(parent.into()), FileName(name.into())))
     }
 
-    /// The directory that holds this path; nothing for the root.
+    /// The parent; `None` for the root.
     pub fn parent(&self) -> Option<Self> {
         self.split().map(|(parent, _)| parent)
     }
 
-    /// Every directory above this path, the root first, the path itself not included.
+    /// Every directory above this path, the root first, without the path itself.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
-        let cuts: Vec<usize> =
-            self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).collect();
+        let cuts: Vec<usize> = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).collect();
         let root = (!self.is_root()).then(Self::root);
         root.into_iter().chain(cuts.into_iter().map(|at| Self(self.0[..at].into())))
     }
 
-    /// Whether this path is `other` or lies beneath it.
+    /// Whether this path is `other` or below it.
     pub fn is_within(&self, other: &Self) -> bool {
-        other.is_root()
-            || self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        other.is_root() || self.0.strip_prefix(&*other.0).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
     }
 
-    /// The rest of this path below `other`; nothing when it is not within.
-    pub fn below(&self, other: &Self) -> Option<Self> {
+    /// This path relative to `other`; `None` if it is not within.
+    pub fn strip_prefix(&self, other: &Self) -> Option<Self> {
         if !self.is_within(other) {
             return None;
         }
@@ -157,13 +155,13 @@ impl RelPath {
         Self::from_components(self.components().chain(rest.components()))
     }
 
-    /// The escaped form that callers see; `.` for the root. [`RelPath::from_wire`] reads it back.
+    /// The escaped form for callers; `.` for the root. [`RelPath::from_wire`] parses it.
     pub fn to_wire(&self) -> Cow<'_, str> {
         if self.is_root() { Cow::Borrowed(".") } else { to_wire(&self.0) }
     }
 }
 
-/// Escapes what UTF-8 cannot carry: foreign bytes as `\xHH`, and the backslash itself.
+/// Escapes the backslash, and bytes that are not UTF-8 as `\xHH`.
 fn to_wire(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\\') => Cow::Borrowed(text),
@@ -192,13 +190,13 @@ impl fmt::Display for RelPath {
     }
 }
 
-impl fmt::Debug for Name {
+impl fmt::Debug for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.to_wire())
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_wire())
     }
@@ -213,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn splits_joins_and_measures() {
+    fn splits_joins_and_counts_components() {
         let deep = path("a/b/c");
         let (parent, name) = deep.split().unwrap();
         assert_eq!((parent.to_wire().as_ref(), name.as_bytes()), ("a/b", b"c".as_slice()));
@@ -225,27 +223,27 @@ mod tests {
     }
 
     #[test]
-    fn within_compares_components_not_text() {
+    fn is_within_compares_whole_components() {
         assert!(path("a/b").is_within(&path("a")));
         assert!(path("a").is_within(&path("a")));
         assert!(!path("ab").is_within(&path("a")));
         assert!(path("a").is_within(&RelPath::root()));
-        assert_eq!(path("a/b/c").below(&path("a")), Some(path("b/c")));
-        assert_eq!(path("a").below(&path("a")), Some(RelPath::root()));
-        assert_eq!(path("ab").below(&path("a")), None);
+        assert_eq!(path("a/b/c").strip_prefix(&path("a")), Some(path("b/c")));
+        assert_eq!(path("a").strip_prefix(&path("a")), Some(RelPath::root()));
+        assert_eq!(path("ab").strip_prefix(&path("a")), None);
     }
 
     #[test]
-    fn foreign_bytes_survive_the_wire() {
+    fn non_utf8_bytes_survive_the_wire_form() {
         let odd = RelPath::from_components([b"caf\xff\\e".as_slice(), b"x"]).unwrap();
         assert_eq!(odd.to_wire(), "caf\\xFF\\\\e/x");
         assert_eq!(path(&odd.to_wire()), odd);
     }
 
     #[test]
-    fn limits_are_bytes() {
-        assert_eq!(Name::new(&[b'a'; 256]), Err(PathError::NameTooLong));
-        assert!(Name::new(&[b'a'; 255]).is_ok());
+    fn limits_count_bytes() {
+        assert_eq!(FileName::new(&[b'a'; 256]), Err(PathError::NameTooLong));
+        assert!(FileName::new(&[b'a'; 255]).is_ok());
         assert_eq!(RelPath::from_components(vec![b"d".as_slice(); 257]), Err(PathError::TooDeep));
     }
 }

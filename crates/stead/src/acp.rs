@@ -1,88 +1,97 @@
-//! `stead acp`: stands between an editor on standard input and output and an agent that it starts, or in a chain that a
-//! conductor runs. Nothing but the protocol goes to standard output.
+//! `stead acp`: an ACP proxy between an editor on standard input and output and an agent that it starts, or in a chain that a
+//! conductor runs. Only protocol messages go to standard output.
 //!
-//! Ends when either side ends, and ends nothing that it did not start. How the agent ended is how it ends itself.
+//! Exits when either side ends, with the exit code of the agent. Stops no process that it did not start.
 
 use std::sync::Arc;
 
-use engine::{Asking, Caller};
-use faces::{
-    acp::{self, Encodings, Endings, FileOffer, Keeping, Offer, Options, Peer, Who},
-    limits::{CALL_THREADS_MAX, SHUTDOWN_WAIT},
+use stead_engine::{ApprovalMode, Caller};
+use stead_protocols::{
+    acp::{
+        self, AcpCallers, AcpCapabilityOffered, AcpFileCapabilities, AcpOptions, AcpPeer, WriteEncodingPolicy,
+        WriteFormatPolicy, WriteLineEndingPolicy,
+    },
+    limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
 };
 
-mod agent;
-mod land;
+mod agent_process;
+mod root_opener;
 
-use agent::Agent;
-use land::Land;
+use agent_process::AgentProcess;
+use root_opener::LocalRootOpener;
 
 use crate::{
-    cli::{AcpFlags, Approve, CallerFlags, Given, LineEndings, WorkspaceFlags, WrittenEncoding},
-    serving,
-    show::{Exit, Outcome, Problem},
-    stdio,
-    wire::{self, Asker},
+    cli::{AcpFlags, ApprovalModeArg, CallerFlags, FlagSource, LineEndingsArg, WorkspaceFlags, WriteEncodingArg},
+    open_workspace::{self, CallerKind},
+    output::{CommandError, CommandExit, CommandResult},
+    startup, stdio,
 };
 
-/// Threads for standard streams that cannot be waited for, and for the agent's end.
-const OTHER_THREADS: usize = 4;
+/// Threads for standard streams without asynchronous I/O, and for waiting for the agent.
+const STREAM_AND_AGENT_THREADS: usize = 4;
 
-/// Stands in between until one side ends.
-pub(crate) fn run(flags: &WorkspaceFlags, workspace: Given, acp: &AcpFlags) -> Outcome {
-    serving::say_risks(flags);
-    let agent = wire::caller(&acp.caller, Asker::Acp)?;
-    let person = Caller { face: agent.face, ..wire::caller(&CallerFlags::default(), Asker::Person)? };
-    let who = Who { agent, person };
-    let land = Land::new(flags, workspace, acp, who.agent.principal.clone(), asked(acp.approve))?;
-    let land = Arc::new(land);
-    let options = Options { offer: offer(acp), keeping: keeping(acp) };
+/// Runs the proxy until one side ends.
+pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CommandResult {
+    startup::print_warnings(flags);
+    let agent = open_workspace::caller_from_flags(&acp.caller, CallerKind::Acp)?;
+    let person = Caller {
+        protocol: agent.protocol,
+        ..open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?
+    };
+    let callers = AcpCallers { agent, person };
+    let root_opener =
+        LocalRootOpener::new(flags, workspace, acp, callers.agent.principal.clone(), approval_mode(acp.approve))?;
+    let root_opener = Arc::new(root_opener);
+    let options = AcpOptions { file_capabilities: file_capabilities(acp), text_format: text_format_policy(acp) };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .max_blocking_threads(CALL_THREADS_MAX + OTHER_THREADS)
+        .max_blocking_threads(CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS)
         .build()
-        .map_err(|error| Problem::Outside(format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| CommandError::System(format!("cannot start the async runtime: {error}")))?;
     let served = runtime.block_on(async {
-        let editor = Peer { input: stdio::input(), output: stdio::output() };
+        let editor = AcpPeer { input: stdio::open_stdin(), output: stdio::open_stdout() };
         let Some((program, arguments)) = acp.agent.split_first() else {
-            let ended = acp::in_chain(editor, who, options, land.clone()).await;
-            return ended.map(|_| Exit::Fine).map_err(Problem::from);
+            let ended = acp::proxy_in_chain(editor, callers, options, root_opener.clone()).await;
+            return ended.map(|_| CommandExit::Success).map_err(CommandError::from);
         };
-        let (mut agent, peer) = Agent::start(program, arguments)?;
+        let (mut agent, peer) = AgentProcess::start(program, arguments)?;
         tokio::select! {
-            ended = acp::between(editor, peer, who, options, land.clone()) => match ended {
-                // Whoever does not listen any more is gone too.
-                Ok(_) | Err(_) => agent.end().await,
+            ended = acp::proxy_editor_and_agent(editor, peer, callers, options, root_opener.clone()) => match ended {
+                // An error means that a peer disconnected.
+                Ok(_) | Err(_) => agent.stop().await,
             },
-            // What it started may still hold its output open; nobody speaks for it any more.
-            exit = agent.gone() => exit,
+            // Children of the agent may keep its output open, so its exit ends the proxy too.
+            exit = agent.until_exit() => exit,
         }
     });
-    runtime.shutdown_timeout(SHUTDOWN_WAIT);
-    land.close();
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    root_opener.close_workspaces();
     served
 }
 
-/// What is done where a person must be asked. The client is the editor, not the agent, so its person may answer.
-fn asked(approve: Approve) -> Asking {
+/// The approval mode. The client is the editor, not the agent, so its user may answer.
+fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
-        Approve::Client => Asking::Client,
-        Approve::Ask | Approve::Deny | Approve::Allow => serving::asked(approve),
+        ApprovalModeArg::Client => ApprovalMode::TrustClient,
+        ApprovalModeArg::Ask | ApprovalModeArg::Deny | ApprovalModeArg::Allow => startup::approval_mode(approve),
     }
 }
 
-fn offer(acp: &AcpFlags) -> FileOffer {
-    FileOffer { reads: Offer::Yes, writes: if acp.caller.read_only { Offer::No } else { Offer::Yes } }
+fn file_capabilities(acp: &AcpFlags) -> AcpFileCapabilities {
+    AcpFileCapabilities {
+        read_text_file: AcpCapabilityOffered::Yes,
+        write_text_file: if acp.caller.read_only { AcpCapabilityOffered::No } else { AcpCapabilityOffered::Yes },
+    }
 }
 
-fn keeping(acp: &AcpFlags) -> Keeping {
+fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
     let endings = match acp.line_endings {
-        LineEndings::Kept => Endings::Kept,
-        LineEndings::Given => Endings::AsGiven,
+        LineEndingsArg::Kept => WriteLineEndingPolicy::Keep,
+        LineEndingsArg::Given => WriteLineEndingPolicy::AsGiven,
     };
     let encodings = match acp.encoding {
-        WrittenEncoding::Kept => Encodings::Kept,
-        WrittenEncoding::Utf8 => Encodings::Utf8,
+        WriteEncodingArg::Kept => WriteEncodingPolicy::Keep,
+        WriteEncodingArg::Utf8 => WriteEncodingPolicy::Utf8,
     };
-    Keeping { endings, encodings }
+    WriteFormatPolicy { line_endings: endings, encoding: encodings }
 }

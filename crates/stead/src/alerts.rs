@@ -1,72 +1,76 @@
-//! `stead alerts`: what agents sent to people, and answering it.
+//! `stead alerts`: messages from agents to people, and the answers.
 
 use clap::{Args, Subcommand};
-use engine::{Call, Caller};
-use local::Wall;
 use serde_json::{Map, Value, json};
+use stead_engine::{Call, Caller};
+use stead_local::LandlockMode;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    show::{self, Exit, Form, Outcome},
-    wire::{self, Asker},
+    open_workspace::{self, CallerKind},
+    output::{self, CommandExit, CommandResult, OutputFormat},
 };
 
-/// The flags of `stead alerts`.
 #[derive(Debug, Args)]
-pub(crate) struct AlertsArguments {
+pub(crate) struct AlertsCliArgs {
     #[command(subcommand)]
-    action: Action,
+    action: AlertsSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum AlertsSubcommand {
     /// List alerts and their answers, newest first
-    List(Asking),
+    List(AlertsFlags),
     /// Show one alert
     Show {
         #[command(flatten)]
-        asking: Asking,
-        /// Which
+        flags: AlertsFlags,
+        /// Alert id
         id: String,
     },
-    /// Answer an alert; the agent is told with its events
+    /// Answer an alert; the agent receives the answer as an event
     Answer {
         #[command(flatten)]
-        asking: Asking,
-        /// Which
+        flags: AlertsFlags,
+        /// Alert id
         id: String,
-        /// What to say
+        /// Text of the answer
         text: String,
     },
 }
 
 #[derive(Debug, Args)]
-struct Asking {
+struct AlertsFlags {
     #[command(flatten)]
     caller: CallerFlags,
-    /// Answer with one JSON object
+    /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &AlertsArguments) -> Outcome {
-    let (asking, operation, asked) = match &arguments.action {
-        Action::List(asking) => (asking, "alerts", json!({})),
-        Action::Show { asking, id } => (asking, "alerts", json!({ "id": id })),
-        Action::Answer { asking, id, text } => (asking, "respond", json!({ "alert": id, "text": text })),
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> CommandResult {
+    let (call_flags, operation, call_arguments) = match &arguments.action {
+        AlertsSubcommand::List(flags) => (flags, "alerts", json!({})),
+        AlertsSubcommand::Show { flags, id } => (flags, "alerts", json!({ "id": id })),
+        AlertsSubcommand::Answer { flags, id, text } => (flags, "respond", json!({ "alert": id, "text": text })),
     };
-    let caller = wire::caller(&asking.caller, Asker::Person)?;
-    call(flags, &caller, operation, asked, Form::from(asking.json))
+    let caller = open_workspace::caller_from_flags(&call_flags.caller, CallerKind::Person)?;
+    call_operation(flags, &caller, operation, call_arguments, OutputFormat::from(call_flags.json))
 }
 
-fn call(flags: &WorkspaceFlags, caller: &Caller, operation: &str, asked: Value, form: Form) -> Outcome {
-    let arguments: Map<String, Value> = asked.as_object().cloned().unwrap_or_default();
-    let opened = wire::open(flags, Wall::Leave)?;
+fn call_operation(
+    flags: &WorkspaceFlags,
+    caller: &Caller,
+    operation: &str,
+    arguments: Value,
+    format: OutputFormat,
+) -> CommandResult {
+    let arguments: Map<String, Value> = arguments.as_object().cloned().unwrap_or_default();
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let answer = opened.engine.call(&Call::new(caller, operation, arguments))?;
-    match form {
-        Form::Json => show::json(&Value::Object(answer.json))?,
-        Form::Text => show::text(&answer.text)?,
+    match format {
+        OutputFormat::Json => output::print_json(&Value::Object(answer.json))?,
+        OutputFormat::Text => output::print_text(&answer.text)?,
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }

@@ -1,221 +1,231 @@
-//! `stead approvals`: what waits for a person, and the person's answer. The only way to say yes.
+//! `stead approvals`: lists and answers pending approvals. Answering needs the approver's secret.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use engine::{ApprovalState, Approver, Call, Caller, Failure, Kind, Principal};
-use local::Wall;
 use serde_json::{Map, Value};
+use stead_engine::{ApprovalState, ApproverProof, Call, Caller, Error, ErrorKind, Principal};
+use stead_local::LandlockMode;
 
-mod always;
+mod allow_rule;
 
 use crate::{
+    approver_secret,
     cli::{CallerFlags, WorkspaceFlags},
-    secret,
-    show::{self, Exit, Form, Outcome, Problem},
-    wire::{self, Asker, Opened},
+    open_workspace::{self, CallerKind, CommandWorkspace},
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
 };
 
-/// The flags of `stead approvals`.
 #[derive(Debug, Args)]
-pub(crate) struct ApprovalsArguments {
+pub(crate) struct ApprovalsCliArgs {
     #[command(subcommand)]
-    action: Action,
+    action: ApprovalsSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Make the secret that answering needs, once
+enum ApprovalsSubcommand {
+    /// Set the approver's secret, which answering needs (once)
     Setup {
-        /// Take the secret from this file instead of the terminal
+        /// Read the secret from this file instead of the terminal
         #[arg(long, value_name = "FILE", conflicts_with = "generate")]
         secret_file: Option<PathBuf>,
-        /// Make a random secret and print it, this once
+        /// Generate a random secret and print it once
         #[arg(long)]
         generate: bool,
-        /// The present secret, when there is one already, from a file
+        /// Read the current secret, if one is set, from this file
         #[arg(long, value_name = "FILE")]
         old_secret_file: Option<PathBuf>,
     },
-    /// List what waits for an answer
+    /// List pending approvals
     List {
-        /// Also what was answered, used or has ended
+        /// Include approvals that were answered, used or have expired
         #[arg(long)]
         all: bool,
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Show one question with everything it would change
+    /// Show one approval with all changes that the call would make
     Show {
-        /// Which
+        /// Approval id
         id: String,
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Let a call run, once, exactly as it was planned
+    /// Approve a call: it may run once, exactly as planned
     Approve {
         #[command(flatten)]
-        answer: AnswerFlags,
-        /// Also write a rule that lets such calls run from now on; it is shown first
+        answer: ApprovalAnswerFlags,
+        /// Also add a policy rule that allows such calls from now on; it is printed first
         #[arg(long)]
         always: bool,
-        /// The places of that rule, as patterns [default: those of the plan]
+        /// Paths of that rule, as glob patterns [default: the paths of the plan]
         #[arg(long, value_name = "GLOB", requires = "always")]
         paths: Vec<String>,
-        /// Write the rule without asking
+        /// Add the rule without confirmation
         #[arg(long, requires = "always")]
         yes: bool,
     },
-    /// Refuse a call
+    /// Deny a call
     Deny {
         #[command(flatten)]
-        answer: AnswerFlags,
+        answer: ApprovalAnswerFlags,
     },
 }
 
-/// What both answers take.
 #[derive(Debug, Args)]
-struct AnswerFlags {
+struct ApprovalAnswerFlags {
     #[command(flatten)]
     caller: CallerFlags,
-    /// Which
+    /// Approval id
     id: String,
-    /// What to say with it
+    /// Reason to record with the answer
     #[arg(long)]
     reason: Option<String>,
-    /// Take the approver's secret from this file instead of the terminal
+    /// Read the approver's secret from this file instead of the terminal
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
-    /// Answer with one JSON object
+    /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsArguments) -> Outcome {
-    let opened = wire::open(flags, Wall::Leave)?;
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> CommandResult {
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match &arguments.action {
-        Action::Setup { secret_file, generate, old_secret_file } => {
-            if opened.local.has_approver()? {
-                show::remark("there is a secret already; it is needed to make another");
-                opened.local.check_approver(&secret::given(old_secret_file.as_deref())?)?;
+        ApprovalsSubcommand::Setup { secret_file, generate, old_secret_file } => {
+            if opened.local.has_approver_secret()? {
+                output::print_note("a secret is already set; enter it to change it");
+                opened.local.check_approver_secret(&approver_secret::read_secret(old_secret_file.as_deref())?)?;
             }
-            let made = if *generate { secret::made()? } else { secret::new(secret_file.as_deref())? };
-            opened.local.set_approver(&made)?;
+            let secret = if *generate {
+                approver_secret::generate_secret()?
+            } else {
+                approver_secret::read_new_secret(secret_file.as_deref())?
+            };
+            opened.local.set_approver_secret(&secret)?;
             if *generate {
-                show::text(&made)?;
+                output::print_text(&secret)?;
             }
-            show::remark("the secret is set; keep it where no agent can read it");
-            Ok(Exit::Fine)
+            output::print_note("approver's secret set; store it where no agent can read it");
+            Ok(CommandExit::Success)
         }
-        Action::List { all, json } => {
+        ApprovalsSubcommand::List { all, json } => {
             let state = if *all { "all" } else { "pending" };
-            let found = ask(&opened, &person(&CallerFlags::default())?, "approvals", &[("state", state)])?;
-            print(&found, Form::from(*json))
+            let outcome =
+                call_operation(&opened, &local_person(&CallerFlags::default())?, "approvals", &[("state", state)])?;
+            print_outcome(&outcome, OutputFormat::from(*json))
         }
-        Action::Show { id, json } => {
-            let found = ask(&opened, &person(&CallerFlags::default())?, "approvals", &[("id", id)])?;
-            match Form::from(*json) {
-                Form::Json => show::json(&Value::Object(found.json))?,
-                Form::Text => show::text(&whole(&found.json))?,
+        ApprovalsSubcommand::Show { id, json } => {
+            let outcome = call_operation(&opened, &local_person(&CallerFlags::default())?, "approvals", &[("id", id)])?;
+            match OutputFormat::from(*json) {
+                OutputFormat::Json => output::print_json(&Value::Object(outcome.json))?,
+                OutputFormat::Text => output::print_text(&approval_text(&outcome.json))?,
             }
-            Ok(Exit::Fine)
+            Ok(CommandExit::Success)
         }
-        Action::Approve { answer, always, paths, yes } => {
-            let caller = approver(&opened, answer)?;
-            let shown = ask(&opened, &caller, "approvals", &[("id", &answer.id)])?;
-            // What was answered or ended is refused below; no rule comes of it.
-            let waits =
-                shown.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.word());
-            if *always && waits {
-                let agreed = if *yes { always::Agreed::Already } else { always::Agreed::Ask };
-                always::write(&opened, &caller, &shown.json, paths, agreed)?;
+        ApprovalsSubcommand::Approve { answer, always, paths, yes } => {
+            let caller = authenticated_approver(&opened, answer)?;
+            let approval = call_operation(&opened, &caller, "approvals", &[("id", &answer.id)])?;
+            // An approval that is answered or expired is refused below, so no rule is written for it.
+            let is_pending =
+                approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
+            if *always && is_pending {
+                let confirmation = if *yes {
+                    allow_rule::RuleConfirmation::Given
+                } else {
+                    allow_rule::RuleConfirmation::AskAtTerminal
+                };
+                allow_rule::write_rule(&opened, &caller, &approval.json, paths, confirmation)?;
             }
-            let said = say(&opened, &caller, "approve", answer)?;
-            show::remark("it runs when the very same call is made again, once");
-            Ok(said)
+            let exit = answer_approval(&opened, &caller, "approve", answer)?;
+            output::print_note("approved once; the agent must repeat exactly the same call");
+            Ok(exit)
         }
-        Action::Deny { answer } => {
-            let caller = approver(&opened, answer)?;
-            say(&opened, &caller, "deny", answer)
+        ApprovalsSubcommand::Deny { answer } => {
+            let caller = authenticated_approver(&opened, answer)?;
+            answer_approval(&opened, &caller, "deny", answer)
         }
     }
 }
 
-/// Writes the rule that lets such calls run from now on, for a person who agreed to it elsewhere.
-pub(crate) fn keep(opened: &Opened, id: &str) -> Result<(), Problem> {
-    let caller = person(&CallerFlags::default())?;
-    let shown = ask(opened, &caller, "approvals", &[("id", id)])?;
-    always::write(opened, &caller, &shown.json, &[], always::Agreed::Already)
+/// Writes a rule that allows such calls from now on, after the person confirmed it in an editor.
+pub(crate) fn write_allow_rule(opened: &CommandWorkspace, id: &str) -> Result<(), CommandError> {
+    let caller = local_person(&CallerFlags::default())?;
+    let approval = call_operation(opened, &caller, "approvals", &[("id", id)])?;
+    allow_rule::write_rule(opened, &caller, &approval.json, &[], allow_rule::RuleConfirmation::Given)
 }
 
-/// The person at the command line.
-fn person(flags: &CallerFlags) -> Result<Caller, Problem> {
-    wire::caller(flags, Asker::Person)
+fn local_person(flags: &CallerFlags) -> Result<Caller, CommandError> {
+    open_workspace::caller_from_flags(flags, CallerKind::Person)
 }
 
-/// The person at the command line, once the secret is shown.
-fn approver(opened: &Opened, answer: &AnswerFlags) -> Result<Caller, Problem> {
-    let mut caller = person(&answer.caller)?;
+/// The person at the command line, after checking the approver's secret.
+fn authenticated_approver(opened: &CommandWorkspace, answer: &ApprovalAnswerFlags) -> Result<Caller, CommandError> {
+    let mut caller = local_person(&answer.caller)?;
     if !matches!(caller.principal, Principal::User(_)) {
-        return Err(Failure::new(Kind::PolicyDenied, "only a person can answer").into());
+        return Err(Error::new(ErrorKind::PolicyDenied, "only a person can answer an approval").into());
     }
-    if !opened.local.has_approver()? {
-        return Err(Failure::new(Kind::PolicyDenied, "nobody has made an approver's secret yet")
-            .hint("run `stead approvals setup` once")
+    if !opened.local.has_approver_secret()? {
+        return Err(Error::new(ErrorKind::PolicyDenied, "no approver's secret is set")
+            .with_next_step("run: stead approvals setup")
             .into());
     }
-    opened.local.check_approver(&secret::given(answer.secret_file.as_deref())?)?;
-    caller.grants.approver = Approver::Shown;
+    opened.local.check_approver_secret(&approver_secret::read_secret(answer.secret_file.as_deref())?)?;
+    caller.grants.approver = ApproverProof::SecretVerified;
     Ok(caller)
 }
 
-fn say(opened: &Opened, caller: &Caller, operation: &str, answer: &AnswerFlags) -> Outcome {
+fn answer_approval(
+    opened: &CommandWorkspace,
+    caller: &Caller,
+    operation: &str,
+    answer: &ApprovalAnswerFlags,
+) -> CommandResult {
     let mut arguments = vec![("id", answer.id.as_str())];
     arguments.extend(answer.reason.as_deref().map(|reason| ("reason", reason)));
-    let answered = ask(opened, caller, operation, &arguments)?;
-    print(&answered, Form::from(answer.json))
+    let answered = call_operation(opened, caller, operation, &arguments)?;
+    print_outcome(&answered, OutputFormat::from(answer.json))
 }
 
-fn ask(
-    opened: &Opened,
+fn call_operation(
+    opened: &CommandWorkspace,
     caller: &Caller,
     operation: &str,
     arguments: &[(&str, &str)],
-) -> Result<engine::Answer, Problem> {
+) -> Result<stead_engine::CallOutcome, CommandError> {
     let arguments: Map<String, Value> =
         arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
     Ok(opened.engine.call(&Call::new(caller, operation, arguments))?)
 }
 
-fn print(answer: &engine::Answer, form: Form) -> Outcome {
+fn print_outcome(answer: &stead_engine::CallOutcome, form: OutputFormat) -> CommandResult {
     match form {
-        Form::Json => show::json(&Value::Object(answer.json.clone()))?,
-        Form::Text => show::text(&answer.text)?,
+        OutputFormat::Json => output::print_json(&Value::Object(answer.json.clone()))?,
+        OutputFormat::Text => output::print_text(&answer.text)?,
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-/// One question as a person reads it before answering.
-fn whole(approval: &Map<String, Value>) -> String {
+/// An approval as a person reads it before answering.
+fn approval_text(approval: &Map<String, Value>) -> String {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
     let what = if word("tool").is_empty() { word("operation") } else { word("tool") };
     let mut lines = vec![
         format!("{} is {}", word("id"), word("state")),
-        format!("{} (session {}) wants {what}", word("principal"), word("session")),
-        format!("this needs a person because of {}", word("why")),
-        format!("asked {}, ends {}", word("created"), word("expires")),
+        format!("{} (session {}) requests {what}", word("principal"), word("session")),
+        format!("approval is required because of {}", word("why")),
+        format!("requested {}, expires {}", word("created"), word("expires")),
         format!("plan {}", word("digest")),
         String::new(),
     ];
-    lines.extend(engine::plan_lines(approval.get("plan").unwrap_or(&Value::Null)));
+    lines.extend(stead_engine::render_plan_lines(approval.get("plan").unwrap_or(&Value::Null)));
     if word("state") == "pending" {
         let id = word("id");
         lines.push(String::new());
-        lines.push(format!("to let exactly this run once: stead approvals approve {id}"));
-        lines.push(format!("to refuse it:                 stead approvals deny {id} --reason TEXT"));
+        lines.push(format!("to approve it once: stead approvals approve {id}"));
+        lines.push(format!("to deny it:         stead approvals deny {id} --reason TEXT"));
     }
     lines.join("\n")
 }

@@ -1,192 +1,186 @@
-//! What can be typed. The fixed commands are declared here; the operations come from the definitions.
+//! The command line. Builtin commands are declared here; operation commands come from the definitions.
 
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, Command, Subcommand, ValueEnum, parser::ValueSource};
 use clap_complete::Shell;
-use faces::definition::Definition;
+use stead_protocols::definition::DialectDefinition;
 
 use crate::{
-    alerts::AlertsArguments, approvals::ApprovalsArguments, config::ConfigArguments, index::IndexArguments,
-    log::LogArguments, operation, policy::PolicyArguments, replay::ReplayArguments, serve::ServeFlags,
-    settings, status::StatusArguments, token::TokenArguments, trash::TrashArguments, watch::WatchArguments,
-    workspaces::WorkspaceArguments,
+    alerts::AlertsCliArgs, approvals::ApprovalsCliArgs, config::ConfigCliArgs, index::IndexCliArgs, log::LogCliArgs,
+    operation, policy::PolicyCliArgs, replay::ReplayCliArgs, serve::ServeFlags, settings, status::StatusCliArgs,
+    token::TokenCliArgs, trash::TrashCliArgs, watch::WatchCliArgs, workspaces::WorkspaceCliArgs,
 };
 
-const ABOUT: &str = "The file server between AI agents and a workspace";
+const ABOUT: &str = "A file server between AI agents and a workspace";
 const AFTER_HELP: &str = "\
-Exit codes: 0 done; 1 failed; 2 wrong usage; 3 refused by a rule; 4 stale or in conflict; 5 the log was tampered with.";
+Exit codes: 0 success; 1 failure; 2 usage error; 3 refused by a rule; 4 stale base or conflict; 5 journal tampered with.";
 
-/// Which workspace, and how it is opened.
+/// Selects the workspace and how to open it.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Workspace")]
 pub(crate) struct WorkspaceFlags {
-    /// The directory to serve
+    /// Workspace directory
     #[arg(long, global = true, value_name = "DIR", default_value = ".")]
     pub(crate) workspace: PathBuf,
-    /// Where the journal and kept bytes live [default: below $XDG_STATE_HOME/stead]
+    /// Directory for the journal, retained versions and trash [default: below $XDG_STATE_HOME/stead]
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// The rules that callers are bound by [default: policy.toml in the state directory, if it is there]
+    /// Policy file [default: policy.toml in the state directory, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) policy: Option<PathBuf>,
-    /// When a change is acknowledged: after it survives a power cut, or only the death of the process
+    /// When to acknowledge a change: full = synced to disk, fast = survives a crash of stead but not a power cut
     #[arg(long, global = true, value_enum, default_value = "full")]
-    pub(crate) durability: Durability,
-    /// Which new names are accepted
+    pub(crate) durability: DurabilityArg,
+    /// Names allowed for new files: portable = valid on all common file systems, posix = any
     #[arg(long, global = true, value_enum, default_value = "portable")]
-    pub(crate) names: Names,
-    /// A mount point inside the workspace that belongs to it
+    pub(crate) names: NameProfileArg,
+    /// Mount point inside the workspace that callers may access
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) mount: Vec<String>,
-    /// Whose journal: the workspace's, or that of callers who were let out of it (weaver with restrict=false)
+    /// Journal to open: the workspace's, or that of unrestricted callers (weaver with restrict=false)
     #[arg(long, global = true, value_enum, default_value = "workspace")]
-    pub(crate) reach: Reach,
-    /// The search index in the state directory: kept by servers, only used where there is one, or off
+    pub(crate) reach: FilesystemReachArg,
+    /// Search index: on = servers maintain it, use = read an existing one, off = none
     #[arg(long, global = true, value_enum, default_value = "on")]
-    pub(crate) index: Indexing,
-    /// How paths are resolved
+    pub(crate) index: IndexModeArg,
+    /// Path resolver
     #[arg(long, global = true, value_enum, default_value = "auto", hide = true)]
-    pub(crate) resolver: Resolver,
+    pub(crate) resolver: PathResolverArg,
 }
 
-/// Who asks, and what it may reach.
+/// The caller and its grants.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Caller")]
 pub(crate) struct CallerFlags {
-    /// Who asks: user:NAME or agent:NAME
+    /// Identity of the caller: user:NAME or agent:NAME
     #[arg(long, value_name = "PRINCIPAL")]
     pub(crate) principal: Option<String>,
-    /// Refuse every change
+    /// Refuse all changes
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Only this subtree may be read (repeatable)
+    /// Allow reading only below this path (repeatable)
     #[arg(long, value_name = "PATH")]
     pub(crate) readable: Vec<String>,
-    /// Only this subtree may be changed (repeatable)
+    /// Allow changes only below this path (repeatable)
     #[arg(long, value_name = "PATH")]
     pub(crate) writable: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Durability {
+pub(crate) enum DurabilityArg {
     Full,
     Fast,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Names {
+pub(crate) enum NameProfileArg {
     Portable,
     Posix,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Reach {
+pub(crate) enum FilesystemReachArg {
     Workspace,
     Machine,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Indexing {
+pub(crate) enum IndexModeArg {
     On,
     Use,
     Off,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Resolver {
+pub(crate) enum PathResolverArg {
     Auto,
     Kernel,
     Walker,
 }
 
-/// Which vocabularies are spoken.
 #[derive(Debug, Args)]
 pub(crate) struct DialectFlags {
-    /// The vocabulary of tools (repeatable where names do not clash)
+    /// Dialect: the set of tools to offer (repeatable if tool names do not collide)
     #[arg(long, value_name = "NAME", default_value = "stead")]
     pub(crate) dialect: Vec<String>,
-    /// A documented setting of the dialect (repeatable)
+    /// Option of the dialect (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) dialect_option: Vec<String>,
 }
 
-/// What is done about a call that needs a person's yes.
+/// Handling of calls that need a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Approve {
-    /// The question waits for `stead approvals`
+pub(crate) enum ApprovalModeArg {
+    /// Wait for a decision by `stead approvals`
     Ask,
-    /// The call is refused; nobody is asked
+    /// Refuse the call without asking
     Deny,
-    /// The call runs as if approved, and the journal says so
+    /// Run the call as if approved, and record that in the journal
     Allow,
-    /// What the client sends back counts as a person's answer
+    /// Accept the client's answer as a person's decision
     Client,
 }
 
-/// How a server asks people.
 #[derive(Debug, Args)]
-pub(crate) struct AskingFlags {
-    /// What is done about a call that needs a person's approval
+pub(crate) struct ApprovalFlags {
+    /// How to handle calls that need a person's approval
     #[arg(long, value_enum, default_value = "ask")]
-    pub(crate) approve: Approve,
+    pub(crate) approve: ApprovalModeArg,
 }
 
-/// The flags of `stead acp`.
 #[derive(Debug, Args)]
 pub(crate) struct AcpFlags {
     #[command(flatten)]
     pub(crate) caller: CallerFlags,
-    /// What is done about a write that needs a person's approval: client puts it before the editor's person
+    /// How to handle writes that need a person's approval; client asks the user of the editor
     #[arg(long, value_enum, default_value = "client")]
-    pub(crate) approve: Approve,
-    /// Which line endings an existing file has after an agent wrote text that has only LF
+    pub(crate) approve: ApprovalModeArg,
+    /// Line endings of an existing file after an agent writes text with LF only
     #[arg(long, value_enum, default_value = "kept")]
-    pub(crate) line_endings: LineEndings,
-    /// Which encoding an existing file has after an agent wrote it
+    pub(crate) line_endings: LineEndingsArg,
+    /// Encoding of an existing file after an agent writes it
     #[arg(long, value_enum, default_value = "kept")]
-    pub(crate) encoding: WrittenEncoding,
-    /// Do not add stead's own MCP server to sessions
+    pub(crate) encoding: WriteEncodingArg,
+    /// Do not add the stead MCP server to sessions
     #[arg(long)]
     pub(crate) no_mcp: bool,
-    /// The agent and its arguments; without one, a conductor is on the other end
+    /// Agent command and its arguments; without one, run as a proxy under a conductor
     #[arg(last = true, value_name = "AGENT")]
     pub(crate) agent: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LineEndings {
-    /// Those it had
+pub(crate) enum LineEndingsArg {
+    /// Keep the line endings of the file
     Kept,
-    /// Those that the agent gave
+    /// Use the line endings that the agent sent
     Given,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WrittenEncoding {
-    /// The one it had, byte order mark included
+pub(crate) enum WriteEncodingArg {
+    /// Keep the encoding of the file, including a byte order mark
     Kept,
-    /// UTF-8
+    /// Write UTF-8
     #[value(name = "utf-8")]
     Utf8,
 }
 
-/// Whether a flag was given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
-    Yes,
-    No,
+pub(crate) enum FlagSource {
+    CommandLine,
+    Default,
 }
 
-/// Whether a flag was given, as opposed to being what it is when it is not.
-pub(crate) fn given(matches: &ArgMatches, flag: &str) -> Given {
-    match deepest(matches).value_source(flag) {
-        Some(ValueSource::CommandLine | ValueSource::EnvVariable) => Given::Yes,
-        Some(_) | None => Given::No,
+/// Whether the user set a flag or it has its default.
+pub(crate) fn flag_source(matches: &ArgMatches, flag: &str) -> FlagSource {
+    match innermost_matches(matches).value_source(flag) {
+        Some(ValueSource::CommandLine | ValueSource::EnvVariable) => FlagSource::CommandLine,
+        Some(_) | None => FlagSource::Default,
     }
 }
 
-/// The flags of `stead mcp`.
 #[derive(Debug, Args)]
 pub(crate) struct McpFlags {
     #[command(flatten)]
@@ -194,35 +188,33 @@ pub(crate) struct McpFlags {
     #[command(flatten)]
     pub(crate) caller: CallerFlags,
     #[command(flatten)]
-    pub(crate) asking: AskingFlags,
+    pub(crate) approval: ApprovalFlags,
 }
 
-/// The flags of `stead rpc`.
 #[derive(Debug, Args)]
 pub(crate) struct RpcFlags {
-    /// The vocabulary of methods (repeatable where names do not clash) [default: stead and krux]
+    /// Dialect: the set of methods to offer (repeatable if names do not collide) [default: stead and krux]
     #[arg(long, value_name = "NAME")]
     pub(crate) dialect: Vec<String>,
-    /// A documented setting of the dialect (repeatable)
+    /// Option of the dialect (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) dialect_option: Vec<String>,
     #[command(flatten)]
     pub(crate) caller: CallerFlags,
     #[command(flatten)]
-    pub(crate) asking: AskingFlags,
+    pub(crate) approval: ApprovalFlags,
 }
 
 impl RpcFlags {
-    /// Which vocabularies are spoken.
     pub(crate) fn dialects(&self) -> DialectFlags {
-        let usual = || vec!["stead".to_owned(), "krux".to_owned()];
-        let dialect = if self.dialect.is_empty() { usual() } else { self.dialect.clone() };
+        let default = || vec!["stead".to_owned(), "krux".to_owned()];
+        let dialect = if self.dialect.is_empty() { default() } else { self.dialect.clone() };
         DialectFlags { dialect, dialect_option: self.dialect_option.clone() }
     }
 }
 
-/// Operations that are no commands by their own name: people have commands made for them.
-pub(crate) const OTHERWISE: &[&str] = &[
+/// Operations without a command of the same name; most have a builtin command instead.
+pub(crate) const OPERATIONS_WITHOUT_COMMAND: &[&str] = &[
     "alerts",
     "respond",
     "policy",
@@ -230,109 +222,153 @@ pub(crate) const OTHERWISE: &[&str] = &[
     "approve",
     "deny",
     "watch",
-    // What a command opened would end with it.
+    // A buffer would close when the command exits.
     "buffer.open",
     "buffer.change",
     "buffer.save",
     "buffer.close",
 ];
 
-/// The commands that are not operations.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Fixed {
-    /// Stand between an editor and an ACP agent, and serve the agent's files
+pub(crate) enum BuiltinCommand {
+    /// Run as an ACP proxy between an editor and an agent
     Acp(AcpFlags),
-    /// Serve MCP, JSON-RPC, plain files and events over HTTP
+    /// Serve MCP, JSON-RPC, REST and events over HTTP
     Serve(ServeFlags),
-    /// Show or check what the server is set to, and where each setting came from
-    Config(ConfigArguments),
-    /// Make, list, replace and revoke what lets clients in over HTTP
-    Token(TokenArguments),
-    /// Make, list, show, end and take back the workspaces of an estate
-    Workspace(WorkspaceArguments),
+    /// Show or check the settings of the server
+    Config(ConfigCliArgs),
+    /// Create, list, rotate and revoke HTTP tokens
+    Token(TokenCliArgs),
+    /// Create, list, copy, delete and restore hosted workspaces
+    Workspace(WorkspaceCliArgs),
     /// Serve MCP over standard input and output
     Mcp(McpFlags),
-    /// Serve JSON-RPC over standard input and output, one object a line
+    /// Serve JSON-RPC over standard input and output, one object per line
     Rpc(RpcFlags),
-    /// See and answer what waits for a person
-    Approvals(ApprovalsArguments),
-    /// Tell what happens at places, or what a supervisor should see, until it is interrupted
-    Watch(WatchArguments),
-    /// Explain what the rules say
-    Policy(PolicyArguments),
-    /// Show, verify or export the journal
-    Log(LogArguments),
-    /// List, show or answer what agents sent to people
-    Alerts(AlertsArguments),
-    /// List, restore or purge what was removed
-    Trash(TrashArguments),
-    /// Build, show or drop the search index
-    Index(IndexArguments),
-    /// Show how the workspace is opened and where its journal stands
-    Status(StatusArguments),
-    /// Make recordings of a published original again and show what differs
-    Replay(ReplayArguments),
-    /// Print a completion script
+    /// List, approve and deny pending approvals
+    Approvals(ApprovalsCliArgs),
+    /// Print file changes or supervisor events as they happen
+    Watch(WatchCliArgs),
+    /// Explain the policy and test calls against it
+    Policy(PolicyCliArgs),
+    /// Show, verify and export the journal
+    Log(LogCliArgs),
+    /// List, show and answer alerts from agents
+    Alerts(AlertsCliArgs),
+    /// List, restore and purge removed files
+    Trash(TrashCliArgs),
+    /// Build, show and delete the search index
+    Index(IndexCliArgs),
+    /// Show how the workspace is opened, and the head of its journal
+    Status(StatusCliArgs),
+    /// Replay recorded tool calls and report differing answers
+    Replay(ReplayCliArgs),
+    /// Print a shell completion script
     Completions {
-        /// For which shell
+        /// Shell to generate the script for
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Print the manual page, or write one page per command into a directory
+    /// Print the manual page, or write one page per command to a directory
     Man {
-        /// Where to write the pages
+        /// Directory to write the pages to
         directory: Option<PathBuf>,
     },
 }
 
-/// Whether an operation is a command by its own name.
-pub(crate) fn is_command(operation: &str) -> bool {
-    !OTHERWISE.contains(&operation)
+/// Whether an operation has a command of the same name.
+pub(crate) fn is_operation_command(operation: &str) -> bool {
+    !OPERATIONS_WITHOUT_COMMAND.contains(&operation)
 }
 
-/// The whole command line.
-pub(crate) fn command(definition: &Definition) -> Command {
-    let base = Command::new("stead")
-        .version(env!("CARGO_PKG_VERSION"))
-        .subcommand_required(true)
-        .arg_required_else_help(true);
-    let operations =
-        definition.operations.iter().filter(|operation| is_command(&operation.name)).map(operation::command);
-    // The parts bring explanations of their own, so the whole's comes after them.
-    Fixed::augment_subcommands(WorkspaceFlags::augment_args(base.arg(config_flag())).subcommands(operations))
-        .mut_subcommand(settings::SERVE, settings::with_both_ways)
+pub(crate) fn build_command_line(definition: &DialectDefinition) -> Command {
+    let base =
+        Command::new("stead").version(env!("CARGO_PKG_VERSION")).subcommand_required(true).arg_required_else_help(true);
+    let operations = definition
+        .operations
+        .iter()
+        .filter(|operation| is_operation_command(&operation.name))
+        .map(operation::operation_command);
+    // `augment_…` sets a description from doc comments, so the program's is set afterwards.
+    BuiltinCommand::augment_subcommands(WorkspaceFlags::augment_args(base.arg(config_flag())).subcommands(operations))
+        .mut_subcommand(settings::SERVE_COMMAND, settings::with_negatable_switches)
         .mut_subcommand("config", |config| {
             ["show", "check"]
                 .into_iter()
-                .fold(config, |config, below| config.mut_subcommand(below, settings::with_both_ways))
+                .fold(config, |config, below| config.mut_subcommand(below, settings::with_negatable_switches))
         })
         .about(ABOUT)
         .long_about(ABOUT)
         .after_help(AFTER_HELP)
 }
 
-/// Where the settings of the server may lie.
 fn config_flag() -> Arg {
-    Arg::new(settings::CONFIG)
-        .long(settings::CONFIG)
+    Arg::new(settings::CONFIG_FLAG)
+        .long(settings::CONFIG_FLAG)
         .global(true)
         .value_name("FILE")
         .value_parser(clap::value_parser!(PathBuf))
         .help_heading("Workspace")
-        .help("A file with settings; those of the workspace hold for this command too [default for serve: see docs/operating.md]")
+        .help("Configuration file; its workspace settings apply to every command [default for serve: ~/.config/stead/config.toml, then /etc/stead/config.toml]")
 }
 
-/// The matches of the innermost command: flags that are global are complete there.
-pub(crate) fn deepest(matches: &ArgMatches) -> &ArgMatches {
-    matches.subcommand().map_or(matches, |(_, below)| deepest(below))
+/// The matches of the innermost subcommand, which include the global flags.
+pub(crate) fn innermost_matches(matches: &ArgMatches) -> &ArgMatches {
+    matches.subcommand().map_or(matches, |(_, below)| innermost_matches(below))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Lists every command with its arguments: flags, values, choices and defaults.
+    fn list(command: &Command, above: &str, out: &mut String) {
+        let name = format!("{above}{}", command.get_name());
+        let aliases: String = command.get_all_aliases().map(|alias| format!(" or {alias}")).collect();
+        out.push_str(&format!("{name}{aliases}\n"));
+        let own = |arg: &&Arg| above.is_empty() || !arg.is_global_set();
+        for arg in command.get_arguments().filter(own) {
+            let flag = arg.get_long().map_or_else(|| format!("<{}>", arg.get_id()), |long| format!("--{long}"));
+            let short = arg.get_short().map(|short| format!(" -{short}")).unwrap_or_default();
+            let aliases: String =
+                arg.get_all_aliases().unwrap_or_default().iter().map(|alias| format!(" or --{alias}")).collect();
+            let is_given = arg.get_action().takes_values();
+            let values: Vec<&str> =
+                arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+            let choices: Vec<String> =
+                arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+            let default: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
+            let mut line = format!("    {flag}{short}{aliases}");
+            for (what, words) in [
+                ("value", if is_given { values.join(" ") } else { String::new() }),
+                ("choices", if is_given { choices.join(" ") } else { String::new() }),
+                ("default", if is_given { default.join(" ") } else { String::new() }),
+            ] {
+                if !words.is_empty() {
+                    line.push_str(&format!("; {what} {words}"));
+                }
+            }
+            out.push_str(&line);
+            out.push('\n');
+        }
+        for below in command.get_subcommands() {
+            list(below, &format!("{name} "), out);
+        }
+    }
+
     #[test]
-    fn the_command_line_is_sound() {
-        command(&Definition::stead().unwrap()).debug_assert();
+    fn commands_flags_and_settings_are_those_of_0_1_0() {
+        let command = build_command_line(&DialectDefinition::native().unwrap());
+        let mut out = String::new();
+        list(&command, "", &mut out);
+        for setting in settings::all_settings(&command) {
+            out.push_str(&format!("setting {} {}\n", setting.name, setting.variable));
+        }
+        testkit::pin::check(env!("CARGO_MANIFEST_DIR"), "commands.txt", &out);
+    }
+
+    #[test]
+    fn command_line_passes_clap_checks() {
+        build_command_line(&DialectDefinition::native().unwrap()).debug_assert();
     }
 }

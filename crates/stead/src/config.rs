@@ -1,83 +1,83 @@
-//! `stead config`: what the server would be set to, and why.
+//! `stead config`: the settings of the server and their origins.
 
 use clap::{ArgMatches, Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::{
     cli::{self, WorkspaceFlags},
+    output::{self, CommandExit, CommandResult},
     serve::{self, ServeFlags},
-    settings::{self, Layered, Origin, Setting},
-    show::{self, Exit, Outcome},
+    settings::{self, ConfigSetting, LayeredCommandLine, SettingOrigin},
 };
 
-/// The flags of `stead config`.
 #[derive(Debug, Args)]
-pub(crate) struct ConfigArguments {
+pub(crate) struct ConfigCliArgs {
     #[command(subcommand)]
-    action: Action,
+    action: ConfigSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Print every setting with its value and where it came from
+enum ConfigSubcommand {
+    /// Print every setting with its value and origin
     Show {
-        /// Answer with one JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
         #[command(flatten)]
         serve: Box<ServeFlags>,
     },
-    /// Say whether the server would start with these settings; it does not
+    /// Check whether the server would start with these settings, without starting it
     Check {
         #[command(flatten)]
         serve: Box<ServeFlags>,
     },
-    /// Print the reference of all settings
+    /// Print the reference of all settings as Markdown
     #[command(hide = true)]
     Reference,
 }
 
-/// Runs one of them.
 pub(crate) fn run(
     flags: &WorkspaceFlags,
-    arguments: &ConfigArguments,
-    settings: &[Setting],
-    layered: &Layered,
+    arguments: &ConfigCliArgs,
+    settings: &[ConfigSetting],
+    layered: &LayeredCommandLine,
     matches: &ArgMatches,
-) -> Outcome {
+) -> CommandResult {
     match &arguments.action {
-        Action::Show { json: true, .. } => {
+        ConfigSubcommand::Show { json: true, .. } => {
             for setting in settings {
-                let (values, origin) = told(setting, layered, matches);
-                show::json(&json!({
+                let (values, origin) = setting_value(setting, layered, matches);
+                output::print_json(&json!({
                     "name": setting.name,
-                    "value": value(setting, &values),
-                    "origin": word(&origin),
+                    "value": toml_value(setting, &values),
+                    "origin": origin_name(&origin),
                     "place": origin.to_string(),
                     "choices": setting.choices,
                 }))?;
             }
         }
-        Action::Show { json: false, .. } => show::text(&listed(settings, layered, matches))?,
-        Action::Check { serve } => {
-            serve::check(flags, serve)?;
+        ConfigSubcommand::Show { json: false, .. } => {
+            output::print_text(&settings_as_toml(settings, layered, matches))?
+        }
+        ConfigSubcommand::Check { serve } => {
+            serve::check_settings(flags, serve)?;
             let read = layered
-                .file
+                .config_file
                 .as_ref()
                 .map_or_else(|| "no configuration file".to_owned(), |file| file.display().to_string());
-            show::text(&format!("{read}: the server would start"))?;
+            output::print_text(&format!("{read}: the server would start"))?;
         }
-        Action::Reference => show::text(&settings::reference(settings))?,
+        ConfigSubcommand::Reference => output::print_text(&settings::settings_reference(settings))?,
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-/// A configuration file that would set everything as it is.
-fn listed(settings: &[Setting], layered: &Layered, matches: &ArgMatches) -> String {
+/// A configuration file with the current values.
+fn settings_as_toml(settings: &[ConfigSetting], layered: &LayeredCommandLine, matches: &ArgMatches) -> String {
     let mut text = String::new();
     for setting in settings {
-        let (values, origin) = told(setting, layered, matches);
-        let value = value(setting, &values);
+        let (values, origin) = setting_value(setting, layered, matches);
+        let value = toml_value(setting, &values);
         let line = if value.is_null() {
             format!("# {} is not set", setting.name)
         } else {
@@ -88,32 +88,36 @@ fn listed(settings: &[Setting], layered: &Layered, matches: &ArgMatches) -> Stri
     text
 }
 
-fn told(setting: &Setting, layered: &Layered, matches: &ArgMatches) -> (Vec<String>, Origin) {
-    let deepest = cli::deepest(matches);
+fn setting_value(
+    setting: &ConfigSetting,
+    layered: &LayeredCommandLine,
+    matches: &ArgMatches,
+) -> (Vec<String>, SettingOrigin) {
+    let deepest = cli::innermost_matches(matches);
     let raw = deepest.try_get_raw(&setting.name).ok().flatten().into_iter().flatten();
     let values = raw.map(|value| match setting.is_path {
-        // Whoever makes a file of this may put it anywhere.
+        // The output may be saved as a file in any directory.
         true => std::path::absolute(value).unwrap_or_else(|_| value.into()).to_string_lossy().into_owned(),
         false => value.to_string_lossy().into_owned(),
     });
-    (values.collect(), layered.origin(matches, &setting.name))
+    (values.collect(), layered.origin_of(matches, &setting.name))
 }
 
-/// The value as the file has it.
-fn value(setting: &Setting, values: &[String]) -> Value {
+/// The value as the configuration file gives it.
+fn toml_value(setting: &ConfigSetting, values: &[String]) -> Value {
     match (setting.form, values) {
-        (settings::Form::Many, values) => json!(values),
-        (settings::Form::Switch, [word, ..]) => json!(word == "true"),
-        (settings::Form::One, [value, ..]) => json!(value),
-        (settings::Form::One | settings::Form::Switch, []) => Value::Null,
+        (settings::SettingForm::List, values) => json!(values),
+        (settings::SettingForm::Switch, [word, ..]) => json!(word == "true"),
+        (settings::SettingForm::Single, [value, ..]) => json!(value),
+        (settings::SettingForm::Single | settings::SettingForm::Switch, []) => Value::Null,
     }
 }
 
-fn word(origin: &Origin) -> &'static str {
+fn origin_name(origin: &SettingOrigin) -> &'static str {
     match origin {
-        Origin::Flag => "flag",
-        Origin::Variable(_) => "variable",
-        Origin::File(..) => "file",
-        Origin::Usual => "default",
+        SettingOrigin::Flag => "flag",
+        SettingOrigin::Variable(_) => "variable",
+        SettingOrigin::File(..) => "file",
+        SettingOrigin::Default => "default",
     }
 }

@@ -1,64 +1,62 @@
-//! `stead index`: the search index, for people. A server builds and keeps it by itself.
+//! `stead index`: builds, shows and deletes the search index. Servers maintain it without this command.
 
 use clap::{Args, Subcommand};
-use local::{IndexFacts, Wall};
 use serde_json::json;
+use stead_local::{IndexStatus, LandlockMode};
 
 use crate::{
     cli::WorkspaceFlags,
-    show::{self, Exit, Form, Outcome},
-    wire,
+    open_workspace,
+    output::{self, CommandExit, CommandResult, OutputFormat},
 };
 
-/// The flags of `stead index`.
 #[derive(Debug, Args)]
-pub(crate) struct IndexArguments {
+pub(crate) struct IndexCliArgs {
     #[command(subcommand)]
-    action: Action,
+    action: IndexSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Build it, or bring it up to date, and wait until that is done
+enum IndexSubcommand {
+    /// Build or update the index and wait until it is complete
     Build {
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Show how large it is and how much of the tree it knows
+    /// Show the size of the index and how many files it covers
     Show {
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Delete it; answers stay the same, searches take longer
+    /// Delete the index; search results stay the same, searches take longer
     Drop,
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &IndexArguments) -> Outcome {
-    let opened = wire::open(flags, Wall::Leave)?;
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &IndexCliArgs) -> CommandResult {
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match arguments.action {
-        Action::Build { json } => shown(&opened.local.build_index()?, Form::from(json)),
-        Action::Show { json } => shown(&opened.local.index_facts(), Form::from(json)),
-        Action::Drop => {
+        IndexSubcommand::Build { json } => print_index(&opened.local.build_index()?, OutputFormat::from(json)),
+        IndexSubcommand::Show { json } => print_index(&opened.local.index_status(), OutputFormat::from(json)),
+        IndexSubcommand::Drop => {
             opened.local.drop_index()?;
-            show::text("the index is gone")?;
-            Ok(Exit::Fine)
+            output::print_text("index deleted")?;
+            Ok(CommandExit::Success)
         }
     }
 }
 
-fn shown(facts: &IndexFacts, form: Form) -> Outcome {
+fn print_index(facts: &IndexStatus, form: OutputFormat) -> CommandResult {
     match form {
-        Form::Text => show::text(&format!("index: {facts}"))?,
-        Form::Json => show::json(&json!({
+        OutputFormat::Text => output::print_text(&format!("index: {facts}"))?,
+        OutputFormat::Json => output::print_json(&json!({
             "segments": facts.segments,
             "files": facts.files,
             "bytes": facts.bytes,
-            "cut": facts.is_cut,
-            "known": facts.known,
+            "cut": facts.is_size_limited,
+            "known": facts.model_files,
         }))?,
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }

@@ -1,164 +1,164 @@
-//! `stead log`: the journal for people.
+//! `stead log`: shows, verifies and exports the journal.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use engine::{EntryFilter, Failure, Kind, Order, Stored, Which, Workspace};
-use journal::Decision;
-use local::Wall;
-use path::RelPath;
 use serde_json::{Value, json};
+use stead_engine::{
+    Error, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace,
+};
+use stead_journal::EntryDecision;
+use stead_local::LandlockMode;
+use stead_path::RelPath;
 
 use crate::{
-    audit,
+    audit_rows,
     cli::WorkspaceFlags,
-    show::{self, Exit, Form, Outcome, Problem},
+    open_workspace::{self, CommandWorkspace},
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
-    wire::{self, Opened},
 };
 
 mod export;
 mod verify;
 
-/// Entries shown when nothing is said.
-const LIMIT_DEFAULT: usize = 50;
-/// Entries asked of the journal at a time.
-const BATCH: usize = 500;
+const ENTRIES_SHOWN_DEFAULT: usize = 50;
+const ENTRIES_PER_PAGE: usize = 500;
 
-/// The flags of `stead log`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct LogArguments {
+pub(crate) struct LogCliArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<LogSubcommand>,
     #[command(flatten)]
-    filter: Filter,
-    /// Answer with one JSON object per line
+    filter: LogFilterFlags,
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
-struct Filter {
-    /// Only entries about this path and what is below it
+struct LogFilterFlags {
+    /// Only entries about this path and everything below it
     #[arg(long, value_name = "PATH")]
     path: Option<String>,
-    /// Only entries of this principal
+    /// Only entries of this principal: agent:NAME or user:NAME
     #[arg(long, value_name = "PRINCIPAL")]
     principal: Option<String>,
     /// Only entries of this operation
     #[arg(long, value_name = "NAME")]
     operation: Option<String>,
-    /// Only from this time on: 2026-05-09, 2026-05-09T07:29, 2h
+    /// Only entries from this time on (UTC): 2026-05-09, 2026-05-09T07:29, or 2h for two hours ago
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only up to this time
+    /// Only entries up to this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Only entries that changed something
+    /// Only entries that changed files
     #[arg(long)]
     changes: bool,
-    /// At most this many, newest first; 0 for all
-    #[arg(long, value_name = "COUNT", default_value_t = LIMIT_DEFAULT)]
+    /// Maximum number of entries, newest first (0 = all)
+    #[arg(long, value_name = "COUNT", default_value_t = ENTRIES_SHOWN_DEFAULT)]
     limit: usize,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Check every entry, link and signature
-    Verify(verify::VerifyArguments),
-    /// Print the newest signed checkpoint, to be kept elsewhere and held against the journal later
+enum LogSubcommand {
+    /// Verify the hash chain and the signatures of the journal
+    Verify(verify::LogVerifyCliArgs),
+    /// Print the newest signed checkpoint; store it elsewhere to verify the journal against it later
     Checkpoint,
-    /// Write the journal as JSON lines that verify without the database
+    /// Export the journal as JSON lines, which can be verified without the database
     Export {
-        /// A file that does not exist yet [default: standard output]
+        /// File to create [default: standard output]
         file: Option<PathBuf>,
     },
-    /// Sign with a new key from now on
+    /// Sign new checkpoints with a new key
     RotateKey,
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogArguments) -> Outcome {
-    let opened = wire::open(flags, Wall::Leave)?;
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CommandResult {
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match &arguments.action {
-        None => show_entries(&opened, &arguments.filter, Form::from(arguments.json)),
-        Some(Action::Verify(arguments)) => verify::run(&opened, arguments),
-        Some(Action::Checkpoint) => match opened.local.latest_checkpoint()? {
+        None => show_entries(&opened, &arguments.filter, OutputFormat::from(arguments.json)),
+        Some(LogSubcommand::Verify(arguments)) => verify::run(&opened, arguments),
+        Some(LogSubcommand::Checkpoint) => match opened.local.latest_checkpoint()? {
             Some(note) => {
-                show::text(&note)?;
-                Ok(Exit::Fine)
+                output::print_text(&note)?;
+                Ok(CommandExit::Success)
             }
-            None => Err(Failure::new(Kind::NotFound, "the journal is empty").into()),
+            None => Err(Error::new(ErrorKind::NotFound, "the journal is empty").into()),
         },
-        Some(Action::Export { file }) => export::run(&opened, file.as_deref()),
-        Some(Action::RotateKey) => {
+        Some(LogSubcommand::Export { file }) => export::run(&opened, file.as_deref()),
+        Some(LogSubcommand::RotateKey) => {
             opened.local.rotate_key()?;
-            show::text("the next checkpoint is signed with a new key, which the old one vouches for")?;
-            Ok(Exit::Fine)
+            output::print_text("key rotated: the next checkpoint is signed with a new key, endorsed by the old one")?;
+            Ok(CommandExit::Success)
         }
     }
 }
 
-fn show_entries(opened: &Opened, filter: &Filter, form: Form) -> Outcome {
+fn show_entries(opened: &CommandWorkspace, filter: &LogFilterFlags, form: OutputFormat) -> CommandResult {
     let now_ms = opened.local.now_ms();
-    let mut wanted = entry_filter(filter, now_ms)?;
+    let mut query = entry_filter(filter, now_ms)?;
     let mut left = if filter.limit == 0 { usize::MAX } else { filter.limit };
     while left > 0 {
-        wanted.limit = left.min(BATCH);
-        let entries = opened.local.entries(&wanted)?;
+        query.limit = left.min(ENTRIES_PER_PAGE);
+        let entries = opened.local.entries(&query)?;
         let Some(last) = entries.last() else { break };
-        wanted.before = Some(last.entry.number);
+        query.before = Some(last.entry.number);
         left -= entries.len();
         for stored in &entries {
             match form {
-                Form::Json => show::json(&object(stored))?,
-                Form::Text => show::text(&line(stored))?,
+                OutputFormat::Json => output::print_json(&entry_to_json(stored))?,
+                OutputFormat::Text => output::print_text(&entry_line(stored))?,
             }
         }
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-/// An entry as it is kept, with its chain hash and the rows of its audit.
-fn object(stored: &Stored) -> Value {
-    let audit: Vec<Value> = audit::rows(stored).into_iter().map(|row| Value::Object(row.facts)).collect();
+/// The stored entry with its chain hash and audit rows.
+fn entry_to_json(stored: &StoredJournalEntry) -> Value {
+    let audit: Vec<Value> = audit_rows::audit_rows(stored).into_iter().map(|row| Value::Object(row.fields)).collect();
     json!({ "entry": stored.entry, "hash": stored.hash.to_string(), "audit": audit })
 }
 
-fn entry_filter(filter: &Filter, now_ms: i64) -> Result<EntryFilter, Problem> {
+fn entry_filter(filter: &LogFilterFlags, now_ms: i64) -> Result<JournalEntryQuery, CommandError> {
     let moment = |text: &Option<String>| match text {
-        Some(text) => match time::parse(text, now_ms) {
+        Some(text) => match time::parse_time(text, now_ms) {
             Some(unix_ms) => Ok(Some(unix_ms)),
-            None => Err(show::usage(format!("'{text}' is not a time; write 2026-05-09T07:29 or 2h"))),
+            None => {
+                Err(output::usage_error(format!("'{text}' is not a time; use a form such as 2026-05-09T07:29 or 2h")))
+            }
         },
         None => Ok(None),
     };
     let path = filter.path.as_deref().map(RelPath::from_wire).transpose();
-    Ok(EntryFilter {
-        path: path.map_err(|error| show::usage(format!("--path: {error}")))?,
+    Ok(JournalEntryQuery {
+        path: path.map_err(|error| output::usage_error(format!("--path: {error}")))?,
         principal: filter.principal.clone(),
         operation: filter.operation.clone(),
         since_ms: moment(&filter.since)?,
         until_ms: moment(&filter.until)?,
-        what: if filter.changes { Which::Changes } else { Which::All },
-        order: Order::NewestFirst,
-        ..EntryFilter::default()
+        selection: if filter.changes { JournalEntrySelection::WithChanges } else { JournalEntrySelection::All },
+        order: JournalEntryOrder::NewestFirst,
+        ..JournalEntryQuery::default()
     })
 }
 
-/// One entry in one line.
-fn line(stored: &Stored) -> String {
+fn entry_line(stored: &StoredJournalEntry) -> String {
     let entry = &stored.entry;
     let outcome = match (entry.decision, &entry.reason) {
-        (Decision::Allowed, _) => String::new(),
-        (Decision::Refused, reason) => {
-            format!("  refused: {}", reason.as_deref().unwrap_or("no reason kept"))
+        (EntryDecision::Allowed, _) => String::new(),
+        (EntryDecision::Refused, reason) => {
+            format!("  refused: {}", reason.as_deref().unwrap_or("no reason recorded"))
         }
-        (Decision::Failed, reason) => format!("  failed: {}", reason.as_deref().unwrap_or("no reason kept")),
+        (EntryDecision::Failed, reason) => {
+            format!("  failed: {}", reason.as_deref().unwrap_or("no reason recorded"))
+        }
     };
-    let changes: Vec<&str> =
-        entry.changes.iter().take(CHANGES_SHOWN).map(|change| change.path.as_str()).collect();
+    let changes: Vec<&str> = entry.changes.iter().take(CHANGES_SHOWN).map(|change| change.path.as_str()).collect();
     let more = entry.changes.len().saturating_sub(CHANGES_SHOWN);
     let what = match (changes.is_empty(), more) {
         (true, _) => format!("  {}", entry.arguments),
@@ -172,5 +172,5 @@ fn line(stored: &Stored) -> String {
     format!("r{number}  {time}  {who}  {}{what}{outcome}{tool}{approval}", entry.operation)
 }
 
-/// Paths in one line.
+/// Paths shown per entry.
 const CHANGES_SHOWN: usize = 3;

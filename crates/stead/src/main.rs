@@ -1,105 +1,107 @@
-//! The binary: configuration, wiring, command line. Owns what a person types and reads; decides nothing that the engine
-//! decides.
+//! The `stead` binary: command line, configuration and startup. Rules and file access belong to the engine.
 
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
-use faces::definition::Definition;
+use stead_protocols::definition::DialectDefinition;
 
 mod acp;
 mod alerts;
 mod approvals;
-mod audit;
+mod approver_secret;
+mod audit_rows;
 mod cli;
+mod completions_and_man;
 mod config;
-mod estate;
+mod help_texts;
+mod host_files;
 mod index;
 mod log;
 mod mcp;
+mod open_workspace;
 mod operation;
-mod outside;
-mod pages;
+mod output;
 mod policy;
-mod progress;
+mod progress_line;
 mod replay;
 mod rpc;
-mod secret;
 mod serve;
-mod serving;
 mod settings;
-mod show;
 mod spans;
+mod startup;
 mod status;
 mod stdio;
 mod time;
 mod token;
 mod trash;
 mod watch;
-mod wire;
+mod workspace_admin;
 mod workspaces;
 
-use cli::{Fixed, WorkspaceFlags};
-use settings::Layered;
-use show::{Exit, Outcome};
+use cli::{BuiltinCommand, WorkspaceFlags};
+use output::{CommandExit, CommandResult};
+use settings::LayeredCommandLine;
 
 fn main() -> ExitCode {
-    let exit = match Definition::stead() {
+    let exit = match DialectDefinition::native() {
         Ok(definition) => run(&definition),
         Err(error) => {
-            show::complain(&error.to_string());
-            Exit::Failed
+            output::print_error(&error.to_string());
+            CommandExit::Failed
         }
     };
     ExitCode::from(exit.code())
 }
 
-fn run(definition: &Definition) -> Exit {
-    let command = cli::command(definition);
-    let layered =
-        match settings::layered(&command, std::env::args_os().collect(), &std::env::vars_os().collect()) {
-            Ok(layered) => layered,
-            Err(problem) => return show::exit(Err(problem)),
-        };
-    let matches = match command.try_get_matches_from(&layered.line) {
+fn run(definition: &DialectDefinition) -> CommandExit {
+    let command = cli::build_command_line(definition);
+    let layered = match settings::apply_layers(&command, std::env::args_os().collect(), &std::env::vars_os().collect())
+    {
+        Ok(layered) => layered,
+        Err(error) => return output::report(Err(error)),
+    };
+    let matches = match command.try_get_matches_from(&layered.arguments) {
         Ok(matches) => matches,
         Err(error) => {
-            if let Some(origin) = layered.blamed(&error) {
-                show::complain(&format!("{origin} says what cannot be:"));
+            if let Some(origin) = layered.origin_of_error(&error) {
+                output::print_error(&format!("invalid value from {origin}:"));
             }
-            // Help and version are answers, not errors; a closed pipe is no failure of ours.
+            // Clap reports help and version as errors. A closed pipe is ignored.
             drop(error.print());
-            return if error.use_stderr() { Exit::Usage } else { Exit::Fine };
+            return if error.use_stderr() { CommandExit::Usage } else { CommandExit::Success };
         }
     };
-    show::exit(dispatch(definition, &matches, &layered))
+    output::report(dispatch(definition, &matches, &layered))
 }
 
-fn dispatch(definition: &Definition, matches: &clap::ArgMatches, layered: &Layered) -> Outcome {
-    let Some((name, below)) = matches.subcommand() else { return Ok(Exit::Usage) };
-    let flags = WorkspaceFlags::from_arg_matches(cli::deepest(matches)).map_err(show::usage)?;
-    if let Some(operation) = definition.operation(name).filter(|operation| cli::is_command(&operation.name)) {
+fn dispatch(definition: &DialectDefinition, matches: &clap::ArgMatches, layered: &LayeredCommandLine) -> CommandResult {
+    let Some((name, below)) = matches.subcommand() else { return Ok(CommandExit::Usage) };
+    let flags = WorkspaceFlags::from_arg_matches(cli::innermost_matches(matches)).map_err(output::usage_error)?;
+    if let Some(operation) = definition.find_tool(name).filter(|operation| cli::is_operation_command(&operation.name)) {
         return operation::run(operation, &flags, below);
     }
-    match Fixed::from_arg_matches(matches).map_err(show::usage)? {
-        Fixed::Acp(below) => acp::run(&flags, cli::given(matches, "workspace"), &below),
-        Fixed::Mcp(flags_below) => mcp::run(&flags, &flags_below),
-        Fixed::Rpc(flags_below) => rpc::run(&flags, &flags_below),
-        Fixed::Serve(flags_below) => serve::run(&flags, &flags_below),
-        Fixed::Config(below) => {
-            config::run(&flags, &below, &settings::table(&cli::command(definition)), layered, matches)
+    match BuiltinCommand::from_arg_matches(matches).map_err(output::usage_error)? {
+        BuiltinCommand::Acp(below) => acp::run(&flags, cli::flag_source(matches, "workspace"), &below),
+        BuiltinCommand::Mcp(flags_below) => mcp::run(&flags, &flags_below),
+        BuiltinCommand::Rpc(flags_below) => rpc::run(&flags, &flags_below),
+        BuiltinCommand::Serve(flags_below) => serve::run(&flags, &flags_below),
+        BuiltinCommand::Config(below) => {
+            config::run(&flags, &below, &settings::all_settings(&cli::build_command_line(definition)), layered, matches)
         }
-        Fixed::Token(below) => token::run(&flags, &below),
-        Fixed::Workspace(below) => workspaces::run(&flags, &below),
-        Fixed::Approvals(below) => approvals::run(&flags, &below),
-        Fixed::Watch(below) => watch::run(&flags, &below),
-        Fixed::Policy(below) => policy::run(&flags, &below),
-        Fixed::Log(below) => log::run(&flags, &below),
-        Fixed::Alerts(below) => alerts::run(&flags, &below),
-        Fixed::Trash(below) => trash::run(&flags, &below),
-        Fixed::Index(below) => index::run(&flags, &below),
-        Fixed::Status(below) => status::run(&flags, &below),
-        Fixed::Replay(below) => replay::run(&below),
-        Fixed::Completions { shell } => pages::completions(definition, shell),
-        Fixed::Man { directory } => pages::man(definition, directory.as_deref()),
+        BuiltinCommand::Token(below) => token::run(&flags, &below),
+        BuiltinCommand::Workspace(below) => workspaces::run(&flags, &below),
+        BuiltinCommand::Approvals(below) => approvals::run(&flags, &below),
+        BuiltinCommand::Watch(below) => watch::run(&flags, &below),
+        BuiltinCommand::Policy(below) => policy::run(&flags, &below),
+        BuiltinCommand::Log(below) => log::run(&flags, &below),
+        BuiltinCommand::Alerts(below) => alerts::run(&flags, &below),
+        BuiltinCommand::Trash(below) => trash::run(&flags, &below),
+        BuiltinCommand::Index(below) => index::run(&flags, &below),
+        BuiltinCommand::Status(below) => status::run(&flags, &below),
+        BuiltinCommand::Replay(below) => replay::run(&below),
+        BuiltinCommand::Completions { shell } => completions_and_man::print_completions(definition, shell),
+        BuiltinCommand::Man { directory } => {
+            completions_and_man::print_or_write_man_pages(definition, directory.as_deref())
+        }
     }
 }

@@ -1,75 +1,73 @@
-//! `stead mcp`: one client over standard input and output, nothing else on standard output.
+//! `stead mcp`: MCP with one client over standard input and output. Nothing else is written to standard output.
 //!
-//! Where the environment holds a ticket, calls belong to the session that it was made for, whatever the client calls
-//! itself; a ticket that is not of this workspace and this principal ends it at once.
+//! With a ticket in the environment, calls belong to the ticket's session, regardless of the client's name. A ticket of another
+//! workspace or principal is an error.
 
 use std::sync::{Arc, OnceLock};
 
-use engine::{Caller, Failure, Kind};
-use faces::{limits::SHUTDOWN_WAIT, mcp::Belonging};
-use local::LocalWorkspace;
+use stead_engine::{Caller, Error, ErrorKind};
+use stead_local::LocalWorkspace;
+use stead_protocols::{limits::SHUTDOWN_TIMEOUT, mcp::SessionResolver};
 
 use crate::{
     cli::{McpFlags, WorkspaceFlags},
-    serving::{self, Ready},
-    show::{Exit, Outcome, Problem},
-    wire::Asker,
+    open_workspace::CallerKind,
+    output::{CommandError, CommandExit, CommandResult},
+    startup::{self, StdioServerSetup},
 };
 
-/// The variable that holds a ticket. In the environment, because arguments are for everybody to see.
-pub(crate) const TICKET: &str = "STEAD_TICKET";
+/// The variable with the ticket. It is not an argument, because other users can read arguments.
+pub(crate) const TICKET_VARIABLE: &str = "STEAD_TICKET";
 
-/// Serves until the client closes its side.
-pub(crate) fn run(flags: &WorkspaceFlags, mcp: &McpFlags) -> Outcome {
-    let Ready { runtime, input, output, dialects, opened, caller } =
-        serving::ready(flags, &mcp.dialects, &mcp.caller, &mcp.asking, Asker::Mcp)?;
-    let belonging = match std::env::var(TICKET) {
-        Ok(ticket) => Some(shown(&opened.local, &caller, ticket)?),
+/// Serves until the client closes standard input.
+pub(crate) fn run(flags: &WorkspaceFlags, mcp: &McpFlags) -> CommandResult {
+    let StdioServerSetup { runtime, input, output, dialects, workspace: opened, caller } =
+        startup::prepare_stdio_server(flags, &mcp.dialects, &mcp.caller, &mcp.approval, CallerKind::Mcp)?;
+    let sessions = match std::env::var(TICKET_VARIABLE) {
+        Ok(ticket) => Some(resolver_for_ticket(&opened.local, &caller, ticket)?),
         Err(_) => None,
     };
-    let served = runtime.block_on(faces::mcp::serve(
-        opened.engine.clone(),
-        caller,
-        belonging,
-        dialects,
-        input,
-        output,
-    ));
-    runtime.shutdown_timeout(SHUTDOWN_WAIT);
-    served.map_err(|error| Problem::Outside(error.to_string()))?;
-    Ok(Exit::Fine)
+    let served =
+        runtime.block_on(stead_protocols::mcp::serve(opened.engine.clone(), caller, sessions, dialects, input, output));
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    served.map_err(|error| CommandError::System(error.to_string()))?;
+    Ok(CommandExit::Success)
 }
 
-/// Whoever shows a ticket.
-struct Bearer {
+/// Resolves the session of a ticket.
+struct TicketSessionResolver {
     local: Arc<LocalWorkspace>,
     ticket: String,
-    /// The session, once it has a name.
+    /// The session, once the ticket is bound to it.
     session: OnceLock<String>,
 }
 
-impl Belonging for Bearer {
-    fn session(&self) -> Option<String> {
+impl SessionResolver for TicketSessionResolver {
+    fn current_session(&self) -> Option<String> {
         if let Some(session) = self.session.get() {
             return Some(session.clone());
         }
-        let session = self.local.session_ticket(&self.ticket).ok()??.session?;
+        let session = self.local.load_session_ticket(&self.ticket).ok()??.session?;
         Some(self.session.get_or_init(|| session).clone())
     }
 }
 
-/// Takes a ticket that is of this workspace and this caller.
-fn shown(
+/// Checks that the ticket belongs to this workspace and caller.
+fn resolver_for_ticket(
     local: &Arc<LocalWorkspace>,
     caller: &Caller,
     ticket: String,
-) -> Result<Arc<dyn Belonging>, Problem> {
-    let known = local.session_ticket(&ticket)?;
+) -> Result<Arc<dyn SessionResolver>, CommandError> {
+    let known = local.load_session_ticket(&ticket)?;
     if known.is_none_or(|known| known.principal != caller.principal.to_string()) {
-        let refused =
-            Failure::new(Kind::NotOwner, format!("{TICKET} is no ticket of this workspace and principal"))
-                .hint("leave the command and the environment as the session gave them, or unset it");
+        let refused = Error::new(
+            ErrorKind::NotOwner,
+            format!("{TICKET_VARIABLE} is not valid for this workspace and principal"),
+        )
+        .with_next_step(
+            "start the server with the command and environment that the session provided, or unset STEAD_TICKET",
+        );
         return Err(refused.into());
     }
-    Ok(Arc::new(Bearer { local: local.clone(), ticket, session: OnceLock::new() }))
+    Ok(Arc::new(TicketSessionResolver { local: local.clone(), ticket, session: OnceLock::new() }))
 }

@@ -1,128 +1,131 @@
-//! Every operation as a command, built from its definition.
+//! Every operation as a command. Arguments come from its definition, help from [`help_texts`].
 
 use std::io::{IsTerminal, Read};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use clap::{
-    Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser,
-};
-use engine::{Answer, Call, Cancel, Control, Failure, Kind, Progress, limits::WRITE_BYTES_MAX};
-use faces::definition::{Input, InputType, Operation};
-use local::Wall;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser};
 use serde_json::{Map, Value};
+use stead_engine::{
+    Call, CallControl, CallOutcome, CallProgress, CancelToken, Error, ErrorKind, limits::WRITE_BYTES_MAX,
+};
+use stead_local::LandlockMode;
+use stead_protocols::definition::{ToolDefinition, ToolInput, ToolInputType};
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    progress::Meter,
-    show::{self, Exit, Form, Outcome, Problem},
-    wire::{self, Asker},
+    help_texts,
+    open_workspace::{self, CallerKind},
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    progress_line::ProgressLine,
 };
 
-/// What says "from standard input".
+/// The argument value that means standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// The flags that every operation has.
+/// The flags of every operation command.
 #[derive(Debug, Args)]
 struct CallFlags {
     #[command(flatten)]
     caller: CallerFlags,
-    /// Idempotency key: the same key changes nothing twice
+    /// Idempotency key; a repeated call with the same key is not applied again
     #[arg(long, value_name = "KEY", help_heading = "Caller")]
     key: Option<String>,
-    /// Answer with one JSON object
+    /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// One operation as a command.
-pub(crate) fn command(operation: &Operation) -> Command {
-    let base = Command::new(operation.name.clone()).args(operation.inputs.iter().map(argument));
-    // The flags bring an explanation of their own, so the command's comes after them.
-    CallFlags::augment_args(base)
-        .about(operation.summary.trim_end_matches('.').to_owned())
-        .long_about(format!("{} {}", operation.summary, operation.when))
-        .after_help(failures(operation))
+/// The command of one operation.
+pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
+    let arguments = operation.inputs.iter().map(|input| input_argument(operation, input));
+    let base = Command::new(operation.name.clone()).args(arguments);
+    // `augment_args` sets a description from the flags' doc comment, so the command's is set afterwards.
+    CallFlags::augment_args(base).about(help_texts::about(operation)).long_about(help_texts::long_about(operation))
 }
 
-fn failures(operation: &Operation) -> String {
-    let rows: Vec<String> =
-        operation.errors.iter().map(|error| format!("  {:<16} {}", error.kind, error.recovery)).collect();
-    format!("Failures worth knowing:\n{}", rows.join("\n"))
-}
-
-fn argument(input: &Input) -> Arg {
-    let arg = Arg::new(input.name.clone()).help(input.description.trim_end_matches('.').to_owned());
+fn input_argument(operation: &ToolDefinition, input: &ToolInput) -> Arg {
+    let help = help_texts::argument_help(operation, input);
+    let arg = Arg::new(input.name.clone()).help(help);
     let arg = match (input.kind, input.positional) {
-        (InputType::Boolean, _) => return arg.long(flag(input)).action(ArgAction::SetTrue),
+        (ToolInputType::Boolean, _) => return arg.long(flag_name(input)).action(ArgAction::SetTrue),
         (
-            InputType::String | InputType::Texts | InputType::Integer | InputType::Enum | InputType::Json,
+            ToolInputType::String
+            | ToolInputType::StringOrList
+            | ToolInputType::Integer
+            | ToolInputType::Enum
+            | ToolInputType::Json,
             Some(place),
         ) => arg.index(place).required(input.required),
         (
-            InputType::String | InputType::Texts | InputType::Integer | InputType::Enum | InputType::Json,
+            ToolInputType::String
+            | ToolInputType::StringOrList
+            | ToolInputType::Integer
+            | ToolInputType::Enum
+            | ToolInputType::Json,
             None,
-        ) if input.stdin => arg
-            .long(flag(input))
-            .help(format!("{} [default: standard input]", input.description.trim_end_matches('.'))),
+        ) if input.stdin => arg.long(flag_name(input)).help(format!("{help} [default: standard input]")),
         (
-            InputType::String | InputType::Texts | InputType::Integer | InputType::Enum | InputType::Json,
+            ToolInputType::String
+            | ToolInputType::StringOrList
+            | ToolInputType::Integer
+            | ToolInputType::Enum
+            | ToolInputType::Json,
             None,
-        ) => arg.long(flag(input)).required(input.required),
+        ) => arg.long(flag_name(input)).required(input.required),
     };
     let arg = arg.value_name(input.name.to_uppercase());
     match input.kind {
-        InputType::Integer => arg.value_parser(value_parser!(u64)),
-        InputType::Enum => arg.value_parser(PossibleValuesParser::new(input.values.clone())),
-        InputType::String | InputType::Texts | InputType::Boolean | InputType::Json => {
+        ToolInputType::Integer => arg.value_parser(value_parser!(u64)),
+        ToolInputType::Enum => arg.value_parser(PossibleValuesParser::new(input.values.clone())),
+        ToolInputType::String | ToolInputType::StringOrList | ToolInputType::Boolean | ToolInputType::Json => {
             arg.allow_hyphen_values(input.stdin)
         }
     }
 }
 
-fn flag(input: &Input) -> String {
+fn flag_name(input: &ToolInput) -> String {
     input.name.replace('_', "-")
 }
 
-/// Runs one operation.
-pub(crate) fn run(operation: &Operation, flags: &WorkspaceFlags, matches: &ArgMatches) -> Outcome {
-    let call_flags = CallFlags::from_arg_matches(matches).map_err(show::usage)?;
-    let caller = wire::caller(&call_flags.caller, Asker::Person)?;
-    let arguments = arguments(operation, matches)?;
-    let opened = wire::open(flags, Wall::Leave)?;
+pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &ArgMatches) -> CommandResult {
+    let call_flags = CallFlags::from_arg_matches(matches).map_err(output::usage_error)?;
+    let caller = open_workspace::caller_from_flags(&call_flags.caller, CallerKind::Person)?;
+    let arguments = operation_arguments(operation, matches)?;
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let mut call = Call::new(&caller, &operation.name, arguments);
-    call.key = call_flags.key.as_deref();
-    let form = Form::from(call_flags.json);
-    let meter = Meter::for_person();
-    let tell = |progress| meter.iter().for_each(|meter| meter.tell(progress));
-    let listen: Option<&(dyn Fn(Progress) + Sync)> = meter.is_some().then_some(&tell);
-    call.control = Control::new(call.control.deadline(), Cancel::default(), listen);
+    call.idempotency_key = call_flags.key.as_deref();
+    let form = OutputFormat::from(call_flags.json);
+    let meter = ProgressLine::for_person();
+    let tell = |progress| meter.iter().for_each(|meter| meter.update(progress));
+    let listen: Option<&(dyn Fn(CallProgress) + Sync)> = meter.is_some().then_some(&tell);
+    call.control = CallControl::new(call.control.deadline(), CancelToken::default(), listen);
     let outcome = opened.engine.call(&call);
-    // The line goes before the answer comes.
+    // Clears the progress line before the answer is printed.
     drop(meter);
     match outcome {
-        Ok(answer) => print(operation, answer, form),
-        Err(failure) => {
-            if form == Form::Json {
-                show::json(&failure.to_json())?;
+        Ok(answer) => print_outcome(operation, answer, form),
+        Err(error) => {
+            if form == OutputFormat::Json {
+                output::print_json(&error.to_json())?;
             }
-            Err(failure.into())
+            Err(error.into())
         }
     }
 }
 
-fn arguments(operation: &Operation, matches: &ArgMatches) -> Result<Map<String, Value>, Problem> {
+fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Result<Map<String, Value>, CommandError> {
     let mut arguments = Map::new();
     for input in &operation.inputs {
         let name = input.name.as_str();
         let value = match input.kind {
-            InputType::Boolean => matches.get_flag(name).then(|| Value::Bool(true)),
-            InputType::Integer => matches.get_one::<u64>(name).map(|number| (*number).into()),
-            InputType::String | InputType::Texts | InputType::Enum => {
+            ToolInputType::Boolean => matches.get_flag(name).then(|| Value::Bool(true)),
+            ToolInputType::Integer => matches.get_one::<u64>(name).map(|number| (*number).into()),
+            ToolInputType::String | ToolInputType::StringOrList | ToolInputType::Enum => {
                 matches.get_one::<String>(name).map(|text| text.clone().into())
             }
-            InputType::Json => {
+            ToolInputType::Json => {
                 let written = matches.get_one::<String>(name).filter(|text| *text != STANDARD_INPUT);
-                written.map(|text| parsed(name, text)).transpose()?
+                written.map(|text| parse_json_argument(name, text)).transpose()?
             }
         };
         let left_to_input = input.stdin && value.as_ref().is_some_and(|value| value == STANDARD_INPUT);
@@ -132,26 +135,25 @@ fn arguments(operation: &Operation, matches: &ArgMatches) -> Result<Map<String, 
     }
     for input in operation.inputs.iter().filter(|input| input.stdin) {
         if !arguments.contains_key(&input.name) {
-            from_standard_input(operation, input, &mut arguments)?;
+            read_standard_input(operation, input, &mut arguments)?;
         }
     }
     Ok(arguments)
 }
 
-/// An argument that is written as JSON.
-fn parsed(name: &str, text: &str) -> Result<Value, Problem> {
-    serde_json::from_str(text).map_err(|error| show::usage(format!("--{name} is not JSON: {error}")))
+fn parse_json_argument(name: &str, text: &str) -> Result<Value, CommandError> {
+    serde_json::from_str(text).map_err(|error| output::usage_error(format!("--{name} is not JSON: {error}")))
 }
 
-/// Text as it is; bytes that are no text in base64, where the operation can take that.
-fn from_standard_input(
-    operation: &Operation,
-    input: &Input,
+/// Reads an input from standard input. Bytes that are not UTF-8 are passed as base64 if the operation has an encoding.
+fn read_standard_input(
+    operation: &ToolDefinition,
+    input: &ToolInput,
     arguments: &mut Map<String, Value>,
-) -> Result<(), Problem> {
+) -> Result<(), CommandError> {
     let mut stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        show::remark("reading standard input; end with Ctrl-D");
+        output::print_note("reading standard input; end with Ctrl-D");
     }
     let mut bytes = Vec::new();
     stdin.by_ref().take(WRITE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -163,8 +165,8 @@ fn from_standard_input(
             STANDARD.encode(error.as_bytes())
         }
         Err(_) => {
-            return Err(Failure::new(Kind::NotText, "standard input is not UTF-8")
-                .hint("write the whole file with stead write, which also takes bytes")
+            return Err(Error::new(ErrorKind::NotText, "standard input is not UTF-8")
+                .with_next_step("to write binary content, run: stead write PATH")
                 .into());
         }
     };
@@ -172,29 +174,29 @@ fn from_standard_input(
     Ok(())
 }
 
-fn print(operation: &Operation, answer: Answer, form: Form) -> Outcome {
-    if form == Form::Json {
-        show::json(&Value::Object(answer.json))?;
-    } else if operation.name == "read" && !show::to_terminal() {
+fn print_outcome(operation: &ToolDefinition, answer: CallOutcome, form: OutputFormat) -> CommandResult {
+    if form == OutputFormat::Json {
+        output::print_json(&Value::Object(answer.json))?;
+    } else if operation.name == "read" && !output::is_output_terminal() {
         print_content(&answer)?;
     } else {
-        show::text(&answer.text)?;
+        output::print_text(&answer.text)?;
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-/// What `read` answers into a pipe or a file: the content and nothing else; what is missing is said beside it.
-fn print_content(answer: &Answer) -> Result<(), Problem> {
+/// Prints the content alone, for `read` into a pipe or a file. A truncated answer is reported on standard error.
+fn print_content(answer: &CallOutcome) -> Result<(), CommandError> {
     let field = |name: &str| answer.json.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("encoding") == "base64" {
-        let bytes = STANDARD.decode(field("content")).map_err(|error| Problem::Outside(error.to_string()))?;
-        show::bytes(&bytes)?;
+        let bytes = STANDARD.decode(field("content")).map_err(|error| CommandError::System(error.to_string()))?;
+        output::print_bytes(&bytes)?;
     } else {
-        show::bytes(field("content").as_bytes())?;
+        output::print_bytes(field("content").as_bytes())?;
     }
     if answer.json.get("truncated") == Some(&Value::Bool(true)) {
         let next = answer.json.get("next").map(Value::to_string).unwrap_or_default();
-        show::remark(&format!("the answer is truncated; it goes on with {next}"));
+        output::print_note(&format!("output truncated; continue with {next}"));
     }
     Ok(())
 }

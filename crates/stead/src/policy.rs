@@ -1,106 +1,107 @@
-//! `stead policy`: what the rules say, and what a call would get by them.
+//! `stead policy`: explains the rules and tests calls against them.
 
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use engine::{Call, OPERATIONS, Terms};
-use faces::dialect::{self, Dialects, Place, Request};
-use local::Wall;
 use serde_json::{Map, Value, json};
+use stead_engine::{Call, CallOptions, OPERATIONS};
+use stead_local::LandlockMode;
+use stead_protocols::dialect::{self, DialectSet, TranslatedCall, WorkspaceLocation};
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    show::{self, Exit, Form, Outcome, Problem},
-    wire::{self, Asker},
+    open_workspace::{self, CallerKind},
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
 };
 
-/// The flags of `stead policy`.
 #[derive(Debug, Args)]
-pub(crate) struct PolicyArguments {
+pub(crate) struct PolicyCliArgs {
     #[command(subcommand)]
-    action: Action,
+    action: PolicySubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Explain what a call would get, by which rule of which layer; it does not run
+enum PolicySubcommand {
+    /// Show how the policy would decide a call, and by which rule, without running it
     Check {
-        /// Who would call: user:NAME or agent:NAME
+        /// Caller: user:NAME or agent:NAME
         #[arg(long, value_name = "PRINCIPAL", default_value = "agent:mcp")]
         principal: String,
-        /// The operation, or a tool of a dialect with or without the dialect's name: krux/filesystem.delete
+        /// Operation, or tool of a dialect with or without the dialect's name: krux/filesystem.delete
         operation: String,
-        /// Its arguments: NAME=VALUE, or one JSON object
+        /// Arguments of the call: NAME=VALUE, or one JSON object
         arguments: Vec<String>,
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// List the rules that bind somebody
+    /// List the rules that apply to a principal
     List {
-        /// Whom: user:NAME or agent:NAME
+        /// Principal: user:NAME or agent:NAME
         #[arg(long, value_name = "PRINCIPAL", default_value = "agent:mcp")]
         principal: String,
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyArguments) -> Outcome {
-    let mut terms = Terms::default();
-    let (asked, json) = match &arguments.action {
-        Action::Check { principal, operation, arguments, json } => {
-            let Request { operation, arguments, terms: about } =
-                request(flags, operation, parsed(arguments)?)?;
-            terms.about = Some(Arc::new(about));
-            let asked = json!({ "operation": operation, "arguments": arguments, "principal": principal });
-            (asked, *json)
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CommandResult {
+    let mut options = CallOptions::default();
+    let (call_arguments, json) = match &arguments.action {
+        PolicySubcommand::Check { principal, operation, arguments, json } => {
+            let TranslatedCall { operation, arguments, options: inspected } =
+                engine_request(flags, operation, parse_arguments(arguments)?)?;
+            options.options_of_inspected_call = Some(Arc::new(inspected));
+            (json!({ "operation": operation, "arguments": arguments, "principal": principal }), *json)
         }
-        Action::List { principal, json } => (json!({ "principal": principal }), *json),
+        PolicySubcommand::List { principal, json } => (json!({ "principal": principal }), *json),
     };
-    let caller = wire::caller(&CallerFlags::default(), Asker::Person)?;
-    let opened = wire::open(flags, Wall::Leave)?;
-    let asked = asked.as_object().cloned().unwrap_or_default();
-    let answer = opened.engine.call(&Call { terms, ..Call::new(&caller, "policy", asked) })?;
-    match Form::from(json) {
-        Form::Json => show::json(&Value::Object(answer.json))?,
-        Form::Text => show::text(&answer.text)?,
+    let caller = open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?;
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+    let call_arguments = call_arguments.as_object().cloned().unwrap_or_default();
+    let answer = opened.engine.call(&Call { options, ..Call::new(&caller, "policy", call_arguments) })?;
+    match OutputFormat::from(json) {
+        OutputFormat::Json => output::print_json(&Value::Object(answer.json))?,
+        OutputFormat::Text => output::print_text(&answer.text)?,
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-/// The call that is asked about, in the engine's words: an operation as it is, a tool as its dialect translates it.
-fn request(flags: &WorkspaceFlags, name: &str, arguments: Map<String, Value>) -> Result<Request, Problem> {
+/// The inspected call as the engine sees it. A tool of a dialect is translated to its operation.
+fn engine_request(
+    flags: &WorkspaceFlags,
+    name: &str,
+    arguments: Map<String, Value>,
+) -> Result<TranslatedCall, CommandError> {
     let is_operation = OPERATIONS.iter().any(|row| row.name == name);
-    let mut found: Vec<(String, Request)> = Vec::new();
-    let dialects = if is_operation { Vec::new() } else { dialect::names() };
+    let mut found: Vec<(String, TranslatedCall)> = Vec::new();
+    let dialects = if is_operation { Vec::new() } else { dialect::dialect_names() };
     for dialect in dialects {
-        let place = Place { workspace: wire::place(flags)? };
-        let dialects = Dialects::choose(&[dialect.to_owned()], &[], &place).map_err(show::usage)?;
+        let location = WorkspaceLocation { root: open_workspace::workspace_path(flags)? };
+        let dialects = DialectSet::from_names(&[dialect.to_owned()], &[], &location).map_err(output::usage_error)?;
         let bare = name.strip_prefix(dialect).and_then(|rest| rest.strip_prefix('/')).unwrap_or(name);
-        if let Some((dialect, tool)) = dialects.named(bare)
+        if let Some((dialect, tool)) = dialects.find_tool(bare)
             && let Some(full) = dialect.full_name(tool)
         {
-            found.push((full, dialect.ask(tool, &arguments)));
+            found.push((full, dialect.translate_with_tier(tool, &arguments)));
         }
     }
     match <[_; 1]>::try_from(found) {
         Ok([(_, request)]) => Ok(request),
-        // The engine knows what to say about a name that nothing has.
+        // The engine reports an unknown name.
         Err(found) if found.is_empty() => {
-            Ok(Request { operation: name.to_owned(), arguments, terms: Terms::default() })
+            Ok(TranslatedCall { operation: name.to_owned(), arguments, options: CallOptions::default() })
         }
         Err(found) => {
             let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();
-            Err(show::usage(format!("'{name}' may be {}; say which", names.join(" or "))))
+            Err(output::usage_error(format!("'{name}' is ambiguous: use {}", names.join(" or "))))
         }
     }
 }
 
-/// Arguments as a person writes them: a value that reads as JSON is that, anything else is text.
-fn parsed(written: &[String]) -> Result<Map<String, Value>, Problem> {
+/// Parses NAME=VALUE arguments. A value that is valid JSON is parsed as JSON; any other value is a string.
+fn parse_arguments(written: &[String]) -> Result<Map<String, Value>, CommandError> {
     let mut arguments = Map::new();
     for word in written {
         if let Ok(Value::Object(whole)) = serde_json::from_str::<Value>(word) {
@@ -109,7 +110,7 @@ fn parsed(written: &[String]) -> Result<Map<String, Value>, Problem> {
         }
         let (name, value) = word
             .split_once('=')
-            .ok_or_else(|| show::usage(format!("'{word}' is neither NAME=VALUE nor a JSON object")))?;
+            .ok_or_else(|| output::usage_error(format!("'{word}' is neither NAME=VALUE nor a JSON object")))?;
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         arguments.insert(name.to_owned(), value);
     }

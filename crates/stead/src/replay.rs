@@ -1,8 +1,7 @@
-//! `stead replay`: recordings of a published original, made again on throw-away directories and held against what a
-//! dialect answers. One process, no server: every call goes through the dialect and the engine as it would from a
-//! client.
+//! `stead replay`: replays recorded tool calls of a published server in temporary directories and compares the answers of a
+//! dialect. One process, no server: calls go through the dialect and the engine as a client's would.
 //!
-//! Owns the command and its report. Never touches anything but directories it made itself.
+//! Touches only directories that it created.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -11,104 +10,102 @@ use serde::Deserialize;
 
 use crate::{
     cli::DialectFlags,
-    outside,
-    show::{self, Exit, Outcome, Problem},
+    host_files,
+    output::{self, CommandError, CommandExit, CommandResult},
 };
 
-mod audit;
 mod compare;
-mod ground;
+mod compare_audit;
+mod directory;
 mod placeholders;
+mod player;
 mod recording;
-mod scene;
 
-use compare::Mismatch;
-use recording::Step;
-use scene::Scene;
+use compare::ReplayMismatch;
+use player::RecordingPlayer;
+use recording::RecordingStep;
 
-/// The flags of `stead replay`.
 #[derive(Debug, Args)]
-pub(crate) struct ReplayArguments {
-    /// The recording: one step a line, as JSON
+pub(crate) struct ReplayCliArgs {
+    /// Recording: one JSON step per line
     file: PathBuf,
     #[command(flatten)]
     dialects: DialectFlags,
-    /// Lines that are expected to differ: a JSON list of {"line", "reason"}
+    /// File with the lines that are expected to differ: a JSON list of {"line", "reason"}
     #[arg(long, value_name = "FILE")]
     deviations: Option<PathBuf>,
 }
 
-/// One line that is expected to differ.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Deviation {
+struct ExpectedDeviation {
     line: usize,
     reason: String,
 }
 
-/// What came of a recording.
 #[derive(Debug, Default)]
-struct Tally {
+struct ReplaySummary {
     passed: usize,
     failed: usize,
     deviations: usize,
 }
 
-/// Makes a recording again and says what differs.
-pub(crate) fn run(arguments: &ReplayArguments) -> Outcome {
+pub(crate) fn run(arguments: &ReplayCliArgs) -> CommandResult {
     let [dialect] = arguments.dialects.dialect.as_slice() else {
-        return Err(show::usage("a recording is of one dialect"));
+        return Err(output::usage_error("a recording has exactly one dialect"));
     };
-    let expected = deviations(arguments)?;
-    let steps = recording::read(&outside::read(&arguments.file)?)
-        .map_err(|problem| show::usage(format!("{}: {problem}", arguments.file.display())))?;
+    let expected = load_deviations(arguments)?;
+    let steps = recording::parse_recording(&host_files::read_text(&arguments.file)?)
+        .map_err(|problem| output::usage_error(format!("{}: {problem}", arguments.file.display())))?;
     if let Some(line) = expected.keys().find(|line| steps.iter().all(|step| step.line != **line)) {
-        return Err(show::usage(format!("line {line} is listed as a deviation, and there is no such line")));
+        return Err(output::usage_error(format!(
+            "line {line} is listed as a deviation, but the recording has no such step"
+        )));
     }
-    let mut scene = Scene::new(dialect, &arguments.dialects.dialect_option)?;
-    let mut tally = Tally::default();
-    for Step { line, text, what } in steps {
-        match (scene.play(what)?, expected.get(&line)) {
+    let mut player = RecordingPlayer::new(dialect, &arguments.dialects.dialect_option)?;
+    let mut summary = ReplaySummary::default();
+    for RecordingStep { line, source_line: text, action: what } in steps {
+        match (player.play_step(what)?, expected.get(&line)) {
             (None, _) => {}
-            (Some(Ok(())), None) => tally.passed += 1,
+            (Some(Ok(())), None) => summary.passed += 1,
             (Some(Ok(())), Some(_)) => {
-                tally.failed += 1;
-                show::text(&format!("line {line} is listed as a deviation and does not differ: {text}"))?;
+                summary.failed += 1;
+                output::print_text(&format!("line {line} is listed as a deviation but does not differ: {text}"))?;
             }
             (Some(Err(mismatch)), None) => {
-                tally.failed += 1;
-                show::text(&told(line, &text, &mismatch))?;
+                summary.failed += 1;
+                output::print_text(&mismatch_text(line, &text, &mismatch))?;
             }
             (Some(Err(_)), Some(reason)) => {
-                tally.deviations += 1;
-                show::text(&format!("line {line} differs as it should: {reason}"))?;
+                summary.deviations += 1;
+                output::print_text(&format!("line {line} differs as expected: {reason}"))?;
             }
         }
     }
-    report(&tally)
+    print_summary(&summary)
 }
 
-fn report(tally: &Tally) -> Outcome {
-    let counted = format!("{} passed, {} failed", tally.passed, tally.failed);
-    show::text(&match tally.deviations {
+fn print_summary(summary: &ReplaySummary) -> CommandResult {
+    let counted = format!("{} passed, {} failed", summary.passed, summary.failed);
+    output::print_text(&match summary.deviations {
         0 => counted,
         deviations => format!("{counted}, {deviations} deviations"),
     })?;
-    Ok(if tally.failed == 0 { Exit::Fine } else { Exit::Failed })
+    Ok(if summary.failed == 0 { CommandExit::Success } else { CommandExit::Failed })
 }
 
-fn told(line: usize, text: &str, mismatch: &Mismatch) -> String {
+fn mismatch_text(line: usize, text: &str, mismatch: &ReplayMismatch) -> String {
     let start: String = text.chars().take(STEP_CHARS_SHOWN).collect();
     let more = if start.len() < text.len() { "…" } else { "" };
-    format!("line {line}: {start}{more}\n{}", mismatch.shown())
+    format!("line {line}: {start}{more}\n{}", mismatch.diff_text())
 }
 
-/// How much of a step is shown above its difference.
+/// Characters of a step shown above its difference.
 const STEP_CHARS_SHOWN: usize = 160;
 
-fn deviations(arguments: &ReplayArguments) -> Result<BTreeMap<usize, String>, Problem> {
+fn load_deviations(arguments: &ReplayCliArgs) -> Result<BTreeMap<usize, String>, CommandError> {
     let Some(file) = &arguments.deviations else { return Ok(BTreeMap::new()) };
-    let listed: Vec<Deviation> = serde_json::from_str(&outside::read(file)?)
-        .map_err(|error| show::usage(format!("{}: {error}", file.display())))?;
+    let listed: Vec<ExpectedDeviation> = serde_json::from_str(&host_files::read_text(file)?)
+        .map_err(|error| output::usage_error(format!("{}: {error}", file.display())))?;
     Ok(listed.into_iter().map(|deviation| (deviation.line, deviation.reason)).collect())
 }

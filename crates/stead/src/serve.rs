@@ -1,4 +1,4 @@
-//! `stead serve`: the workspace over HTTP, for many clients at once, until it is told to stop.
+//! `stead serve`: the workspace over HTTP, for many clients at once, until SIGINT or SIGTERM.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -8,234 +8,244 @@ use std::{
 };
 
 use clap::Args;
-use engine::Caller;
-use faces::{
-    dialect::{Place, Reach},
-    http::{Door, Hall, Keeping, Listener, Log, Names, Settings, limits::CALLS_WAITING_TOTAL_MAX, serve},
-    limits::{CALLS_WORKING_MAX, SHUTDOWN_WAIT},
+use stead_engine::Caller;
+use stead_local::LandlockMode;
+use stead_path::RelPath;
+use stead_protocols::{
+    dialect::{FilesystemReach, WorkspaceLocation},
+    http::{
+        AllowedHosts, Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, RequestLogger, ServerState,
+        limits::CALLS_WAITING_TOTAL_MAX, serve,
+    },
+    limits::{CALLS_WORKING_MAX, SHUTDOWN_TIMEOUT},
 };
-use local::Wall;
-use path::RelPath;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    cli::{AskingFlags, CallerFlags, WorkspaceFlags},
-    outside::{self, SocketPlace},
-    serving,
-    show::{self, Exit, Outcome, Problem},
-    spans,
-    wire::{self, Asker},
+    cli::{ApprovalFlags, CallerFlags, WorkspaceFlags},
+    host_files::{self, BoundSocketPath},
+    open_workspace::{self, CallerKind},
+    output::{self, CommandError, CommandExit, CommandResult},
+    spans, startup,
 };
 
-mod authorization;
+mod authenticator;
+mod authorization_servers;
 mod banner;
-mod bounds;
-mod door;
-mod identity;
-mod lines;
-mod many;
+mod limits;
+mod multi_workspace;
+mod request_log;
+mod tls_files;
 
-use bounds::{Addresses, BoundFlags};
-use identity::Identity;
-use lines::LogFlags;
+use limits::{LimitFlags, PeerAddressMeaning};
+use request_log::LogFlags;
+use tls_files::TlsFiles;
 
-/// Threads that calls may occupy, over all clients: those that wait leave enough for those that work.
+/// Threads for calls of all clients; waiting calls cannot use up the threads of working ones.
 const CALL_THREADS: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
 
-/// The flags of `stead serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeFlags {
-    /// Where to listen
+    /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7777")]
     listen: SocketAddr,
-    /// Listen on a socket in the file system instead; processes of the same user need no token there
+    /// Listen on a Unix socket instead; processes of the same user need no token
     #[arg(long, value_name = "PATH", conflicts_with = "listen")]
     socket: Option<PathBuf>,
-    /// Another name by which the server is reached, with a port if a proxy has one (repeatable)
+    /// Additional host name of the server, with the port if a proxy uses another one (repeatable)
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
-    /// A page that may call from a browser, besides the server's own (repeatable)
+    /// Web origin that may call from a browser (repeatable)
     #[arg(long, value_name = "URL")]
     origin: Vec<String>,
-    /// Where clients without a token are sent (repeatable): metadata only, what lets in are tokens of this server
+    /// Authorization server to advertise (repeatable): metadata only; this server still accepts only its own tokens
     #[arg(long, value_name = "URL")]
     authorization_server: Vec<String>,
-    /// Make connections private: the server's certificate and those that vouch for it, in PEM
+    /// TLS certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key", conflicts_with = "socket")]
     tls_cert: Option<PathBuf>,
-    /// The key of the certificate, in PEM; both files are read again on SIGHUP
+    /// TLS private key (PEM); SIGHUP reloads key and certificate
     #[arg(long, value_name = "FILE", requires = "tls_cert", conflicts_with = "socket")]
     tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without TLS: a proxy in front keeps others from listening in
+    /// Allow a non-loopback address without TLS, because a reverse proxy terminates TLS
     #[arg(long)]
     behind_proxy: bool,
-    /// Print the token of this run although nobody seems to look
+    /// Print the temporary token of this server even if standard error is not a terminal
     #[arg(long)]
     print_token: bool,
-    /// The vocabulary of /mcp (repeatable where names do not clash); every one has an address of its own as well
+    /// Dialect of /mcp (repeatable if tool names do not collide); every dialect also has its own endpoint
     #[arg(long, value_name = "NAME", default_value = "stead")]
     dialect: Vec<String>,
-    /// Serve many workspaces: those of the estate in this directory, which is made if it is missing
+    /// Serve the hosted workspaces in this directory, which is created if it is missing
     #[arg(long, value_name = "DIR")]
     workspaces: Option<PathBuf>,
-    /// With --workspaces: how long one that nobody uses stays open
+    /// With --workspaces: time until an unused workspace is closed
     #[arg(long, value_name = "TIME", default_value = "5m")]
     idle_close: String,
-    /// With --workspaces: how many are open at a time
+    /// With --workspaces: maximum number of open workspaces
     #[arg(long, value_name = "COUNT", default_value_t = 512)]
     open_max: usize,
     #[command(flatten)]
-    bounds: BoundFlags,
+    limits: LimitFlags,
     #[command(flatten)]
     log: LogFlags,
     #[command(flatten)]
     caller: CallerFlags,
     #[command(flatten)]
-    asking: AskingFlags,
+    approval: ApprovalFlags,
 }
 
-/// A place to listen that is taken before the wall stands.
-enum Taken {
+/// A listener that is bound before the Landlock sandbox starts.
+enum BoundListener {
     Tcp(TcpListener, SocketAddr),
-    Tls(TcpListener, SocketAddr, Identity),
-    Unix(UnixListener, SocketPlace),
+    Tls(TcpListener, SocketAddr, TlsFiles),
+    Unix(UnixListener, BoundSocketPath),
 }
 
-impl Taken {
-    /// What must stay readable behind the wall.
-    fn places(&self) -> Vec<PathBuf> {
+impl BoundListener {
+    /// Paths that the sandbox must leave readable.
+    fn readable_paths(&self) -> Vec<PathBuf> {
         match self {
-            Taken::Tls(_, _, identity) => identity.places(),
-            Taken::Tcp(..) | Taken::Unix(..) => Vec::new(),
+            BoundListener::Tls(_, _, identity) => identity.readable_directories(),
+            BoundListener::Tcp(..) | BoundListener::Unix(..) => Vec::new(),
         }
     }
 }
 
-/// Whether a server would start: everything that can be known without taking a place or opening the workspace.
-pub(crate) fn check(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Result<(), Problem> {
-    let identity = private(serve_flags)?;
-    let workspace = wire::place(flags)?;
+/// Checks whether a server would start, without binding the address or opening the workspace.
+pub(crate) fn check_settings(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Result<(), CommandError> {
+    let identity = load_tls(serve_flags)?;
+    let workspace = open_workspace::workspace_path(flags)?;
     if let Some(identity) = &identity {
-        identity.keep_out_of(Path::new(&workspace))?;
+        identity.refuse_key_inside(Path::new(&workspace))?;
     }
-    wire::options(flags, Wall::Raise, &Reach::Workspace)?;
-    wire::caller_at(&serve_flags.caller, Asker::Http, &RelPath::root())?;
-    authorization::named(serve_flags)?;
-    settings(serve_flags, workspace, CALL_THREADS).map(drop)
+    open_workspace::open_options(flags, LandlockMode::Restrict, &FilesystemReach::Workspace)?;
+    open_workspace::caller_with_home(&serve_flags.caller, CallerKind::Http, &RelPath::root())?;
+    authorization_servers::authorization_servers(serve_flags)?;
+    http_config(serve_flags, workspace, CALL_THREADS).map(drop)
 }
 
-/// Serves until an interrupt or a request to end.
-pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Outcome {
-    serve_flags.log.settle();
-    let taken = take(serve_flags)?;
+/// Serves until SIGINT or SIGTERM.
+pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CommandResult {
+    serve_flags.log.apply_format();
+    let bound = bind_listener(serve_flags)?;
     if let Some(directory) = &serve_flags.workspaces {
-        return many::run(flags, serve_flags, directory, taken);
+        return multi_workspace::run(flags, serve_flags, directory, bound);
     }
-    let workspace = wire::place(flags)?;
-    if let Taken::Tls(_, _, identity) = &taken {
-        identity.keep_out_of(Path::new(&workspace))?;
+    let workspace = open_workspace::workspace_path(flags)?;
+    if let BoundListener::Tls(_, _, identity) = &bound {
+        identity.refuse_key_inside(Path::new(&workspace))?;
     }
-    let opened = serving::opened(flags, &serve_flags.asking, taken.places())?;
-    let caller = wire::caller_at(&serve_flags.caller, Asker::Http, &opened.home)?;
-    let settings = settings(serve_flags, workspace.clone(), CALL_THREADS)?;
-    let door = door::Door::new(&opened, settings.place.clone(), caller)?;
-    let token = door.token().to_owned();
-    let say = |taken: &Taken| banner::show(taken, serve_flags, &workspace, flags.durability, &token);
-    serve_behind(Arc::new(door), settings, serve_flags, taken, say, |_| std::future::pending())
+    let opened = startup::open_sandboxed(flags, &serve_flags.approval, bound.readable_paths())?;
+    let caller = open_workspace::caller_with_home(&serve_flags.caller, CallerKind::Http, &opened.home)?;
+    let settings = http_config(serve_flags, workspace.clone(), CALL_THREADS)?;
+    let authenticator = authenticator::WorkspaceAuthenticator::new(&opened, settings.location.clone(), caller)?;
+    let token = authenticator.run_token().to_owned();
+    let print_banner =
+        |bound: &BoundListener| banner::print_banner(bound, serve_flags, &workspace, flags.durability, &token);
+    serve_with(Arc::new(authenticator), settings, serve_flags, bound, print_banner, |_| std::future::pending())
 }
 
-/// Serves behind a door, with `upkeep` beside it. Threads start here, behind the wall. Says where it is when it can be told
-/// to stop, and not before: whoever hears of it may do so at once.
-fn serve_behind<F: Future<Output = ()> + Send + 'static>(
-    door: Arc<dyn Door>,
-    settings: Settings,
+/// Serves with an authenticator, and runs `upkeep` in the background. Starts threads, so the sandbox must be active. Prints the
+/// address after the signal handlers are installed, because a reader may send a signal at once.
+fn serve_with<F: Future<Output = ()> + Send + 'static>(
+    authenticator: Arc<dyn Authenticator>,
+    settings: HttpServerConfig,
     flags: &ServeFlags,
-    taken: Taken,
-    say: impl FnOnce(&Taken),
-    upkeep: impl FnOnce(Arc<Hall>) -> F,
-) -> Outcome {
-    let names = names(flags, &taken);
-    spans::begin();
-    let log = flags.log.keep()?;
-    let keeping = Keeping {
-        log: log.clone().map(|log| log as Arc<dyn Log>),
-        annex: None,
-        authorization: authorization::named(flags)?,
-        rate: flags.bounds.rate(),
-        connections: Some(flags.bounds.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
-        per_address: flags.bounds.per_address(addresses(flags)),
+    bound: BoundListener,
+    print_banner: impl FnOnce(&BoundListener),
+    upkeep: impl FnOnce(Arc<ServerState>) -> F,
+) -> CommandResult {
+    let hosts = allowed_hosts(flags, &bound);
+    spans::start_export();
+    let log = flags.log.start()?;
+    let options = HttpServerOptions {
+        request_logger: log.clone().map(|log| log as Arc<dyn RequestLogger>),
+        mcp_extension: None,
+        authorization_servers: authorization_servers::authorization_servers(flags)?,
+        rate_limit: flags.limits.rate(),
+        connections_max: Some(flags.limits.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
+        per_address_limit: flags.limits.per_address_limit(address_meaning(flags)),
     };
-    let hall = Hall::kept(door, names, settings, keeping);
+    let state = ServerState::with_options(authenticator, hosts, settings, options);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(CALL_THREADS)
         .build()
-        .map_err(|error| Problem::Outside(format!("the runtime cannot start: {error}")))?;
+        .map_err(|error| CommandError::System(format!("cannot start the async runtime: {error}")))?;
     let signals = {
         let _inside = runtime.enter();
-        Signals::heard().map_err(|error| Problem::Outside(format!("signals cannot be heard: {error}")))?
+        ServerSignals::install()
+            .map_err(|error| CommandError::System(format!("cannot install signal handlers: {error}")))?
     };
-    say(&taken);
-    runtime.spawn(upkeep(hall.clone()));
-    let served = runtime.block_on(until_stopped(hall, taken, signals));
-    runtime.shutdown_timeout(SHUTDOWN_WAIT);
+    print_banner(&bound);
+    runtime.spawn(upkeep(state.clone()));
+    let served = runtime.block_on(serve_until_stopped(state, bound, signals));
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     log.iter().for_each(|log| log.flush());
-    served.map(|()| Exit::Fine)
+    served.map(|()| CommandExit::Success)
 }
 
-/// What the face is set to.
-fn settings(flags: &ServeFlags, workspace: String, workspace_calls_max: usize) -> Result<Settings, Problem> {
-    let settings = Settings {
-        place: Place { workspace },
+fn http_config(
+    flags: &ServeFlags,
+    workspace: String,
+    workspace_calls_max: usize,
+) -> Result<HttpServerConfig, CommandError> {
+    let settings = HttpServerConfig {
+        location: WorkspaceLocation { root: workspace },
         mcp_dialects: flags.dialect.clone(),
         rpc_dialects: vec!["stead".to_owned(), "krux".to_owned()],
         workspace_calls_max,
     };
-    settings.check().map_err(|error| Problem::Usage(error.to_string()))?;
+    settings.check_dialects().map_err(|error| CommandError::Usage(error.to_string()))?;
     Ok(settings)
 }
 
-/// Serves, and stops in good order when it is told to.
-async fn until_stopped(hall: Arc<Hall>, taken: Taken, mut signals: Signals) -> Result<(), Problem> {
-    let failed = |error: std::io::Error| Problem::Outside(format!("the server cannot listen: {error}"));
+/// Serves until a signal, then shuts down gracefully.
+async fn serve_until_stopped(
+    state: Arc<ServerState>,
+    bound: BoundListener,
+    mut signals: ServerSignals,
+) -> Result<(), CommandError> {
+    let failed = |error: std::io::Error| CommandError::System(format!("cannot listen: {error}"));
     let mut identity = None;
     let mut socket = None;
-    let listener = match taken {
-        Taken::Tcp(listener, _) => {
-            Listener::Tcp(tokio::net::TcpListener::from_std(listener).map_err(failed)?)
+    let listener = match bound {
+        BoundListener::Tcp(listener, _) => {
+            HttpListener::Tcp(tokio::net::TcpListener::from_std(listener).map_err(failed)?)
         }
-        Taken::Tls(listener, _, proof) => {
-            let tls = proof.tls.clone();
-            identity = Some(proof);
-            Listener::Tls(tokio::net::TcpListener::from_std(listener).map_err(failed)?, tls)
+        BoundListener::Tls(listener, _, files) => {
+            let tls = files.tls.clone();
+            identity = Some(files);
+            HttpListener::Tls(tokio::net::TcpListener::from_std(listener).map_err(failed)?, tls)
         }
-        Taken::Unix(listener, place) => {
-            let user =
-                outside::user().ok_or_else(|| show::usage("the kernel does not say which user this is"))?;
-            socket = Some(place);
-            Listener::Unix(tokio::net::UnixListener::from_std(listener).map_err(failed)?, user)
+        BoundListener::Unix(listener, path) => {
+            let user = host_files::effective_user()
+                .ok_or_else(|| output::usage_error("cannot determine the user of this process"))?;
+            socket = Some(path);
+            HttpListener::Unix(tokio::net::UnixListener::from_std(listener).map_err(failed)?, user)
         }
     };
-    let serving = tokio::spawn(serve(hall.clone(), listener));
-    signals.end(identity.as_ref()).await;
-    show::remark("stopping: what runs is finished, nothing new is taken in");
-    hall.stop();
+    let serving = tokio::spawn(serve(state.clone(), listener));
+    signals.until_shutdown(identity.as_ref()).await;
+    output::print_note("shutting down: finishing in-flight requests");
+    state.shut_down();
     drop(serving.await);
-    // Nobody listens any more: the place is free.
+    // Removes the socket file.
     drop(socket);
     Ok(())
 }
 
-/// What the server is told from outside. Heard from when this is made.
-struct Signals {
+/// Signals of the server process, caught from creation on.
+struct ServerSignals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
 }
 
-impl Signals {
+impl ServerSignals {
     /// Must be called inside a runtime.
-    fn heard() -> std::io::Result<Self> {
+    fn install() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -243,29 +253,29 @@ impl Signals {
         })
     }
 
-    /// Resolves at an interrupt or a request to end. A hang-up means to read again what may be new.
-    async fn end(&mut self, identity: Option<&Identity>) {
+    /// Resolves at SIGINT or SIGTERM. SIGHUP reloads the TLS files.
+    async fn until_shutdown(&mut self, identity: Option<&TlsFiles>) {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => return,
                 _ = self.terminate.recv() => return,
-                _ = self.hang_up.recv() => identity.into_iter().for_each(Identity::renew),
+                _ = self.hang_up.recv() => identity.into_iter().for_each(TlsFiles::reload),
             }
         }
     }
 }
 
-/// What makes connections private. Beyond this machine they are, here or by a proxy that the operator vouches for: tokens
-/// would go over the network in clear.
-fn private(flags: &ServeFlags) -> Result<Option<Identity>, Problem> {
+/// Loads the TLS files. A non-loopback address needs TLS, here or in a proxy that the operator confirms with --behind-proxy;
+/// otherwise tokens would travel unencrypted.
+fn load_tls(flags: &ServeFlags) -> Result<Option<TlsFiles>, CommandError> {
     let identity = match (&flags.tls_cert, &flags.tls_key) {
-        (Some(chain), Some(key)) => Some(Identity::read(chain, key)?),
+        (Some(chain), Some(key)) => Some(TlsFiles::load(chain, key)?),
         (Some(_), None) | (None, Some(_)) | (None, None) => None,
     };
-    if is_wide(flags) && identity.is_none() && !flags.behind_proxy {
-        return Err(Problem::Usage(format!(
-            "{} can be reached from other machines, and tokens would travel in clear; say --tls-cert and --tls-key, or put \
-             a proxy with TLS in front and say --behind-proxy, or listen on 127.0.0.1",
+    if is_reachable_remotely(flags) && identity.is_none() && !flags.behind_proxy {
+        return Err(CommandError::Usage(format!(
+            "{} can be reached from other machines, and tokens would travel unencrypted; pass --tls-cert and --tls-key, or \
+             --behind-proxy if a reverse proxy terminates TLS, or listen on 127.0.0.1",
             flags.listen
         )));
     }
@@ -273,25 +283,28 @@ fn private(flags: &ServeFlags) -> Result<Option<Identity>, Problem> {
 }
 
 /// Whether other machines can connect.
-fn is_wide(flags: &ServeFlags) -> bool {
+fn is_reachable_remotely(flags: &ServeFlags) -> bool {
     flags.socket.is_none() && !flags.listen.ip().is_loopback()
 }
 
-/// What the addresses of connections are good for.
-fn addresses(flags: &ServeFlags) -> Addresses {
-    if is_wide(flags) && !flags.behind_proxy { Addresses::Tell } else { Addresses::Same }
+/// Whether peer addresses tell clients apart.
+fn address_meaning(flags: &ServeFlags) -> PeerAddressMeaning {
+    if is_reachable_remotely(flags) && !flags.behind_proxy {
+        PeerAddressMeaning::PerClient
+    } else {
+        PeerAddressMeaning::Shared
+    }
 }
 
-/// Takes the place to listen.
-fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
+fn bind_listener(flags: &ServeFlags) -> Result<BoundListener, CommandError> {
     if let Some(path) = &flags.socket {
-        let (listener, place) = SocketPlace::take(path)?;
-        return Ok(Taken::Unix(listener, place));
+        let (listener, socket) = BoundSocketPath::bind(path)?;
+        return Ok(BoundListener::Unix(listener, socket));
     }
-    let identity = private(flags)?;
+    let identity = load_tls(flags)?;
     let failed = |error: std::io::Error| {
-        Problem::Outside(format!(
-            "{} cannot be listened on: {error}; another --listen would do",
+        CommandError::System(format!(
+            "cannot listen on {}: {error}; choose another port with --listen 127.0.0.1:PORT",
             flags.listen
         ))
     };
@@ -299,23 +312,23 @@ fn take(flags: &ServeFlags) -> Result<Taken, Problem> {
     listener.set_nonblocking(true).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(match identity {
-        Some(identity) => Taken::Tls(listener, address, identity),
-        None => Taken::Tcp(listener, address),
+        Some(identity) => BoundListener::Tls(listener, address, identity),
+        None => BoundListener::Tcp(listener, address),
     })
 }
 
-fn names(flags: &ServeFlags, taken: &Taken) -> Names {
-    let mut names = match taken {
-        Taken::Tcp(_, address) => Names::loopback(address.port()),
-        Taken::Tls(_, address, _) => Names::secure_loopback(address.port()),
-        Taken::Unix(..) => Names::socket(),
+fn allowed_hosts(flags: &ServeFlags, bound: &BoundListener) -> AllowedHosts {
+    let mut names = match bound {
+        BoundListener::Tcp(_, address) => AllowedHosts::loopback(address.port()),
+        BoundListener::Tls(_, address, _) => AllowedHosts::secure_loopback(address.port()),
+        BoundListener::Unix(..) => AllowedHosts::unix_socket(),
     };
     flags.host.iter().for_each(|host| names.add_host(host));
     flags.origin.iter().for_each(|origin| names.add_origin(origin));
     names
 }
 
-/// The same caller in the session that belongs to its way in.
-pub(crate) fn session_of(caller: &Caller, id: &str) -> Caller {
+/// The caller in the session of its token or socket.
+pub(crate) fn caller_in_session(caller: &Caller, id: &str) -> Caller {
     Caller { session: format!("http-{id}"), ..caller.clone() }
 }

@@ -1,27 +1,25 @@
-//! Spans of MCP calls on their way to a collector: OTLP as JSON over plain HTTP, to the address that the usual variables name.
-//! Built with the feature `spans`; without it nothing happens here. A collector that is away or slow costs spans, never a call.
+//! Exports spans of MCP calls to a collector: OTLP as JSON over plain HTTP, to the address in the standard `OTEL_…` variables.
+//! Without the feature `spans` nothing is compiled in. An unreachable or slow collector loses spans and never delays a call.
 
 #[cfg(feature = "spans")]
-mod collect;
+mod otlp;
 #[cfg(feature = "spans")]
-mod export;
+mod subscriber;
 
-/// Begins to send spans, if an address is named. Starts a thread, so the wall must stand.
+/// Starts the export if an address is set. Starts a thread, so the sandbox must be active.
 #[cfg(feature = "spans")]
-pub(crate) fn begin() {
-    let named = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let whole = named("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
-    let base = || {
-        named("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/traces", base.trim_end_matches('/')))
-    };
-    let Some(address) = whole.or_else(base) else { return };
-    let name = named("OTEL_SERVICE_NAME").unwrap_or_else(|| "stead".to_owned());
-    let begun = export::start(&address, &name).and_then(collect::install);
-    if let Err(reason) = begun {
-        crate::show::complain(&format!("spans are not sent: {reason}"));
+pub(crate) fn start_export() {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let endpoint = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");
+    let base =
+        || variable("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/traces", base.trim_end_matches('/')));
+    let Some(address) = endpoint.or_else(base) else { return };
+    let name = variable("OTEL_SERVICE_NAME").unwrap_or_else(|| "stead".to_owned());
+    let started = otlp::start_exporter(&address, &name).and_then(subscriber::install);
+    if let Err(reason) = started {
+        crate::output::print_error(&format!("spans are not exported: {reason}"));
     }
 }
 
-/// Begins nothing.
 #[cfg(not(feature = "spans"))]
-pub(crate) fn begin() {}
+pub(crate) fn start_export() {}

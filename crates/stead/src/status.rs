@@ -1,31 +1,29 @@
-//! `stead status`: how the workspace is opened and where its journal stands.
+//! `stead status`: how the workspace is opened, and the head of its journal.
 
 use clap::Args;
-use engine::Workspace;
-use local::Wall;
 use serde_json::{Value, json};
+use stead_engine::Workspace;
+use stead_local::LandlockMode;
 
 use crate::{
     cli::WorkspaceFlags,
-    show::{self, Exit, Form, Outcome},
-    wire,
+    open_workspace,
+    output::{self, CommandExit, CommandResult, OutputFormat},
 };
 
-/// The flags of `stead status`.
 #[derive(Debug, Args)]
-pub(crate) struct StatusArguments {
-    /// Answer with one JSON object
+pub(crate) struct StatusCliArgs {
+    /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// Shows it.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &StatusArguments) -> Outcome {
-    let opened = wire::open(flags, Wall::Leave)?;
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> CommandResult {
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let workspace: &dyn Workspace = &*opened.local;
     let head = workspace.head()?;
     let mut facts = json!({
-        "root": workspace.profile().roots.first(),
+        "root": workspace.profile().root_spellings.first(),
         "entries": head.number,
         "head": head.hash.to_string(),
         "trash": workspace.trash(None)?.len(),
@@ -34,17 +32,17 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &StatusArguments) -> Outcom
         facts.extend(more);
         facts.sort_keys();
     }
-    match Form::from(arguments.json) {
-        Form::Json => show::json(&facts)?,
-        Form::Text => {
+    match OutputFormat::from(arguments.json) {
+        OutputFormat::Json => output::print_json(&facts)?,
+        OutputFormat::Text => {
             let rows = facts.as_object().into_iter().flatten().map(|(name, value)| match value {
                 Value::String(text) => format!("{name}: {text}"),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
                     format!("{name}: {value}")
                 }
             });
-            show::text(&rows.collect::<Vec<_>>().join("\n"))?;
+            output::print_text(&rows.collect::<Vec<_>>().join("\n"))?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }

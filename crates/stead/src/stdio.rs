@@ -1,5 +1,5 @@
-//! Standard input and output without a thread in between, where the system allows: clients start servers with pipes or
-//! with socket pairs, and both can be waited for by the runtime itself.
+//! Asynchronous standard input and output. Clients start servers with pipes or socket pairs, which the runtime can poll; other
+//! streams use a thread.
 
 use std::{
     io,
@@ -14,27 +14,27 @@ use tokio::{
     },
 };
 
-/// Where the kernel lets a process open its own standard streams anew, with flags of their own.
-const OWN_INPUT: &str = "/proc/self/fd/0";
-const OWN_OUTPUT: &str = "/proc/self/fd/1";
+/// Paths that reopen the standard streams with separate file status flags.
+const STDIN_PATH: &str = "/proc/self/fd/0";
+const STDOUT_PATH: &str = "/proc/self/fd/1";
 
-pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
-pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type StdinReader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type StdoutWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Standard input. Must be called inside a runtime.
-pub(crate) fn input() -> Input {
-    let pipe: io::Result<Receiver> = OpenOptions::new().open_receiver(OWN_INPUT);
-    match (pipe, socket(&io::stdin())) {
+/// Must be called inside a runtime.
+pub(crate) fn open_stdin() -> StdinReader {
+    let pipe: io::Result<Receiver> = OpenOptions::new().open_receiver(STDIN_PATH);
+    match (pipe, as_socket(&io::stdin())) {
         (Ok(pipe), _) => Box::new(pipe),
         (Err(_), Ok(socket)) => Box::new(socket),
         (Err(_), Err(_)) => Box::new(tokio::io::stdin()),
     }
 }
 
-/// Standard output. Must be called inside a runtime.
-pub(crate) fn output() -> Output {
-    let pipe: io::Result<Sender> = OpenOptions::new().open_sender(OWN_OUTPUT);
-    match (pipe, socket(&io::stdout())) {
+/// Must be called inside a runtime.
+pub(crate) fn open_stdout() -> StdoutWriter {
+    let pipe: io::Result<Sender> = OpenOptions::new().open_sender(STDOUT_PATH);
+    match (pipe, as_socket(&io::stdout())) {
         (Ok(pipe), _) => Box::new(pipe),
         (Err(_), Ok(socket)) => Box::new(socket),
         (Err(_), Err(_)) => Box::new(tokio::io::stdout()),
@@ -42,9 +42,9 @@ pub(crate) fn output() -> Output {
 }
 
 /// The stream as a socket, if it is one.
-fn socket(stream: &impl AsFd) -> io::Result<UnixStream> {
+fn as_socket(stream: &impl AsFd) -> io::Result<UnixStream> {
     let stream = StdStream::from(stream.as_fd().try_clone_to_owned()?);
-    // Fails on everything that is no socket of this family.
+    // Fails if the stream is not a Unix socket.
     stream.local_addr()?;
     stream.set_nonblocking(true)?;
     UnixStream::from_std(stream)

@@ -1,150 +1,151 @@
-//! `stead token`: who is let in over HTTP. A token is shown once, when it is made.
+//! `stead token`: tokens of HTTP clients. A token is printed only once, when it is created.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use engine::{Principal, Workspace};
-use local::{Token, TokenAsk, Wall};
-use path::RelPath;
+use stead_engine::{Principal, Workspace};
+use stead_local::{AccessTokenRecord, CreateTokenRequest, LandlockMode};
+use stead_path::RelPath;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    estate::described,
-    show::{self, Exit, Form, Outcome, Problem},
-    time, wire,
+    open_workspace,
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    time,
+    workspace_admin::token_to_json,
 };
 
-mod of_estate;
+mod registry;
 
-/// The flags of `stead token`.
 #[derive(Debug, Args)]
-pub(crate) struct TokenArguments {
-    /// The directory of an estate, whose tokens these are
+pub(crate) struct TokenCliArgs {
+    /// Directory of hosted workspaces whose tokens to manage
     #[arg(long, value_name = "DIR", global = true)]
     workspaces: Option<PathBuf>,
-    /// With --workspaces: the workspace that the token opens
+    /// With --workspaces: workspace that the token opens
     #[arg(long, value_name = "NAME", global = true, requires = "workspaces")]
     workspace_name: Option<String>,
-    /// With --workspaces: the token administers workspaces and opens none
+    /// With --workspaces: administrator tokens, which manage workspaces and open none
     #[arg(long, global = true, requires = "workspaces", conflicts_with = "workspace_name")]
     estate: bool,
     #[command(subcommand)]
-    action: Action,
+    action: TokenSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Make a token and show it, this once
+enum TokenSubcommand {
+    /// Create a token and print it once
     Create {
         #[command(flatten)]
         caller: CallerFlags,
-        /// How long it lets in: 90s, 30m, 2h, 7d [default: until it is revoked]
+        /// Lifetime: 90s, 30m, 2h, 7d [default: until revoked]
         #[arg(long, value_name = "TIME")]
         lasts: Option<String>,
-        /// What it is for
+        /// Note to recognise the token by
         #[arg(long, value_name = "TEXT", default_value = "")]
         label: String,
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// List tokens, newest first; never what they are
+    /// List tokens, newest first, without their secrets
     List {
-        /// Answer with one JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Make a token like another one, which then ends
+    /// Replace a token: create one with the same access, and expire the old one
     Rotate {
-        /// Which
+        /// Token id
         id: String,
-        /// How long both let in
+        /// Time during which both tokens are valid
         #[arg(long, value_name = "TIME", default_value = "1h")]
         overlap: String,
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// End a token now
+    /// Revoke a token immediately
     Revoke {
-        /// Which
+        /// Token id
         id: String,
     },
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenArguments) -> Outcome {
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandResult {
     if arguments.workspaces.is_some() {
-        return of_estate::run(flags, arguments);
+        return registry::run(flags, arguments);
     }
-    let opened = wire::open(flags, Wall::Leave)?;
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let local = &opened.local;
     match &arguments.action {
-        Action::Create { caller, lasts, label, json } => {
-            let ask = wanted(caller, lasts.as_deref(), label, local.now_ms())?;
-            let (token, shown) = local.create_token(&ask)?;
-            tell(&token, &shown, Form::from(*json))
+        TokenSubcommand::Create { caller, lasts, label, json } => {
+            let request = token_request(caller, lasts.as_deref(), label, local.now_ms())?;
+            let (token, secret) = local.create_token(&request)?;
+            print_new_token(&token, &secret, OutputFormat::from(*json))
         }
-        Action::Rotate { id, overlap, json } => {
-            let (token, shown) = local.rotate_token(id, duration(overlap)?)?;
-            tell(&token, &shown, Form::from(*json))
+        TokenSubcommand::Rotate { id, overlap, json } => {
+            let (token, secret) = local.rotate_token(id, parse_duration_flag(overlap)?)?;
+            print_new_token(&token, &secret, OutputFormat::from(*json))
         }
-        Action::List { json } => {
-            for token in local.tokens()? {
-                match Form::from(*json) {
-                    Form::Json => show::json(&described(&token))?,
-                    Form::Text => show::text(&line(&token, local.now_ms()))?,
+        TokenSubcommand::List { json } => {
+            for token in local.list_tokens()? {
+                match OutputFormat::from(*json) {
+                    OutputFormat::Json => output::print_json(&token_to_json(&token))?,
+                    OutputFormat::Text => output::print_text(&token_line(&token, local.now_ms()))?,
                 }
             }
-            Ok(Exit::Fine)
+            Ok(CommandExit::Success)
         }
-        Action::Revoke { id } => {
+        TokenSubcommand::Revoke { id } => {
             let token = local.revoke_token(id)?;
-            show::text(&line(&token, local.now_ms()))?;
-            Ok(Exit::Fine)
+            output::print_text(&token_line(&token, local.now_ms()))?;
+            Ok(CommandExit::Success)
         }
     }
 }
 
-/// Who shall be let in, as the flags say.
-fn wanted(caller: &CallerFlags, lasts: Option<&str>, label: &str, now_ms: i64) -> Result<TokenAsk, Problem> {
+fn token_request(
+    caller: &CallerFlags,
+    lasts: Option<&str>,
+    label: &str,
+    now_ms: i64,
+) -> Result<CreateTokenRequest, CommandError> {
     let principal = caller.principal.as_deref().ok_or_else(|| {
-        show::usage("say who is let in: --principal agent:NAME, or user:NAME for a person's own program")
+        output::usage_error("--principal is required: agent:NAME, or user:NAME for a program that acts for a person")
     })?;
-    Ok(TokenAsk {
+    Ok(CreateTokenRequest {
         principal: Principal::parse(principal)?,
-        grants: wire::grants(caller, &RelPath::root())?,
-        ends_ms: lasts.map(duration).transpose()?.map(|lasts_ms| now_ms.saturating_add(lasts_ms)),
+        grants: open_workspace::grants_from_flags(caller, &RelPath::root())?,
+        expires_ms: lasts.map(parse_duration_flag).transpose()?.map(|lasts_ms| now_ms.saturating_add(lasts_ms)),
         label: label.to_owned(),
     })
 }
 
-fn duration(text: &str) -> Result<i64, Problem> {
-    time::duration(text).ok_or_else(|| show::usage("a time is written 90s, 30m, 2h or 7d"))
+fn parse_duration_flag(text: &str) -> Result<i64, CommandError> {
+    time::parse_duration(text)
+        .ok_or_else(|| output::usage_error("invalid duration; use a form such as 90s, 30m, 2h or 7d"))
 }
 
-fn tell(token: &Token, shown: &str, form: Form) -> Outcome {
-    match form {
-        Form::Json => {
-            let mut object = described(token);
-            object["token"] = shown.into();
-            show::json(&object)?;
+fn print_new_token(token: &AccessTokenRecord, secret: &str, format: OutputFormat) -> CommandResult {
+    match format {
+        OutputFormat::Json => {
+            let mut object = token_to_json(token);
+            object["token"] = secret.into();
+            output::print_json(&object)?;
         }
-        Form::Text => {
-            show::remark(&format!(
-                "token {} for {}; this is the only time it is shown",
-                token.id, token.principal
-            ));
-            show::text(shown)?;
+        OutputFormat::Text => {
+            output::print_note(&format!("token {} for {}; it is not shown again", token.id, token.principal));
+            output::print_text(secret)?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-fn line(token: &Token, now_ms: i64) -> String {
-    let until = match token.ends_ms {
-        None => "until it is revoked".to_owned(),
-        Some(ends_ms) if token.is_over(now_ms) => format!("ended {}", time::iso_utc(ends_ms)),
+fn token_line(token: &AccessTokenRecord, now_ms: i64) -> String {
+    let until = match token.expires_ms {
+        None => "until revoked".to_owned(),
+        Some(ends_ms) if token.is_expired(now_ms) => format!("expired {}", time::iso_utc(ends_ms)),
         Some(ends_ms) => format!("until {}", time::iso_utc(ends_ms)),
     };
     let access = if token.is_read_only() { ", read-only" } else { "" };

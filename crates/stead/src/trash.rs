@@ -1,118 +1,132 @@
-//! `stead trash`: what was removed and can still come back.
+//! `stead trash`: lists, restores and purges removed files.
 
 use clap::{Args, Subcommand};
-use engine::{Call, Caller, Failure, Kind, Principal, Trashed, Workspace};
-use local::Wall;
 use serde_json::{Map, Value, json};
+use stead_engine::{Call, Caller, Error, ErrorKind, Principal, TrashItem, Workspace};
+use stead_local::LandlockMode;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    show::{self, Exit, Form, Outcome, Problem},
+    open_workspace::{self, CallerKind, CommandWorkspace},
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
-    wire::{self, Asker, Opened},
 };
 
-/// The flags of `stead trash`.
 #[derive(Debug, Args)]
-pub(crate) struct TrashArguments {
+pub(crate) struct TrashCliArgs {
     #[command(subcommand)]
-    action: Action,
+    action: TrashSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// List what can come back, newest first
+enum TrashSubcommand {
+    /// List removed files and directories, newest first
     List {
         #[command(flatten)]
         caller: CallerFlags,
-        /// Also what others removed
+        /// Include items that others removed
         #[arg(long)]
         all: bool,
-        /// Answer with one JSON object per line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Bring something back
+    /// Restore an item
     Restore {
         #[command(flatten)]
         caller: CallerFlags,
-        /// Which
+        /// Item id
         id: String,
-        /// Where to, when not where it was
+        /// Destination [default: the original path]
         #[arg(long, value_name = "PATH")]
         to: Option<String>,
-        /// Answer with one JSON object
+        /// Print the answer as one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Empty for good; only a person may
+    /// Delete items permanently; agents cannot do this
     Purge {
         #[command(flatten)]
         caller: CallerFlags,
-        /// Which; only what this principal removed, unless --all is given
+        /// Item ids; without --all only items that this principal removed
         #[arg(required_unless_present_any = ["mine", "all"])]
         ids: Vec<String>,
-        /// Everything this principal removed
+        /// Delete all items that this principal removed
         #[arg(long, conflicts_with_all = ["ids", "all"])]
         mine: bool,
-        /// Also what others removed; without ids, everything there is
+        /// Include items that others removed; without ids, delete everything
         #[arg(long)]
         all: bool,
     },
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashArguments) -> Outcome {
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CommandResult {
     match &arguments.action {
-        Action::List { caller, all, json } => {
-            let caller = wire::caller(caller, Asker::Person)?;
-            list(&wire::open(flags, Wall::Leave)?, (!all).then_some(&caller.principal), Form::from(*json))
+        TrashSubcommand::List { caller, all, json } => {
+            let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
+            list_trash(
+                &open_workspace::open_workspace(flags, LandlockMode::Off)?,
+                (!all).then_some(&caller.principal),
+                OutputFormat::from(*json),
+            )
         }
-        Action::Restore { caller, id, to, json } => {
-            let caller = wire::caller(caller, Asker::Person)?;
-            restore(&wire::open(flags, Wall::Leave)?, &caller, id, to.as_deref(), Form::from(*json))
+        TrashSubcommand::Restore { caller, id, to, json } => {
+            let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
+            restore_item(
+                &open_workspace::open_workspace(flags, LandlockMode::Off)?,
+                &caller,
+                id,
+                to.as_deref(),
+                OutputFormat::from(*json),
+            )
         }
-        Action::Purge { caller, ids, mine: _, all } => {
-            let caller = wire::caller(caller, Asker::Person)?;
-            let whose = if *all { Whose::Anyones } else { Whose::Own };
-            purge(&wire::open(flags, Wall::Leave)?, &caller, whose, ids)
+        TrashSubcommand::Purge { caller, ids, mine: _, all } => {
+            let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
+            let scope = if *all { TrashPurgeScope::Everyone } else { TrashPurgeScope::Own };
+            purge_items(&open_workspace::open_workspace(flags, LandlockMode::Off)?, &caller, scope, ids)
         }
     }
 }
 
-fn list(opened: &Opened, owner: Option<&Principal>, form: Form) -> Outcome {
+fn list_trash(opened: &CommandWorkspace, owner: Option<&Principal>, form: OutputFormat) -> CommandResult {
     for item in opened.local.trash(owner)? {
         match form {
-            Form::Json => show::json(&object(&item))?,
-            Form::Text => show::text(&format!(
+            OutputFormat::Json => output::print_json(&trash_item_to_json(&item))?,
+            OutputFormat::Text => output::print_text(&format!(
                 "{}  {}  {} files, {} bytes  removed {} by {}, kept until {}",
                 item.id,
                 item.path,
-                item.tree.files,
-                item.tree.bytes,
+                item.summary.files,
+                item.summary.bytes,
                 time::iso_utc(item.removed_ms),
                 item.owner,
-                time::iso_utc(item.keep_until_ms)
+                time::iso_utc(item.retain_until_ms)
             ))?,
         }
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-fn object(item: &Trashed) -> Value {
+fn trash_item_to_json(item: &TrashItem) -> Value {
     json!({
         "trash": item.id,
         "path": item.path.to_wire(),
         "owner": item.owner,
-        "files": item.tree.files,
-        "bytes": item.tree.bytes,
+        "files": item.summary.files,
+        "bytes": item.summary.bytes,
         "removed": time::iso_utc(item.removed_ms),
-        "recoverable_until": time::iso_utc(item.keep_until_ms),
+        "recoverable_until": time::iso_utc(item.retain_until_ms),
         "entry": item.entry,
     })
 }
 
-fn restore(opened: &Opened, caller: &Caller, id: &str, to: Option<&str>, form: Form) -> Outcome {
+fn restore_item(
+    opened: &CommandWorkspace,
+    caller: &Caller,
+    id: &str,
+    to: Option<&str>,
+    form: OutputFormat,
+) -> CommandResult {
     let mut arguments = Map::new();
     arguments.insert("trash".to_owned(), id.into());
     if let Some(to) = to {
@@ -120,51 +134,48 @@ fn restore(opened: &Opened, caller: &Caller, id: &str, to: Option<&str>, form: F
     }
     let answer = opened.engine.call(&Call::new(caller, "restore", arguments))?;
     match form {
-        Form::Json => show::json(&Value::Object(answer.json))?,
-        Form::Text => show::text(&answer.text)?,
+        OutputFormat::Json => output::print_json(&Value::Object(answer.json))?,
+        OutputFormat::Text => output::print_text(&answer.text)?,
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-/// Whose removed things may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    /// Those of the person who asks.
+enum TrashPurgeScope {
     Own,
-    /// Those of everybody: asked for in so many words.
-    Anyones,
+    /// Requested explicitly with --all.
+    Everyone,
 }
 
-/// Empties these for good; without ids all there are.
-fn purge(opened: &Opened, caller: &Caller, whose: Whose, ids: &[String]) -> Outcome {
+/// Deletes these items permanently; without ids all items in scope.
+fn purge_items(opened: &CommandWorkspace, caller: &Caller, scope: TrashPurgeScope, ids: &[String]) -> CommandResult {
     match caller.principal {
         Principal::User(_) => {}
-        Principal::Agent(_) | Principal::System | Principal::Outside => {
-            return Err(Failure::new(Kind::NotOwner, "only a person may empty the trash").into());
+        Principal::Agent(_) | Principal::System | Principal::External => {
+            return Err(Error::new(ErrorKind::NotOwner, "only a person can purge the trash").into());
         }
     }
-    let owner = match whose {
-        Whose::Own => Some(&caller.principal),
-        Whose::Anyones => None,
+    let owner = match scope {
+        TrashPurgeScope::Own => Some(&caller.principal),
+        TrashPurgeScope::Everyone => None,
     };
     let ids: Vec<String> = if ids.is_empty() {
         opened.local.trash(owner)?.into_iter().map(|item| item.id).collect()
     } else {
-        // All are looked at before one goes.
-        ids.iter().map(|id| purgeable(opened, owner, id)).collect::<Result<_, Problem>>()?
+        // All ids are checked before anything is deleted.
+        ids.iter().map(|id| check_purgeable(opened, owner, id)).collect::<Result<_, CommandError>>()?
     };
-    let emptied = opened.local.empty(&ids)?;
-    show::text(&format!("{emptied} gone for good"))?;
-    Ok(Exit::Fine)
+    let deleted = opened.local.delete_trash_items(&ids)?;
+    output::print_text(&format!("permanently deleted {deleted} items"))?;
+    Ok(CommandExit::Success)
 }
 
-/// The item of this id, if it may go.
-fn purgeable(opened: &Opened, owner: Option<&Principal>, id: &str) -> Result<String, Problem> {
-    let item = opened.local.trashed(id)?;
-    let item = item.ok_or_else(|| Failure::new(Kind::NotFound, format!("{id} is not in the trash")))?;
+fn check_purgeable(opened: &CommandWorkspace, owner: Option<&Principal>, id: &str) -> Result<String, CommandError> {
+    let item = opened.local.trash_item(id)?;
+    let item = item.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{id} is not in the trash")))?;
     if owner.is_some_and(|owner| item.owner != owner.to_string()) {
-        return Err(Failure::new(Kind::NotOwner, format!("{id} was removed by {}", item.owner))
-            .hint("add --all to purge what others removed")
+        return Err(Error::new(ErrorKind::NotOwner, format!("{id} was removed by {}", item.owner))
+            .with_next_step("add --all to purge items that others removed")
             .into());
     }
     Ok(item.id)

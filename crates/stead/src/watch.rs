@@ -1,94 +1,93 @@
-//! `stead watch`: tells what happens at places, until it is interrupted. Whoever does it: agents, other programs, people.
+//! `stead watch`: prints changes by agents, people and other programs until it is interrupted.
 
 mod supervisor;
 
 use clap::Args;
-use engine::{Call, Caller, Failure, Workspace};
-use local::Wall;
 use serde_json::{Map, Value, json};
+use stead_engine::{Call, Caller, Error, Workspace};
+use stead_local::LandlockMode;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    outside,
-    show::{self, Form, Outcome, Problem},
-    wire::{self, Asker, Opened},
+    host_files,
+    open_workspace::{self, CallerKind, CommandWorkspace},
+    output::{self, CommandError, CommandResult, OutputFormat},
 };
 
-use supervisor::{Then, Wish};
+use supervisor::{SupervisorWatchOptions, WhenCaughtUp};
 
-/// How long one call waits for the first event.
 const WAIT_MS: u64 = 60_000;
 
-/// The flags of `stead watch`.
 #[derive(Debug, Args)]
-pub(crate) struct WatchArguments {
-    /// What to watch
+pub(crate) struct WatchCliArgs {
+    /// Paths to watch
     #[arg(default_value = ".")]
     paths: Vec<String>,
-    /// Only the names in a directory, not everything below it
+    /// Watch only the direct children of a directory
     #[arg(long)]
     shallow: bool,
-    /// Only these events: create, modify, delete, rename (repeatable)
+    /// Print only these events: create, modify, delete, rename (repeatable)
     #[arg(long = "type", value_name = "EVENT")]
     types: Vec<String>,
-    /// Only names that match
+    /// Print only paths that match this pattern
     #[arg(long, value_name = "PATTERN")]
     glob: Option<String>,
-    /// Instead, what a supervisor should see: told calls, refusals by the policy, questions and answers
+    /// Print supervisor events instead: reported calls, policy refusals, approvals and alerts
     #[arg(long, conflicts_with_all = ["paths", "shallow", "types", "glob"])]
     supervisor: bool,
-    /// Begin after this entry [default: what comes from now on]
+    /// Start after this journal entry [default: the latest]
     #[arg(long, value_name = "ENTRY", requires = "supervisor")]
     since: Option<u64>,
-    /// Show what is there and end, instead of waiting for more
+    /// Print existing events and exit instead of waiting for more
     #[arg(long, requires = "since")]
     no_wait: bool,
-    /// One JSON object a line
+    /// Print one JSON object per line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     caller: CallerFlags,
 }
 
-/// Tells until nobody listens.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchArguments) -> Outcome {
-    let form = Form::from(arguments.json);
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchCliArgs) -> CommandResult {
+    let form = OutputFormat::from(arguments.json);
     if arguments.supervisor {
-        let then = if arguments.no_wait { Then::End } else { Then::Wait };
-        return supervisor::run(flags, &Wish { since: arguments.since, then, form });
+        let then = if arguments.no_wait { WhenCaughtUp::Exit } else { WhenCaughtUp::Wait };
+        return supervisor::run(
+            flags,
+            &SupervisorWatchOptions { since: arguments.since, when_caught_up: then, format: form },
+        );
     }
-    let caller = wire::caller(&arguments.caller, Asker::Person)?;
-    let opened = wire::open(flags, Wall::Leave)?;
-    end_forgotten(&opened, &caller)?;
+    let caller = open_workspace::caller_from_flags(&arguments.caller, CallerKind::Person)?;
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+    end_stale_watches(&opened, &caller)?;
     let (mut cursor, mut own) = (Value::Null, Vec::new());
     for path in &arguments.paths {
-        let asked = json!({
+        let options = json!({
             "path": path,
             "recursive": !arguments.shallow,
             "types": arguments.types,
             "glob": arguments.glob,
         });
-        let begun = call(&opened, &caller, "watch", asked)?;
-        own.push(begun["watch"].clone());
+        let started = call_operation(&opened, &caller, "watch", options)?;
+        own.push(started["watch"].clone());
         if cursor.is_null() {
-            cursor = begun["cursor"].clone();
+            cursor = started["cursor"].clone();
         }
     }
     loop {
-        let page = call(&opened, &caller, "watched", json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?;
+        let page = call_operation(&opened, &caller, "watched", json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?;
         cursor = page["cursor"].clone();
         let events = page["events"].as_array().into_iter().flatten();
         for event in events.filter(|event| own.contains(&event["watch"])) {
             match form {
-                Form::Json => show::json(event)?,
-                Form::Text => show::text(&line(event))?,
+                OutputFormat::Json => output::print_json(event)?,
+                OutputFormat::Text => output::print_text(&event_line(event))?,
             }
         }
     }
 }
 
-/// One event for people.
-fn line(event: &Value) -> String {
+fn event_line(event: &Value) -> String {
     let word = |name: &str| event[name].as_str().unwrap_or_default();
     let mut line = format!("{} {} {} {}", word("time"), word("actor"), word("event"), word("path"));
     if let Some(new_path) = event["new_path"].as_str() {
@@ -97,23 +96,23 @@ fn line(event: &Value) -> String {
     line
 }
 
-/// Ends watches of this command that was interrupted: their process is gone.
-fn end_forgotten(opened: &Opened, caller: &Caller) -> Result<(), Problem> {
+/// Ends watches of earlier runs of this command whose process has exited.
+fn end_stale_watches(opened: &CommandWorkspace, caller: &Caller) -> Result<(), CommandError> {
     for watch in opened.local.watches(&caller.principal)? {
         let process = watch.session.strip_prefix("cli-").and_then(|number| number.parse::<u32>().ok());
-        if process.is_some_and(|process| !outside::runs(process)) {
-            call(opened, caller, "unwatch", json!({ "watch": watch.id }))?;
+        if process.is_some_and(|process| !host_files::is_process_running(process)) {
+            call_operation(opened, caller, "unwatch", json!({ "watch": watch.id }))?;
         }
     }
     Ok(())
 }
 
-fn call(
-    opened: &Opened,
+fn call_operation(
+    opened: &CommandWorkspace,
     caller: &Caller,
     operation: &str,
     arguments: Value,
-) -> Result<Map<String, Value>, Failure> {
+) -> Result<Map<String, Value>, Error> {
     let given = arguments.as_object().cloned().unwrap_or_default();
     let given = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
     opened.engine.call(&Call::new(caller, operation, given)).map(|answer| answer.json)

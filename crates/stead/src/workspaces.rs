@@ -1,5 +1,5 @@
-//! `stead workspace`: the workspaces of an estate are made, listed, shown, ended and taken back. Can be used while a server
-//! runs on the same estate.
+//! `stead workspace`: creates, lists, shows, copies, deletes and restores hosted workspaces, also while a server uses the same
+//! directory.
 
 use std::{
     io::{Read, Write},
@@ -8,164 +8,161 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use engine::{Caller, Failure, Kind};
-use faces::http::{Errand, Leaving, Steward};
-use local::Estate;
 use serde_json::{Map, Value, json};
+use stead_engine::{Caller, Error, ErrorKind};
+use stead_local::WorkspaceRegistry;
+use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    estate::{self, Stewardship},
-    outside,
-    show::{self, Exit, Form, Outcome, Problem},
+    host_files,
+    open_workspace::{self, CallerKind},
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
-    wire::{self, Asker},
+    workspace_admin::{self, LocalWorkspaceAdmin},
 };
 
-/// The flags of `stead workspace`.
 #[derive(Debug, Args)]
-pub(crate) struct WorkspaceArguments {
-    /// The directory of the estate; create and import make it if it is missing
+pub(crate) struct WorkspaceCliArgs {
+    /// Directory of the hosted workspaces; create and import create it if it is missing
     #[arg(long, value_name = "DIR", global = true, required = false)]
     workspaces: Option<PathBuf>,
-    /// Who asks: user:NAME
+    /// Identity of the caller: user:NAME
     #[arg(long, value_name = "PRINCIPAL", global = true)]
     principal: Option<String>,
-    /// Answer with one JSON object
+    /// Print the answer as one JSON object
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    action: Action,
+    action: WorkspaceSubcommand,
 }
 
-/// What a new workspace shall be like; its policy is the file of `--policy`.
+/// Options of a new workspace; its policy is the file of `--policy`.
 #[derive(Debug, Args)]
-struct AskFlags {
-    /// Gone at once when it is destroyed; otherwise it waits in the trash of the estate
+struct NewWorkspaceFlags {
+    /// Delete the workspace at once when it is destroyed, instead of moving it to the trash
     #[arg(long)]
     ephemeral: bool,
-    /// What it is for
+    /// Note to recognise the workspace by
     #[arg(long, value_name = "TEXT", default_value = "")]
     label: String,
-    /// The most bytes that its files may have together
+    /// Maximum total size of the files in bytes
     #[arg(long, value_name = "BYTES")]
     bytes_max: Option<u64>,
-    /// The most files, links and directories that it may have
+    /// Maximum number of files, links and directories
     #[arg(long, value_name = "COUNT")]
     files_max: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Make an empty workspace
+enum WorkspaceSubcommand {
+    /// Create an empty workspace
     Create {
-        /// Its name: a-z, 0-9 and -
+        /// Name of the workspace: a-z, 0-9 and -
         name: String,
         #[command(flatten)]
-        ask: AskFlags,
+        options: NewWorkspaceFlags,
     },
     /// List workspaces by name
     List {
-        /// Those in the trash instead
+        /// List the workspaces in the trash instead
         #[arg(long)]
         trash: bool,
-        /// Where the page before ended
+        /// Continue from the cursor that the previous page printed
         #[arg(long, value_name = "CURSOR")]
         cursor: Option<String>,
-        /// How many on a page
+        /// Number of workspaces per page
         #[arg(long, value_name = "COUNT")]
         limit: Option<usize>,
     },
-    /// Show one workspace with its size and the head of its journal
+    /// Show a workspace with its size and the head of its journal
     Show {
-        /// Which
+        /// Name of the workspace
         name: String,
     },
-    /// Make a workspace that holds what another holds now
+    /// Create a workspace with the current files of another one
     Fork {
-        /// Which
+        /// Workspace to copy
         from: String,
-        /// The name of the copy
+        /// Name of the copy
         name: String,
         #[command(flatten)]
-        ask: AskFlags,
+        options: NewWorkspaceFlags,
     },
-    /// Write a workspace as a tar archive
+    /// Export a workspace as a tar archive
     Export {
-        /// Which
+        /// Name of the workspace
         name: String,
-        /// A new file to write to [default: standard output]
+        /// File to create [default: standard output]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Make a workspace from a tar archive: all of it or nothing
+    /// Create a workspace from a tar archive, completely or not at all
     Import {
-        /// Its name
+        /// Name of the workspace
         name: String,
-        /// The file to read [default: standard input]
+        /// Archive to read [default: standard input]
         #[arg(long, value_name = "FILE")]
         input: Option<PathBuf>,
         #[command(flatten)]
-        ask: AskFlags,
+        options: NewWorkspaceFlags,
     },
-    /// End a workspace: an ephemeral one is gone, another waits in the trash
+    /// Delete a workspace: an ephemeral one at once, others go to the trash
     Destroy {
-        /// Which
+        /// Name of the workspace
         name: String,
     },
-    /// Take a workspace back from the trash
+    /// Restore a workspace from the trash
     Restore {
-        /// Its name, or its id if several had that name
+        /// Name of the workspace, or its id if several had that name
         name: String,
-        /// Under which name
+        /// New name
         #[arg(long = "as", value_name = "NAME")]
         rename: Option<String>,
     },
 }
 
-/// What is done about an estate that is not there.
+/// Handling of a missing registry directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missing {
-    /// It is made, for what begins something in it.
-    Make,
-    /// That is said: whoever looks for something has mistyped the place.
+pub(crate) enum MissingRegistry {
+    Create,
+    /// The path is probably mistyped.
     Refuse,
 }
 
-/// The estate that a flag names.
-pub(crate) fn open(
+pub(crate) fn open_registry(
     flags: &WorkspaceFlags,
     directory: Option<&PathBuf>,
-    missing: Missing,
-) -> Result<Arc<Estate>, Problem> {
-    let directory = directory.ok_or_else(|| show::usage("say where the workspaces are: --workspaces DIR"))?;
-    if missing == Missing::Refuse && !outside::is_there(&Estate::own_directory(directory)) {
+    missing: MissingRegistry,
+) -> Result<Arc<WorkspaceRegistry>, CommandError> {
+    let directory = directory.ok_or_else(|| output::usage_error("--workspaces DIR is required"))?;
+    if missing == MissingRegistry::Refuse && !host_files::exists(&WorkspaceRegistry::registry_directory(directory)) {
         let detail = format!("there are no workspaces in {}", directory.display());
-        return Err(Failure::new(Kind::NotFound, detail)
-            .hint("name the directory that `stead serve --workspaces` serves; `stead workspace create` makes one")
+        return Err(Error::new(ErrorKind::NotFound, detail)
+            .with_next_step("pass the directory that `stead serve --workspaces` serves, or run: stead workspace create")
             .into());
     }
-    Ok(Estate::open(estate::options(flags, directory))?)
+    Ok(WorkspaceRegistry::open(workspace_admin::registry_options(flags, directory))?)
 }
 
-impl Action {
-    fn missing(&self) -> Missing {
+impl WorkspaceSubcommand {
+    fn when_registry_missing(&self) -> MissingRegistry {
         match self {
-            Action::Create { .. } | Action::Import { .. } => Missing::Make,
-            Action::List { .. }
-            | Action::Show { .. }
-            | Action::Fork { .. }
-            | Action::Export { .. }
-            | Action::Destroy { .. }
-            | Action::Restore { .. } => Missing::Refuse,
+            WorkspaceSubcommand::Create { .. } | WorkspaceSubcommand::Import { .. } => MissingRegistry::Create,
+            WorkspaceSubcommand::List { .. }
+            | WorkspaceSubcommand::Show { .. }
+            | WorkspaceSubcommand::Fork { .. }
+            | WorkspaceSubcommand::Export { .. }
+            | WorkspaceSubcommand::Destroy { .. }
+            | WorkspaceSubcommand::Restore { .. } => MissingRegistry::Refuse,
         }
     }
 }
 
-impl AskFlags {
-    fn object(&self, flags: &WorkspaceFlags) -> Result<Map<String, Value>, Problem> {
+impl NewWorkspaceFlags {
+    fn to_arguments(&self, flags: &WorkspaceFlags) -> Result<Map<String, Value>, CommandError> {
         let lasting = if self.ephemeral { "ephemeral" } else { "kept" };
-        let policy = flags.policy.as_deref().map(outside::read).transpose()?;
+        let policy = flags.policy.as_deref().map(host_files::read_text).transpose()?;
         let object = json!({
             "lasting": lasting, "label": self.label, "bytes_max": self.bytes_max, "files_max": self.files_max,
             "policy": policy,
@@ -174,88 +171,88 @@ impl AskFlags {
     }
 }
 
-/// Runs one of them.
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceArguments) -> Outcome {
-    let estate = open(flags, arguments.workspaces.as_ref(), arguments.action.missing())?;
+pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> CommandResult {
+    let registry = open_registry(flags, arguments.workspaces.as_ref(), arguments.action.when_registry_missing())?;
     let caller = CallerFlags { principal: arguments.principal.clone(), ..CallerFlags::default() };
-    let by = wire::caller(&caller, Asker::Person)?;
-    let steward = Stewardship(estate);
-    let errand = match &arguments.action {
-        Action::Fork { from, name, ask } => {
-            let mut object = ask.object(flags)?;
+    let by = open_workspace::caller_from_flags(&caller, CallerKind::Person)?;
+    let admin = LocalWorkspaceAdmin(registry);
+    let request = match &arguments.action {
+        WorkspaceSubcommand::Fork { from, name, options } => {
+            let mut object = options.to_arguments(flags)?;
             object.insert("name".to_owned(), name.as_str().into());
-            Errand::Fork(from.clone(), object)
+            AdminRequest::Fork(from.clone(), object)
         }
-        Action::Export { name, output } => return export(&steward, &by, name, output.as_deref()),
-        Action::Import { name, input, ask } => {
+        WorkspaceSubcommand::Export { name, output } => {
+            return export_workspace(&admin, &by, name, output.as_deref());
+        }
+        WorkspaceSubcommand::Import { name, input, options } => {
             let mut from: Box<dyn Read> = match input {
-                Some(file) => Box::new(outside::open(file)?),
+                Some(file) => Box::new(host_files::open(file)?),
                 None => Box::new(std::io::stdin().lock()),
             };
-            let made = steward.import(&by, name, ask.object(flags)?, &mut *from)?;
-            return tell(&made, Form::from(arguments.json));
+            let created = admin.import_workspace(&by, name, options.to_arguments(flags)?, &mut *from)?;
+            return print_workspaces(&created, OutputFormat::from(arguments.json));
         }
-        Action::Create { name, ask } => {
-            let mut object = ask.object(flags)?;
+        WorkspaceSubcommand::Create { name, options } => {
+            let mut object = options.to_arguments(flags)?;
             object.insert("name".to_owned(), name.as_str().into());
-            Errand::Create(object)
+            AdminRequest::Create(object)
         }
-        Action::List { trash, cursor, limit } => {
+        WorkspaceSubcommand::List { trash, cursor, limit } => {
             let object = json!({ "trash": trash, "cursor": cursor, "limit": limit });
-            Errand::List(object.as_object().cloned().unwrap_or_default())
+            AdminRequest::List(object.as_object().cloned().unwrap_or_default())
         }
-        Action::Show { name } => Errand::Show(name.clone()),
-        Action::Destroy { name } => Errand::Destroy(name.clone()),
-        Action::Restore { name, rename } => {
+        WorkspaceSubcommand::Show { name } => AdminRequest::Show(name.clone()),
+        WorkspaceSubcommand::Destroy { name } => AdminRequest::Destroy(name.clone()),
+        WorkspaceSubcommand::Restore { name, rename } => {
             let name_wanted = rename.as_ref().map(|name| ("name".to_owned(), name.as_str().into()));
-            Errand::Restore(name.clone(), name_wanted.into_iter().collect())
+            AdminRequest::Restore(name.clone(), name_wanted.into_iter().collect())
         }
     };
-    let answer = steward.run(&by, errand)?;
-    tell(&answer, Form::from(arguments.json))
+    let answer = admin.run_request(&by, request)?;
+    print_workspaces(&answer, OutputFormat::from(arguments.json))
 }
 
-/// Writes an archive, and says what it does not carry.
-fn export(steward: &Stewardship, by: &Caller, name: &str, output: Option<&Path>) -> Outcome {
-    let mut begin = |leaving: Leaving| {
-        if leaving.left_out > 0 {
-            let count = leaving.left_out;
-            show::remark(&format!("left out: {count} links, pipes or devices, which no archive carries"));
+/// Writes an archive and reports the files that it omits.
+fn export_workspace(admin: &LocalWorkspaceAdmin, by: &Caller, name: &str, output: Option<&Path>) -> CommandResult {
+    let mut begin = |summary: WorkspaceExportSummary| {
+        if summary.omitted_files > 0 {
+            let count = summary.omitted_files;
+            output::print_note(&format!("omitted {count} links, pipes or devices, which archives cannot contain"));
         }
     };
     match output {
         Some(file) => {
-            let mut out = outside::create(file)?;
-            steward.export(by, name, &mut begin, &mut out)?;
+            let mut out = host_files::create_new(file)?;
+            admin.export_workspace(by, name, &mut begin, &mut out)?;
             out.flush()?;
         }
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            steward.export(by, name, &mut begin, &mut out)?;
+            admin.export_workspace(by, name, &mut begin, &mut out)?;
             out.flush()?;
         }
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-fn tell(answer: &Value, form: Form) -> Outcome {
+fn print_workspaces(answer: &Value, form: OutputFormat) -> CommandResult {
     match (form, answer["workspaces"].as_array()) {
-        (Form::Json, _) => show::json(answer)?,
-        (Form::Text, None) => show::text(&line(answer))?,
-        (Form::Text, Some(workspaces)) => {
+        (OutputFormat::Json, _) => output::print_json(answer)?,
+        (OutputFormat::Text, None) => output::print_text(&workspace_line(answer))?,
+        (OutputFormat::Text, Some(workspaces)) => {
             for one in workspaces {
-                show::text(&line(one))?;
+                output::print_text(&workspace_line(one))?;
             }
             if let Some(cursor) = answer["cursor"].as_str() {
-                show::remark(&format!("more follow: --cursor {cursor}"));
+                output::print_note(&format!("more workspaces: continue with --cursor {cursor}"));
             }
         }
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-/// One workspace on a line.
-fn line(one: &Value) -> String {
+fn workspace_line(one: &Value) -> String {
     let text = |key: &str| one[key].as_str().unwrap_or_default().to_owned();
     let when = |key: &str| one[key].as_i64().map(time::iso_utc).unwrap_or_default();
     let mut line = format!("{}  {}  {}  {}", text("name"), text("id"), text("lasting"), text("state"));

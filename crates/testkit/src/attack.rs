@@ -1,32 +1,38 @@
-//! The attack corpus: cases as data, the ground they are fought on, and the subjects that are attacked.
+//! The attack corpus: cases as data, their fixtures, and the subjects under attack.
 //!
-//! Owns the runner and its oracles. Promises: every case is judged on what must always hold, not only on what it asks;
-//! a case that cannot run says so by name. The control servers in here are wrong on purpose; nothing else uses them.
+//! Owns the runner and its oracles. Every case is checked for general invariants, not only for its own expectation; a
+//! case that cannot run is reported by name. The control servers are unsafe on purpose and are used only here.
 
+mod attacker_threads;
 mod case;
-mod check;
 mod engine;
-mod ground;
+mod fixture;
 mod http;
-mod ledger;
+mod journal_check;
 mod matrix;
 mod mcp;
-mod naive;
-mod race;
+mod naive_server;
+mod post_checks;
+mod request_timer;
 mod run;
+mod setup_step;
 mod snapshot;
-mod step;
 mod subject;
 mod suite;
-mod time;
 
-pub use case::{Case, Control, Ending, Group, Waiting, groups};
-pub use engine::{EngineSubject, ledger_of};
-pub use ground::may_make_devices;
-pub use http::{HttpSubject, HttpWay};
-pub use matrix::{MATRIX, matrix};
-pub use mcp::McpSubject;
-pub use naive::Naive;
-pub use run::{Fault, Needs, Verdict, Weight, needs, portions, run, run_together};
-pub use subject::{Asked, Chore, Ledger, Opener, Opening, Recorded, Reply, Subject};
-pub use suite::{Namespace, Report, Suite, Where, in_a_namespace};
+pub use case::{AttackCase, AttackGroup, ControlServerKind, ExpectedAttackResult, SkippedAttackCase, load_groups};
+pub use engine::{EngineAttackSubject, read_journal};
+pub use fixture::can_make_devices;
+pub use http::{HttpApiKind, HttpAttackSubject};
+pub use matrix::{MATRIX_GROUP, load_matrix};
+pub use mcp::McpAttackSubject;
+pub use naive_server::NaiveServer;
+pub use run::{
+    AttackFault, AttackVerdict, CaseRequirements, FaultSeverity, case_requirements, run_case, run_sharing_fixture,
+    split_shareable,
+};
+pub use subject::{
+    AttackSubject, RecordedRequest, SubjectJournal, SubjectMaintenance, SubjectOpener, SubjectOptions, SubjectReply,
+    SubjectRequest,
+};
+pub use suite::{AttackReport, AttackSuite, CaseLocation, NamespaceOutcome, run_in_mount_namespace};

@@ -1,280 +1,289 @@
-//! What every workspace must do, whatever it is made of: one suite over the trait, so that a directory, memory and,
-//! later, a cluster behave alike. A case fails by panicking; each gets a workspace of its own.
+//! Conformance tests over the workspace trait, so that directories, memory and clusters behave alike. A case fails by
+//! panicking; each gets its own workspace.
 //!
-//! Not here: waiting for locks (an implementation may be atomic without them) and what only one of them has.
+//! Excludes waiting for locks (an implementation may be atomic without them) and features of a single implementation.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
 mod approval;
-mod desk;
-mod history;
-mod lasting;
+mod journal;
 mod lease;
-mod looks;
 mod moves;
-mod puts;
 mod quota;
+mod reads;
+mod reopening;
+mod sessions;
 mod trash;
+mod writes;
 
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use engine::{
-    Caller, Change, CommitError, Committed, Content, Expect, Failure, Kind, LockAsk, Mode, Node, Plan,
-    Principal, Record, Seen, Stamp, Tier, Top, Tree, Version, Want, Workspace,
+use stead_engine::{
+    BytesToRead, CallRecord, Caller, CommitError, CommitExpectation, CommitReceipt, Error, ErrorKind, FileIdentity,
+    FileKind, FileModeSource, FileStat, ObservedVersion, PathLockRequest, Plan, PlannedChange, PlannedContent,
+    PolicyTier, Principal, TreeSummary, Version, Workspace,
 };
-use journal::Link;
-use path::RelPath;
+use stead_journal::EntryRelation;
+use stead_path::RelPath;
 
-/// Makes workspaces of one kind.
-pub trait Maker {
+/// Creates workspaces of one implementation.
+pub trait WorkspaceFactory {
     /// A new, empty workspace.
-    fn make(&self) -> Arc<dyn Workspace>;
+    fn create(&self) -> Arc<dyn Workspace>;
 
-    /// The same workspace after it was closed and opened again. The one given is not used any more.
+    /// Closes and reopens a workspace. The given one is not used afterwards.
     fn reopen(&self, workspace: Arc<dyn Workspace>) -> Arc<dyn Workspace>;
 }
 
-/// One thing that must hold.
-pub struct Case {
-    /// What it is about.
+/// One conformance case.
+pub struct ConformanceCase {
+    /// Name of the case.
     pub name: &'static str,
-    /// Runs it.
-    pub run: fn(&dyn Maker),
+    /// Runs the case.
+    pub run: fn(&dyn WorkspaceFactory),
 }
 
-/// Every case.
-pub fn cases() -> Vec<Case> {
+/// All cases.
+pub fn all_cases() -> Vec<ConformanceCase> {
     let all = [
-        looks::CASES,
-        puts::CASES,
+        reads::CASES,
+        writes::CASES,
         moves::CASES,
         trash::CASES,
-        history::CASES,
+        journal::CASES,
         lease::CASES,
-        desk::CASES,
-        lasting::CASES,
+        sessions::CASES,
+        reopening::CASES,
         approval::CASES,
         quota::CASES,
     ];
-    all.into_iter().flatten().map(|(name, run)| Case { name, run: *run }).collect()
+    all.into_iter().flatten().map(|(name, run)| ConformanceCase { name, run: *run }).collect()
 }
 
-/// Runs every case; tells each name before it runs, so that the last one named is the one that failed.
-pub fn run(maker: &dyn Maker, mut tell: impl FnMut(&str)) {
-    for case in cases() {
+/// Runs all cases. Prints each name first, so that the last name printed is the one that failed.
+pub fn run_all(maker: &dyn WorkspaceFactory, mut tell: impl FnMut(&str)) {
+    for case in all_cases() {
         tell(case.name);
         (case.run)(maker);
     }
 }
 
-/// A list of cases as the modules write it.
-type Cases = &'static [(&'static str, fn(&dyn Maker))];
+type ConformanceCaseTable = &'static [(&'static str, fn(&dyn WorkspaceFactory))];
 
-/// Most bytes that are read at once here.
-const READ_LIMIT: u64 = 1 << 20;
-/// More bytes than an implementation would keep in its database.
-const LARGE: usize = 100_000;
-/// How long something in these trashes stays.
-const KEEP_MS: i64 = 60_000;
+/// Bytes per read.
+const READ_BYTES_MAX: u64 = 1 << 20;
+/// More bytes than an implementation would store in its database.
+const LARGE_FILE_BYTES: usize = 100_000;
+/// Retention of removed files.
+const TRASH_KEEP_MS: i64 = 60_000;
 
-fn at(wire: &str) -> RelPath {
+fn rel_path(wire: &str) -> RelPath {
     if wire.is_empty() { RelPath::root() } else { RelPath::from_wire(wire).unwrap() }
 }
 
-fn agent(name: &str) -> Caller {
+fn agent_caller(name: &str) -> Caller {
     Caller::new(Principal::Agent(name.to_owned()), "session", "test")
 }
 
-/// A workspace with a caller at it.
-struct Bench {
+/// A workspace and its caller.
+struct WorkspaceFixture {
     workspace: Arc<dyn Workspace>,
     caller: Caller,
 }
 
-impl Bench {
-    fn new(maker: &dyn Maker) -> Self {
-        Self { workspace: maker.make(), caller: agent("one") }
+impl WorkspaceFixture {
+    fn new(maker: &dyn WorkspaceFactory) -> Self {
+        Self { workspace: maker.create(), caller: agent_caller("one") }
     }
 
-    /// Somebody else at the same workspace.
-    fn and(&self, name: &str) -> Self {
-        Self { workspace: Arc::clone(&self.workspace), caller: agent(name) }
+    /// Another caller at the same workspace.
+    fn with_other_agent(&self, name: &str) -> Self {
+        Self { workspace: Arc::clone(&self.workspace), caller: agent_caller(name) }
     }
 
-    fn reopened(self, maker: &dyn Maker) -> Self {
+    fn reopen(self, maker: &dyn WorkspaceFactory) -> Self {
         Self { workspace: maker.reopen(self.workspace), caller: self.caller }
     }
 
-    fn record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> Record<'a> {
-        Record {
+    fn journal_record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> CallRecord<'a> {
+        CallRecord {
             tool: None,
             caller: &self.caller,
             operation,
             arguments: "{}".to_owned(),
             paths: Vec::new(),
-            key,
-            reason: None,
-            tier: Tier::Autonomous,
+            idempotency_key: key,
+            error_kind: None,
+            policy_tier: PolicyTier::Autonomous,
             approval: None,
-            policy: 1,
+            policy_version: 1,
             quota: None,
             bytes: 0,
             started: Instant::now(),
         }
     }
 
-    fn try_plan(&self, plan: &Plan, key: Option<&str>) -> Result<Committed, CommitError> {
-        let mut asks: Vec<LockAsk> =
-            plan.changes.iter().flat_map(Change::paths).map(|path| LockAsk { path: path.clone() }).collect();
+    fn try_plan(&self, plan: &Plan, key: Option<&str>) -> Result<CommitReceipt, CommitError> {
+        let mut asks: Vec<PathLockRequest> = plan
+            .changes
+            .iter()
+            .flat_map(PlannedChange::paths)
+            .map(|path| PathLockRequest { path: path.clone() })
+            .collect();
         asks.sort();
         asks.dedup();
         let _guard = self.workspace.lock(&asks, Instant::now() + Duration::from_secs(10))?;
-        self.workspace.commit(plan, &self.record("test", key))
+        self.workspace.commit(plan, &self.journal_record("test", key))
     }
 
-    fn try_commit(&self, changes: Vec<Change>) -> Result<Committed, CommitError> {
-        self.try_plan(&Plan::of(changes), None)
+    fn try_commit(&self, changes: Vec<PlannedChange>) -> Result<CommitReceipt, CommitError> {
+        self.try_plan(&Plan::new(changes), None)
     }
 
     #[track_caller]
-    fn commit(&self, changes: Vec<Change>) -> Committed {
+    fn commit(&self, changes: Vec<PlannedChange>) -> CommitReceipt {
         self.try_commit(changes).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
     #[track_caller]
-    fn linked(&self, changes: Vec<Change>, link: Link) -> u64 {
-        self.try_plan(&Plan::linked(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).number
+    fn commit_linked(&self, changes: Vec<PlannedChange>, link: EntryRelation) -> u64 {
+        self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
     }
 
-    /// A plan that meets another world than it expects: told by the path, and nothing is changed or recorded.
+    /// A plan whose expectation does not hold: the error names the path, and nothing is changed or recorded.
     #[track_caller]
-    fn moved(&self, changes: Vec<Change>, path: &str) {
-        let before = (self.tree(), self.head());
+    fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
+        let before = (self.list_tree(), self.head_number());
         match self.try_commit(changes) {
-            Err(CommitError::Moved(told)) => assert_eq!(told, at(path)),
+            Err(CommitError::ExpectationFailed(told)) => assert_eq!(told, rel_path(path)),
             other => panic!("should have moved: {other:?}"),
         }
-        assert_eq!((self.tree(), self.head()), before);
+        assert_eq!((self.list_tree(), self.head_number()), before);
     }
 
-    /// A plan that cannot be made true: the tree stays as it is.
+    /// A plan that cannot be applied: the tree stays unchanged.
     #[track_caller]
-    fn impossible(&self, changes: Vec<Change>) {
-        let before = self.tree();
+    fn assert_impossible(&self, changes: Vec<PlannedChange>) {
+        let before = self.list_tree();
         assert!(self.try_commit(changes).is_err());
-        assert_eq!(self.tree(), before);
+        assert_eq!(self.list_tree(), before);
     }
 
-    /// Puts a new file there.
+    /// Creates a file.
     #[track_caller]
-    fn new_file(&self, path: &str, bytes: &[u8]) -> u64 {
-        self.commit(vec![put(path, Expect::Absent, bytes)]).number
+    fn create_file(&self, path: &str, bytes: &[u8]) -> u64 {
+        self.commit(vec![put_change(path, CommitExpectation::Absent, bytes)]).entry
     }
 
-    fn new_directory(&self, path: &str) {
-        self.commit(vec![Change::MakeDirectory { path: at(path), mode: 0o755 }]);
+    fn create_directory(&self, path: &str) {
+        self.commit(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
     }
 
-    /// What is expected of a file: what is there now.
+    /// The expectation that a file is unchanged.
     #[track_caller]
-    fn seen(&self, path: &str) -> Seen {
-        let file = self.workspace.read(&at(path), Want::Nothing).unwrap();
-        Seen { version: file.version, stamp: file.node.stamp }
-    }
-
-    #[track_caller]
-    fn file(&self, path: &str) -> Expect {
-        Expect::File(self.seen(path))
+    fn observed_file(&self, path: &str) -> ObservedVersion {
+        let file = self.workspace.read(&rel_path(path), BytesToRead::VersionOnly).unwrap();
+        ObservedVersion { version: file.version, identity: file.stat.identity }
     }
 
     #[track_caller]
-    fn node(&self, path: &str) -> Node {
-        self.workspace.stat(&at(path)).unwrap().unwrap()
+    fn expect_observed_file(&self, path: &str) -> CommitExpectation {
+        CommitExpectation::File(self.observed_file(path))
+    }
+
+    #[track_caller]
+    fn stat(&self, path: &str) -> FileStat {
+        self.workspace.stat(&rel_path(path)).unwrap().unwrap()
     }
 
     fn exists(&self, path: &str) -> bool {
-        self.workspace.stat(&at(path)).unwrap().is_some()
+        self.workspace.stat(&rel_path(path)).unwrap().is_some()
     }
 
     #[track_caller]
-    fn bytes(&self, path: &str) -> Vec<u8> {
-        self.workspace.read(&at(path), Want::Whole { limit_bytes: READ_LIMIT }).unwrap().bytes
+    fn read_bytes(&self, path: &str) -> Vec<u8> {
+        self.workspace.read(&rel_path(path), BytesToRead::Whole { limit_bytes: READ_BYTES_MAX }).unwrap().bytes
     }
 
-    fn head(&self) -> u64 {
+    fn head_number(&self) -> u64 {
         self.workspace.head().unwrap().number
     }
 
-    /// Every place with what is there.
-    fn tree(&self) -> Vec<(String, String)> {
+    /// Every path with its content.
+    fn list_tree(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
-        self.walk(&RelPath::root(), &mut found);
+        self.collect_tree(&RelPath::root(), &mut found);
         found
     }
 
-    fn walk(&self, directory: &RelPath, found: &mut Vec<(String, String)>) {
+    fn collect_tree(&self, directory: &RelPath, found: &mut Vec<(String, String)>) {
         for listed in self.workspace.list(directory).unwrap() {
             let path = directory.join(&listed.name).unwrap();
-            let shown = match listed.top {
-                Top::File => self.workspace.read(&path, Want::Nothing).unwrap().version.to_string(),
-                Top::Directory => "directory".to_owned(),
-                Top::Link => String::from_utf8(self.workspace.read_link(&path).unwrap()).unwrap(),
-                Top::Special => "special".to_owned(),
+            let shown = match listed.kind {
+                FileKind::File => self.workspace.read(&path, BytesToRead::VersionOnly).unwrap().version.to_string(),
+                FileKind::Directory => "directory".to_owned(),
+                FileKind::Link => String::from_utf8(self.workspace.read_link(&path).unwrap()).unwrap(),
+                FileKind::Special => "special".to_owned(),
             };
             found.push((path.to_wire().into_owned(), shown));
-            if listed.top == Top::Directory {
-                self.walk(&path, found);
+            if listed.kind == FileKind::Directory {
+                self.collect_tree(&path, found);
             }
         }
     }
 }
 
-fn put(path: &str, expect: Expect, bytes: &[u8]) -> Change {
-    put_as(path, expect, bytes, Mode::Keep)
+fn put_change(path: &str, expect: CommitExpectation, bytes: &[u8]) -> PlannedChange {
+    put_change_with_mode(path, expect, bytes, FileModeSource::KeepExisting)
 }
 
-fn put_as(path: &str, expect: Expect, bytes: &[u8], mode: Mode) -> Change {
-    Change::Put {
-        path: at(path),
-        expect,
-        content: Content::Bytes(bytes.to_vec()),
-        version: Version::of(bytes),
+fn put_change_with_mode(path: &str, expect: CommitExpectation, bytes: &[u8], mode: FileModeSource) -> PlannedChange {
+    PlannedChange::Put {
+        path: rel_path(path),
+        expectation: expect,
+        content: PlannedContent::Bytes(bytes.to_vec()),
+        version: Version::hash_bytes(bytes),
         size: bytes.len() as u64,
         mode,
     }
 }
 
-fn remove(path: &str, expect: Expect, tree: Tree) -> Change {
-    Change::Remove { path: at(path), expect, keep_until_ms: i64::MAX / 2, tree }
+fn remove_change(path: &str, expect: CommitExpectation, tree: TreeSummary) -> PlannedChange {
+    PlannedChange::Remove { path: rel_path(path), expectation: expect, retain_until_ms: i64::MAX / 2, tree }
 }
 
-fn shift(from: &str, to: &str, expect: Expect, over: Expect, tree: Tree) -> Change {
-    Change::Move { from: at(from), to: at(to), expect, over, tree }
+fn move_change(
+    from: &str,
+    to: &str,
+    expect: CommitExpectation,
+    over: CommitExpectation,
+    tree: TreeSummary,
+) -> PlannedChange {
+    PlannedChange::Move { from: rel_path(from), to: rel_path(to), expectation: expect, replaced: over, tree }
 }
 
-fn one_file(bytes: u64) -> Tree {
-    Tree { top: Top::File, files: 1, directories: 0, bytes }
+fn single_file_tree(bytes: u64) -> TreeSummary {
+    TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes }
 }
 
-/// A stamp that nothing has.
-fn no_stamp() -> Stamp {
-    Stamp { identity: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
+/// A stamp that no file has.
+fn unmatched_stamp() -> FileIdentity {
+    FileIdentity { device_and_inode: (0, 0), size: 0, modified_ns: 0, changed_ns: 0 }
 }
 
 #[track_caller]
-fn fails<T: std::fmt::Debug>(result: Result<T, Failure>, kind: Kind) {
+fn assert_fails<T: std::fmt::Debug>(result: Result<T, Error>, kind: ErrorKind) {
     match result {
         Err(failure) => assert_eq!(failure.kind, kind, "{failure}"),
         Ok(value) => panic!("should have failed with {}: {value:?}", kind.code()),
     }
 }
 
-/// Fails as a commit.
 #[track_caller]
-fn commit_fails(result: Result<Committed, CommitError>, kind: Kind) {
+fn assert_commit_fails(result: Result<CommitReceipt, CommitError>, kind: ErrorKind) {
     match result {
         Err(CommitError::Failed(failure)) => assert_eq!(failure.kind, kind, "{failure}"),
         other => panic!("should have failed with {}: {other:?}", kind.code()),

@@ -1,10 +1,10 @@
-//! The crash rig: a child makes changes and is killed at a random moment; the next to open the workspace must find every
-//! acknowledged change, none half done, and a journal that tells the same. Then it goes on from there.
+//! Crash test: a child makes changes and is killed at a random moment. The next process must find every acknowledged
+//! change, none half applied, and a journal that agrees. Then the next round continues from there.
 //!
-//! Promises a verdict that names the seed and the round. Kills only processes it started.
+//! Failures name the seed and the round. Kills only processes it started.
 
-mod cut;
-mod judge;
+mod checker;
+mod power_cut;
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -13,116 +13,116 @@ use std::{
 };
 
 use crate::{
-    rig::{Chance, Fallible, fast_place, heard},
-    workload::{Ack, Line, Model, Step, Work},
+    stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
+    workload::{ChangeAcknowledgement, WorkloadMessage, WorkloadModel, WorkloadOrders, WorkloadStep},
 };
-pub use cut::{Cut, Survived, judge_cut};
-pub use judge::{Judge, Verdict, agree, all_entries, difference};
+pub use checker::{CrashChecker, InFlightOutcome, all_entries, check_journal_matches_disk, first_difference};
+pub use power_cut::{PowerCutState, PowerCutSurvivors, check_power_cut};
 
-/// Rounds in one workspace before a new one is made, so that the journal does not slow the rig down.
-const ROUNDS_TOGETHER: u64 = 20;
-/// Changes a child makes before it is killed, at most.
+/// Rounds per workspace, so that a long journal does not slow the test.
+const ROUNDS_PER_WORKSPACE: u64 = 20;
+/// Maximum number of changes before a child is killed.
 const STEPS_MAX: u64 = 40;
-/// Longest wait between a child's last line and its death.
-const WAIT_MAX_US: u64 = 3_000;
-/// Longest life of a process that only recovers.
-const RECOVERY_MAX_US: u64 = 40_000;
-/// Rounds in a hundred in which the recovery is killed as well.
+/// Maximum delay between a child's last line and its death.
+const KILL_DELAY_MAX_US: u64 = 3_000;
+/// Maximum lifetime of a process that only recovers.
+const RECOVERY_KILL_DELAY_MAX_US: u64 = 40_000;
+/// Percentage of rounds in which the recovery is killed too.
 const RECOVERY_KILLED_PERCENT: u64 = 10;
 
-/// What happened in all rounds together.
+/// Totals of all rounds.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Figures {
+pub struct CrashStatistics {
     /// Rounds.
     pub rounds: u64,
     /// Acknowledged changes.
     pub acknowledged: u64,
-    /// Changes that were under way when the child died.
-    pub under_way: u64,
-    /// Of those, how many came true.
-    pub came_true: u64,
-    /// Steps that recovery had to do.
-    pub replayed: u64,
+    /// Changes in progress when a child was killed.
+    pub in_flight: u64,
+    /// Of those, how many were applied.
+    pub in_flight_applied: u64,
+    /// Steps of all recoveries.
+    pub replayed_steps: u64,
     /// Recoveries that were killed.
     pub recoveries_killed: u64,
 }
 
-/// How a child's life went.
+/// What a child did until it was killed.
 #[derive(Debug, Default)]
-pub struct Life {
-    /// What was acknowledged, in order.
-    pub done: Vec<(Step, Ack)>,
-    /// What was under way at its death.
-    pub under_way: Option<Step>,
+pub struct ChildRun {
+    /// Acknowledged changes, in order.
+    pub acknowledged: Vec<(WorkloadStep, ChangeAcknowledgement)>,
+    /// The change in progress when it was killed.
+    pub in_flight: Option<WorkloadStep>,
 }
 
-/// Runs this many rounds. `start` makes the command that runs [`crate::workload::run_child`].
-pub fn run(rounds: u64, start: &dyn Fn() -> Command) -> Fallible<Figures> {
-    let seed = Chance::seed()?;
-    let mut chance = Chance::seeded(seed);
-    let mut figures = Figures::default();
+/// Runs this many rounds. `start` builds the command that runs [`crate::workload::run_child`].
+pub fn run_rounds(rounds: u64, start: &dyn Fn() -> Command) -> Fallible<CrashStatistics> {
+    let seed = SeededRng::seed_of_run()?;
+    let mut chance = SeededRng::from_seed(seed);
+    let mut figures = CrashStatistics::default();
     while figures.rounds < rounds {
-        let together = ROUNDS_TOGETHER.min(rounds - figures.rounds);
-        one_workspace(together, start, &mut chance, &mut figures)
+        let together = ROUNDS_PER_WORKSPACE.min(rounds - figures.rounds);
+        run_rounds_on_workspace(together, start, &mut chance, &mut figures)
             .map_err(|breach| format!("seed {seed}, round {}: {breach}", figures.rounds))?;
     }
     Ok(figures)
 }
 
-fn one_workspace(
+fn run_rounds_on_workspace(
     rounds: u64,
     start: &dyn Fn() -> Command,
-    chance: &mut Chance,
-    figures: &mut Figures,
+    chance: &mut SeededRng,
+    figures: &mut CrashStatistics,
 ) -> Fallible<()> {
-    let place = fast_place()?;
+    let place = scratch_directory()?;
     let workspace = place.path().join("ws");
     std::fs::create_dir(&workspace)?;
-    let mut work = Work {
+    let mut work = WorkloadOrders {
         workspace,
         state: place.path().join("state"),
-        full: chance.happens(50),
+        full: chance.happens_percent(50),
         seed: 0,
         boot: None,
         steps: STEPS_MAX,
-        model: Model::default(),
+        model: WorkloadModel::default(),
     };
-    let mut judge = Judge::default();
+    let mut judge = CrashChecker::default();
     for _ in 0..rounds {
-        work.seed = chance.number();
-        let kill = Kill { after_steps: chance.below(STEPS_MAX), wait_us: chance.below(WAIT_MAX_US) };
-        let life = live_and_die(start(), &work, &kill)?;
-        figures.acknowledged += life.done.len() as u64;
-        figures.under_way += u64::from(life.under_way.is_some());
-        if chance.happens(RECOVERY_KILLED_PERCENT) {
-            let only_open = Work { steps: 0, ..work.clone() };
-            let kill = Kill { after_steps: u64::MAX, wait_us: chance.below(RECOVERY_MAX_US) };
-            live_and_die(start(), &only_open, &kill)?;
+        work.seed = chance.next_u64();
+        let kill = KillSchedule { after_steps: chance.below(STEPS_MAX), wait_us: chance.below(KILL_DELAY_MAX_US) };
+        let life = run_and_kill(start(), &work, &kill)?;
+        figures.acknowledged += life.acknowledged.len() as u64;
+        figures.in_flight += u64::from(life.in_flight.is_some());
+        if chance.happens_percent(RECOVERY_KILLED_PERCENT) {
+            let only_open = WorkloadOrders { steps: 0, ..work.clone() };
+            let kill = KillSchedule { after_steps: u64::MAX, wait_us: chance.below(RECOVERY_KILL_DELAY_MAX_US) };
+            run_and_kill(start(), &only_open, &kill)?;
             figures.recoveries_killed += 1;
-            judge.recovery_was_killed();
+            judge.allow_recovery_leftover();
         }
-        let verdict = judge.judge(&mut work, &life)?;
-        figures.came_true += u64::from(verdict == Verdict::CameTrue);
-        figures.replayed += judge.replayed();
+        let verdict = judge.check_workspace(&mut work, &life)?;
+        figures.in_flight_applied += u64::from(verdict == InFlightOutcome::Applied);
+        figures.replayed_steps += judge.replayed_steps();
         figures.rounds += 1;
     }
     Ok(())
 }
 
-/// When a child dies.
+/// When a child is killed.
 #[derive(Debug, Clone, Copy)]
-pub struct Kill {
-    /// After this many acknowledged changes; never, when it is the largest number: then the wait counts from the start.
+pub struct KillSchedule {
+    /// After this many acknowledged changes; with the maximum value the delay counts from the start.
     pub after_steps: u64,
-    /// And this much later.
+    /// Additional delay.
     pub wait_us: u64,
 }
 
-/// Starts a child, kills it, and tells what it said until then.
-pub fn live_and_die(mut command: Command, work: &Work, kill: &Kill) -> Fallible<Life> {
+/// Starts a child, kills it, and returns what it reported.
+pub fn run_and_kill(mut command: Command, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<ChildRun> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let outcome = watch(&mut child, work, kill);
-    // Whatever happened, it must not outlive us; killing a dead one fails, which is as good.
+    let outcome = watch_child(&mut child, work, kill);
+    // The child must not outlive this process; killing a dead one fails harmlessly.
     match child.kill() {
         Ok(()) | Err(_) => {}
     }
@@ -130,33 +130,33 @@ pub fn live_and_die(mut command: Command, work: &Work, kill: &Kill) -> Fallible<
     outcome
 }
 
-fn watch(child: &mut Child, work: &Work, kill: &Kill) -> Fallible<Life> {
+fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) -> Fallible<ChildRun> {
     let mut input = child.stdin.take().ok_or("no input")?;
     let output = BufReader::new(child.stdout.take().ok_or("no output")?);
     let mut text = serde_json::to_string(work)?;
     text.push('\n');
-    let mut life = Life::default();
+    let mut life = ChildRun::default();
     let told = input.write_all(text.as_bytes());
     if kill.after_steps == u64::MAX {
-        spin(kill.wait_us);
+        busy_wait(kill.wait_us);
         child.kill()?;
     } else {
         told?;
     }
     let mut killed = false;
-    // What it managed to say before it died is acknowledged, even if we read it after.
+    // Changes reported before the kill are acknowledged, even if they are read later.
     for line in output.lines() {
-        match heard(&line?) {
-            Some(Line::Begin(step)) => life.under_way = Some(step),
-            Some(Line::Done(ack)) => {
-                let step = life.under_way.take().ok_or("done without a beginning")?;
-                life.done.push((step, ack));
+        match parse_child_line(&line?) {
+            Some(WorkloadMessage::Begin(step)) => life.in_flight = Some(step),
+            Some(WorkloadMessage::Done(ack)) => {
+                let step = life.in_flight.take().ok_or("done without a beginning")?;
+                life.acknowledged.push((step, ack));
             }
-            Some(Line::Failed(text)) => return Err(format!("a change failed: {text}").into()),
-            Some(Line::Open | Line::End) | None => {}
+            Some(WorkloadMessage::Failed(text)) => return Err(format!("a change failed: {text}").into()),
+            Some(WorkloadMessage::Open | WorkloadMessage::End) | None => {}
         }
-        if !killed && kill.after_steps != u64::MAX && life.done.len() as u64 >= kill.after_steps {
-            spin(kill.wait_us);
+        if !killed && kill.after_steps != u64::MAX && life.acknowledged.len() as u64 >= kill.after_steps {
+            busy_wait(kill.wait_us);
             child.kill()?;
             killed = true;
         }
@@ -164,8 +164,8 @@ fn watch(child: &mut Child, work: &Work, kill: &Kill) -> Fallible<Life> {
     Ok(life)
 }
 
-/// Waits without sleeping: a sleep is too coarse for the moments that matter.
-fn spin(microseconds: u64) {
+/// Busy waiting, because a sleep is too coarse.
+fn busy_wait(microseconds: u64) {
     let end = Instant::now() + Duration::from_micros(microseconds);
     while Instant::now() < end {
         std::thread::yield_now();

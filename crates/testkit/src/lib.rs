@@ -1,22 +1,23 @@
-//! Fixtures for tests. Owns a workspace that lives in memory ([`MemoryWorkspace`]): simple and obviously right, so
-//! that engine tests run without a disk and real workspaces have something to be compared with; and the attack corpus
-//! ([`attack`]) with its runner. Never shipped.
+//! Test fixtures. [`MemoryWorkspace`] keeps a workspace in memory: simple enough to be obviously correct, so that
+//! engine tests need no disk and other workspaces can be compared with it. [`attack`] holds the attack corpus and its
+//! runner. Never shipped.
 
-pub mod acp;
+pub mod acp_scenario;
 pub mod attack;
+pub mod client_story;
 pub mod conformance;
 pub mod crash;
-pub mod instruments;
+pub mod external_tools;
+pub mod journal_replay;
+pub mod krux_scenario;
 mod memory;
-pub mod patches;
+pub mod multi_process;
+pub mod patch_cases;
+pub mod pin;
 pub mod race;
-pub mod relay;
-pub mod replay;
-pub mod rig;
-pub mod scenario;
-pub mod several;
-pub mod story;
-pub mod tls;
+pub mod socket_relay;
+pub mod stress;
+pub mod test_certificate;
 pub mod workload;
 
 pub use memory::MemoryWorkspace;

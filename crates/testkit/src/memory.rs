@@ -1,13 +1,13 @@
-//! A whole workspace in memory: tree, journal, kept bytes, trash, leases, idempotency keys, and a clock that stands
-//! still until it is told otherwise. One mutex around all of it: every verb is atomic by construction.
+//! A workspace in memory: tree, journal, retained versions, trash, leases, idempotency keys, and a clock that tests
+//! advance. One mutex guards everything, so every operation is atomic.
 
 mod apply;
 mod approval;
 mod buffers;
-mod desk;
 mod fixture;
+mod journal;
 mod lease;
-mod ledger;
+mod sessions;
 mod tree;
 mod watch;
 
@@ -17,51 +17,48 @@ use std::{
     time::Instant,
 };
 
-use engine::{
-    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, Charge, CommitError, Committed, Connection,
-    EntryFilter, Failure, FileBytes, Guard, Head, InForce, Kind, Last, Lease, LeaseAsk, Listed, LockAsk,
-    NameProfile, Node, Plan, Principal, Profile, Record, Stock, Stored, Trashed, Version, Want, Watch,
-    WatchAsk, Workspace,
-};
-use journal::Link;
-use ledger::Ledger;
-use path::RelPath;
+use journal::MemoryJournal;
 use serde_json::{Value, json};
-use tree::{Item, Tree};
+use stead_engine::{
+    ActivePolicy, Approval, ApprovalAnswer, ApprovalFilter, ApprovalRequest, BytesToRead, CallLockGuard, CallRecord,
+    ClientConnection, CommitError, CommitReceipt, DirectoryEntry, Error, ErrorKind, FileBytes, FileNamePolicy,
+    FileStat, FinalSymlink, JournalEntryQuery, JournalHead, Lease, LeaseRequest, PathLockRequest, Plan, Principal,
+    QuotaCharge, StoredJournalEntry, TrashItem, Version, Watch, WatchRequest, Workspace, WorkspaceProfile,
+    WorkspaceUsage,
+};
+use stead_journal::EntryRelation;
+use stead_path::RelPath;
+use tree::{MemoryItem, MemoryTree};
 
-/// When the clock starts: 2026-01-01T00:00:00Z.
+/// Start of the clock: 2026-01-01T00:00:00Z.
 const START_MS: i64 = 1_767_225_600_000;
-/// The workspace's id.
-const ID: &str = "memory";
+const WORKSPACE_ID: &str = "memory";
 
 /// A workspace in memory.
 pub struct MemoryWorkspace {
-    profile: Profile,
-    state: Mutex<State>,
-    grown: Condvar,
+    profile: WorkspaceProfile,
+    state: Mutex<MemoryState>,
+    entry_added: Condvar,
 }
 
-/// Everything that changes.
-struct State {
+struct MemoryState {
     now_ms: i64,
-    tree: Tree,
-    ledger: Ledger,
-    kept: BTreeMap<Version, Vec<u8>>,
-    trash: BTreeMap<String, apply::InTrash>,
+    tree: MemoryTree,
+    journal: MemoryJournal,
+    retained_versions: BTreeMap<Version, Vec<u8>>,
+    trash: BTreeMap<String, apply::MemoryTrashItem>,
     leases: Vec<Lease>,
     watches: Vec<Watch>,
-    fence: u64,
+    last_fencing_number: u64,
     approvals: Vec<Approval>,
-    in_force: InForce,
-    desk: desk::Kept,
-    /// What was held before each change.
-    before: BTreeMap<u64, Stock>,
-    buffers: Vec<buffers::Kept>,
-    /// What each of them was opened over.
-    connections: BTreeMap<String, Arc<Connection>>,
-    full: bool,
-    /// What the next call fails with.
-    fails: Option<Failure>,
+    policy: ActivePolicy,
+    sessions: sessions::MemorySessionStore,
+    usage_before: BTreeMap<u64, WorkspaceUsage>,
+    buffers: Vec<buffers::MemoryBuffer>,
+    connections: BTreeMap<String, Arc<ClientConnection>>,
+    is_full: bool,
+    /// Error of the next call.
+    next_error: Option<Error>,
 }
 
 impl Default for MemoryWorkspace {
@@ -71,297 +68,306 @@ impl Default for MemoryWorkspace {
 }
 
 impl MemoryWorkspace {
-    /// The absolute spelling of its root.
+    /// Absolute path of its root.
     pub const ROOT: &str = "/ws";
 
-    /// An empty workspace with portable names, whose root callers may spell `/ws`.
+    /// An empty workspace with portable names and the root `/ws`.
     pub fn new() -> Self {
-        Self::with_profile(Profile {
-            id: ID.to_owned(),
-            roots: vec![Self::ROOT.to_owned()],
-            names: NameProfile::Portable,
-            own: Vec::new(),
+        Self::with_profile(WorkspaceProfile {
+            id: WORKSPACE_ID.to_owned(),
+            root_spellings: vec![Self::ROOT.to_owned()],
+            name_policy: FileNamePolicy::Portable,
+            internal_paths: Vec::new(),
         })
     }
 
     /// An empty workspace with this profile.
-    pub fn with_profile(profile: Profile) -> Self {
-        let state = State {
+    pub fn with_profile(profile: WorkspaceProfile) -> Self {
+        let state = MemoryState {
             now_ms: START_MS,
-            tree: Tree::new(START_MS),
-            ledger: Ledger::new(&profile.id),
-            kept: BTreeMap::new(),
+            tree: MemoryTree::new(START_MS),
+            journal: MemoryJournal::new(&profile.id),
+            retained_versions: BTreeMap::new(),
             trash: BTreeMap::new(),
             leases: Vec::new(),
             watches: Vec::new(),
-            fence: 0,
+            last_fencing_number: 0,
             approvals: Vec::new(),
-            in_force: InForce::built_in(),
-            desk: desk::Kept::default(),
-            before: BTreeMap::new(),
+            policy: ActivePolicy::built_in(),
+            sessions: sessions::MemorySessionStore::default(),
+            usage_before: BTreeMap::new(),
             buffers: Vec::new(),
             connections: BTreeMap::new(),
-            full: false,
-            fails: None,
+            is_full: false,
+            next_error: None,
         };
-        Self { profile, state: Mutex::new(state), grown: Condvar::new() }
+        Self { profile, state: Mutex::new(state), entry_added: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes an entry and wakes whoever waits for one.
+    /// Appends an entry and wakes waiting readers.
     fn record(
         &self,
-        state: &mut State,
-        record: &Record<'_>,
-        changes: Vec<journal::Change>,
-        link: Link,
-    ) -> Head {
-        let head = state.ledger.append(record, changes, link, state.now_ms);
-        self.grown.notify_all();
+        state: &mut MemoryState,
+        record: &CallRecord<'_>,
+        changes: Vec<stead_journal::RecordedChange>,
+        link: EntryRelation,
+    ) -> JournalHead {
+        let head = state.journal.append(record, changes, link, state.now_ms);
+        self.entry_added.notify_all();
         head
     }
 }
 
-/// Nothing to hold: every verb is atomic.
-struct Held;
+/// Holds nothing, because every operation is atomic.
+struct NoopGuard;
 
-impl Guard for Held {}
+impl CallLockGuard for NoopGuard {}
 
 impl Workspace for MemoryWorkspace {
-    fn profile(&self) -> &Profile {
+    fn profile(&self) -> &WorkspaceProfile {
         &self.profile
     }
 
     fn now_ms(&self) -> i64 {
-        self.state().now_ms
+        self.lock_state().now_ms
     }
 
-    fn locate(&self, path: &RelPath, last: Last) -> Result<RelPath, Failure> {
-        self.state().tree.locate(path, last, &self.profile.roots)
+    fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error> {
+        self.lock_state().tree.locate(path, last, &self.profile.root_spellings)
     }
 
-    fn stat(&self, path: &RelPath) -> Result<Option<Node>, Failure> {
-        Ok(self.state().tree.get(path).map(tree::Placed::node))
+    fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error> {
+        Ok(self.lock_state().tree.get(path).map(tree::MemoryNode::node))
     }
 
-    fn read(&self, path: &RelPath, want: Want) -> Result<FileBytes, Failure> {
-        let state = self.state();
-        let placed = state
-            .tree
-            .get(path)
-            .ok_or_else(|| Failure::new(Kind::NotFound, format!("{path} does not exist")))?;
+    fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+        let state = self.lock_state();
+        let placed =
+            state.tree.get(path).ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{path} does not exist")))?;
         let bytes = match &placed.item {
-            Item::File(bytes) => bytes,
-            Item::Directory => return Err(Failure::new(Kind::IsDirectory, format!("{path} is a directory"))),
-            Item::Link(_) | Item::Special => {
-                return Err(Failure::new(Kind::NotRegular, format!("{path} is no file")));
+            MemoryItem::File(bytes) => bytes,
+            MemoryItem::Directory => {
+                return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory")));
+            }
+            MemoryItem::Link(_) | MemoryItem::Special => {
+                return Err(Error::new(ErrorKind::NotRegular, format!("{path} is no file")));
             }
         };
         let wanted = match want {
-            Want::Nothing => Vec::new(),
-            Want::Whole { limit_bytes } if bytes.len() as u64 > limit_bytes => {
-                return Err(Failure::new(Kind::TooLarge, format!("{path} is too large to read at once")));
+            BytesToRead::VersionOnly => Vec::new(),
+            BytesToRead::Whole { limit_bytes } if bytes.len() as u64 > limit_bytes => {
+                return Err(Error::new(ErrorKind::TooLarge, format!("{path} is too large to read at once")));
             }
-            Want::Whole { .. } => bytes.clone(),
-            Want::Range { offset, length } => {
+            BytesToRead::Whole { .. } => bytes.clone(),
+            BytesToRead::Range { offset, length } => {
                 let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
                 let taken = usize::try_from(length).unwrap_or(usize::MAX);
                 bytes.iter().skip(skipped).take(taken).copied().collect()
             }
         };
-        Ok(FileBytes { bytes: wanted, version: Version::of(bytes), node: placed.node() })
+        Ok(FileBytes { bytes: wanted, version: Version::hash_bytes(bytes), stat: placed.node() })
     }
 
-    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Failure> {
-        match self.state().tree.get(path).map(|placed| &placed.item) {
-            Some(Item::Link(target)) => Ok(target.clone()),
-            Some(Item::File(_) | Item::Directory | Item::Special) | None => {
-                Err(Failure::new(Kind::NotFound, format!("{path} is no link")))
+    fn read_link(&self, path: &RelPath) -> Result<Vec<u8>, Error> {
+        match self.lock_state().tree.get(path).map(|placed| &placed.item) {
+            Some(MemoryItem::Link(target)) => Ok(target.clone()),
+            Some(MemoryItem::File(_) | MemoryItem::Directory | MemoryItem::Special) | None => {
+                Err(Error::new(ErrorKind::NotFound, format!("{path} is no link")))
             }
         }
     }
 
-    fn list(&self, path: &RelPath) -> Result<Vec<Listed>, Failure> {
-        self.state().tree.list(path)
+    fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
+        self.lock_state().tree.list(path)
     }
 
-    fn lock(&self, _asks: &[LockAsk], _deadline: Instant) -> Result<Box<dyn Guard>, Failure> {
-        Ok(Box::new(Held))
+    fn lock(&self, _asks: &[PathLockRequest], _deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error> {
+        Ok(Box::new(NoopGuard))
     }
 
-    fn commit(&self, plan: &Plan, record: &Record<'_>) -> Result<Committed, CommitError> {
-        let mut state = self.state();
-        if state.full {
-            return Err(Failure::new(Kind::NoSpace, "no space left").into());
+    fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError> {
+        let mut state = self.lock_state();
+        if state.is_full {
+            return Err(Error::new(ErrorKind::NoSpace, "no space left").into());
         }
-        if let Some(number) = record.key.and_then(|key| state.ledger.replayed(&record.caller.principal, key))
+        if let Some(number) = record
+            .idempotency_key
+            .and_then(|key| state.journal.entry_for_idempotency_key(&record.caller.principal, key))
         {
-            return Err(CommitError::Replayed(number));
+            return Err(CommitError::KeyAlreadyUsed(number));
         }
-        approval::check(&state, record)?;
-        let holding = desk::held(&state, &record.caller.principal);
-        if let Some(charge) = record.quota.map(|quota| Charge::of(plan, quota)) {
-            let before = charge.undoes().and_then(|number| state.before.get(&number).copied());
-            charge.judge(&holding, before)?;
+        approval::check_approval(&state, record)?;
+        let holding = sessions::count_usage(&state, &record.caller.principal);
+        if let Some(charge) = record.quota.map(|quota| QuotaCharge::for_plan(plan, quota)) {
+            let before = charge.undone_entry().and_then(|number| state.usage_before.get(&number).copied());
+            charge.check(&holding, before)?;
         }
         let owner = record.caller.principal.to_string();
-        buffers::check(&state, &plan.buffers)?;
-        let applied = apply::apply(&state, plan, &owner)?;
+        buffers::check_steps(&state, &plan.buffers)?;
+        let applied = apply::apply_plan(&state, plan, &owner)?;
         let head = self.record(&mut state, record, applied.changes, plan.link.clone());
-        approval::consume(&mut state, record, head.number);
-        state.before.insert(head.number, holding.stock);
-        let trash = applied.trashed.iter().map(|item| item.facts.id.clone()).collect();
+        approval::consume_approval(&mut state, record, head.number);
+        state.usage_before.insert(head.number, holding.workspace);
+        let trash = applied.trashed.iter().map(|item| item.item.id.clone()).collect();
         state.tree = applied.tree;
-        state.kept.extend(applied.kept);
-        buffers::follow(&mut state, &plan.buffers);
+        state.retained_versions.extend(applied.retained);
+        buffers::apply_steps(&mut state, &plan.buffers);
         for id in &applied.restored {
             state.trash.remove(id);
         }
         for mut item in applied.trashed {
-            item.facts.entry = head.number;
-            state.trash.insert(item.facts.id.clone(), item);
+            item.item.entry = head.number;
+            state.trash.insert(item.item.id.clone(), item);
         }
-        Ok(Committed { number: head.number, hash: head.hash, trash, notices: applied.notices })
+        Ok(CommitReceipt { entry: head.number, hash: head.hash, trash_ids: trash, notices: applied.notices })
     }
 
-    fn note(&self, record: &Record<'_>) -> Result<(), Failure> {
-        let mut state = self.state();
-        if record.reason.is_none() {
-            approval::check(&state, record)?;
+    fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error> {
+        let mut state = self.lock_state();
+        if record.error_kind.is_none() {
+            approval::check_approval(&state, record)?;
         }
-        let head = self.record(&mut state, record, Vec::new(), Link::None);
-        if record.reason.is_none() {
-            approval::consume(&mut state, record, head.number);
+        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        if record.error_kind.is_none() {
+            approval::consume_approval(&mut state, record, head.number);
         }
         Ok(())
     }
 
-    fn head(&self) -> Result<Head, Failure> {
-        Ok(self.state().ledger.head())
+    fn head(&self) -> Result<JournalHead, Error> {
+        Ok(self.lock_state().journal.head())
     }
 
-    fn entry(&self, number: u64) -> Result<Option<Stored>, Failure> {
-        Ok(self.state().ledger.entry(number).cloned())
+    fn entry(&self, number: u64) -> Result<Option<StoredJournalEntry>, Error> {
+        Ok(self.lock_state().journal.entry(number).cloned())
     }
 
-    fn entries(&self, filter: &EntryFilter) -> Result<Vec<Stored>, Failure> {
-        Ok(self.state().ledger.entries(filter))
+    fn entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error> {
+        Ok(self.lock_state().journal.entries(filter))
     }
 
-    fn wait_after(&self, number: u64, deadline: Instant) -> Result<(), Failure> {
-        let mut state = self.state();
-        while state.ledger.head().number <= number {
-            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
-            else {
+    fn wait_for_entry_after(&self, number: u64, deadline: Instant) -> Result<(), Error> {
+        let mut state = self.lock_state();
+        while state.journal.head().number <= number {
+            let Some(left) = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) else {
                 break;
             };
-            state = self.grown.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.entry_added.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(())
     }
 
-    fn rev_of(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Failure> {
-        Ok(self.state().ledger.rev_of(path, version))
+    fn entry_of_version(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Error> {
+        Ok(self.lock_state().journal.entry_of_version(path, version))
     }
 
-    fn replayed(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Failure> {
-        Ok(self.state().ledger.replayed(principal, key))
+    fn entry_for_idempotency_key(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Error> {
+        Ok(self.lock_state().journal.entry_for_idempotency_key(principal, key))
     }
 
-    fn kept(&self, version: &Version) -> Result<Option<Vec<u8>>, Failure> {
-        Ok(self.state().kept.get(version).cloned())
+    fn retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.lock_state().retained_versions.get(version).cloned())
     }
 
-    fn trashed(&self, id: &str) -> Result<Option<Trashed>, Failure> {
-        Ok(self.state().trash.get(id).map(|item| item.facts.clone()))
+    fn trash_item(&self, id: &str) -> Result<Option<TrashItem>, Error> {
+        Ok(self.lock_state().trash.get(id).map(|item| item.item.clone()))
     }
 
-    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<Trashed>, Failure> {
+    fn trash(&self, owner: Option<&Principal>) -> Result<Vec<TrashItem>, Error> {
         let owner = owner.map(ToString::to_string);
-        let state = self.state();
-        let mut items: Vec<Trashed> = state.trash.values().map(|item| item.facts.clone()).collect();
+        let state = self.lock_state();
+        let mut items: Vec<TrashItem> = state.trash.values().map(|item| item.item.clone()).collect();
         items.retain(|item| owner.as_ref().is_none_or(|owner| item.owner == *owner));
         items.sort_by_key(|item| std::cmp::Reverse(item.entry));
         Ok(items)
     }
 
-    fn lease(&self, ask: &LeaseAsk, record: &Record<'_>) -> Result<(Lease, Committed), Failure> {
-        let mut state = self.state();
-        approval::check(&state, record)?;
-        let lease = lease::judge(&state, ask, &record.caller.principal.to_string())?;
-        lease::write(&mut state, ask, &lease);
-        let head = self.record(&mut state, record, Vec::new(), Link::None);
-        approval::consume(&mut state, record, head.number);
+    fn execute_lease_request(
+        &self,
+        ask: &LeaseRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(Lease, CommitReceipt), Error> {
+        let mut state = self.lock_state();
+        approval::check_approval(&state, record)?;
+        let lease = lease::check_lease(&state, ask, &record.caller.principal.to_string())?;
+        lease::apply_lease(&mut state, ask, &lease);
+        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        approval::consume_approval(&mut state, record, head.number);
         let committed =
-            Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
+            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
         Ok((lease, committed))
     }
 
-    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Failure> {
-        let state = self.state();
-        Ok(lease::running(&state)
-            .filter(|lease| paths.iter().any(|path| lease::overlap(&lease.path, path)))
+    fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error> {
+        let state = self.lock_state();
+        Ok(lease::running_leases(&state)
+            .filter(|lease| paths.iter().any(|path| lease::is_overlapping(&lease.path, path)))
             .cloned()
             .collect())
     }
 
-    fn in_force(&self) -> Result<InForce, Failure> {
-        let mut state = self.state();
-        match state.fails.take() {
+    fn active_policy(&self) -> Result<ActivePolicy, Error> {
+        let mut state = self.lock_state();
+        match state.next_error.take() {
             Some(failure) => Err(failure),
-            None => Ok(state.in_force.clone()),
+            None => Ok(state.policy.clone()),
         }
     }
 
-    fn approval(&self, id: &str) -> Result<Option<Approval>, Failure> {
-        Ok(approval::all(&self.state()).into_iter().find(|approval| approval.id == id))
+    fn approval(&self, id: &str) -> Result<Option<Approval>, Error> {
+        Ok(approval::current_approvals(&self.lock_state()).into_iter().find(|approval| approval.id == id))
     }
 
-    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Failure> {
-        Ok(approval::fitting(&self.state(), filter))
+    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error> {
+        Ok(approval::filter_approvals(&self.lock_state(), filter))
     }
 
-    fn ask(&self, ask: &ApprovalAsk) -> Result<Approval, Failure> {
-        approval::ask(&mut self.state(), ask)
+    fn request_approval(&self, ask: &ApprovalRequest) -> Result<Approval, Error> {
+        approval::request_approval(&mut self.lock_state(), ask)
     }
 
-    fn answer(&self, answer: &ApprovalAnswer, record: &Record<'_>) -> Result<(Approval, Committed), Failure> {
-        let mut state = self.state();
-        let approval = approval::answer(&mut state, answer, record)?;
-        let head = self.record(&mut state, record, Vec::new(), Link::None);
+    fn answer_approval(
+        &self,
+        answer: &ApprovalAnswer,
+        record: &CallRecord<'_>,
+    ) -> Result<(Approval, CommitReceipt), Error> {
+        let mut state = self.lock_state();
+        let approval = approval::answer_approval(&mut state, answer, record)?;
+        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
         let committed =
-            Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
+            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
         Ok((approval, committed))
     }
 
-    fn watch(
+    fn execute_watch_request(
         &self,
-        ask: &WatchAsk,
-        record: &Record<'_>,
+        ask: &WatchRequest,
+        record: &CallRecord<'_>,
         _deadline: Instant,
-    ) -> Result<(Watch, Committed), Failure> {
-        let mut state = self.state();
-        let watch = watch::judge(&state, ask, record)?;
-        watch::write(&mut state, ask, &watch);
-        let head = self.record(&mut state, record, Vec::new(), Link::None);
+    ) -> Result<(Watch, CommitReceipt), Error> {
+        let mut state = self.lock_state();
+        let watch = watch::find_or_make_watch(&state, ask, record)?;
+        watch::apply_watch(&mut state, ask, &watch);
+        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
         let committed =
-            Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
+            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
         Ok((watch, committed))
     }
 
-    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Failure> {
+    fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error> {
         let owner = owner.to_string();
-        Ok(self.state().watches.iter().filter(|watch| watch.owner == owner).cloned().collect())
+        Ok(self.lock_state().watches.iter().filter(|watch| watch.owner == owner).cloned().collect())
     }
 
-    fn undone(&self, number: u64) -> Result<Option<u64>, Failure> {
-        Ok(self.state().ledger.undone(number))
+    fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
+        Ok(self.lock_state().journal.undone_by(number))
     }
 
     fn describe(&self) -> Value {
-        json!({ "kind": "memory", "entries": self.state().ledger.head().number })
+        json!({ "kind": "memory", "entries": self.lock_state().journal.head().number })
     }
 }

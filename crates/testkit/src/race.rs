@@ -1,12 +1,12 @@
-//! The race rig: an attacker swaps directories, links and files in the workspace while calls run through the engine.
+//! Race test: an attacker swaps directories, links and files in the workspace while calls run through the engine.
 //!
-//! Owns the shapes and what each of them allows. Promises: a run passes only if nothing from outside got into a reply,
-//! nothing outside changed, every failure was of an allowed kind, and both the attacker and the victim had their turn;
-//! a run in which everything failed does not pass. [`control_escapes`] shows that the attack is real.
+//! Owns the shapes of attack and what each allows. A run passes only if no outside data reached a reply, nothing
+//! outside changed, every error was of an allowed kind, and both the attacker and the victim made progress.
+//! [`measure_control_escape`] shows that the attack works on an unsafe server.
 
 mod attacker;
 mod control;
-mod ground;
+mod fixture;
 mod victim;
 
 use std::{
@@ -19,22 +19,22 @@ use std::{
     time::Duration,
 };
 
-use engine::Kind;
+use stead_engine::ErrorKind;
 
-use crate::rig::{Chance, Fallible};
-use attacker::Attacker;
-pub use control::control_escapes;
-use ground::Ground;
-use victim::{OWN_DOING, Task, Victim};
+use crate::stress::{Fallible, SeededRng};
+use attacker::RaceAttacker;
+pub use control::measure_control_escape;
+use fixture::RaceFixture;
+use victim::{RaceVictim, VICTIM_CAUSED_ERRORS, VictimTask};
 
-/// When a race that does not end is given up: some call hangs.
-const PATIENCE: Duration = Duration::from_secs(600);
-/// Swaps that must have happened during a race, for each thousand calls.
-const SWAPS_PER_THOUSAND: u64 = 50;
+/// Timeout of a race, after which some call hangs.
+const RACE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Minimum number of swaps per thousand calls.
+const SWAPS_PER_THOUSAND_CALLS: u64 = 50;
 
 /// What the attacker does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum RaceAttackKind {
     /// A directory is swapped with a relative link to the outside.
     DirectoryLink,
     /// A directory is swapped with an absolute link to the outside.
@@ -55,68 +55,82 @@ pub enum Shape {
     RetargetedLink,
 }
 
-/// What a shape allows, and what it must bring about.
-struct Rules {
-    /// Failures that show that the victim met the attacker.
-    signs: &'static [Kind],
-    /// Failures without a meaning.
-    plain: &'static [Kind],
-    /// At least this many in a hundred calls succeed.
-    inside_percent: u64,
-    /// At least this many in a hundred calls meet the attacker.
-    swapped_percent: u64,
+/// What a shape allows and requires.
+struct RaceRules {
+    /// Errors that show that the victim met the attacker.
+    attack_errors: &'static [ErrorKind],
+    /// Other allowed errors.
+    other_errors: &'static [ErrorKind],
+    /// Minimum percentage of calls that succeed.
+    success_percent_min: u64,
+    /// Minimum percentage of calls that meet the attacker.
+    attacked_percent_min: u64,
 }
 
-impl Shape {
-    /// Every shape.
-    pub const ALL: [Shape; 9] = [
-        Shape::DirectoryLink,
-        Shape::DirectoryAbsoluteLink,
-        Shape::LeafLink,
-        Shape::Fifo,
-        Shape::MovedOut,
-        Shape::RootReplaced,
-        Shape::PlantedParents,
-        Shape::SwappedChildren,
-        Shape::RetargetedLink,
+impl RaceAttackKind {
+    /// All shapes.
+    pub const ALL: [RaceAttackKind; 9] = [
+        RaceAttackKind::DirectoryLink,
+        RaceAttackKind::DirectoryAbsoluteLink,
+        RaceAttackKind::LeafLink,
+        RaceAttackKind::Fifo,
+        RaceAttackKind::MovedOut,
+        RaceAttackKind::RootReplaced,
+        RaceAttackKind::PlantedParents,
+        RaceAttackKind::SwappedChildren,
+        RaceAttackKind::RetargetedLink,
     ];
 
-    fn rules(self) -> Rules {
-        let links: &[Kind] =
-            &[Kind::PathEscape, Kind::Busy, Kind::NotDirectory, Kind::NotRegular, Kind::IsDirectory];
-        let usual = Rules { signs: links, plain: OWN_DOING, inside_percent: 5, swapped_percent: 5 };
+    fn rules(self) -> RaceRules {
+        let links: &[ErrorKind] = &[
+            ErrorKind::PathEscape,
+            ErrorKind::Busy,
+            ErrorKind::NotDirectory,
+            ErrorKind::NotRegular,
+            ErrorKind::IsDirectory,
+        ];
+        let usual = RaceRules {
+            attack_errors: links,
+            other_errors: VICTIM_CAUSED_ERRORS,
+            success_percent_min: 5,
+            attacked_percent_min: 5,
+        };
         match self {
-            Shape::DirectoryLink | Shape::DirectoryAbsoluteLink | Shape::RetargetedLink => usual,
-            // A base is given for what was a file a moment ago.
-            Shape::LeafLink | Shape::Fifo => Rules {
-                signs: &[
-                    Kind::PathEscape,
-                    Kind::Busy,
-                    Kind::NotRegular,
-                    Kind::NotDirectory,
-                    Kind::BadRequest,
-                    Kind::Conflict,
+            RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink | RaceAttackKind::RetargetedLink => {
+                usual
+            }
+            // The base may name a file that was just replaced.
+            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => RaceRules {
+                attack_errors: &[
+                    ErrorKind::PathEscape,
+                    ErrorKind::Busy,
+                    ErrorKind::NotRegular,
+                    ErrorKind::NotDirectory,
+                    ErrorKind::BadRequest,
+                    ErrorKind::Conflict,
                 ],
                 ..usual
             },
-            Shape::MovedOut => Rules {
-                signs: &[Kind::NotFound, Kind::Busy, Kind::Conflict],
-                plain: &[Kind::Exists, Kind::Stale, Kind::NothingToDo, Kind::NotDirectory],
+            RaceAttackKind::MovedOut => RaceRules {
+                attack_errors: &[ErrorKind::NotFound, ErrorKind::Busy, ErrorKind::Conflict],
+                other_errors: &[ErrorKind::Exists, ErrorKind::Stale, ErrorKind::NothingToDo, ErrorKind::NotDirectory],
                 ..usual
             },
-            Shape::RootReplaced => Rules { signs: &[], inside_percent: 40, swapped_percent: 0, ..usual },
-            Shape::PlantedParents => Rules { swapped_percent: 1, ..usual },
-            // What was emptied for good cannot be brought back.
-            Shape::SwappedChildren => Rules {
-                plain: &[
-                    Kind::NotFound,
-                    Kind::Exists,
-                    Kind::Stale,
-                    Kind::NothingToDo,
-                    Kind::Conflict,
-                    Kind::Expired,
+            RaceAttackKind::RootReplaced => {
+                RaceRules { attack_errors: &[], success_percent_min: 40, attacked_percent_min: 0, ..usual }
+            }
+            RaceAttackKind::PlantedParents => RaceRules { attacked_percent_min: 1, ..usual },
+            // Purged files cannot be restored.
+            RaceAttackKind::SwappedChildren => RaceRules {
+                other_errors: &[
+                    ErrorKind::NotFound,
+                    ErrorKind::Exists,
+                    ErrorKind::Stale,
+                    ErrorKind::NothingToDo,
+                    ErrorKind::Conflict,
+                    ErrorKind::Expired,
                 ],
-                swapped_percent: 1,
+                attacked_percent_min: 1,
                 ..usual
             },
         }
@@ -125,88 +139,92 @@ impl Shape {
 
 /// How many calls each victim makes.
 #[derive(Debug, Clone, Copy)]
-pub struct Quota {
+pub struct RaceCallCounts {
     /// Reads, stats and lists.
-    pub looks: u64,
+    pub reads: u64,
     /// Changes.
     pub changes: u64,
 }
 
-/// What happened to the calls of one victim, or of all of them.
+/// Results of the calls of one or all victims.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
+pub struct RaceTally {
     /// Calls that succeeded.
-    pub inside: u64,
+    pub succeeded: u64,
     /// Calls that failed because of the attacker.
-    pub swapped: u64,
+    pub attacked: u64,
     /// Calls that failed for another allowed reason.
-    pub plain: u64,
+    pub other_failures: u64,
     /// Failures by kind.
-    pub kinds: BTreeMap<&'static str, u64>,
+    pub failures_by_kind: BTreeMap<&'static str, u64>,
     /// The longest call.
-    pub longest: Duration,
+    pub longest_call: Duration,
 }
 
-impl Tally {
-    /// All calls.
+impl RaceTally {
+    /// Number of calls.
     pub fn calls(&self) -> u64 {
-        self.inside + self.swapped + self.plain
+        self.succeeded + self.attacked + self.other_failures
     }
 
-    fn add(&mut self, other: &Tally) {
-        self.inside += other.inside;
-        self.swapped += other.swapped;
-        self.plain += other.plain;
-        self.longest = self.longest.max(other.longest);
-        for (kind, count) in &other.kinds {
-            *self.kinds.entry(kind).or_default() += count;
+    fn add(&mut self, other: &RaceTally) {
+        self.succeeded += other.succeeded;
+        self.attacked += other.attacked;
+        self.other_failures += other.other_failures;
+        self.longest_call = self.longest_call.max(other.longest_call);
+        for (kind, count) in &other.failures_by_kind {
+            *self.failures_by_kind.entry(kind).or_default() += count;
         }
     }
 }
 
-/// How a race went.
+/// Result of a race.
 #[derive(Debug, Clone)]
-pub struct Report {
-    /// The seed of its choices.
+pub struct RaceReport {
+    /// Seed of its choices.
     pub seed: u64,
-    /// What happened to the calls.
-    pub tally: Tally,
-    /// How often the attacker swapped.
+    /// Results of the calls.
+    pub tally: RaceTally,
+    /// Number of swaps.
     pub swaps: u64,
 }
 
-/// Everybody in one race.
-struct Race {
-    ground: Ground,
+/// The participants of one race.
+struct RaceState {
+    fixture: RaceFixture,
     stop: AtomicBool,
     swaps: AtomicU64,
 }
 
 /// Runs one shape with one resolver.
-pub fn run(shape: Shape, resolver: disk::Resolver, quota: Quota) -> Fallible<Report> {
-    let seed = Chance::seed()?;
+pub fn run_race(
+    shape: RaceAttackKind,
+    resolver: stead_disk::PathResolution,
+    quota: RaceCallCounts,
+) -> Fallible<RaceReport> {
+    let seed = SeededRng::seed_of_run()?;
     let race =
-        Arc::new(Race { ground: Ground::new()?, stop: AtomicBool::new(false), swaps: AtomicU64::new(0) });
-    let workspace = race.ground.open(resolver)?;
-    let attacking = attack(shape, &race);
+        Arc::new(RaceState { fixture: RaceFixture::new()?, stop: AtomicBool::new(false), swaps: AtomicU64::new(0) });
+    let workspace = race.fixture.open_workspace(resolver)?;
+    let attacking = start_attacker(shape, &race);
     let (sender, results) = mpsc::channel();
-    for (task, calls) in [(Task::Look, quota.looks), (Task::Change, quota.changes)] {
+    for (task, calls) in [(VictimTask::Read, quota.reads), (VictimTask::Change, quota.changes)] {
         let (race, workspace, sender) = (Arc::clone(&race), Arc::clone(&workspace), sender.clone());
-        // Not joined: a call that hangs must not keep the verdict back.
+        // Not joined, because a hanging call must not delay the result.
         std::thread::spawn(move || {
-            let mut victim = Victim::new(shape, &race.ground, &workspace, task, seed ^ calls);
+            let mut victim = RaceVictim::new(shape, &race.fixture, &workspace, task, seed ^ calls);
             let mut result = Ok(());
             while result.is_ok() && victim.tally.calls() < calls {
-                result = victim.step(task);
+                result = victim.run_step(task);
             }
             sender.send(result.map(|()| victim.tally))
         });
     }
     drop(sender);
-    let mut tally = Tally::default();
+    let mut tally = RaceTally::default();
     let mut verdict = Ok(());
     for _ in 0..2 {
-        match results.recv_timeout(PATIENCE) {
+        match results.recv_timeout(RACE_TIMEOUT) {
             Ok(Ok(part)) => tally.add(&part),
             Ok(Err(breach)) => verdict = Err(breach),
             Err(_) => verdict = Err("a call did not come back".into()),
@@ -215,35 +233,35 @@ pub fn run(shape: Shape, resolver: disk::Resolver, quota: Quota) -> Fallible<Rep
     race.stop.store(true, Ordering::SeqCst);
     let attacker_ended = attacking.join().map_err(|_| "the attacker fell over");
     verdict.and(attacker_ended.map_err(Into::into)).map_err(|breach| format!("seed {seed}: {breach}"))?;
-    race.ground.must_be_untouched()?;
-    let log = workspace.verify_log(None, &[])?;
-    if let Some(tamper) = log.tamper {
+    race.fixture.check_outside_unchanged()?;
+    let log = workspace.verify_journal(None, &[])?;
+    if let Some(tamper) = log.integrity_error {
         return Err(format!("seed {seed}: the journal does not verify: {tamper:?}").into());
     }
-    let report = Report { seed, tally, swaps: race.swaps.load(Ordering::SeqCst) };
-    had_their_turn(shape, &report)?;
+    let report = RaceReport { seed, tally, swaps: race.swaps.load(Ordering::SeqCst) };
+    check_contention(shape, &report)?;
     Ok(report)
 }
 
-fn attack(shape: Shape, race: &Arc<Race>) -> std::thread::JoinHandle<()> {
+fn start_attacker(shape: RaceAttackKind, race: &Arc<RaceState>) -> std::thread::JoinHandle<()> {
     let race = Arc::clone(race);
     std::thread::spawn(move || {
-        let mut attacker = Attacker::new(shape, &race.ground);
+        let mut attacker = RaceAttacker::new(shape, &race.fixture);
         while !race.stop.load(Ordering::Relaxed) {
-            if attacker.swap() {
+            if attacker.swap_once() {
                 race.swaps.fetch_add(1, Ordering::Relaxed);
             }
         }
-        attacker.go_home();
+        attacker.restore_all();
     })
 }
 
-/// Says no to a race that was none.
-fn had_their_turn(shape: Shape, report: &Report) -> Fallible<()> {
+/// Fails a race in which too little happened.
+fn check_contention(shape: RaceAttackKind, report: &RaceReport) -> Fallible<()> {
     let (rules, tally) = (shape.rules(), &report.tally);
     let calls = tally.calls();
-    let enough = tally.inside * 100 >= calls * rules.inside_percent
-        && tally.swapped * 100 >= calls * rules.swapped_percent
-        && report.swaps * 1_000 >= calls * SWAPS_PER_THOUSAND;
+    let enough = tally.succeeded * 100 >= calls * rules.success_percent_min
+        && tally.attacked * 100 >= calls * rules.attacked_percent_min
+        && report.swaps * 1_000 >= calls * SWAPS_PER_THOUSAND_CALLS;
     if enough { Ok(()) } else { Err(format!("{shape:?}: that was no race: {report:?}").into()) }
 }

@@ -1,11 +1,11 @@
-//! What changed between two texts, line by line.
+//! Line differences between two texts.
 //!
-//! Owns the choice of algorithm and its bound. Promises that replacing each hunk's old lines by its new lines turns
+//! Owns the choice of algorithm and its limits. Promises that replacing each hunk's old lines by its new lines turns
 //! the old text into the new one, that hunks are in order, and that at least one unchanged line lies between two of
-//! them. A terminator is part of its line, so a changed ending is a changed line. Never looks inside a line.
+//! them. A terminator is part of its line, so a changed ending is a changed line. Never compares parts of a line.
 //!
-//! Time is bounded: a text too large to be compared at once is first cut into blocks at lines that occur once on
-//! each side, and what still costs too much is given as one hunk, which is coarse but true.
+//! Time is bounded: a text too large to compare at once is first cut into blocks at lines that occur once on each
+//! side, and a block that is still too expensive becomes one coarse but correct hunk.
 
 mod blocks;
 
@@ -15,12 +15,12 @@ use imara_diff::{Algorithm, Diff, InternedInput};
 
 use crate::lines;
 
-/// The largest product of differing old and new lines (equal lines at both ends set aside) that is compared in one
+/// The largest product of differing old and new lines (without the common prefix and suffix) that is compared in one
 /// piece. Real texts stay far below; the worst case is about two nanoseconds per pair of lines.
-pub const DETAIL_MAX: u64 = 25_000_000;
+pub const DETAILED_WORK_MAX: u64 = 25_000_000;
 
-/// The most pairs of lines compared in one call over all blocks of a larger text. A block beyond it becomes one
-/// coarse hunk.
+/// The most pairs of lines compared in one call over all blocks of a larger text. A block beyond it becomes one coarse
+/// hunk.
 pub const WORK_MAX: u64 = 500_000_000;
 
 /// Texts with more lines than this get one coarse hunk, as their line numbers do not fit the algorithm.
@@ -29,15 +29,15 @@ const LINES_MAX: usize = i32::MAX as usize / 2;
 /// Lines replaced by lines; either range may be empty, never both. Line indexes are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
-    /// The lines of the old text that went away.
+    /// The removed lines of the old text.
     pub old: Range<usize>,
-    /// The lines of the new text that came in their place.
+    /// The lines of the new text that replace them.
     pub new: Range<usize>,
 }
 
 /// The size of a change in lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Change {
+pub struct DiffStat {
     /// Lines only in the new text.
     pub added: usize,
     /// Lines only in the old text.
@@ -61,60 +61,60 @@ pub fn byte_hunks(old: &[u8], new: &[u8]) -> Vec<Hunk> {
     line_hunks(&old, &new)
 }
 
-/// How many lines `new` has that `old` has not, and the other way round.
+/// The number of lines added and removed from `old` to `new`.
 #[must_use]
-pub fn summary(old: &str, new: &str) -> Change {
-    summarise(&hunks(old, new))
+pub fn diff_stat(old: &str, new: &str) -> DiffStat {
+    count_changed_lines(&hunks(old, new))
 }
 
 /// The lines added and removed by `hunks`.
 #[must_use]
-pub fn summarise(hunks: &[Hunk]) -> Change {
-    hunks.iter().fold(Change::default(), |change, hunk| Change {
+pub fn count_changed_lines(hunks: &[Hunk]) -> DiffStat {
+    hunks.iter().fold(DiffStat::default(), |change, hunk| DiffStat {
         added: change.added + hunk.new.len(),
         removed: change.removed + hunk.old.len(),
     })
 }
 
-/// Which of the ways to align two texts is taken, where there are several.
+/// The alignment to choose where several are possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Alignment {
-    /// By the lines that are rarest, which is how people see it.
-    Rarest,
-    /// By as few differing lines as possible.
-    Fewest,
+pub(crate) enum DiffAlgorithm {
+    /// Aligns at the rarest lines, which reads best.
+    Histogram,
+    /// Fewest differing lines.
+    Myers,
 }
 
-/// [`byte_hunks`] by one of the alignments.
-pub(crate) fn aligned_hunks(old: &[u8], new: &[u8], alignment: Alignment) -> Vec<Hunk> {
+/// [`byte_hunks`] with a chosen algorithm.
+pub(crate) fn hunks_with_algorithm(old: &[u8], new: &[u8], alignment: DiffAlgorithm) -> Vec<Hunk> {
     let old: Vec<&[u8]> = lines::iter_bytes(old).collect();
     let new: Vec<&[u8]> = lines::iter_bytes(new).collect();
-    hunks_within(&old, &new, &Bounds { alignment, ..Bounds::DEFAULT })
+    hunks_within(&old, &new, &DiffBudget { algorithm: alignment, ..DiffBudget::DEFAULT })
 }
 
-/// The hunks between texts that are already split, however the caller splits them.
+/// The hunks between texts that the caller has already split.
 pub(crate) fn line_hunks(old: &[&[u8]], new: &[&[u8]]) -> Vec<Hunk> {
-    hunks_within(old, new, &Bounds::DEFAULT)
+    hunks_within(old, new, &DiffBudget::DEFAULT)
 }
 
-/// How many pairs of lines may be compared, in one piece, in a block, and in all blocks together; and how.
-struct Bounds {
-    detail: u64,
-    block: u64,
-    total: u64,
-    alignment: Alignment,
+/// Limits on compared pairs of lines: in one piece, per block, and over all blocks.
+struct DiffBudget {
+    detailed_work: u64,
+    block_work: u64,
+    total_work: u64,
+    algorithm: DiffAlgorithm,
 }
 
-impl Bounds {
+impl DiffBudget {
     const DEFAULT: Self = Self {
-        detail: DETAIL_MAX,
-        block: blocks::WORK_TARGET,
-        total: WORK_MAX,
-        alignment: Alignment::Rarest,
+        detailed_work: DETAILED_WORK_MAX,
+        block_work: blocks::WORK_TARGET,
+        total_work: WORK_MAX,
+        algorithm: DiffAlgorithm::Histogram,
     };
 }
 
-fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &Bounds) -> Vec<Hunk> {
+fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &DiffBudget) -> Vec<Hunk> {
     let middle = differing_middle(old, new);
     if middle.old.is_empty() && middle.new.is_empty() {
         return Vec::new();
@@ -122,31 +122,31 @@ fn hunks_within(old: &[&[u8]], new: &[&[u8]], bounds: &Bounds) -> Vec<Hunk> {
     if old.len().max(new.len()) > LINES_MAX {
         return vec![middle];
     }
-    if work(&middle) <= bounds.detail {
-        return detailed(old, new, bounds.alignment);
+    if comparison_work(&middle) <= bounds.detailed_work {
+        return detailed_hunks(old, new, bounds.algorithm);
     }
-    let mut left = bounds.total;
+    let mut left = bounds.total_work;
     let mut found = Vec::new();
-    for block in blocks::cut(old, new, &middle, bounds.block) {
+    for block in blocks::split_into_blocks(old, new, &middle, bounds.block_work) {
         let (old, new) = (&old[block.old.clone()], &new[block.new.clone()]);
         let differing = differing_middle(old, new);
-        let hunks = match left.checked_sub(work(&differing)) {
+        let hunks = match left.checked_sub(comparison_work(&differing)) {
             Some(rest) => {
                 left = rest;
-                detailed(old, new, bounds.alignment)
+                detailed_hunks(old, new, bounds.algorithm)
             }
             None => vec![differing],
         };
-        found.extend(hunks.into_iter().map(|hunk| shifted(&hunk, &block)));
+        found.extend(hunks.into_iter().map(|hunk| shift_hunk(&hunk, &block)));
     }
-    joined(found)
+    merge_adjacent_hunks(found)
 }
 
-/// The best hunks, however long it takes.
-fn detailed(old: &[&[u8]], new: &[&[u8]], alignment: Alignment) -> Vec<Hunk> {
+/// The best hunks, without a limit on work.
+fn detailed_hunks(old: &[&[u8]], new: &[&[u8]], alignment: DiffAlgorithm) -> Vec<Hunk> {
     let algorithm = match alignment {
-        Alignment::Rarest => Algorithm::Histogram,
-        Alignment::Fewest => Algorithm::Myers,
+        DiffAlgorithm::Histogram => Algorithm::Histogram,
+        DiffAlgorithm::Myers => Algorithm::Myers,
     };
     let mut input = InternedInput::default();
     input.update_before(old.iter().copied());
@@ -157,24 +157,24 @@ fn detailed(old: &[&[u8]], new: &[&[u8]], alignment: Alignment) -> Vec<Hunk> {
     diff.hunks().map(|hunk| Hunk { old: widen(hunk.before), new: widen(hunk.after) }).collect()
 }
 
-/// What is left when equal lines at the start and at the end are set aside.
+/// The range between the common prefix and the common suffix.
 fn differing_middle(old: &[&[u8]], new: &[&[u8]]) -> Hunk {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let tail = old[head..].iter().rev().zip(new[head..].iter().rev()).take_while(|(a, b)| a == b).count();
     Hunk { old: head..old.len() - tail, new: head..new.len() - tail }
 }
 
-fn work(hunk: &Hunk) -> u64 {
+fn comparison_work(hunk: &Hunk) -> u64 {
     (hunk.old.len() as u64).saturating_mul(hunk.new.len() as u64)
 }
 
-fn shifted(hunk: &Hunk, block: &Hunk) -> Hunk {
+fn shift_hunk(hunk: &Hunk, block: &Hunk) -> Hunk {
     let shift = |range: &Range<usize>, by: usize| range.start + by..range.end + by;
     Hunk { old: shift(&hunk.old, block.old.start), new: shift(&hunk.new, block.new.start) }
 }
 
-/// Makes one hunk of hunks without an unchanged line between them, which happens where blocks meet.
-fn joined(hunks: Vec<Hunk>) -> Vec<Hunk> {
+/// Merges hunks without an unchanged line between them, which occur where blocks meet.
+fn merge_adjacent_hunks(hunks: Vec<Hunk>) -> Vec<Hunk> {
     let mut result: Vec<Hunk> = Vec::with_capacity(hunks.len());
     for hunk in hunks.into_iter().filter(|hunk| !hunk.old.is_empty() || !hunk.new.is_empty()) {
         match result.last_mut() {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_say_what_changed() {
+    fn hunks_describe_the_changed_lines() {
         assert_eq!(hunks("a\nb\nc\n", "a\nb\nc\n"), []);
         assert_eq!(hunks("a\nb\nc\n", "a\nB\nc\n"), [hunk(1..2, 1..2)]);
         assert_eq!(hunks("a\nc\n", "a\nb\nc\n"), [hunk(1..1, 1..2)]);
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(hunks("a\n", ""), [hunk(0..1, 0..0)]);
         assert_eq!(hunks("a\nb\n", "a\r\nb\n"), [hunk(0..1, 0..1)]);
         assert_eq!(hunks("a\rb\rc", "a\rB\rc"), [hunk(1..2, 1..2)]);
-        assert_eq!(summary("a\nb\nc\n", "x\ny\nb\n"), Change { added: 2, removed: 2 });
+        assert_eq!(diff_stat("a\nb\nc\n", "x\ny\nb\n"), DiffStat { added: 2, removed: 2 });
     }
 
     #[test]
@@ -229,25 +229,25 @@ mod tests {
     }
 
     #[test]
-    fn a_hopeless_text_becomes_one_true_hunk() {
+    fn texts_over_budget_become_one_correct_hunk() {
         let old: Vec<&[u8]> = [&b"a\n"[..], b"b\n", b"b\n", b"a\n", b"b\n"].to_vec();
         let new: Vec<&[u8]> = [&b"a\n"[..], b"a\n", b"b\n", b"a\n", b"a\n", b"b\n"].to_vec();
-        let none = Bounds { detail: 0, block: 0, total: 0, ..Bounds::DEFAULT };
+        let none = DiffBudget { detailed_work: 0, block_work: 0, total_work: 0, ..DiffBudget::DEFAULT };
         assert_eq!(hunks_within(&old, &new, &none), [hunk(1..3, 1..4)]);
     }
 
     proptest! {
         #[test]
-        fn hunks_lead_from_old_to_new(
+        fn applying_hunks_to_old_gives_new(
             old in "([a-e]\n|[f-z]\n|\r|\r\n){0,40}[a-c]?",
             new in "([a-e]\n|[f-z]\n|\r|\r\n){0,40}[a-c]?",
-            detail in prop_oneof![Just(0_u64), Just(9), Just(DETAIL_MAX)],
+            detail in prop_oneof![Just(0_u64), Just(9), Just(DETAILED_WORK_MAX)],
             block in 0_u64..30,
             total in 0_u64..300,
         ) {
             let old: Vec<&[u8]> = lines::iter_bytes(old.as_bytes()).collect();
             let new: Vec<&[u8]> = lines::iter_bytes(new.as_bytes()).collect();
-            let hunks = hunks_within(&old, &new, &Bounds { detail, block, total, ..Bounds::DEFAULT });
+            let hunks = hunks_within(&old, &new, &DiffBudget { detailed_work: detail, block_work: block, total_work: total, ..DiffBudget::DEFAULT });
             prop_assert_eq!(apply(&old, &new, &hunks), new.concat());
             for pair in hunks.windows(2) {
                 prop_assert!(pair[0].old.end < pair[1].old.start);

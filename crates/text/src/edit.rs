@@ -1,139 +1,140 @@
-//! Several quoted edits of one text, judged against the same snapshot.
+//! Quoted edits of one text, all checked against the same snapshot.
 //!
-//! Owns what an edit is, when it may be applied, and what is said when it may not. Promises that all edits apply or
-//! none does, that bytes outside the replaced spans stay as they are, that order does not matter, and that no place is
-//! chosen by similarity. A refusal holds everything a caller needs to get the next call right. Never reads or writes
-//! files, and never changes what was not quoted: lines of a quote that an edit leaves alone keep their bytes.
+//! Owns the form of an edit, the conditions under which it applies, and the errors. Promises that all edits apply or
+//! none does, that bytes outside the replaced spans stay as they are, that the order of edits does not matter, and
+//! that similarity alone never selects a match unless the rules ask for it. An error holds everything a caller needs
+//! to correct the next call. Never reads or writes files; quoted lines that an edit repeats unchanged keep their
+//! bytes.
 
-mod anchor;
 mod elision;
-mod fallback;
-mod refusal;
+mod errors;
+mod rebase;
 mod replacement;
 mod select;
+mod similarity;
 mod splice;
-mod typing;
+mod typing_slips;
 
 use std::ops::RangeInclusive;
 
-pub use anchor::{Touched, anchored, reformatted, whereabouts};
-pub use fallback::Fallback;
-pub use refusal::{Missing, Reason, Refusal, SPOTS_MAX, Spot, spots};
-pub use splice::{Splice, apply, inverse};
+pub use errors::{DESCRIBED_MATCHES_MAX, EditError, EditErrorKind, MatchDescription, QuoteNotFound, describe_matches};
+pub use rebase::{StaleQuote, apply_ignoring_whitespace, apply_to_newer_text, map_lines};
+pub use similarity::SimilarityMethod;
+pub use splice::{Splice, apply_splices, inverse_splices};
 
-use crate::locate::{Counting, Finder, Pass};
-use replacement::Unmade;
-use select::{Outcome, Selected};
+use crate::locate::{MatchPass, OverlapRule, SearchableText};
+use replacement::ReplacementError;
+use select::{EditSelection, SelectedMatches};
 
-/// One edit: what is there, and what shall be there.
+/// One edit: the quoted text and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Edit<'a> {
+pub struct QuotedEdit<'a> {
     /// The quoted text.
     pub old: &'a str,
-    /// What takes its place.
+    /// The replacement.
     pub new: &'a str,
-    /// Which of its places are meant.
-    pub wanted: Wanted,
+    /// Selects among the matches of `old`.
+    pub occurrence: OccurrenceSelector,
 }
 
-impl<'a> Edit<'a> {
-    /// An edit of the one place that holds `old`.
+impl<'a> QuotedEdit<'a> {
+    /// An edit of the only match of `old`.
     #[must_use]
     pub fn new(old: &'a str, new: &'a str) -> Self {
-        Self { old, new, wanted: Wanted::One }
+        Self { old, new, occurrence: OccurrenceSelector::Only }
     }
 }
 
-/// Which places of a quote are meant.
+/// Which matches of a quote an edit replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wanted {
-    /// The only one.
-    One,
-    /// All of them, and there must be this many.
-    Count(usize),
-    /// All of them, however many; at least one.
+pub enum OccurrenceSelector {
+    /// The only match.
+    Only,
+    /// All matches, which must be this many.
+    Exactly(usize),
+    /// All matches; at least one.
     All,
-    /// The one nearest to this line, 1-based.
-    Near(usize),
+    /// The match nearest to this 1-based line.
+    NearestToLine(usize),
 }
 
-/// What happens when no pass finds a quote.
+/// The recovery when no pass finds a quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rescue {
-    /// It is not found.
+pub enum NotFoundRecovery {
+    /// Report the quote as not found.
     None,
-    /// Slips of typing are undone if the quote is then found: pasted line numbers, escapes written out. A new text
-    /// that is already there is recognised, and one that leaves code out is refused.
-    Typing,
-    /// Blocks that merely resemble the quote are taken, if only one does. Not safe: for vocabularies that ask for it.
-    Resemblance,
+    /// Undo typing slips (pasted line numbers, literal escapes) if the quote is then found. Also recognises an edit
+    /// that is already applied and rejects a new text that elides code.
+    UndoTypingSlips,
+    /// Accept the only block that resembles the quote. Not safe; for dialects that require it.
+    AcceptSimilar,
 }
 
-/// What an empty quote means.
+/// How an empty quote is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EmptyOld {
-    /// Nothing: refused, except in an empty text.
-    Refused,
-    /// Every place between two characters, and both ends.
-    Everywhere,
+pub enum EmptyQuoteRule {
+    /// Rejected, except in an empty text.
+    Reject,
+    /// Matches between all characters and at both ends.
+    MatchEverywhere,
 }
 
-/// How lines of the new text end.
+/// Line terminators of the new text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Terminators {
-    /// Like the line they stand beside; where whole lines are replaced, the last one ends too, whatever was forgotten.
-    OfLines,
-    /// Like the line they stand beside.
-    OfNeighbours,
-    /// As they are given.
+pub enum LineTerminatorRule {
+    /// The terminator of the neighbouring line. A replacement of whole lines also ends its last line.
+    ReplacedLines,
+    /// The terminator of the neighbouring line.
+    NeighbouringLines,
+    /// As given.
     AsGiven,
 }
 
-/// How strict edits are judged: the one place where vocabularies differ.
+/// How strictly edits are matched and applied; all differences between dialects are here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rules {
-    /// The passes by which a quote may be found.
-    pub passes: &'static [Pass],
-    /// How its places are counted.
-    pub counting: Counting,
-    /// What happens when no pass finds it.
-    pub rescue: Rescue,
-    /// What an empty quote means.
-    pub empty_old: EmptyOld,
-    /// How lines of the new text end.
-    pub terminators: Terminators,
+pub struct EditRules {
+    /// The passes to try.
+    pub passes: &'static [MatchPass],
+    /// How matches are counted.
+    pub overlap_rule: OverlapRule,
+    /// The recovery when no pass finds the quote.
+    pub recovery: NotFoundRecovery,
+    /// How an empty quote is handled.
+    pub empty_quote: EmptyQuoteRule,
+    /// Line terminators of the new text.
+    pub terminator_rule: LineTerminatorRule,
 }
 
-impl Rules {
-    /// Every pass, overlaps counted, slips of typing undone.
+impl EditRules {
+    /// Every pass, overlapping matches counted, typing slips undone.
     pub const NATIVE: Self = Self {
-        passes: Pass::ALL,
-        counting: Counting::Overlapping,
-        rescue: Rescue::Typing,
-        empty_old: EmptyOld::Refused,
-        terminators: Terminators::OfLines,
+        passes: MatchPass::ALL,
+        overlap_rule: OverlapRule::Overlapping,
+        recovery: NotFoundRecovery::UndoTypingSlips,
+        empty_quote: EmptyQuoteRule::Reject,
+        terminator_rule: LineTerminatorRule::ReplacedLines,
     };
 
     /// Byte for byte, counted left to right, written as given.
     pub const LITERAL: Self = Self {
-        passes: &[Pass::Exact],
-        counting: Counting::Separate,
-        rescue: Rescue::None,
-        empty_old: EmptyOld::Everywhere,
-        terminators: Terminators::AsGiven,
+        passes: &[MatchPass::Exact],
+        overlap_rule: OverlapRule::NonOverlapping,
+        recovery: NotFoundRecovery::None,
+        empty_quote: EmptyQuoteRule::MatchEverywhere,
+        terminator_rule: LineTerminatorRule::AsGiven,
     };
 
-    /// As if the text had only `\n`, counted left to right; the text's own terminators stay.
+    /// As if the text had only `\n`, counted left to right; the text keeps its own terminators.
     pub const PLAIN: Self = Self {
-        passes: &[Pass::Exact, Pass::Endings],
-        counting: Counting::Separate,
-        rescue: Rescue::None,
-        empty_old: EmptyOld::Refused,
-        terminators: Terminators::OfNeighbours,
+        passes: &[MatchPass::Exact, MatchPass::LineEndings],
+        overlap_rule: OverlapRule::NonOverlapping,
+        recovery: NotFoundRecovery::None,
+        empty_quote: EmptyQuoteRule::Reject,
+        terminator_rule: LineTerminatorRule::NeighbouringLines,
     };
 }
 
-impl Default for Rules {
+impl Default for EditRules {
     fn default() -> Self {
         Self::NATIVE
     }
@@ -141,29 +142,29 @@ impl Default for Rules {
 
 /// How the quote of an edit was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum MatchMethod {
     /// By a pass.
-    Pass(Pass),
-    /// By a pass, after line numbers were taken off its lines.
-    Unnumbered(Pass),
-    /// By a pass, after escapes written out (`\n`, `\t`) were read as what they stand for.
-    Unescaped(Pass),
-    /// By resemblance.
-    Fallback(Fallback),
-    /// Not looked for: the edit changes nothing.
-    Unchanged,
-    /// Not there, but the new text is.
+    Pass(MatchPass),
+    /// By a pass, after removing line numbers from its lines.
+    LineNumbersStripped(MatchPass),
+    /// By a pass, after decoding literal escapes (`\n`, `\t`).
+    EscapesDecoded(MatchPass),
+    /// By similarity.
+    Similarity(SimilarityMethod),
+    /// Not searched: the edit changes nothing.
+    NoChange,
+    /// Not found, but the new text is present.
     AlreadyApplied,
 }
 
-impl How {
-    /// Whether the quote was found as it was given, or nothing was to be found.
+impl MatchMethod {
+    /// Whether the quote matched as given, or the edit needed no match.
     #[must_use]
-    pub fn is_plain(&self) -> bool {
+    pub fn is_literal_match(&self) -> bool {
         match self {
-            Self::Pass(pass) => *pass == Pass::Exact,
-            Self::Unchanged | Self::AlreadyApplied => true,
-            Self::Unnumbered(_) | Self::Unescaped(_) | Self::Fallback(_) => false,
+            Self::Pass(pass) => *pass == MatchPass::Exact,
+            Self::NoChange | Self::AlreadyApplied => true,
+            Self::LineNumbersStripped(_) | Self::EscapesDecoded(_) | Self::Similarity(_) => false,
         }
     }
 
@@ -172,91 +173,93 @@ impl How {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Pass(pass) => pass.name(),
-            Self::Unnumbered(_) => "line_numbers_removed",
-            Self::Unescaped(_) => "escapes_read",
-            Self::Fallback(fallback) => fallback.name(),
-            Self::Unchanged => "unchanged",
+            Self::LineNumbersStripped(_) => "line_numbers_removed",
+            Self::EscapesDecoded(_) => "escapes_read",
+            Self::Similarity(fallback) => fallback.name(),
+            Self::NoChange => "unchanged",
             Self::AlreadyApplied => "already_applied",
         }
     }
 }
 
-/// One place that an edit changed.
+/// The lines of one changed match.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
-    /// The lines it took up before.
+pub struct ChangedLines {
+    /// The lines before the edit.
     pub before: RangeInclusive<usize>,
-    /// The lines of the result that stand there now; where everything went away, the line that follows.
+    /// The lines in the result; if everything was removed, the line that follows.
     pub after: RangeInclusive<usize>,
 }
 
-/// What became of one edit.
+/// The result of one edit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedEdit {
     /// How its quote was found.
-    pub how: How,
-    /// Where; for [`How::AlreadyApplied`], where the new text stands.
-    pub places: Vec<Changed>,
-    /// Characters in which the quote and the text differed though they look alike.
+    pub method: MatchMethod,
+    /// The changed lines; for [`MatchMethod::AlreadyApplied`], the lines of the new text.
+    pub changed_lines: Vec<ChangedLines>,
+    /// Look-alike characters in which the quote and the text differ.
     pub look_alikes: Vec<char>,
-    /// The text that was matched at the first place, when that is not the quote itself.
-    pub matched: Option<String>,
+    /// The matched text of the first match, if it is not the quote itself.
+    pub matched_text: Option<String>,
 }
 
-/// The most bytes that edits of one call put into a text.
+/// The most bytes that the edits of one call may insert into a text.
 pub const RESULT_BYTES_MAX: usize = 64 << 20;
 
 /// The result of all edits together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Edited {
+pub struct EditedText {
     /// The text with every edit applied.
     pub text: String,
-    /// What was replaced by what, in order.
+    /// The replacements, in order.
     pub splices: Vec<Splice>,
-    /// What became of each edit, in the order given.
-    pub applied: Vec<Applied>,
+    /// The result of each edit, in the order given.
+    pub applied: Vec<AppliedEdit>,
 }
 
 /// Applies every edit to `text`, or none.
 ///
 /// # Errors
 ///
-/// What is wrong with each edit that cannot be applied, in the order given.
-pub fn edit(text: &str, edits: &[Edit<'_>], rules: Rules) -> Result<Edited, Vec<Refusal>> {
-    let finder = Finder::new(text);
-    let selected = select_all(&finder, edits, rules)?;
-    finish(&finder, &selected)
+/// The error of each edit that cannot be applied, in the order given.
+pub fn apply_edits(text: &str, edits: &[QuotedEdit<'_>], rules: EditRules) -> Result<EditedText, Vec<EditError>> {
+    let finder = SearchableText::new(text);
+    let selected = select_matches_of_all(&finder, edits, rules)?;
+    apply_selections(&finder, &selected)
 }
 
-/// Chooses the places of every edit.
-fn select_all(finder: &Finder<'_>, edits: &[Edit<'_>], rules: Rules) -> Result<Vec<Outcome>, Vec<Refusal>> {
+fn select_matches_of_all(
+    finder: &SearchableText<'_>,
+    edits: &[QuotedEdit<'_>],
+    rules: EditRules,
+) -> Result<Vec<EditSelection>, Vec<EditError>> {
     let mut outcomes = Vec::new();
     let mut refusals = Vec::new();
     for index in 0..edits.len() {
-        match select::select(finder, edits, index, rules) {
+        match select::select_matches(finder, edits, index, rules) {
             Ok(outcome) => outcomes.push(outcome),
-            Err(reason) => refusals.push(Refusal { edit: index, reason }),
+            Err(reason) => refusals.push(EditError { edit_index: index, reason }),
         }
     }
     if refusals.is_empty() { Ok(outcomes) } else { Err(refusals) }
 }
 
-/// Makes the result from chosen places.
-fn finish(finder: &Finder<'_>, outcomes: &[Outcome]) -> Result<Edited, Vec<Refusal>> {
-    refuse_overlaps(outcomes)?;
+fn apply_selections(finder: &SearchableText<'_>, outcomes: &[EditSelection]) -> Result<EditedText, Vec<EditError>> {
+    reject_overlaps(outcomes)?;
     let mut splices = Vec::new();
     let mut refusals = Vec::new();
     let mut room = RESULT_BYTES_MAX;
     for (index, outcome) in outcomes.iter().enumerate() {
-        let Outcome::Replace(selected) = outcome else { continue };
-        match replacement::splices(finder, selected, &mut room) {
+        let EditSelection::Replace(selected) = outcome else { continue };
+        match replacement::build_splices(finder, selected, &mut room) {
             Ok(made) => splices.extend(made),
-            Err(Unmade::Line(line)) => {
-                let reason = Reason::Unindentable { line, how: selected.how.clone() };
-                refusals.push(Refusal { edit: index, reason });
+            Err(ReplacementError::Unindentable(line)) => {
+                let reason = EditErrorKind::Unindentable { line, method: selected.method.clone() };
+                refusals.push(EditError { edit_index: index, reason });
             }
-            Err(Unmade::TooLong) => {
-                refusals.push(Refusal { edit: index, reason: Reason::TooLong });
+            Err(ReplacementError::TooLong) => {
+                refusals.push(EditError { edit_index: index, reason: EditErrorKind::TooLong });
                 break;
             }
         }
@@ -264,36 +267,36 @@ fn finish(finder: &Finder<'_>, outcomes: &[Outcome]) -> Result<Edited, Vec<Refus
     if !refusals.is_empty() {
         return Err(refusals);
     }
-    // Two places that touch may both insert where they meet: the one in front goes first.
-    splices.sort_by_key(|(place, splice)| (splice.bytes.start, splice.bytes.end, place.start, place.end));
+    // Two adjacent matches may both insert at the same offset: the earlier match goes first.
+    splices.sort_by_key(|(found, splice)| (splice.bytes.start, splice.bytes.end, found.start, found.end));
     let splices: Vec<Splice> = splices.into_iter().map(|(_, splice)| splice).collect();
-    let text = apply(finder.text(), &splices);
-    let lines = splice::Shift::new(&text, &splices);
-    let applied = outcomes.iter().map(|outcome| outcome.applied(finder, &lines)).collect();
-    Ok(Edited { text, splices, applied })
+    let text = apply_splices(finder.text(), &splices);
+    let lines = splice::LineMapping::new(&text, &splices);
+    let applied = outcomes.iter().map(|outcome| outcome.to_applied_edit(finder, &lines)).collect();
+    Ok(EditedText { text, splices, applied })
 }
 
-fn refuse_overlaps(outcomes: &[Outcome]) -> Result<(), Vec<Refusal>> {
-    let mut spans: Vec<(usize, &Selected, usize)> = Vec::new();
+fn reject_overlaps(outcomes: &[EditSelection]) -> Result<(), Vec<EditError>> {
+    let mut spans: Vec<(usize, &SelectedMatches, usize)> = Vec::new();
     for (index, outcome) in outcomes.iter().enumerate() {
-        if let Outcome::Replace(selected) = outcome {
-            spans.extend((0..selected.places.len()).map(|place| (index, selected, place)));
+        if let EditSelection::Replace(selected) = outcome {
+            spans.extend((0..selected.matches.len()).map(|found| (index, selected, found)));
         }
     }
-    spans.sort_by_key(|(index, selected, place)| {
-        let bytes = &selected.places[*place].bytes;
+    spans.sort_by_key(|(index, selected, found)| {
+        let bytes = &selected.matches[*found].bytes;
         (bytes.start, bytes.end, *index)
     });
-    let mut refusals: Vec<Refusal> = Vec::new();
+    let mut refusals: Vec<EditError> = Vec::new();
     for pair in spans.windows(2) {
         let [(first, one, a), (second, other, b)] = pair else { continue };
-        let (one, other) = (&one.places[*a], &other.places[*b]);
+        let (one, other) = (&one.matches[*a], &other.matches[*b]);
         let is_same_point = one.bytes == other.bytes;
         if other.bytes.start < one.bytes.end || is_same_point {
             let (low, high) = (*first.min(second), *first.max(second));
-            let reason = Reason::Overlap { other: low, lines: other.lines.clone() };
-            if refusals.iter().all(|refusal| refusal.edit != high || refusal.reason != reason) {
-                refusals.push(Refusal { edit: high, reason });
+            let reason = EditErrorKind::Overlap { other_edit: low, lines: other.lines.clone() };
+            if refusals.iter().all(|refusal| refusal.edit_index != high || refusal.reason != reason) {
+                refusals.push(EditError { edit_index: high, reason });
             }
         }
     }

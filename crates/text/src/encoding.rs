@@ -1,8 +1,8 @@
 //! Character encodings: names, detection, strict decoding and strict encoding.
 //!
-//! Owns the answer to "is this text, and in which encoding". Promises that what [`detect()`] calls text comes back
-//! byte for byte from [`decode`] then [`encode`]; bytes that would not are called binary. Never replaces what it
-//! cannot read or write with a substitute character, and never drops or invents a byte-order mark.
+//! Owns the decision whether bytes are text, and in which encoding. Promises that text found by [`detect_content`]
+//! survives [`decode`] and [`encode`] byte for byte; other bytes are binary. Never substitutes a character it cannot
+//! read or write, and never drops or invents a byte-order mark.
 
 mod detect;
 mod legacy;
@@ -10,45 +10,45 @@ mod stream;
 
 use std::borrow::Cow;
 
-pub use detect::{Detected, begins_binary, detect};
-pub use legacy::Legacy;
-pub use stream::{Part, Stream, detect_first};
+pub use detect::{DetectedContent, detect_content, starts_like_binary};
+pub use legacy::LegacyEncoding;
+pub use stream::{ChunkFinality, StreamDecoder, detect_from_prefix};
 
-const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
-const UTF16LE_MARK: &[u8] = b"\xff\xfe";
-const UTF16BE_MARK: &[u8] = b"\xfe\xff";
+const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
+const UTF16LE_BOM: &[u8] = b"\xff\xfe";
+const UTF16BE_BOM: &[u8] = b"\xfe\xff";
 
-/// A character encoding, together with whether a byte-order mark stands in front.
+/// A character encoding, including whether a byte-order mark is present.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// UTF-8 without a mark.
+    /// UTF-8 without a byte-order mark.
     Utf8,
-    /// UTF-8 behind a byte-order mark.
+    /// UTF-8 with a byte-order mark.
     Utf8Bom,
-    /// Little-endian UTF-16 without a mark.
+    /// Little-endian UTF-16 without a byte-order mark.
     Utf16Le,
-    /// Little-endian UTF-16 behind a byte-order mark.
+    /// Little-endian UTF-16 with a byte-order mark.
     Utf16LeBom,
-    /// Big-endian UTF-16 without a mark.
+    /// Big-endian UTF-16 without a byte-order mark.
     Utf16Be,
-    /// Big-endian UTF-16 behind a byte-order mark.
+    /// Big-endian UTF-16 with a byte-order mark.
     Utf16BeBom,
-    /// Anything older.
-    Legacy(Legacy),
+    /// Any encoding older than Unicode.
+    Legacy(LegacyEncoding),
 }
 
-/// The bytes are not text in the encoding they were said to be in.
+/// The bytes are not valid in the expected encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are not valid {}", encoding.name())]
-pub struct Malformed {
+pub struct DecodeError {
     /// The encoding that was tried.
     pub encoding: Encoding,
 }
 
-/// A character has no place in the encoding.
+/// The encoding cannot represent a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the character {} (U+{:04X}) cannot be written in {}", character.escape_default(), u32::from(*character), encoding.name())]
-pub struct Unencodable {
+pub struct EncodeError {
     /// The first character that cannot be written.
     pub character: char,
     /// The encoding that was tried.
@@ -70,9 +70,9 @@ impl Encoding {
         }
     }
 
-    /// The encoding of that name, in any case; for older encodings any label of the WHATWG encoding standard.
+    /// The encoding of that name, case-insensitive; for legacy encodings any label of the WHATWG encoding standard.
     ///
-    /// A bare `utf-16` is little-endian with a mark, as most programs write it.
+    /// A bare `utf-16` is little-endian with a byte-order mark, as most programs write it.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
@@ -83,17 +83,17 @@ impl Encoding {
             "utf-16" | "utf-16le-bom" => Some(Self::Utf16LeBom),
             "utf-16be" => Some(Self::Utf16Be),
             "utf-16be-bom" => Some(Self::Utf16BeBom),
-            label => Legacy::parse(label).map(Self::Legacy),
+            label => LegacyEncoding::parse(label).map(Self::Legacy),
         }
     }
 
-    /// The byte-order mark that belongs in front of text in this encoding.
+    /// The byte-order mark of this encoding; empty if it has none.
     #[must_use]
-    pub fn mark(self) -> &'static [u8] {
+    pub fn byte_order_mark(self) -> &'static [u8] {
         match self {
-            Self::Utf8Bom => UTF8_MARK,
-            Self::Utf16LeBom => UTF16LE_MARK,
-            Self::Utf16BeBom => UTF16BE_MARK,
+            Self::Utf8Bom => UTF8_BOM,
+            Self::Utf16LeBom => UTF16LE_BOM,
+            Self::Utf16BeBom => UTF16BE_BOM,
             Self::Utf8 | Self::Utf16Le | Self::Utf16Be | Self::Legacy(_) => b"",
         }
     }
@@ -103,40 +103,42 @@ impl Encoding {
 ///
 /// # Errors
 ///
-/// [`Malformed`] when a sequence is not valid, or when the mark that the encoding calls for is missing.
-pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, Malformed> {
-    let body = bytes.strip_prefix(encoding.mark());
+/// [`DecodeError`] if a sequence is invalid, or if the byte-order mark of the encoding is missing.
+pub fn decode(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, DecodeError> {
+    let body = bytes.strip_prefix(encoding.byte_order_mark());
     let text = body.and_then(|body| match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => std::str::from_utf8(body).ok().map(Cow::Borrowed),
-        Encoding::Utf16Le | Encoding::Utf16LeBom => strict(body, encoding_rs::UTF_16LE),
-        Encoding::Utf16Be | Encoding::Utf16BeBom => strict(body, encoding_rs::UTF_16BE),
-        Encoding::Legacy(legacy) => strict(body, legacy.inner()),
+        Encoding::Utf16Le | Encoding::Utf16LeBom => decode_strictly(body, encoding_rs::UTF_16LE),
+        Encoding::Utf16Be | Encoding::Utf16BeBom => decode_strictly(body, encoding_rs::UTF_16BE),
+        Encoding::Legacy(legacy) => decode_strictly(body, legacy.encoding_rs()),
     });
-    text.ok_or(Malformed { encoding })
+    text.ok_or(DecodeError { encoding })
 }
 
-fn strict<'a>(body: &'a [u8], encoding: &'static encoding_rs::Encoding) -> Option<Cow<'a, str>> {
+fn decode_strictly<'a>(body: &'a [u8], encoding: &'static encoding_rs::Encoding) -> Option<Cow<'a, str>> {
     encoding.decode_without_bom_handling_and_without_replacement(body)
 }
 
-/// The bytes of `text`, with the byte-order mark that the encoding calls for. Decoding them gives `text` again.
+/// The bytes of `text`, with the byte-order mark of the encoding. Decoding them gives `text` again.
 ///
 /// # Errors
 ///
-/// [`Unencodable`] when a character cannot be written, or would not be read back as itself.
-pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, Unencodable> {
+/// [`EncodeError`] if a character cannot be encoded, or would not decode to itself.
+pub fn encode(text: &str, encoding: Encoding) -> Result<Vec<u8>, EncodeError> {
     match encoding {
         Encoding::Utf8 => Ok(text.as_bytes().to_vec()),
-        Encoding::Utf8Bom => Ok([UTF8_MARK, text.as_bytes()].concat()),
-        Encoding::Utf16Le | Encoding::Utf16LeBom => Ok(utf16(text, encoding.mark(), u16::to_le_bytes)),
-        Encoding::Utf16Be | Encoding::Utf16BeBom => Ok(utf16(text, encoding.mark(), u16::to_be_bytes)),
-        Encoding::Legacy(legacy) => {
-            legacy.encode(text).map_err(|character| Unencodable { character, encoding })
+        Encoding::Utf8Bom => Ok([UTF8_BOM, text.as_bytes()].concat()),
+        Encoding::Utf16Le | Encoding::Utf16LeBom => {
+            Ok(encode_utf16(text, encoding.byte_order_mark(), u16::to_le_bytes))
         }
+        Encoding::Utf16Be | Encoding::Utf16BeBom => {
+            Ok(encode_utf16(text, encoding.byte_order_mark(), u16::to_be_bytes))
+        }
+        Encoding::Legacy(legacy) => legacy.encode(text).map_err(|character| EncodeError { character, encoding }),
     }
 }
 
-fn utf16(text: &str, mark: &[u8], to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+fn encode_utf16(text: &str, mark: &[u8], to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(mark.len() + text.len() * 2);
     bytes.extend_from_slice(mark);
     for unit in text.encode_utf16() {
@@ -159,7 +161,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_name_is_read_back() {
+    fn every_encoding_name_parses_back() {
         let older = ["windows-1252", "shift_jis", "gb18030", "koi8-r", "big5", "x-user-defined"];
         for name in UNICODE.map(Encoding::name).into_iter().chain(older) {
             let encoding = Encoding::parse(name).unwrap();
@@ -178,13 +180,13 @@ mod tests {
         let text = "\u{feff}aé漢😀\r\n\0";
         for encoding in UNICODE {
             let bytes = encode(text, encoding).unwrap();
-            assert!(bytes.starts_with(encoding.mark()));
+            assert!(bytes.starts_with(encoding.byte_order_mark()));
             assert_eq!(decode(&bytes, encoding).unwrap(), text, "{}", encoding.name());
         }
     }
 
     #[test]
-    fn malformed_bytes_are_refused() {
+    fn malformed_bytes_are_rejected() {
         for (bytes, encoding) in [
             (&b"a\xff"[..], Encoding::Utf8),
             (b"no mark", Encoding::Utf8Bom),
@@ -193,23 +195,23 @@ mod tests {
             (b"\xff\xfea\0", Encoding::Utf16BeBom),
             (b"\x81", Encoding::parse("shift_jis").unwrap()),
         ] {
-            assert_eq!(decode(bytes, encoding), Err(Malformed { encoding }));
+            assert_eq!(decode(bytes, encoding), Err(DecodeError { encoding }));
         }
     }
 
     #[test]
-    fn what_an_encoding_cannot_hold_is_refused() {
+    fn unencodable_characters_are_rejected() {
         let encoding = Encoding::parse("windows-1252").unwrap();
         assert_eq!(encode("né €", encoding).unwrap(), b"n\xe9 \x80");
-        assert_eq!(encode("né漢", encoding), Err(Unencodable { character: '漢', encoding }));
-        let message = Unencodable { character: '\u{202e}', encoding }.to_string();
+        assert_eq!(encode("né漢", encoding), Err(EncodeError { character: '漢', encoding }));
+        let message = EncodeError { character: '\u{202e}', encoding }.to_string();
         assert_eq!(message, "the character \\u{202e} (U+202E) cannot be written in windows-1252");
     }
 
     #[test]
-    fn a_character_that_would_come_back_as_another_is_refused() {
+    fn characters_that_do_not_round_trip_are_rejected() {
         // Shift_JIS writes the yen sign as the byte that reads back as a backslash.
         let encoding = Encoding::parse("shift_jis").unwrap();
-        assert_eq!(encode("漢¥", encoding), Err(Unencodable { character: '¥', encoding }));
+        assert_eq!(encode("漢¥", encoding), Err(EncodeError { character: '¥', encoding }));
     }
 }

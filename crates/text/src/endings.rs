@@ -1,17 +1,17 @@
-//! Line endings taken over from another text. Owns the rule of when that is done: a text that has endings of its own but
-//! LF is left alone, because somebody chose them.
+//! Adoption of line endings from another text. Owns the rule: only a text with LF endings is converted; other endings
+//! were chosen on purpose and stay.
 
 use std::borrow::Cow;
 
 use crate::lines;
 
-/// A text with the line endings of another one: CRLF where that has nothing else, and this has nothing but LF.
+/// `text` with CRLF endings, if `model` has only CRLF and `text` has only LF; otherwise unchanged.
 #[must_use]
-pub fn alike<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
-    let (own, wanted) = (lines::endings(text.as_bytes()), lines::endings(model.as_bytes()));
-    let plain = own.lf > 0 && own.crlf == 0 && own.cr == 0;
-    let windows = wanted.crlf > 0 && wanted.lf == 0 && wanted.cr == 0;
-    if plain && windows { Cow::Owned(text.replace('\n', "\r\n")) } else { Cow::Borrowed(text) }
+pub fn adopt_line_endings<'t>(text: &'t str, model: &str) -> Cow<'t, str> {
+    let (text_endings, model_endings) = (lines::count_endings(text.as_bytes()), lines::count_endings(model.as_bytes()));
+    let plain = text_endings.lf > 0 && text_endings.crlf == 0 && text_endings.cr == 0;
+    let is_crlf = model_endings.crlf > 0 && model_endings.lf == 0 && model_endings.cr == 0;
+    if plain && is_crlf { Cow::Owned(text.replace('\n', "\r\n")) } else { Cow::Borrowed(text) }
 }
 
 #[cfg(test)]
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_plain_text_takes_over_and_only_from_a_clear_model() {
+    fn adopts_only_uniform_line_endings() {
         for (text, model, expected) in [
             ("a\nb\n", "x\r\ny\r\n", "a\r\nb\r\n"),
             ("a\nb", "x\r\n", "a\r\nb"),
@@ -30,7 +30,7 @@ mod tests {
             ("a\nb\n", "", "a\nb\n"),
             ("a", "x\r\n", "a"),
         ] {
-            assert_eq!(alike(text, model), expected, "{text:?} {model:?}");
+            assert_eq!(adopt_line_endings(text, model), expected, "{text:?} {model:?}");
         }
     }
 }

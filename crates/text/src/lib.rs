@@ -1,11 +1,12 @@
-//! Pure text: what bytes say and how two texts differ.
+//! Text processing without input or output.
 //!
 //! Owns encodings ([`encoding`]), lines and their endings ([`lines`]), line differences ([`diff`], [`unified`]),
-//! three-way merging ([`merge`]), what counts among many hits ([`rank`]) and safe display ([`visible`]). Promises that
-//! bytes nobody asked to change stay as they are: nothing here repairs, normalises or replaces in silence. Never does
-//! input or output, never reads a clock, and knows of files no more than the name it is told.
+//! three-way merging ([`merge`]), ranking of search hits ([`rank`]) and safe display ([`visible`]). Promises that
+//! bytes outside a requested change stay as they are: nothing is repaired, normalised or replaced silently. Never
+//! reads a file or a clock; of a file it knows only the name it is given.
 
 pub mod diff;
+mod distinctive;
 pub mod edit;
 pub mod encoding;
 pub mod endings;
@@ -13,7 +14,6 @@ pub mod lines;
 pub mod locate;
 pub mod merge;
 pub mod patch;
-mod proof;
 pub mod rank;
 pub mod unified;
 pub mod visible;

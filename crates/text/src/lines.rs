@@ -1,18 +1,18 @@
 //! Lines and their terminators.
 //!
-//! Owns the one definition of a line used everywhere: bytes up to and including `\n`, `\r\n` or a lone `\r`, or the
-//! unterminated rest at the end. Promises that the lines of a text, put together, are the text. Never copies text and
-//! never changes a terminator.
+//! Owns the single definition of a line: bytes up to and including `\n`, `\r\n` or a lone `\r`, or the unterminated
+//! rest at the end. Promises that the lines of a text, concatenated, are the text. Never copies text and never changes
+//! a terminator.
 //!
-//! Line numbers given to or by this module are 1-based, as people count. Everything works on bytes, which is right
-//! for any encoding that keeps ASCII bytes as they are (UTF-8 does); the `&str` functions are the same code.
+//! Line numbers in arguments and results are 1-based. Everything works on bytes, which is correct for any encoding
+//! that keeps ASCII bytes as they are (UTF-8 does); the `&str` functions share the code.
 
 use std::iter::FusedIterator;
 use std::ops::{Range, RangeInclusive};
 
-/// The way the lines of a text end.
+/// The line ending of a whole text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ending {
+pub enum LineEnding {
     /// Every terminator is `\n`.
     Lf,
     /// Every terminator is `\r\n`.
@@ -25,7 +25,7 @@ pub enum Ending {
     None,
 }
 
-impl Ending {
+impl LineEnding {
     /// The name shown to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -38,7 +38,7 @@ impl Ending {
         }
     }
 
-    /// The terminator itself, where there is exactly one kind.
+    /// The terminator, if there is exactly one kind.
     #[must_use]
     pub fn terminator(self) -> Option<&'static str> {
         match self {
@@ -50,9 +50,9 @@ impl Ending {
     }
 }
 
-/// How often each terminator occurs.
+/// The number of terminators of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Endings {
+pub struct LineEndingCounts {
     /// Terminators that are `\n`.
     pub lf: usize,
     /// Terminators that are `\r\n`.
@@ -61,8 +61,8 @@ pub struct Endings {
     pub cr: usize,
 }
 
-impl Endings {
-    /// All terminators together.
+impl LineEndingCounts {
+    /// The number of all terminators.
     #[must_use]
     pub fn total(self) -> usize {
         self.lf + self.crlf + self.cr
@@ -70,40 +70,40 @@ impl Endings {
 
     /// The ending of the whole text, `Mixed` when kinds disagree.
     #[must_use]
-    pub fn ending(self) -> Ending {
+    pub fn uniform_ending(self) -> LineEnding {
         match (self.lf, self.crlf, self.cr) {
-            (0, 0, 0) => Ending::None,
-            (_, 0, 0) => Ending::Lf,
-            (0, _, 0) => Ending::Crlf,
-            (0, 0, _) => Ending::Cr,
-            (_, _, _) => Ending::Mixed,
+            (0, 0, 0) => LineEnding::None,
+            (_, 0, 0) => LineEnding::Lf,
+            (0, _, 0) => LineEnding::Crlf,
+            (0, 0, _) => LineEnding::Cr,
+            (_, _, _) => LineEnding::Mixed,
         }
     }
 
     /// The most frequent ending, for new lines in a mixed text. Never `Mixed`; on a tie LF, then CRLF.
     #[must_use]
-    pub fn dominant(self) -> Ending {
+    pub fn dominant_ending(self) -> LineEnding {
         if self.total() == 0 {
-            Ending::None
+            LineEnding::None
         } else if self.lf >= self.crlf && self.lf >= self.cr {
-            Ending::Lf
+            LineEnding::Lf
         } else if self.crlf >= self.cr {
-            Ending::Crlf
+            LineEnding::Crlf
         } else {
-            Ending::Cr
+            LineEnding::Cr
         }
     }
 }
 
-/// Counts lines and terminators of a text that arrives in pieces.
+/// Counts lines and terminators of a text that arrives in chunks.
 #[derive(Debug, Clone, Default)]
-pub struct Counter {
-    endings: Endings,
+pub struct LineCounter {
+    endings: LineEndingCounts,
     last: Option<u8>,
 }
 
-impl Counter {
-    /// Takes the next piece. A `\r\n` may be split between two pieces.
+impl LineCounter {
+    /// Counts the next chunk. A `\r\n` may be split between two chunks.
     pub fn feed(&mut self, piece: &[u8]) {
         let Some(&last) = piece.last() else { return };
         let mut rest = piece;
@@ -129,7 +129,7 @@ impl Counter {
 
     /// The terminators so far.
     #[must_use]
-    pub fn endings(&self) -> Endings {
+    pub fn endings(&self) -> LineEndingCounts {
         self.endings
     }
 
@@ -141,28 +141,27 @@ impl Counter {
     }
 }
 
-/// How often each terminator occurs in `text`.
+/// The number of terminators of each kind in `text`.
 #[must_use]
-pub fn endings(text: &[u8]) -> Endings {
-    let mut counter = Counter::default();
+pub fn count_endings(text: &[u8]) -> LineEndingCounts {
+    let mut counter = LineCounter::default();
     counter.feed(text);
     counter.endings()
 }
 
 /// The number of lines in `text`; an unterminated last line counts, an empty text has none.
 #[must_use]
-pub fn count(text: &[u8]) -> usize {
-    let mut counter = Counter::default();
+pub fn count_lines(text: &[u8]) -> usize {
+    let mut counter = LineCounter::default();
     counter.feed(text);
     counter.lines()
 }
 
-/// The 1-based line that holds the byte at `offset`. An offset at or past the end is on the line that the next byte
-/// would be written to.
+/// The 1-based line of the byte at `offset`. An offset at or past the end is on the line of the next byte written.
 #[must_use]
 pub fn line_at(text: &[u8], offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
-    let mut ended = endings(before).total();
+    let mut ended = count_endings(before).total();
     if before.last() == Some(&b'\r') && text.get(before.len()) == Some(&b'\n') {
         // Between `\r` and its `\n` the line has not ended yet.
         ended -= 1;
@@ -170,9 +169,9 @@ pub fn line_at(text: &[u8], offset: usize) -> usize {
     ended + 1
 }
 
-/// The bytes that the lines `lines` (1-based, inclusive) take up in `text`, found without reading past them.
+/// The bytes of the 1-based, inclusive `lines` in `text`, found without reading past them.
 ///
-/// `None` when the first line is 0, past the last line of the text, or after the last one asked for. An end past
+/// `None` if the first line is 0, past the last line of the text, or greater than the end of the range. An end past
 /// the last line means the last line.
 #[must_use]
 pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usize>> {
@@ -180,22 +179,22 @@ pub fn byte_range(text: &[u8], lines: RangeInclusive<usize>) -> Option<Range<usi
     if first == 0 || first > last {
         return None;
     }
-    let start = skip(text, 0, first - 1);
+    let start = skip_lines(text, 0, first - 1);
     if start == text.len() {
         return None;
     }
-    Some(start..skip(text, start, last - (first - 1)))
+    Some(start..skip_lines(text, start, last - (first - 1)))
 }
 
 /// The lines `lines` (1-based, inclusive) of `text`, with their terminators. See [`byte_range`].
 #[must_use]
-pub fn slice(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
-    // Line borders lie beside ASCII bytes, so they are always character borders.
+pub fn slice_lines(text: &str, lines: RangeInclusive<usize>) -> Option<&str> {
+    // Line boundaries lie beside ASCII bytes, so they are always character boundaries.
     text.get(byte_range(text.as_bytes(), lines)?)
 }
 
-/// Where the line after the next `count` lines starts, from the line start `from`.
-fn skip(text: &[u8], from: usize, count: usize) -> usize {
+/// The offset after the next `count` lines, from the line start `from`.
+fn skip_lines(text: &[u8], from: usize, count: usize) -> usize {
     let mut lines = iter_bytes(text.get(from..).unwrap_or_default());
     for _ in 0..count {
         if lines.next().is_none() {
@@ -207,17 +206,17 @@ fn skip(text: &[u8], from: usize, count: usize) -> usize {
 
 /// The lines of `text`, each with its terminator.
 #[must_use]
-pub fn iter(text: &str) -> Lines<'_> {
-    Lines { rest: text }
+pub fn iter(text: &str) -> LineIter<'_> {
+    LineIter { rest: text }
 }
 
 /// The lines of `text`, each with its terminator.
 #[must_use]
-pub fn iter_bytes(text: &[u8]) -> ByteLines<'_> {
-    ByteLines { rest: text }
+pub fn iter_bytes(text: &[u8]) -> ByteLineIter<'_> {
+    ByteLineIter { rest: text }
 }
 
-/// A line taken apart: its body and its terminator (empty at the end of an unterminated text).
+/// Splits a line into its body and its terminator (empty for an unterminated line).
 #[must_use]
 pub fn split_terminator(line: &str) -> (&str, &str) {
     let length = if line.ends_with("\r\n") { 2 } else { usize::from(line.ends_with(['\n', '\r'])) };
@@ -226,11 +225,11 @@ pub fn split_terminator(line: &str) -> (&str, &str) {
 
 /// Iterator over the lines of a `&str`. See [`iter`].
 #[derive(Debug, Clone)]
-pub struct Lines<'a> {
+pub struct LineIter<'a> {
     rest: &'a str,
 }
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for LineIter<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
@@ -240,15 +239,15 @@ impl<'a> Iterator for Lines<'a> {
     }
 }
 
-impl FusedIterator for Lines<'_> {}
+impl FusedIterator for LineIter<'_> {}
 
 /// Iterator over the lines of a `&[u8]`. See [`iter_bytes`].
 #[derive(Debug, Clone)]
-pub struct ByteLines<'a> {
+pub struct ByteLineIter<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Iterator for ByteLines<'a> {
+impl<'a> Iterator for ByteLineIter<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
@@ -258,7 +257,7 @@ impl<'a> Iterator for ByteLines<'a> {
     }
 }
 
-impl FusedIterator for ByteLines<'_> {}
+impl FusedIterator for ByteLineIter<'_> {}
 
 /// The length of the first line of `text` with its terminator, `None` if there is no line.
 fn line_length(text: &[u8]) -> Option<usize> {
@@ -280,55 +279,55 @@ mod tests {
     fn lines_keep_their_terminators() {
         let lines: Vec<&str> = iter(MIXED).collect();
         assert_eq!(lines, ["a\n", "b\r\n", "c\r", "d\n", "\r", "\r\n", "e"]);
-        assert_eq!(count(MIXED.as_bytes()), lines.len());
+        assert_eq!(count_lines(MIXED.as_bytes()), lines.len());
         assert_eq!(iter("").count(), 0);
         assert_eq!(iter("\n").count(), 1);
     }
 
     #[test]
-    fn endings_are_counted_and_named() {
-        assert_eq!(endings(MIXED.as_bytes()), Endings { lf: 2, crlf: 2, cr: 2 });
-        assert_eq!(endings(MIXED.as_bytes()).dominant(), Ending::Lf);
+    fn line_endings_are_counted_and_classified() {
+        assert_eq!(count_endings(MIXED.as_bytes()), LineEndingCounts { lf: 2, crlf: 2, cr: 2 });
+        assert_eq!(count_endings(MIXED.as_bytes()).dominant_ending(), LineEnding::Lf);
         for (text, ending, dominant) in [
-            ("", Ending::None, Ending::None),
-            ("x", Ending::None, Ending::None),
-            ("x\ny", Ending::Lf, Ending::Lf),
-            ("x\r\ny\r\n", Ending::Crlf, Ending::Crlf),
-            ("x\ry", Ending::Cr, Ending::Cr),
-            ("x\r\ny\r\nz\n", Ending::Mixed, Ending::Crlf),
-            ("x\ry\rz\r\n", Ending::Mixed, Ending::Cr),
+            ("", LineEnding::None, LineEnding::None),
+            ("x", LineEnding::None, LineEnding::None),
+            ("x\ny", LineEnding::Lf, LineEnding::Lf),
+            ("x\r\ny\r\n", LineEnding::Crlf, LineEnding::Crlf),
+            ("x\ry", LineEnding::Cr, LineEnding::Cr),
+            ("x\r\ny\r\nz\n", LineEnding::Mixed, LineEnding::Crlf),
+            ("x\ry\rz\r\n", LineEnding::Mixed, LineEnding::Cr),
         ] {
-            let found = endings(text.as_bytes());
-            assert_eq!((found.ending(), found.dominant()), (ending, dominant), "{text:?}");
+            let found = count_endings(text.as_bytes());
+            assert_eq!((found.uniform_ending(), found.dominant_ending()), (ending, dominant), "{text:?}");
         }
     }
 
     #[test]
-    fn a_pair_split_between_pieces_is_one_terminator() {
-        let mut counter = Counter::default();
+    fn crlf_split_between_chunks_counts_once() {
+        let mut counter = LineCounter::default();
         for piece in [&b"a\r"[..], b"", b"\nb\r", b"c"] {
             counter.feed(piece);
         }
-        assert_eq!(counter.endings(), Endings { lf: 0, crlf: 1, cr: 1 });
+        assert_eq!(counter.endings(), LineEndingCounts { lf: 0, crlf: 1, cr: 1 });
         assert_eq!(counter.lines(), 3);
     }
 
     #[test]
     fn slices_are_one_based_inclusive_and_clamped_at_the_end() {
-        assert_eq!(slice(MIXED, 1..=1), Some("a\n"));
-        assert_eq!(slice(MIXED, 2..=3), Some("b\r\nc\r"));
-        assert_eq!(slice(MIXED, 7..=usize::MAX), Some("e"));
-        assert_eq!(slice(MIXED, 1..=usize::MAX), Some(MIXED));
-        assert_eq!(slice(MIXED, 8..=9), None);
-        assert_eq!(slice(MIXED, 0..=1), None);
+        assert_eq!(slice_lines(MIXED, 1..=1), Some("a\n"));
+        assert_eq!(slice_lines(MIXED, 2..=3), Some("b\r\nc\r"));
+        assert_eq!(slice_lines(MIXED, 7..=usize::MAX), Some("e"));
+        assert_eq!(slice_lines(MIXED, 1..=usize::MAX), Some(MIXED));
+        assert_eq!(slice_lines(MIXED, 8..=9), None);
+        assert_eq!(slice_lines(MIXED, 0..=1), None);
         let (first, last) = (3, 2);
-        assert_eq!(slice(MIXED, first..=last), None);
-        assert_eq!(slice("", 1..=1), None);
-        assert_eq!(slice("x\n", 2..=2), None);
+        assert_eq!(slice_lines(MIXED, first..=last), None);
+        assert_eq!(slice_lines("", 1..=1), None);
+        assert_eq!(slice_lines("x\n", 2..=2), None);
     }
 
     #[test]
-    fn an_offset_is_on_the_line_that_holds_its_byte() {
+    fn offsets_map_to_the_containing_line() {
         let text = b"a\r\nb\n";
         let lines: Vec<usize> = (0..=6).map(|offset| line_at(text, offset)).collect();
         assert_eq!(lines, [1, 1, 1, 2, 2, 3, 3]);

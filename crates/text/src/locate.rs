@@ -1,60 +1,61 @@
-//! Where a quoted block stands in a text.
+//! Search for a quoted block in a text.
 //!
-//! Owns the passes by which a quote is found, from byte for byte to ever more forgiving ones, and what to say when
-//! none finds it. Promises every place of the first pass that finds any, as byte ranges of the text as it is, with the
-//! name of the pass, in bounded time. Never accepts similarity for sameness, and never changes anything: a pass finds.
+//! Owns the matching passes, from byte for byte to increasingly lenient, and the diagnosis when none matches. Promises
+//! every match of the first pass that has any, as byte ranges of the original text, with the name of the pass, in
+//! bounded time. Never treats similar text as equal, and never changes the text.
 
 mod align;
+mod context;
 mod fold;
 mod indent;
 mod nearest;
 mod occurrences;
-mod surround;
 
 use std::cell::OnceCell;
 use std::ops::{Range, RangeInclusive};
 
-pub(crate) use fold::plain_body;
-pub use indent::Delta;
-pub use nearest::{Difference, Nearest};
-pub use surround::{Definition, Extra, Side};
+pub use context::{ContextSide, DisambiguatingContext, EnclosingDefinition};
+pub(crate) use fold::replace_look_alikes;
+pub use indent::IndentationShift;
+pub use nearest::{LineDifference, NearestCandidate};
 
-use crate::lines::{self, Ending};
-use fold::{Fold, Folded};
-use indent::Indented;
+use crate::lines::{self, LineEnding};
+use fold::{FoldLevel, FoldedText};
+use indent::IndentedLines;
 
 /// Texts longer than this are searched byte for byte only.
 pub const LENIENT_BYTES_MAX: usize = 64 << 20;
 
-/// The most places that are listed.
-pub const PLACES_MAX: usize = 1 << 20;
+/// The most matches that are listed.
+pub const MATCHES_MAX: usize = 1 << 20;
 
-/// A way to compare, in the order in which they are tried. Each also overlooks what the ones before overlook.
+/// A comparison, in the order in which they are tried. Each also ignores the differences that the earlier ones ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Pass {
-    /// Byte for byte. In a text that mixes terminators, a quote with `\n` is counted together with [`Self::Endings`].
+pub enum MatchPass {
+    /// Byte for byte. In a text with mixed terminators, a quote with `\n` is counted together with
+    /// [`Self::LineEndings`].
     Exact,
-    /// Line terminators count as equal, and the one at the very end may be missing.
-    Endings,
-    /// Space and tab at the end of a line do not count.
+    /// Line terminators are equal, and the final one may be missing.
+    LineEndings,
+    /// Spaces and tabs at the end of a line are ignored.
     TrailingSpace,
-    /// Dashes, quotation marks and spaces count as the ASCII one they look like.
+    /// Dashes, quotation marks and spaces equal the ASCII character they look like.
     LookAlike,
-    /// All lines that are not blank stand deeper or shallower by the same.
+    /// All non-blank lines are shifted by the same indentation.
     Indentation,
 }
 
-impl Pass {
+impl MatchPass {
     /// Every pass, in order.
     pub const ALL: &'static [Self] =
-        &[Self::Exact, Self::Endings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
+        &[Self::Exact, Self::LineEndings, Self::TrailingSpace, Self::LookAlike, Self::Indentation];
 
     /// The name shown to callers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
-            Self::Endings => "endings",
+            Self::LineEndings => "endings",
             Self::TrailingSpace => "trailing_space",
             Self::LookAlike => "look_alike",
             Self::Indentation => "indentation",
@@ -62,106 +63,109 @@ impl Pass {
     }
 }
 
-/// How places that share bytes are counted.
+/// How matches that share bytes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Counting {
-    /// Each counts: `aa` is twice in `aaa`.
+pub enum OverlapRule {
+    /// All of them: `aa` occurs twice in `aaa`.
     Overlapping,
-    /// Left to right, each byte in one place at most: `aa` is once in `aaa`.
-    Separate,
+    /// Left to right without overlaps: `aa` occurs once in `aaa`.
+    NonOverlapping,
 }
 
-/// Where a quote may begin and end.
+/// Where a match may begin and end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Borders {
+pub enum MatchBoundary {
     /// Anywhere, also within a line.
     Anywhere,
-    /// At the start of a line, and at the end of one.
+    /// At line boundaries only.
     WholeLines,
 }
 
-/// What counts as a match.
+/// The conditions of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Matching {
+pub struct MatchOptions {
     /// The passes to try, in this order.
-    pub passes: &'static [Pass],
-    /// How places are counted.
-    pub counting: Counting,
-    /// Where a place may begin and end.
-    pub borders: Borders,
+    pub passes: &'static [MatchPass],
+    /// How matches are counted.
+    pub overlap_rule: OverlapRule,
+    /// Where a match may begin and end.
+    pub boundary: MatchBoundary,
 }
 
-impl Matching {
+impl MatchOptions {
     /// Every pass, overlaps counted, anywhere.
     pub const LENIENT: Self =
-        Self { passes: Pass::ALL, counting: Counting::Overlapping, borders: Borders::Anywhere };
+        Self { passes: MatchPass::ALL, overlap_rule: OverlapRule::Overlapping, boundary: MatchBoundary::Anywhere };
 
     /// Byte for byte, counted left to right, anywhere.
-    pub const EXACT: Self =
-        Self { passes: &[Pass::Exact], counting: Counting::Separate, borders: Borders::Anywhere };
+    pub const EXACT: Self = Self {
+        passes: &[MatchPass::Exact],
+        overlap_rule: OverlapRule::NonOverlapping,
+        boundary: MatchBoundary::Anywhere,
+    };
 
     /// Every pass, whole lines only.
-    pub const LINES: Self =
-        Self { passes: Pass::ALL, counting: Counting::Overlapping, borders: Borders::WholeLines };
+    pub const WHOLE_LINES: Self =
+        Self { passes: MatchPass::ALL, overlap_rule: OverlapRule::Overlapping, boundary: MatchBoundary::WholeLines };
 }
 
-/// One place of a quote.
+/// One match of a quote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Its bytes in the text.
+pub struct QuoteMatch {
+    /// The bytes of the match.
     pub bytes: Range<usize>,
     /// The lines it touches, 1-based.
     pub lines: RangeInclusive<usize>,
-    /// How its indentation differs, if it was found by [`Pass::Indentation`].
-    pub delta: Option<Delta>,
+    /// The indentation shift, if [`MatchPass::Indentation`] found it.
+    pub indentation_shift: Option<IndentationShift>,
 }
 
-/// A named limit that ended a search early.
+/// A limit that ended a search early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Limit {
+pub enum LocateLimit {
     /// The text is longer than [`LENIENT_BYTES_MAX`]; only the exact pass ran.
     Bytes,
-    /// There are more than [`PLACES_MAX`] places.
-    Places,
-    /// Too many candidate blocks had to be compared for their indentation.
+    /// There are more than [`MATCHES_MAX`] matches.
+    Matches,
+    /// Too many candidate blocks had to be compared by indentation.
     Work,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// The pass that found the places; the last one tried if there are none.
-    pub pass: Pass,
-    /// Every place, in order.
-    pub places: Vec<Place>,
-    /// What ended the search early, if anything did.
-    pub limit: Option<Limit>,
+pub struct QuoteMatches {
+    /// The pass that found the matches; if there are none, the last one tried.
+    pub pass: MatchPass,
+    /// All matches, in order.
+    pub matches: Vec<QuoteMatch>,
+    /// The limit that ended the search early, if any.
+    pub limit: Option<LocateLimit>,
 }
 
-/// A text made ready to be searched more than once.
+/// A text prepared for several searches.
 #[derive(Debug)]
-pub struct Finder<'t> {
+pub struct SearchableText<'t> {
     text: &'t str,
-    starts: Vec<usize>,
-    ending: OnceCell<Ending>,
-    endings: OnceCell<Folded>,
-    trailing: OnceCell<Folded>,
-    look_alike: OnceCell<Folded>,
-    indented: OnceCell<Indented<'t>>,
+    line_starts: Vec<usize>,
+    ending: OnceCell<LineEnding>,
+    folded_endings: OnceCell<FoldedText>,
+    folded_trailing_space: OnceCell<FoldedText>,
+    folded_look_alikes: OnceCell<FoldedText>,
+    indented: OnceCell<IndentedLines<'t>>,
 }
 
-/// Every place of `quote` in `text`. For several quotes, make one [`Finder`].
+/// All matches of `quote` in `text`. For several quotes, create one [`SearchableText`].
 #[must_use]
-pub fn locate(text: &str, quote: &str, how: Matching) -> Found {
-    Finder::new(text).find(quote, how)
+pub fn find_quote(text: &str, quote: &str, how: MatchOptions) -> QuoteMatches {
+    SearchableText::new(text).find(quote, how)
 }
 
-impl<'t> Finder<'t> {
-    /// Prepares `text`; what a lenient pass needs is made when first needed, and once.
+impl<'t> SearchableText<'t> {
+    /// Prepares `text`. Data for the lenient passes is built once, when first needed.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
         let mut at = 0;
-        let starts = lines::iter(text)
+        let line_starts = lines::iter(text)
             .map(|line| {
                 at += line.len();
                 at - line.len()
@@ -169,31 +173,31 @@ impl<'t> Finder<'t> {
             .collect();
         Self {
             text,
-            starts,
+            line_starts,
             ending: OnceCell::new(),
-            endings: OnceCell::new(),
-            trailing: OnceCell::new(),
-            look_alike: OnceCell::new(),
+            folded_endings: OnceCell::new(),
+            folded_trailing_space: OnceCell::new(),
+            folded_look_alikes: OnceCell::new(),
             indented: OnceCell::new(),
         }
     }
 
-    /// The text searched.
+    /// The searched text.
     #[must_use]
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// How many lines it has.
+    /// The number of lines.
     #[must_use]
     pub fn line_count(&self) -> usize {
-        self.starts.len()
+        self.line_starts.len()
     }
 
     /// The bytes of the 1-based line, with its terminator; empty at the end if there is no such line.
     #[must_use]
     pub fn line_bytes(&self, line: usize) -> Range<usize> {
-        let start = |at: usize| self.starts.get(at).copied().unwrap_or(self.text.len());
+        let start = |at: usize| self.line_starts.get(at).copied().unwrap_or(self.text.len());
         line.checked_sub(1).map_or(0..0, |at| start(at)..start(at + 1))
     }
 
@@ -206,95 +210,98 @@ impl<'t> Finder<'t> {
     /// The 1-based line that holds the byte at `offset`; at the end of the text, the last line.
     #[must_use]
     pub fn line_at(&self, offset: usize) -> usize {
-        self.starts.partition_point(|&start| start <= offset).max(1)
+        self.line_starts.partition_point(|&start| start <= offset).max(1)
     }
 
-    /// Every place of `quote`, by the first pass that finds any. An empty quote is nowhere.
+    /// All matches of `quote`, by the first pass that has any. An empty quote has no match.
     #[must_use]
-    pub fn find(&self, quote: &str, how: Matching) -> Found {
-        let mut found = Found { pass: Pass::Exact, places: Vec::new(), limit: None };
+    pub fn find(&self, quote: &str, how: MatchOptions) -> QuoteMatches {
+        let mut found = QuoteMatches { pass: MatchPass::Exact, matches: Vec::new(), limit: None };
         if quote.is_empty() {
             return found;
         }
         let is_blank = quote.trim().is_empty();
-        let hides_twins = self.hides_twins(quote, how);
+        let hides_twins = self.may_miss_other_matches(quote, how);
         for &pass in how.passes {
-            if pass == Pass::Exact && hides_twins {
+            if pass == MatchPass::Exact && hides_twins {
                 continue;
             }
-            if pass > Pass::Endings && is_blank {
-                // Forgiving white space in a quote of nothing else would find it everywhere.
+            if pass > MatchPass::LineEndings && is_blank {
+                // A quote of white space only would match everywhere.
                 break;
             }
-            if pass != Pass::Exact && self.text.len() > LENIENT_BYTES_MAX {
-                found.limit = Some(Limit::Bytes);
+            if pass != MatchPass::Exact && self.text.len() > LENIENT_BYTES_MAX {
+                found.limit = Some(LocateLimit::Bytes);
                 break;
             }
             found.pass = pass;
-            let (ranges, limit) = self.ranges(quote, pass, how);
+            let (ranges, limit) = self.find_with_pass(quote, pass, how);
             found.limit = limit.or(found.limit);
-            found.places = ranges.into_iter().map(|(bytes, delta)| self.place(bytes, delta)).collect();
-            if !found.places.is_empty() {
+            found.matches = ranges.into_iter().map(|(bytes, delta)| self.quote_match(bytes, delta)).collect();
+            if !found.matches.is_empty() {
                 break;
             }
         }
-        let is_literal = |place: &Place| self.text[place.bytes.clone()] == *quote;
-        if hides_twins && found.pass == Pass::Endings && found.places.iter().all(is_literal) {
-            found.pass = Pass::Exact;
+        let is_literal = |found_match: &QuoteMatch| self.text[found_match.bytes.clone()] == *quote;
+        if hides_twins && found.pass == MatchPass::LineEndings && found.matches.iter().all(is_literal) {
+            found.pass = MatchPass::Exact;
         }
         found
     }
 
-    /// Whether places byte for byte may have twins that differ in how their lines end: the text mixes terminators, and
-    /// the quote has some. Whoever quotes a `\r` tells them apart.
-    fn hides_twins(&self, quote: &str, how: Matching) -> bool {
-        how.passes.contains(&Pass::Endings)
+    /// Whether exact matches may have equivalents with other terminators: the text mixes terminators, and the quote
+    /// has `\n` without `\r`. A quote with `\r` distinguishes them.
+    fn may_miss_other_matches(&self, quote: &str, how: MatchOptions) -> bool {
+        how.passes.contains(&MatchPass::LineEndings)
             && self.text.len() <= LENIENT_BYTES_MAX
             && quote.contains('\n')
             && !quote.contains('\r')
-            && *self.ending.get_or_init(|| lines::endings(self.text.as_bytes()).ending()) == Ending::Mixed
+            && *self.ending.get_or_init(|| lines::count_endings(self.text.as_bytes()).uniform_ending())
+                == LineEnding::Mixed
     }
 
-    fn place(&self, bytes: Range<usize>, delta: Option<Delta>) -> Place {
+    fn quote_match(&self, bytes: Range<usize>, delta: Option<IndentationShift>) -> QuoteMatch {
         let last = bytes.end.saturating_sub(1).max(bytes.start);
-        Place { lines: self.line_at(bytes.start)..=self.line_at(last), bytes, delta }
+        QuoteMatch { lines: self.line_at(bytes.start)..=self.line_at(last), bytes, indentation_shift: delta }
     }
 
-    fn ranges(&self, quote: &str, pass: Pass, how: Matching) -> (Vec<Located>, Option<Limit>) {
+    fn find_with_pass(&self, quote: &str, pass: MatchPass, how: MatchOptions) -> (Vec<RawMatch>, Option<LocateLimit>) {
         match pass {
-            Pass::Exact => {
-                let starts = occurrences::in_text(
-                    self.text.as_bytes(),
-                    quote.as_bytes(),
-                    how.counting,
-                    PLACES_MAX + 1,
-                );
-                let literal = !how.passes.contains(&Pass::Endings);
+            MatchPass::Exact => {
+                let starts =
+                    occurrences::in_text(self.text.as_bytes(), quote.as_bytes(), how.overlap_rule, MATCHES_MAX + 1);
+                let literal = !how.passes.contains(&MatchPass::LineEndings);
                 let ranges = starts.into_iter().map(|at| at..at + quote.len()).filter(|bytes| {
-                    let splits = self.halves_pair(bytes.end) && !quote.ends_with('\r');
-                    literal || !(self.halves_pair(bytes.start) || splits)
+                    let splits = self.splits_crlf(bytes.end) && !quote.ends_with('\r');
+                    literal || !(self.splits_crlf(bytes.start) || splits)
                 });
-                self.bordered(ranges, how)
+                self.filter_by_boundary(ranges, how)
             }
-            Pass::Endings => self.folded_ranges(&self.endings, Fold::Endings, quote, how),
-            Pass::TrailingSpace => self.folded_ranges(&self.trailing, Fold::TrailingSpace, quote, how),
-            Pass::LookAlike => self.folded_ranges(&self.look_alike, Fold::LookAlike, quote, how),
-            Pass::Indentation => self.indented_ranges(quote, how),
+            MatchPass::LineEndings => {
+                self.find_in_folded_text(&self.folded_endings, FoldLevel::LineEndings, quote, how)
+            }
+            MatchPass::TrailingSpace => {
+                self.find_in_folded_text(&self.folded_trailing_space, FoldLevel::TrailingSpace, quote, how)
+            }
+            MatchPass::LookAlike => {
+                self.find_in_folded_text(&self.folded_look_alikes, FoldLevel::LookAlike, quote, how)
+            }
+            MatchPass::Indentation => self.find_with_other_indentation(quote, how),
         }
     }
 
-    fn folded_ranges(
+    fn find_in_folded_text(
         &self,
-        cell: &OnceCell<Folded>,
-        fold: Fold,
+        cell: &OnceCell<FoldedText>,
+        fold: FoldLevel,
         quote: &str,
-        how: Matching,
-    ) -> (Vec<Located>, Option<Limit>) {
-        let text = cell.get_or_init(|| Folded::new(self.text, fold));
+        how: MatchOptions,
+    ) -> (Vec<RawMatch>, Option<LocateLimit>) {
+        let text = cell.get_or_init(|| FoldedText::new(self.text, fold));
         let original = quote;
-        let quote = Folded::new(quote, fold);
+        let quote = FoldedText::new(quote, fold);
         let mut starts =
-            occurrences::in_text(text.text.as_bytes(), quote.text.as_bytes(), how.counting, PLACES_MAX + 1);
+            occurrences::in_text(text.text.as_bytes(), quote.text.as_bytes(), how.overlap_rule, MATCHES_MAX + 1);
         let mut length = quote.text.len();
         if starts.is_empty()
             && !text.text.ends_with('\n')
@@ -302,7 +309,7 @@ impl<'t> Finder<'t> {
             && !open.is_empty()
             && text.text.ends_with(open)
         {
-            // The quote ends its last line, and the text does not end its own.
+            // The quote ends with a newline, and the text does not.
             length = open.len();
             starts.push(text.text.len() - length);
         }
@@ -311,21 +318,21 @@ impl<'t> Finder<'t> {
             .into_iter()
             .map(|at| at..at + length)
             .filter(|range| !quote.tail_dropped || ends_line(range.end))
-            .map(|range| text.original(&range))
-            .filter(|bytes| self.ends_as_quoted(bytes, original));
-        self.bordered(ranges, how)
+            .map(|range| text.original_range(&range))
+            .filter(|bytes| self.has_quoted_terminator(bytes, original));
+        self.filter_by_boundary(ranges, how)
     }
 
-    fn indented_ranges(&self, quote: &str, how: Matching) -> (Vec<Located>, Option<Limit>) {
-        let indented = self.indented.get_or_init(|| Indented::new(self.text));
+    fn find_with_other_indentation(&self, quote: &str, how: MatchOptions) -> (Vec<RawMatch>, Option<LocateLimit>) {
+        let indented = self.indented.get_or_init(|| IndentedLines::new(self.text));
         let count = lines::iter(quote).count();
         let is_terminated = quote.ends_with(['\n', '\r']);
-        let blocks = indented.find(quote, PLACES_MAX);
+        let blocks = indented.find_matches(quote, MATCHES_MAX);
         let mut end = 0;
         let mut located = Vec::new();
         for (first, delta) in blocks.found {
             let start = self.line_bytes(first + 1).start;
-            if how.counting == Counting::Separate && start < end {
+            if how.overlap_rule == OverlapRule::NonOverlapping && start < end {
                 continue;
             }
             let last = self.line_bytes(first + count);
@@ -335,67 +342,67 @@ impl<'t> Finder<'t> {
                 let body = lines::split_terminator(&self.text[last.clone()]).0;
                 last.start + body.trim_end_matches([' ', '\t']).len()
             };
-            if self.ends_as_quoted(&(start..end), quote) {
+            if self.has_quoted_terminator(&(start..end), quote) {
                 located.push((start..end, Some(delta)));
             }
         }
-        (located, blocks.exhausted.then_some(Limit::Work))
+        (located, blocks.exhausted.then_some(LocateLimit::Work))
     }
 
-    /// Keeps the ranges that begin and end where they may.
-    fn bordered(
+    /// Keeps the ranges that satisfy `how.boundary`.
+    fn filter_by_boundary(
         &self,
         ranges: impl Iterator<Item = Range<usize>>,
-        how: Matching,
-    ) -> (Vec<Located>, Option<Limit>) {
-        let mut located: Vec<Located> = ranges
-            .filter(|bytes| match how.borders {
-                Borders::Anywhere => true,
-                Borders::WholeLines => self.is_whole_lines(bytes),
+        how: MatchOptions,
+    ) -> (Vec<RawMatch>, Option<LocateLimit>) {
+        let mut located: Vec<RawMatch> = ranges
+            .filter(|bytes| match how.boundary {
+                MatchBoundary::Anywhere => true,
+                MatchBoundary::WholeLines => self.is_whole_lines(bytes),
             })
             .map(|bytes| (bytes, None))
             .collect();
-        let limit = (located.len() > PLACES_MAX).then_some(Limit::Places);
-        located.truncate(PLACES_MAX);
+        let limit = (located.len() > MATCHES_MAX).then_some(LocateLimit::Matches);
+        located.truncate(MATCHES_MAX);
         (located, limit)
     }
 
     fn is_whole_lines(&self, bytes: &Range<usize>) -> bool {
-        let ends = bytes.end == self.text.len() || self.starts.binary_search(&bytes.end).is_ok() || {
+        let ends = bytes.end == self.text.len() || self.line_starts.binary_search(&bytes.end).is_ok() || {
             let line = self.line_bytes(self.line_at(bytes.end));
             let rest = &self.text[bytes.end..line.end];
-            // What a pass overlooked at the end of the line is not part of the place, nor in its way.
-            lines::split_terminator(rest).0.chars().all(|c| fold::plain(c).unwrap_or(c).is_whitespace())
+            // White space that a pass ignored at the end of the line is not part of the match and does not prevent it.
+            lines::split_terminator(rest).0.chars().all(|c| fold::plain_look_alike(c).unwrap_or(c).is_whitespace())
         };
-        ends && self.starts.binary_search(&bytes.start).is_ok()
+        ends && self.line_starts.binary_search(&bytes.start).is_ok()
     }
 
-    /// Whether the end of a place is no more than what was quoted: a `\r` at the end of a quote may be half of a `\r\n`,
-    /// and then the `\n` is not part of it.
-    fn ends_as_quoted(&self, bytes: &Range<usize>, quote: &str) -> bool {
+    /// Whether the match ends no later than the quote: a `\r` at the end of a quote may be half of a `\r\n`, and the
+    /// `\n` is then not part of it.
+    fn has_quoted_terminator(&self, bytes: &Range<usize>, quote: &str) -> bool {
         !(quote.ends_with('\r') && self.text[bytes.clone()].ends_with('\n'))
     }
 
     /// Whether `offset` lies between a `\r` and its `\n`.
-    pub(crate) fn halves_pair(&self, offset: usize) -> bool {
+    pub(crate) fn splits_crlf(&self, offset: usize) -> bool {
         let bytes = self.text.as_bytes();
         offset > 0 && bytes[offset - 1] == b'\r' && bytes.get(offset) == Some(&b'\n')
     }
 }
 
-/// Where the lines `quote` stand among the lines `text`, overlaps included; lines are compared as they are.
-pub(crate) fn blocks(text: &[&str], quote: &[&str]) -> Vec<usize> {
-    occurrences::in_sequence(text, quote, PLACES_MAX)
+/// The starts of the lines `quote` among the lines `text`, overlaps included, compared exactly.
+pub(crate) fn find_line_runs(text: &[&str], quote: &[&str]) -> Vec<usize> {
+    occurrences::in_sequence(text, quote, MATCHES_MAX)
 }
 
-/// Whether `character` is one that [`Pass::LookAlike`] takes for an ASCII one.
+/// Whether [`MatchPass::LookAlike`] treats `character` as an ASCII one.
 #[must_use]
 pub fn is_look_alike(character: char) -> bool {
-    fold::plain(character).is_some()
+    fold::plain_look_alike(character).is_some()
 }
 
-/// A range and its difference of indentation.
-type Located = (Range<usize>, Option<Delta>);
+/// The bytes of a match and its indentation shift.
+type RawMatch = (Range<usize>, Option<IndentationShift>);
 
 #[cfg(test)]
 mod tests;

@@ -1,118 +1,118 @@
-//! Three-way merging, line by line.
+//! Three-way merge by lines.
 //!
-//! Owns the rule of what may be merged: changes that touch neither the same lines nor neighbouring ones, and changes
-//! that are the same on both sides. Promises that every byte of a clean result comes from one of the two sides,
-//! terminators included, and that unchanged lines stay as they are. Never writes conflict markers and never picks a
-//! winner: what it cannot merge it gives back as ranges.
+//! Owns the rule for a clean merge: changes that touch neither the same nor adjacent lines, and changes that are equal
+//! on both sides. Promises that every byte of a clean result comes from one of the two sides, terminators included,
+//! and that unchanged lines stay as they are. Never writes conflict markers and never picks a winner: conflicts are
+//! returned as ranges.
 //!
-//! Where lines repeat, a change can be aligned with the base in more than one way, and a merge come out clean in more
-//! than one way. Two alignments are tried; if both are clean and they disagree, that is a conflict.
+//! With repeated lines, a change can align with the base in more than one way, and so can a clean merge. Two
+//! alignments are tried; if both are clean and the results differ, the merge is a conflict.
 
 use std::ops::{Index, Range};
 
-use crate::diff::{Alignment, Hunk, aligned_hunks};
+use crate::diff::{DiffAlgorithm, Hunk, hunks_with_algorithm};
 use crate::lines;
 
-/// What came of a merge.
+/// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Merged<T> {
+pub enum MergeResult<T> {
     /// Both changes in one text.
     Clean(T),
-    /// The places where the changes meet, in order; at least one.
+    /// The conflicting ranges, in order; at least one.
     Conflict(Vec<ConflictRange>),
 }
 
-/// A place where both sides changed the same or neighbouring lines, differently. Line indexes are 0-based.
+/// A range that both sides changed differently, in the same or adjacent lines. Line indexes are 0-based.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConflictRange {
-    /// The lines in the text that both sides started from.
+    /// The lines in the common base.
     pub base: Range<usize>,
-    /// What became of them in ours.
+    /// The corresponding lines in ours.
     pub ours: Range<usize>,
-    /// What became of them in theirs.
+    /// The corresponding lines in theirs.
     pub theirs: Range<usize>,
 }
 
 /// Merges the change from `base` to `ours` with the change from `base` to `theirs`.
 #[must_use]
-pub fn merge(base: &str, ours: &str, theirs: &str) -> Merged<String> {
-    match assemble(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()) {
-        Ok(pieces) => Merged::Clean(pieces.iter().map(|piece| piece.of(ours, theirs)).collect()),
-        Err(conflicts) => Merged::Conflict(conflicts),
+pub fn merge(base: &str, ours: &str, theirs: &str) -> MergeResult<String> {
+    match merge_segments(base.as_bytes(), ours.as_bytes(), theirs.as_bytes()) {
+        Ok(pieces) => MergeResult::Clean(pieces.iter().map(|piece| piece.bytes_of_side(ours, theirs)).collect()),
+        Err(conflicts) => MergeResult::Conflict(conflicts),
     }
 }
 
 /// [`merge`] for texts in any encoding that keeps ASCII bytes as they are.
 #[must_use]
-pub fn merge_bytes(base: &[u8], ours: &[u8], theirs: &[u8]) -> Merged<Vec<u8>> {
-    match assemble(base, ours, theirs) {
+pub fn merge_bytes(base: &[u8], ours: &[u8], theirs: &[u8]) -> MergeResult<Vec<u8>> {
+    match merge_segments(base, ours, theirs) {
         Ok(pieces) => {
-            Merged::Clean(pieces.iter().flat_map(|piece| piece.of(ours, theirs)).copied().collect())
+            MergeResult::Clean(pieces.iter().flat_map(|piece| piece.bytes_of_side(ours, theirs)).copied().collect())
         }
-        Err(conflicts) => Merged::Conflict(conflicts),
+        Err(conflicts) => MergeResult::Conflict(conflicts),
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum MergeSide {
     Ours,
     Theirs,
 }
 
-/// Bytes of the result, by where they come from. Borders are line borders, hence character borders.
+/// Bytes of the result, by origin. Boundaries are line boundaries, hence character boundaries.
 #[derive(Debug, Clone)]
-struct Piece {
-    side: Side,
+struct MergedSegment {
+    side: MergeSide,
     bytes: Range<usize>,
 }
 
-impl Piece {
-    fn of<'a, T: Index<Range<usize>, Output = T> + ?Sized>(&self, ours: &'a T, theirs: &'a T) -> &'a T {
+impl MergedSegment {
+    fn bytes_of_side<'a, T: Index<Range<usize>, Output = T> + ?Sized>(&self, ours: &'a T, theirs: &'a T) -> &'a T {
         match self.side {
-            Side::Ours => &ours[self.bytes.clone()],
-            Side::Theirs => &theirs[self.bytes.clone()],
+            MergeSide::Ours => &ours[self.bytes.clone()],
+            MergeSide::Theirs => &theirs[self.bytes.clone()],
         }
     }
 }
 
-/// One changed text with its hunks from the base, walked from start to end.
-struct Walk<'a> {
+/// One side with its hunks from the base, read from start to end.
+struct HunkCursor<'a> {
     text: &'a [u8],
-    /// Where each line starts, and the end of the text.
+    /// The start of each line, and the end of the text.
     starts: Vec<usize>,
     hunks: std::iter::Peekable<std::vec::IntoIter<Hunk>>,
-    /// The base line and the line of this text that are next.
+    /// The next base line and the next line of this side.
     base: usize,
     line: usize,
 }
 
-impl<'a> Walk<'a> {
-    fn new(base: &[u8], text: &'a [u8], alignment: Alignment) -> Self {
+impl<'a> HunkCursor<'a> {
+    fn new(base: &[u8], text: &'a [u8], alignment: DiffAlgorithm) -> Self {
         let mut starts = vec![0];
         let mut end = 0;
         starts.extend(lines::iter_bytes(text).map(|line| {
             end += line.len();
             end
         }));
-        let hunks = aligned_hunks(base, text, alignment).into_iter().peekable();
+        let hunks = hunks_with_algorithm(base, text, alignment).into_iter().peekable();
         Self { text, starts, hunks, base: 0, line: 0 }
     }
 
     /// The base line where the next hunk starts.
-    fn next_start(&mut self) -> Option<usize> {
+    fn next_hunk_start(&mut self) -> Option<usize> {
         self.hunks.peek().map(|hunk| hunk.old.start)
     }
 
-    /// Goes forward to the base line `base`, over unchanged lines only; gives the lines gone over.
-    fn keep_to(&mut self, base: usize) -> Range<usize> {
+    /// Advances over unchanged lines to the base line `base`; returns those lines.
+    fn copy_unchanged_to(&mut self, base: usize) -> Range<usize> {
         let from = self.line;
         self.line += base - self.base;
         self.base = base;
         from..self.line
     }
 
-    /// Takes the next hunk if it touches the group that ends at base line `end`; gives the group's new end.
-    fn take_touching(&mut self, end: usize) -> Option<usize> {
+    /// Consumes the next hunk if it touches the group that ends at base line `end`; returns the group's new end.
+    fn take_overlapping_hunks(&mut self, end: usize) -> Option<usize> {
         let hunk = self.hunks.next_if(|hunk| hunk.old.start <= end)?;
         self.base = hunk.old.end;
         self.line = hunk.new.end;
@@ -124,75 +124,79 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Merges by both alignments.
-fn assemble(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<Piece>, Vec<ConflictRange>> {
-    let pieces = walk(base, ours, theirs, Alignment::Rarest)?;
-    let text = |pieces: &[Piece]| -> Vec<u8> {
-        pieces.iter().flat_map(|piece| piece.of(ours, theirs)).copied().collect()
+/// Merges with both alignments.
+fn merge_segments(base: &[u8], ours: &[u8], theirs: &[u8]) -> Result<Vec<MergedSegment>, Vec<ConflictRange>> {
+    let pieces = merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Histogram)?;
+    let text = |pieces: &[MergedSegment]| -> Vec<u8> {
+        pieces.iter().flat_map(|piece| piece.bytes_of_side(ours, theirs)).copied().collect()
     };
-    match walk(base, ours, theirs, Alignment::Fewest) {
+    match merge_with_algorithm(base, ours, theirs, DiffAlgorithm::Myers) {
         Ok(others) if text(&others) != text(&pieces) => {
-            let whole = |text: &[u8]| 0..lines::count(text);
+            let whole = |text: &[u8]| 0..lines::count_lines(text);
             Err(vec![ConflictRange { base: whole(base), ours: whole(ours), theirs: whole(theirs) }])
         }
         Ok(_) | Err(_) => Ok(pieces),
     }
 }
 
-/// Walks both sides together, group by group of hunks that touch.
-fn walk(
+/// Reads both sides together, group by group of touching hunks.
+fn merge_with_algorithm(
     base: &[u8],
     ours: &[u8],
     theirs: &[u8],
-    alignment: Alignment,
-) -> Result<Vec<Piece>, Vec<ConflictRange>> {
-    let base_lines = lines::count(base);
-    let mut ours = Walk::new(base, ours, alignment);
-    let mut theirs = Walk::new(base, theirs, alignment);
+    alignment: DiffAlgorithm,
+) -> Result<Vec<MergedSegment>, Vec<ConflictRange>> {
+    let base_lines = lines::count_lines(base);
+    let mut ours = HunkCursor::new(base, ours, alignment);
+    let mut theirs = HunkCursor::new(base, theirs, alignment);
     let mut pieces = Vec::new();
     let mut conflicts = Vec::new();
     loop {
-        let start = match (ours.next_start(), theirs.next_start()) {
+        let start = match (ours.next_hunk_start(), theirs.next_hunk_start()) {
             (Some(a), Some(b)) => a.min(b),
             (Some(a), None) => a,
             (None, Some(b)) => b,
             (None, None) => break,
         };
-        let kept = ours.keep_to(start);
-        theirs.keep_to(start);
-        pieces.push(Piece { side: Side::Ours, bytes: ours.bytes(&kept) });
-        match group(&mut ours, &mut theirs, start) {
+        let unchanged = ours.copy_unchanged_to(start);
+        theirs.copy_unchanged_to(start);
+        pieces.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
+        match merge_overlapping_hunks(&mut ours, &mut theirs, start) {
             Ok(piece) => pieces.push(piece),
             Err(conflict) => conflicts.push(conflict),
         }
     }
-    let kept = ours.keep_to(base_lines);
-    pieces.push(Piece { side: Side::Ours, bytes: ours.bytes(&kept) });
+    let unchanged = ours.copy_unchanged_to(base_lines);
+    pieces.push(MergedSegment { side: MergeSide::Ours, bytes: ours.bytes(&unchanged) });
     if conflicts.is_empty() { Ok(pieces) } else { Err(conflicts) }
 }
 
-/// Takes every hunk that touches, directly or through others, the one at `start`, and decides between the sides.
-fn group(ours: &mut Walk<'_>, theirs: &mut Walk<'_>, start: usize) -> Result<Piece, ConflictRange> {
+/// Consumes every hunk that touches the one at `start`, directly or through others, and chooses a side.
+fn merge_overlapping_hunks(
+    ours: &mut HunkCursor<'_>,
+    theirs: &mut HunkCursor<'_>,
+    start: usize,
+) -> Result<MergedSegment, ConflictRange> {
     let (our_start, their_start) = (ours.line, theirs.line);
     let (mut we_changed, mut they_changed) = (false, false);
     let mut end = start;
     loop {
-        if let Some(further) = ours.take_touching(end) {
+        if let Some(further) = ours.take_overlapping_hunks(end) {
             (end, we_changed) = (further, true);
-        } else if let Some(further) = theirs.take_touching(end) {
+        } else if let Some(further) = theirs.take_overlapping_hunks(end) {
             (end, they_changed) = (further, true);
         } else {
             break;
         }
     }
-    ours.keep_to(end);
-    theirs.keep_to(end);
+    ours.copy_unchanged_to(end);
+    theirs.copy_unchanged_to(end);
     let (our_lines, their_lines) = (our_start..ours.line, their_start..theirs.line);
     let (our_bytes, their_bytes) = (ours.bytes(&our_lines), theirs.bytes(&their_lines));
     if !they_changed || ours.text[our_bytes.clone()] == theirs.text[their_bytes.clone()] {
-        Ok(Piece { side: Side::Ours, bytes: our_bytes })
+        Ok(MergedSegment { side: MergeSide::Ours, bytes: our_bytes })
     } else if !we_changed {
-        Ok(Piece { side: Side::Theirs, bytes: their_bytes })
+        Ok(MergedSegment { side: MergeSide::Theirs, bytes: their_bytes })
     } else {
         Err(ConflictRange { base: start..end, ours: our_lines, theirs: their_lines })
     }
@@ -204,81 +208,81 @@ mod tests {
 
     const BASE: &str = "1\n2\n3\n4\n5\n";
 
-    fn clean(base: &str, ours: &str, theirs: &str) -> String {
+    fn merge_cleanly(base: &str, ours: &str, theirs: &str) -> String {
         match merge(base, ours, theirs) {
-            Merged::Clean(text) => text,
-            Merged::Conflict(ranges) => panic!("{ranges:?}"),
+            MergeResult::Clean(text) => text,
+            MergeResult::Conflict(ranges) => panic!("{ranges:?}"),
         }
     }
 
-    fn conflicts(base: &str, ours: &str, theirs: &str) -> Vec<ConflictRange> {
+    fn merge_conflicts(base: &str, ours: &str, theirs: &str) -> Vec<ConflictRange> {
         match merge(base, ours, theirs) {
-            Merged::Clean(text) => panic!("{text:?}"),
-            Merged::Conflict(ranges) => ranges,
+            MergeResult::Clean(text) => panic!("{text:?}"),
+            MergeResult::Conflict(ranges) => ranges,
         }
     }
 
     #[test]
     fn distant_changes_merge() {
-        assert_eq!(clean(BASE, "one\n2\n3\n4\n5\n", "1\n2\n3\n4\nfive\n"), "one\n2\n3\n4\nfive\n");
-        assert_eq!(clean(BASE, "0\n1\n2\n3\n4\n5\n", "1\n2\n4\n5\n6\n"), "0\n1\n2\n4\n5\n6\n");
-        assert_eq!(clean(BASE, "1\n2\nthree\n4\n5\n", "one\n2\n3\n4\nfive\n"), "one\n2\nthree\n4\nfive\n");
+        assert_eq!(merge_cleanly(BASE, "one\n2\n3\n4\n5\n", "1\n2\n3\n4\nfive\n"), "one\n2\n3\n4\nfive\n");
+        assert_eq!(merge_cleanly(BASE, "0\n1\n2\n3\n4\n5\n", "1\n2\n4\n5\n6\n"), "0\n1\n2\n4\n5\n6\n");
+        assert_eq!(merge_cleanly(BASE, "1\n2\nthree\n4\n5\n", "one\n2\n3\n4\nfive\n"), "one\n2\nthree\n4\nfive\n");
     }
 
     #[test]
     fn the_same_change_on_both_sides_merges() {
-        assert_eq!(clean(BASE, "1\nx\n3\n4\n5\n", "1\nx\n3\n4\n5\n"), "1\nx\n3\n4\n5\n");
-        assert_eq!(clean(BASE, "1\nx\n3\n4\n5\n", "1\nx\n3\n4\ny\n"), "1\nx\n3\n4\ny\n");
-        assert_eq!(clean("", "a\n", "a\n"), "a\n");
+        assert_eq!(merge_cleanly(BASE, "1\nx\n3\n4\n5\n", "1\nx\n3\n4\n5\n"), "1\nx\n3\n4\n5\n");
+        assert_eq!(merge_cleanly(BASE, "1\nx\n3\n4\n5\n", "1\nx\n3\n4\ny\n"), "1\nx\n3\n4\ny\n");
+        assert_eq!(merge_cleanly("", "a\n", "a\n"), "a\n");
     }
 
     #[test]
     fn the_same_lines_conflict() {
-        let found = conflicts(BASE, "1\n2\nx\n4\n5\n", "1\n2\ny\nz\n4\n5\n");
+        let found = merge_conflicts(BASE, "1\n2\nx\n4\n5\n", "1\n2\ny\nz\n4\n5\n");
         assert_eq!(found, [ConflictRange { base: 2..3, ours: 2..3, theirs: 2..4 }]);
-        assert_eq!(conflicts("", "a\n", "b\n").len(), 1);
-        assert_eq!(conflicts(BASE, "", "1\n2\n3\n4\nfive\n").len(), 1);
+        assert_eq!(merge_conflicts("", "a\n", "b\n").len(), 1);
+        assert_eq!(merge_conflicts(BASE, "", "1\n2\n3\n4\nfive\n").len(), 1);
     }
 
     #[test]
     fn neighbouring_lines_conflict() {
         assert_eq!(
-            conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\ny\n4\n5\n"),
+            merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\ny\n4\n5\n"),
             [ConflictRange { base: 1..3, ours: 1..3, theirs: 1..3 }]
         );
         // An insertion beside a changed line.
-        assert_eq!(conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\nnew\n3\n4\n5\n").len(), 1);
-        // Two different insertions at one place.
-        assert_eq!(conflicts(BASE, "1\na\n2\n3\n4\n5\n", "1\nb\n2\n3\n4\n5\n").len(), 1);
+        assert_eq!(merge_conflicts(BASE, "1\nx\n3\n4\n5\n", "1\n2\nnew\n3\n4\n5\n").len(), 1);
+        // Two different insertions at one position.
+        assert_eq!(merge_conflicts(BASE, "1\na\n2\n3\n4\n5\n", "1\nb\n2\n3\n4\n5\n").len(), 1);
     }
 
     #[test]
     fn a_chain_of_touching_changes_is_one_conflict() {
-        let found = conflicts(BASE, "a\nb\n3\n4\ne\n", "1\nB\nC\nD\n5\n");
+        let found = merge_conflicts(BASE, "a\nb\n3\n4\ne\n", "1\nB\nC\nD\n5\n");
         assert_eq!(found, [ConflictRange { base: 0..5, ours: 0..5, theirs: 0..5 }]);
     }
 
     #[test]
-    fn what_two_alignments_merge_differently_is_a_conflict() {
+    fn merges_that_differ_between_algorithms_conflict() {
         let (base, ours, theirs) = ("a\n}\na\na\n", "x\na\na\n}\na\n", "a\na\na\n");
         let made = |alignment| {
-            let walked = walk(base.as_bytes(), ours.as_bytes(), theirs.as_bytes(), alignment).unwrap();
-            walked.iter().map(|piece| piece.of(ours, theirs)).collect::<String>()
+            let walked = merge_with_algorithm(base.as_bytes(), ours.as_bytes(), theirs.as_bytes(), alignment).unwrap();
+            walked.iter().map(|piece| piece.bytes_of_side(ours, theirs)).collect::<String>()
         };
-        assert_ne!(made(Alignment::Rarest), made(Alignment::Fewest));
+        assert_ne!(made(DiffAlgorithm::Histogram), made(DiffAlgorithm::Myers));
         let whole = ConflictRange { base: 0..4, ours: 0..5, theirs: 0..3 };
-        assert_eq!(conflicts(base, ours, theirs), [whole]);
+        assert_eq!(merge_conflicts(base, ours, theirs), [whole]);
     }
 
     #[test]
-    fn terminators_stay() {
+    fn line_terminators_are_preserved() {
         assert_eq!(
-            clean("1\r\n2\n3\r4\n5", "one\r\n2\n3\r4\n5", "1\r\n2\n3\r4\n5\r\n6"),
+            merge_cleanly("1\r\n2\n3\r4\n5", "one\r\n2\n3\r4\n5", "1\r\n2\n3\r4\n5\r\n6"),
             "one\r\n2\n3\r4\n5\r\n6"
         );
         assert_eq!(
             merge_bytes(b"\xe9\na\nb", b"\xe8\na\nb", b"\xe9\na\nc"),
-            Merged::Clean(b"\xe8\na\nc".to_vec())
+            MergeResult::Clean(b"\xe8\na\nc".to_vec())
         );
     }
 }

@@ -1,251 +1,253 @@
 //! Patches: many changes to many files in one text.
 //!
-//! Owns two written forms, the envelope `*** Begin Patch … *** End Patch` in both of its published grammars and the
-//! unified diff, and how their chunks are applied to a text ([`apply()`]). How much is forgiven in writing is one value,
-//! [`Grammar`], and how much in finding another, [`Rules`]; the code is the same for all of them. Promises that parsing
-//! and applying end in bounded time and never panic, that bytes outside the changed lines stay as they are, and that
-//! every error names a line of the patch. Never touches a file and never guesses between two places.
+//! Owns two formats, the envelope `*** Begin Patch … *** End Patch` in both of its published grammars and the unified
+//! diff, and the application of their chunks to a text ([`apply_chunks`]). [`PatchGrammar`] sets the leniency of the
+//! parser and [`PatchRules`] that of the search. Promises that parsing and applying end in bounded time and never
+//! panic, that bytes outside the changed lines stay as they are, and that every error names a line of the patch. Never
+//! touches a file and never guesses between two matches.
 
-mod again;
+mod already_applied;
 mod anchor;
 mod apply;
-mod chunk;
-mod diff_form;
+mod chunk_parser;
+mod chunk_search;
 mod envelope;
-mod fault;
-mod find;
-mod index;
-mod rescue;
-mod splice;
+mod errors;
+mod interpretations;
+mod line_edits;
+mod line_index;
+mod unified_diff;
 mod wrapper;
 
-pub use again::standing;
+pub use already_applied::find_already_applied;
 pub use apply::{
-    Applied, ApplyError, FinalNewline, Ground, Insertion, Matched, Reason, Repeats, Rules, Sequence, apply,
+    AmbiguityRule, ChunkBase, ChunkMatch, FinalNewlineChange, InsertionPoint, PatchApplyError, PatchApplyErrorKind,
+    PatchRules, PatchedText, PlacementBasis, apply_chunks,
 };
-pub use fault::{Fault, ParseError};
-pub use rescue::{Rescue, Slips};
-pub use splice::Ending;
+pub use errors::{PatchParseError, PatchParseErrorKind};
+pub use interpretations::{ChunkRepair, SlipRepair};
+pub use line_edits::FileEndRule;
 
-/// Whether a way of writing is accepted.
+/// Whether a syntax deviation is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Leave {
-    /// It is read as what it means.
-    Given,
-    /// It is an error.
-    Refused,
+pub enum PatchSyntaxRule {
+    /// Accepted.
+    Accept,
+    /// An error.
+    Reject,
 }
 
-/// What the text behind `@@` is.
+/// The meaning of the text after `@@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Headings {
+pub enum HeadingMeaning {
     /// A line that must be found before the chunk; it narrows the search.
     Anchors,
-    /// A remark.
-    Remarks,
+    /// A comment.
+    Comments,
 }
 
-/// How strictly a patch is read. Chosen by the caller; every combination works.
+/// How strictly a patch is parsed. Every combination is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Grammar {
+pub struct PatchGrammar {
     /// Space around markers.
-    pub padding: Leave,
-    /// A heredoc or a code fence around the whole.
-    pub wrapper: Leave,
-    /// No `*** End Patch`.
-    pub open_end: Leave,
+    pub space_around_markers: PatchSyntaxRule,
+    /// A heredoc or a code fence around the patch.
+    pub outer_wrapper: PatchSyntaxRule,
+    /// A missing `*** End Patch`.
+    pub missing_end_marker: PatchSyntaxRule,
     /// A first chunk without `@@`.
-    pub bare_chunk: Leave,
+    pub chunk_without_header: PatchSyntaxRule,
     /// A line of a chunk that starts with none of the three signs.
-    pub bare_line: Leave,
+    pub line_without_sign: PatchSyntaxRule,
     /// `*** Move to:`.
-    pub move_to: Leave,
+    pub move_to_header: PatchSyntaxRule,
     /// `*** End of File`.
-    pub end_of_file: Leave,
-    /// `*** Environment ID:` in front.
-    pub environment: Leave,
+    pub end_of_file_marker: PatchSyntaxRule,
+    /// A leading `*** Environment ID:`.
+    pub environment_header: PatchSyntaxRule,
     /// A unified diff instead of the envelope.
-    pub unified: Leave,
-    /// What the text behind `@@` is.
-    pub headings: Headings,
+    pub unified_diff: PatchSyntaxRule,
+    /// The meaning of the text after `@@`.
+    pub headings: HeadingMeaning,
 }
 
-impl Grammar {
-    /// Everything that has one meaning is accepted.
+impl PatchGrammar {
+    /// Accepts everything unambiguous.
     pub const TOLERANT: Self = Self {
-        padding: Leave::Given,
-        wrapper: Leave::Given,
-        open_end: Leave::Given,
-        bare_chunk: Leave::Given,
-        bare_line: Leave::Given,
-        move_to: Leave::Given,
-        end_of_file: Leave::Given,
-        environment: Leave::Given,
-        unified: Leave::Given,
-        headings: Headings::Anchors,
+        space_around_markers: PatchSyntaxRule::Accept,
+        outer_wrapper: PatchSyntaxRule::Accept,
+        missing_end_marker: PatchSyntaxRule::Accept,
+        chunk_without_header: PatchSyntaxRule::Accept,
+        line_without_sign: PatchSyntaxRule::Accept,
+        move_to_header: PatchSyntaxRule::Accept,
+        end_of_file_marker: PatchSyntaxRule::Accept,
+        environment_header: PatchSyntaxRule::Accept,
+        unified_diff: PatchSyntaxRule::Accept,
+        headings: HeadingMeaning::Anchors,
     };
 
-    /// The envelope to the letter, with either way to write a move and an end of file.
-    pub const STRICT: Self = Self { move_to: Leave::Given, end_of_file: Leave::Given, ..Self::EXACT };
+    /// The exact envelope, with the headers for moves and end of file.
+    pub const STRICT: Self =
+        Self { move_to_header: PatchSyntaxRule::Accept, end_of_file_marker: PatchSyntaxRule::Accept, ..Self::EXACT };
 
-    /// The envelope to the letter: one way to write each thing.
+    /// The exact envelope, with one way to write each change.
     pub const EXACT: Self = Self {
-        padding: Leave::Refused,
-        wrapper: Leave::Refused,
-        open_end: Leave::Refused,
-        bare_chunk: Leave::Refused,
-        bare_line: Leave::Refused,
-        move_to: Leave::Refused,
-        end_of_file: Leave::Refused,
-        environment: Leave::Refused,
-        unified: Leave::Refused,
-        headings: Headings::Remarks,
+        space_around_markers: PatchSyntaxRule::Reject,
+        outer_wrapper: PatchSyntaxRule::Reject,
+        missing_end_marker: PatchSyntaxRule::Reject,
+        chunk_without_header: PatchSyntaxRule::Reject,
+        line_without_sign: PatchSyntaxRule::Reject,
+        move_to_header: PatchSyntaxRule::Reject,
+        end_of_file_marker: PatchSyntaxRule::Reject,
+        environment_header: PatchSyntaxRule::Reject,
+        unified_diff: PatchSyntaxRule::Reject,
+        headings: HeadingMeaning::Comments,
     };
 }
 
-/// A patch, taken apart.
+/// A parsed patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patch {
-    /// What happens to each file, in the order written. Never empty.
-    pub sections: Vec<Section>,
+pub struct ParsedPatch {
+    /// The changes of each file, in order. Never empty.
+    pub sections: Vec<FilePatch>,
 }
 
-/// What happens to one file.
+/// The changes of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
+pub struct FilePatch {
     /// The 1-based line of the patch that starts it.
     pub line: usize,
-    /// What happens.
-    pub action: Action,
+    /// The kind of change.
+    pub kind: PatchSectionKind,
 }
 
-/// What happens to one file. Paths are as written.
+/// The kind of change of one file. Paths are as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum PatchSectionKind {
     /// A new file.
     Add {
-        /// Where.
+        /// Path of the new file.
         path: String,
         /// Its whole content.
         content: String,
     },
-    /// A file changes.
+    /// Changes a file.
     Update {
-        /// Which.
+        /// Path of the file.
         path: String,
         /// Its changes; never empty.
-        chunks: Vec<Chunk>,
+        chunks: Vec<PatchChunk>,
     },
-    /// A file goes.
+    /// Deletes a file.
     Delete {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// What it is said to hold, in a unified diff; may be empty.
-        chunks: Vec<Chunk>,
+        /// The expected content, in a unified diff; may be empty.
+        chunks: Vec<PatchChunk>,
     },
-    /// A file gets another name, and may change.
+    /// Renames a file, and may change it.
     Move {
-        /// The old name.
+        /// The old path.
         from: String,
-        /// The new name.
+        /// The new path.
         to: String,
         /// Its changes; may be empty.
-        chunks: Vec<Chunk>,
+        chunks: Vec<PatchChunk>,
     },
 }
 
-/// Lines that stand together in a file, and what becomes of them.
+/// Consecutive lines of a file and their changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
+pub struct PatchChunk {
     /// The 1-based line of the patch that starts it.
     pub line: usize,
-    /// Lines to be found first, outermost first.
+    /// Lines to find first, outermost first.
     pub anchors: Vec<String>,
-    /// The line of the file where a unified diff says it is, 1-based, counted by `\n`.
-    pub near: Option<Near>,
-    /// Whether it is said to stand at the end of the file.
-    pub end: End,
+    /// The position in a unified diff header, 1-based, counted by `\n`.
+    pub declared_position: Option<DeclaredPosition>,
+    /// Whether the chunk is marked as the end of the file.
+    pub end_of_file: EndOfFileMarker,
     /// The lines; never empty.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PatchLine>,
 }
 
-/// Where a unified diff says a chunk is.
+/// The position that a unified diff states for a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Near {
-    /// The number written: the first line, or, for a chunk without old lines, the line before it.
+pub struct DeclaredPosition {
+    /// The written number: the first line or, for a chunk without old lines, the line before it.
     pub start: usize,
 }
 
-/// Whether a chunk is said to stand at the end of the file.
+/// Whether a chunk is marked as the end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// Nothing is said.
-    Anywhere,
-    /// It is.
-    OfFile,
+pub enum EndOfFileMarker {
+    /// Not marked.
+    Absent,
+    /// Marked.
+    Present,
 }
 
 /// One line of a chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
-    /// What becomes of it.
-    pub side: Side,
-    /// The text, without the sign and without the line's end.
+pub struct PatchLine {
+    /// The role of the line.
+    pub kind: PatchLineKind,
+    /// The text, without sign and terminator.
     pub text: String,
-    /// Whether a newline ends it.
-    pub newline: Newline,
+    /// Whether the line is marked as having no newline.
+    pub no_newline_marker: NoNewlineMarker,
 }
 
-/// What becomes of a line.
+/// The role of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// It is there and stays.
-    Keep,
-    /// It is there and goes.
+pub enum PatchLineKind {
+    /// Present and unchanged.
+    Context,
+    /// Removed.
     Remove,
-    /// It comes.
+    /// Added.
     Add,
-    /// Written without a sign: a line that stays, or, between lines that come, one that comes.
-    Bare,
+    /// Without a sign: context, or, between added lines, an added line.
+    Unmarked,
 }
 
-/// Whether a newline ends a line.
+/// Whether a line is marked as having no newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Newline {
-    /// Nothing is said.
-    Unsaid,
-    /// `\ No newline at end of file` stands behind it.
-    Missing,
+pub enum NoNewlineMarker {
+    /// Not marked.
+    Absent,
+    /// Followed by `\ No newline at end of file`.
+    Present,
 }
 
-impl Chunk {
-    /// Whether it quotes nothing that is there.
+impl PatchChunk {
+    /// Whether the chunk has no existing lines.
     #[must_use]
     pub fn only_adds(&self) -> bool {
-        self.lines.iter().all(|line| line.side == Side::Add)
+        self.lines.iter().all(|line| line.kind == PatchLineKind::Add)
     }
 }
 
-/// Takes a patch apart.
+/// Parses a patch.
 ///
 /// # Errors
 ///
-/// [`ParseError`] with the line that cannot be read and what was expected there.
-pub fn parse(text: &str, grammar: Grammar) -> Result<Patch, ParseError> {
+/// [`PatchParseError`] with the line that cannot be parsed and the expected syntax.
+pub fn parse_patch(text: &str, grammar: PatchGrammar) -> Result<ParsedPatch, PatchParseError> {
     let lines = wrapper::lines(text, grammar)?;
-    let sections = match envelope::begin(&lines, grammar) {
-        Ok(first) => envelope::sections(&lines, first, grammar)?,
-        Err(_) if grammar.unified == Leave::Given && diff_form::looks_like_one(&lines) => {
-            diff_form::sections(&lines)?
+    let sections = match envelope::find_begin(&lines, grammar) {
+        Ok(first) => envelope::parse_sections(&lines, first, grammar)?,
+        Err(_) if grammar.unified_diff == PatchSyntaxRule::Accept && unified_diff::looks_like_unified_diff(&lines) => {
+            unified_diff::parse_sections(&lines)?
         }
         Err(fault) => return Err(fault),
     };
-    Ok(Patch { sections })
+    Ok(ParsedPatch { sections })
 }
 
 /// One line of the patch text.
 #[derive(Debug, Clone, Copy)]
-struct Written<'a> {
+struct PatchSourceLine<'a> {
     number: usize,
     text: &'a str,
 }

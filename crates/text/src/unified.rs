@@ -1,10 +1,10 @@
 //! The unified diff format.
 //!
-//! Owns how hunks are written for people and for `patch`. Promises output that standard tools apply, as long as it is
-//! not truncated; a truncated one says so and says how much is missing. Content is left exactly as it is, control
-//! characters included: pass the text through [`crate::visible::visible`] before a person sees it.
+//! Owns how hunks are written for people and for `patch`. Promises output that standard tools apply, unless it is
+//! truncated, which [`UnifiedDiff::omitted_lines`] shows. Content is unchanged, control characters included: pass the
+//! text through [`crate::visible::escape_deceptive`] before displaying it.
 //!
-//! Lines here end at `\n` only, as the format has it, so in a text with lone `\r` the numbers differ from those of
+//! Lines end at `\n` only, as the format requires, so in a text with lone `\r` the numbers differ from those of
 //! [`crate::lines`].
 
 pub mod jsdiff;
@@ -13,89 +13,88 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use crate::diff::{Hunk, line_hunks};
-use crate::visible::visible_line;
+use crate::visible::escape_deceptive_line;
 
-/// The lines of context that people expect around a change.
+/// The usual number of context lines around a change.
 pub const CONTEXT_LINES: usize = 3;
 
-/// The names of the two sides, as they stand behind `---` and `+++`.
+/// The names of the two sides, after `---` and `+++`.
 #[derive(Debug, Clone, Copy)]
-pub struct Labels<'a> {
+pub struct DiffLabels<'a> {
     /// The name of the old side.
     pub old: &'a str,
     /// The name of the new side.
     pub new: &'a str,
 }
 
-/// A unified diff, or the start of one.
+/// A unified diff, possibly truncated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unified {
-    /// The diff; empty when nothing changed.
+pub struct UnifiedDiff {
+    /// The diff; empty if nothing changed.
     pub text: String,
-    /// How many lines the limit cut off the end.
+    /// The number of lines cut off by the limit.
     pub omitted_lines: usize,
 }
 
-impl Unified {
-    /// Whether the limit cut something off.
+impl UnifiedDiff {
+    /// Whether the limit cut off lines.
     #[must_use]
-    pub fn truncated(&self) -> bool {
+    pub fn is_truncated(&self) -> bool {
         self.omitted_lines > 0
     }
 }
 
 /// The unified diff from `old` to `new`, of at most `limit_lines` lines.
 ///
-/// Labels are kept on their line: characters in them that would break out or mislead are escaped.
+/// Deceptive characters and line breaks in labels are escaped.
 #[must_use]
-pub fn unified(
+pub fn unified_diff(
     old: &str,
     new: &str,
-    labels: Labels<'_>,
+    labels: DiffLabels<'_>,
     context_lines: usize,
     limit_lines: usize,
-) -> Unified {
-    let mut output = Output { text: String::new(), left: limit_lines, omitted: 0 };
+) -> UnifiedDiff {
+    let mut output = LimitedOutput { text: String::new(), remaining_lines: limit_lines, omitted_lines: 0 };
     if old != new {
         let old: Vec<&str> = old.split_inclusive('\n').collect();
         let new: Vec<&str> = new.split_inclusive('\n').collect();
-        output.line("--- ", &visible_line(labels.old));
-        output.line("+++ ", &visible_line(labels.new));
+        output.line("--- ", &escape_deceptive_line(labels.old));
+        output.line("+++ ", &escape_deceptive_line(labels.new));
         let hunks = line_hunks(&as_bytes(&old), &as_bytes(&new));
-        let near =
-            |pair: &Hunk, next: &Hunk| next.old.start - pair.old.end <= context_lines.saturating_mul(2);
+        let near = |pair: &Hunk, next: &Hunk| next.old.start - pair.old.end <= context_lines.saturating_mul(2);
         for group in hunks.chunk_by(near) {
             write_group(&mut output, &old, &new, group, context_lines);
         }
     }
-    Unified { text: output.text, omitted_lines: output.omitted }
+    UnifiedDiff { text: output.text, omitted_lines: output.omitted_lines }
 }
 
 fn as_bytes<'a>(lines: &[&'a str]) -> Vec<&'a [u8]> {
     lines.iter().map(|line| line.as_bytes()).collect()
 }
 
-/// Writes hunks that share their context, under one header.
-fn write_group(output: &mut Output, old: &[&str], new: &[&str], group: &[Hunk], context_lines: usize) {
+/// Writes hunks that share their context under one header.
+fn write_group(output: &mut LimitedOutput, old: &[&str], new: &[&str], group: &[Hunk], context_lines: usize) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
     let before = first.old.start.min(context_lines);
     let after = (old.len() - last.old.end).min(context_lines);
     let old_span = first.old.start - before..last.old.end + after;
     let new_span = first.new.start - before..last.new.end + after;
-    output.line("@@ ", &format!("-{} +{} @@", span(&old_span), span(&new_span)));
+    output.line("@@ ", &format!("-{} +{} @@", format_range(&old_span), format_range(&new_span)));
     let mut at = old_span.start;
     for hunk in group {
-        output.content(" ", &old[at..hunk.old.start]);
-        output.content("-", &old[hunk.old.clone()]);
-        output.content("+", &new[hunk.new.clone()]);
+        output.push_lines(" ", &old[at..hunk.old.start]);
+        output.push_lines("-", &old[hunk.old.clone()]);
+        output.push_lines("+", &new[hunk.new.clone()]);
         at = hunk.old.end;
     }
-    output.content(" ", &old[at..old_span.end]);
+    output.push_lines(" ", &old[at..old_span.end]);
 }
 
-/// A range as the format writes it: 1-based, the length left out when it is 1, and an empty range named by the line
+/// A range in the notation of the format: 1-based, without the length if it is 1; an empty range is named by the line
 /// before it.
-fn span(range: &Range<usize>) -> String {
+fn format_range(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),
         1 => format!("{}", range.start + 1),
@@ -104,24 +103,24 @@ fn span(range: &Range<usize>) -> String {
 }
 
 /// Collects lines up to a limit and counts the rest.
-struct Output {
+struct LimitedOutput {
     text: String,
-    left: usize,
-    omitted: usize,
+    remaining_lines: usize,
+    omitted_lines: usize,
 }
 
-impl Output {
+impl LimitedOutput {
     fn line(&mut self, prefix: &str, body: &str) {
-        if self.left == 0 {
-            self.omitted += 1;
+        if self.remaining_lines == 0 {
+            self.omitted_lines += 1;
             return;
         }
-        self.left -= 1;
+        self.remaining_lines -= 1;
         // Writing to a `String` cannot fail.
         writeln!(self.text, "{prefix}{body}").unwrap_or_default();
     }
 
-    fn content(&mut self, prefix: &str, lines: &[&str]) {
+    fn push_lines(&mut self, prefix: &str, lines: &[&str]) {
         for line in lines {
             match line.strip_suffix('\n') {
                 Some(body) => self.line(prefix, body),
@@ -138,13 +137,13 @@ impl Output {
 mod tests {
     use super::*;
 
-    const LABELS: Labels<'static> = Labels { old: "a/x", new: "b/x" };
+    const LABELS: DiffLabels<'static> = DiffLabels { old: "a/x", new: "b/x" };
 
     fn diff(old: &str, new: &str) -> String {
-        unified(old, new, LABELS, CONTEXT_LINES, usize::MAX).text
+        unified_diff(old, new, LABELS, CONTEXT_LINES, usize::MAX).text
     }
 
-    fn numbers(range: Range<u32>) -> String {
+    fn numbered_lines(range: Range<u32>) -> String {
         range.map(|number| format!("{number}\n")).collect()
     }
 
@@ -154,8 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn a_change_stands_in_its_context() {
-        let old = numbers(1..10);
+    fn changes_are_shown_with_context() {
+        let old = numbered_lines(1..10);
         let new = old.replace("5\n", "five\r\n");
         let expected = "--- a/x\n+++ b/x\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\r\n 6\n 7\n 8\n";
         assert_eq!(diff(&old, &new), expected);
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn near_changes_share_a_header_and_distant_ones_do_not() {
-        let old = numbers(0..40);
+        let old = numbered_lines(0..40);
         let near = old.replace("\n10\n", "\nten\n").replace("\n17\n", "\n");
         assert_eq!(diff(&old, &near).matches("@@ -").count(), 1);
         let far = old.replace("\n10\n", "\nten\n").replace("\n18\n", "\n");
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_sides_and_missing_newlines_are_written_as_the_format_has_it() {
+    fn empty_sides_and_missing_newlines_follow_the_format() {
         assert_eq!(diff("", "a\n"), "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+a\n");
         assert_eq!(diff("a\n", ""), "--- a/x\n+++ b/x\n@@ -1 +0,0 @@\n-a\n");
         assert_eq!(
@@ -181,18 +180,18 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_counted() {
-        let old = numbers(0..10);
-        let cut = unified(&old, "", LABELS, CONTEXT_LINES, 4);
+    fn omitted_lines_are_counted() {
+        let old = numbered_lines(0..10);
+        let cut = unified_diff(&old, "", LABELS, CONTEXT_LINES, 4);
         assert_eq!(cut.text, "--- a/x\n+++ b/x\n@@ -1,10 +0,0 @@\n-0\n");
         assert_eq!(cut.omitted_lines, 9);
-        assert!(cut.truncated());
+        assert!(cut.is_truncated());
     }
 
     #[test]
-    fn a_label_cannot_forge_a_line() {
-        let labels = Labels { old: "x\n@@ -1 +1 @@\n-y", new: "\u{202e}x" };
-        let text = unified("a\n", "b\n", labels, 0, usize::MAX).text;
+    fn labels_cannot_inject_lines() {
+        let labels = DiffLabels { old: "x\n@@ -1 +1 @@\n-y", new: "\u{202e}x" };
+        let text = unified_diff("a\n", "b\n", labels, 0, usize::MAX).text;
         assert_eq!(text, "--- x\\u{a}@@ -1 +1 @@\\u{a}-y\n+++ \\u{202e}x\n@@ -1 +1 @@\n-a\n+b\n");
     }
 }

@@ -1,37 +1,37 @@
-//! Text made safe to show to people.
+//! Text made safe to display.
 //!
-//! Owns the list of characters that can make text look different from what it is: control characters, characters
-//! that reorder their neighbours, and characters without a shape. Promises that the result holds none of them, apart
-//! from newline and tab. Only for display: a literal `\u{202e}` in the text looks the same as an escaped one, so the
-//! result is never to be read back, compared or written to a file.
+//! Owns the list of characters that can make text look different from what it is: control characters, characters that
+//! reorder their neighbours, and invisible characters. Promises that the result has none of them, apart from newline
+//! and tab. Only for display: a literal `\u{202e}` in the text looks the same as an escaped one, so the result must
+//! not be parsed, compared or written to a file.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Escapes what a person could not see or would see wrongly, as `\u{202e}`; newlines and tabs stay.
+/// Escapes invisible and misleading characters, as `\u{202e}`; newlines and tabs stay.
 #[must_use]
-pub fn visible(text: &str) -> Cow<'_, str> {
+pub fn escape_deceptive(text: &str) -> Cow<'_, str> {
     escape(text, |c| c != '\n' && c != '\t' && is_deceptive(c))
 }
 
-/// Like [`visible`] for text that must stay on one line (names, labels): newlines and tabs are escaped too.
+/// Like [`escape_deceptive`], for text that must stay on one line (names, labels): newlines and tabs are escaped too.
 #[must_use]
-pub fn visible_line(text: &str) -> Cow<'_, str> {
+pub fn escape_deceptive_line(text: &str) -> Cow<'_, str> {
     escape(text, is_deceptive)
 }
 
-/// Whether the character is a control, reorders text, or takes no visible space of its own.
+/// Whether the character is a control, reorders text, or is invisible.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
     c.is_control() || is_reordering(c) || is_invisible(c)
 }
 
-/// Characters of the bidirectional algorithm that change the order of what follows or surrounds them.
+/// Characters of the bidirectional algorithm that change the order of neighbouring text.
 fn is_reordering(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Characters that show nothing: default-ignorable code points, fillers, and the two Unicode line separators.
+/// Characters without a shape: default-ignorable code points, fillers, and the two Unicode line separators.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -57,17 +57,17 @@ fn is_invisible(c: char) -> bool {
 fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&is_escaped) else { return Cow::Borrowed(text) };
     let (clean, rest) = text.split_at(first);
-    let mut shown = String::with_capacity(text.len() + 16);
-    shown.push_str(clean);
+    let mut escaped = String::with_capacity(text.len() + 16);
+    escaped.push_str(clean);
     for c in rest.chars() {
         if is_escaped(c) {
             // Writing to a `String` cannot fail.
-            write!(shown, "\\u{{{:x}}}", u32::from(c)).unwrap_or_default();
+            write!(escaped, "\\u{{{:x}}}", u32::from(c)).unwrap_or_default();
         } else {
-            shown.push(c);
+            escaped.push(c);
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(escaped)
 }
 
 #[cfg(test)]
@@ -76,14 +76,14 @@ mod tests {
 
     #[test]
     fn plain_text_is_borrowed() {
-        assert!(matches!(visible("a\tb\nçé漢字 😀"), Cow::Borrowed(_)));
+        assert!(matches!(escape_deceptive("a\tb\nçé漢字 😀"), Cow::Borrowed(_)));
     }
 
     #[test]
-    fn deceptive_characters_are_spelled_out() {
-        assert_eq!(visible("a\u{202e}b"), "a\\u{202e}b");
-        assert_eq!(visible("\x1b[31m\u{7f}\u{85}\r\n"), "\\u{1b}[31m\\u{7f}\\u{85}\\u{d}\n");
-        assert_eq!(visible("\u{feff}x\u{200b}y\u{e0041}"), "\\u{feff}x\\u{200b}y\\u{e0041}");
-        assert_eq!(visible_line("a\nb\tc"), "a\\u{a}b\\u{9}c");
+    fn deceptive_characters_are_escaped() {
+        assert_eq!(escape_deceptive("a\u{202e}b"), "a\\u{202e}b");
+        assert_eq!(escape_deceptive("\x1b[31m\u{7f}\u{85}\r\n"), "\\u{1b}[31m\\u{7f}\\u{85}\\u{d}\n");
+        assert_eq!(escape_deceptive("\u{feff}x\u{200b}y\u{e0041}"), "\\u{feff}x\\u{200b}y\\u{e0041}");
+        assert_eq!(escape_deceptive_line("a\nb\tc"), "a\\u{a}b\\u{9}c");
     }
 }

@@ -1,47 +1,45 @@
-//! `cargo xtask bench`: the server and the reference server measured side by side, over MCP on standard streams.
+//! `cargo xtask bench` compares stead with the reference server, over MCP on standard streams.
 //!
-//! Owns the order of a run: build, install, make files, measure, report. Promises that both servers work on equal files
-//! in one interleaved run, that every answer is checked for being whole, and that no process outlives the run. Never
-//! reaches beyond this machine except to install the reference server. `cargo xtask bench edits`,
-//! `cargo xtask bench estate`, `cargo xtask bench patches`, `cargo xtask bench search`, `cargo xtask bench rank`, `cargo xtask bench watch`,
-//! `cargo xtask bench acp` and `cargo xtask bench http` are measures of their own.
+//! Owns the order of a run: build, install, create files, measure, report. Promises that both servers work on equal
+//! files in one interleaved run, that every response is checked for completeness, and that no process outlives the
+//! run. Uses the network only to install the reference server. `cargo xtask bench NAME` runs one of [`MEASURES`]
+//! instead.
 
+mod acp_proxy;
+mod bench_server;
+mod bench_servers;
 mod edits;
-mod estate;
-mod field;
-mod files;
 mod http;
+mod idle_wait;
+mod mcp_client;
+mod multi_workspace;
 mod patches;
-mod peer;
-mod proxied;
-mod quiet;
 mod rank;
-mod reference;
+mod reference_server;
 mod report;
 mod rows;
 mod search;
-mod speaker;
 mod statistics;
 mod watch;
+mod workspace_files;
 
 use std::{path::PathBuf, process::Command};
 
-use field::Field;
-use quiet::Quiet;
-use report::{Report, Run};
-use rows::{ROWS, Row};
+use bench_servers::BenchServers;
+use idle_wait::IdleWaiter;
+use report::{BenchReport, BenchRun};
+use rows::{BENCH_ROWS, BenchRow};
 
-/// Rounds when nothing is said: each server has this many turns at every row.
+/// Rounds per server and row.
 const ROUNDS_DEFAULT: usize = 20;
 
-/// A measure of its own: its name, and what it does with its arguments.
-type Measure = (&'static str, fn(&[String]) -> Result<(), String>);
+/// A separate benchmark: its name and entry point.
+type BenchMeasure = (&'static str, fn(&[String]) -> Result<(), String>);
 
-/// Every one of them.
-const MEASURES: &[Measure] = &[
-    ("acp", proxied::run),
+const MEASURES: &[BenchMeasure] = &[
+    ("acp", acp_proxy::run),
     ("edits", edits::run),
-    ("estate", estate::run),
+    ("estate", multi_workspace::run),
     ("http", http::run),
     ("patches", patches::run),
     ("rank", rank::run),
@@ -49,15 +47,13 @@ const MEASURES: &[Measure] = &[
     ("watch", watch::run),
 ];
 
-/// What is asked for.
 #[derive(Debug)]
-struct Wish {
+struct BenchOptions {
     rounds: usize,
-    /// Names of rows; all of them when empty.
-    only: Vec<String>,
+    /// Names of rows; empty = all rows.
+    only_rows: Vec<String>,
 }
 
-/// Measures and reports.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some((first, own)) = arguments.split_first() {
         let measure = MEASURES.iter().find(|(name, _)| name == first);
@@ -65,37 +61,37 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             return measure(own);
         }
     }
-    let wish = wish(arguments)?;
-    let binary = build()?;
-    let reference = reference::install()?;
+    let wish = parse_options(arguments)?;
+    let binary = build_release_binary()?;
+    let reference = reference_server::install_reference()?;
     let target = crate::needs::target_directory();
-    // Not in the system's temporary directory: that is often memory, where a sync costs nothing.
+    // The temporary directory of the system is often a tmpfs, where a sync costs nothing.
     let place = tempfile::Builder::new()
         .prefix("bench-")
         .tempdir_in(&target)
         .map_err(|error| format!("{}: {error}", target.display()))?;
-    let mut quiet = Quiet::default();
-    let mut field = Field::set_up(place.path(), &binary, &reference.script)?;
+    let mut quiet = IdleWaiter::default();
+    let mut field = BenchServers::start_all(place.path(), &binary, &reference.script)?;
     let mut comparisons = Vec::new();
-    for row in ROWS.iter().filter(|row| wish.wants(row)) {
+    for row in BENCH_ROWS.iter().filter(|row| wish.includes(row)) {
         println!("bench: {}", row.name);
         comparisons.extend((row.measure)(&mut field, &mut quiet, wish.rounds)?);
     }
-    comparisons.push(rows::memory(&field)?);
-    field.stop();
-    let run = Run { rounds: wish.rounds, reference: reference.version, quiet };
-    let report = Report::new(run, comparisons);
+    comparisons.push(rows::measure_memory(&field)?);
+    field.stop_all();
+    let run = BenchRun { rounds: wish.rounds, reference: reference.version, idle_waiter: quiet };
+    let report = BenchReport::new(run, comparisons);
     report.write(&target)
 }
 
-impl Wish {
-    fn wants(&self, row: &Row) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == row.name)
+impl BenchOptions {
+    fn includes(&self, row: &BenchRow) -> bool {
+        self.only_rows.is_empty() || self.only_rows.iter().any(|name| name == row.name)
     }
 }
 
-fn wish(arguments: &[String]) -> Result<Wish, String> {
-    let mut wish = Wish { rounds: ROUNDS_DEFAULT, only: Vec::new() };
+fn parse_options(arguments: &[String]) -> Result<BenchOptions, String> {
+    let mut wish = BenchOptions { rounds: ROUNDS_DEFAULT, only_rows: Vec::new() };
     let mut left = arguments.iter();
     while let Some(flag) = left.next() {
         let mut value = || left.next().ok_or_else(|| format!("{flag} needs a value"));
@@ -106,25 +102,24 @@ fn wish(arguments: &[String]) -> Result<Wish, String> {
                     .parse()
                     .ok()
                     .filter(|rounds| *rounds > 0)
-                    .ok_or_else(|| format!("'{given}' is no number of rounds"))?;
+                    .ok_or_else(|| format!("invalid number of rounds: '{given}'"))?;
             }
             "--only" => {
                 let given = value()?;
-                if !ROWS.iter().any(|row| row.name == given) {
-                    let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-                    return Err(format!("there is no row '{given}'; rows are {}", names.join(", ")));
+                if !BENCH_ROWS.iter().any(|row| row.name == given) {
+                    let names: Vec<&str> = BENCH_ROWS.iter().map(|row| row.name).collect();
+                    return Err(format!("unknown row '{given}'; rows: {}", names.join(", ")));
                 }
-                wish.only.push(given.clone());
+                wish.only_rows.push(given.clone());
             }
-            other => return Err(format!("knows --rounds N and --only ROW, not '{other}'")),
+            other => return Err(format!("unknown argument '{other}'; usage: --rounds N and --only ROW")),
         }
     }
     Ok(wish)
 }
 
-/// The binary as it is shipped.
-fn build() -> Result<PathBuf, String> {
-    crate::succeed(Command::new("cargo").args(["build", "--release", "--locked", "-p", "stead"]))?;
+fn build_release_binary() -> Result<PathBuf, String> {
+    crate::run_program(Command::new("cargo").args(["build", "--release", "--locked", "-p", "stead"]))?;
     Ok(crate::needs::target_directory().join("release").join("stead"))
 }
 
@@ -132,23 +127,23 @@ fn build() -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Result<Wish, String> {
+    fn parse_words(arguments: &[&str]) -> Result<BenchOptions, String> {
         let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        wish(&arguments)
+        parse_options(&arguments)
     }
 
     #[test]
-    fn rounds_and_rows_are_understood() {
-        let wish = parsed(&["--rounds", "3", "--only", "read-1k", "--only", "list-10k"]).unwrap();
-        assert_eq!((wish.rounds, wish.only), (3, vec!["read-1k".to_owned(), "list-10k".to_owned()]));
-        assert_eq!(parsed(&[]).unwrap().rounds, ROUNDS_DEFAULT);
+    fn rounds_and_row_names_are_parsed() {
+        let wish = parse_words(&["--rounds", "3", "--only", "read-1k", "--only", "list-10k"]).unwrap();
+        assert_eq!((wish.rounds, wish.only_rows), (3, vec!["read-1k".to_owned(), "list-10k".to_owned()]));
+        assert_eq!(parse_words(&[]).unwrap().rounds, ROUNDS_DEFAULT);
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused_with_what_can() {
-        assert!(parsed(&["--only", "raed"]).unwrap_err().contains("read-1k"));
+    fn unknown_row_is_rejected_with_the_known_ones() {
+        assert!(parse_words(&["--only", "raed"]).unwrap_err().contains("read-1k"));
         for bad in [&["--rounds", "0"][..], &["--rounds", "x"], &["--rounds"], &["--fast"]] {
-            assert!(parsed(bad).is_err(), "{bad:?}");
+            assert!(parse_words(bad).is_err(), "{bad:?}");
         }
     }
 }

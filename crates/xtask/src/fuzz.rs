@@ -1,57 +1,55 @@
-//! `cargo xtask fuzz`: every fuzz target for a while, with the number of executions. Needs a nightly toolchain and
-//! cargo-fuzz, so it is no part of the test command; property tests stand in for it there.
+//! `cargo xtask fuzz` runs every fuzz target for some time and prints the number of executions. It needs a nightly
+//! toolchain and cargo-fuzz, so it is not part of `cargo xtask test`; property tests cover the same code there.
 
 use std::{fs, process::Command};
 
-/// Seconds for each target when nothing is said.
+/// Seconds per target.
 const SECONDS_DEFAULT: u64 = 60;
-/// What one input may take: more is a hang.
+/// A longer execution of one input counts as a hang.
 const INPUT_SECONDS_MAX: u64 = 10;
-/// What one target may hold.
 const MEMORY_MIB_MAX: u64 = 2048;
-/// The line in which the fuzzer says how often it ran.
-const EXECUTED: &str = "stat::number_of_executed_units:";
+/// The line of the fuzzer's output with the number of executions.
+const EXECUTED_UNITS_PREFIX: &str = "stat::number_of_executed_units:";
 
-struct Wish {
+struct FuzzOptions {
     seconds: u64,
-    only: Option<String>,
+    only_target: Option<String>,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = wish(arguments)?;
-    let targets = targets()?;
+    let wish = parse_options(arguments)?;
+    let targets = fuzz_targets()?;
     let chosen: Vec<&String> =
-        targets.iter().filter(|name| wish.only.as_ref().is_none_or(|only| only == *name)).collect();
+        targets.iter().filter(|name| wish.only_target.as_ref().is_none_or(|only| only == *name)).collect();
     if chosen.is_empty() {
-        return Err(format!("there is no such target; there are {}", targets.join(", ")));
+        return Err(format!("unknown target; available: {}", targets.join(", ")));
     }
     for target in chosen {
-        let executed = fuzz(target, wish.seconds)?;
+        let executed = run_target(target, wish.seconds)?;
         println!("fuzz: {target:<10} {executed:>12} executions in {} s, nothing found", wish.seconds);
     }
     Ok(())
 }
 
-fn wish(arguments: &[String]) -> Result<Wish, String> {
-    let mut wish = Wish { seconds: SECONDS_DEFAULT, only: None };
+fn parse_options(arguments: &[String]) -> Result<FuzzOptions, String> {
+    let mut wish = FuzzOptions { seconds: SECONDS_DEFAULT, only_target: None };
     let mut rest = arguments.iter();
     while let Some(flag) = rest.next() {
         let value = rest.next().ok_or_else(|| format!("{flag} needs a value"))?;
         match flag.as_str() {
             "--seconds" => {
-                wish.seconds = value.parse().map_err(|_| format!("'{value}' is no number of seconds"))?;
+                wish.seconds = value.parse().map_err(|_| format!("invalid number of seconds: '{value}'"))?;
             }
-            "--only" => wish.only = Some(value.clone()),
-            _ => return Err(format!("knows --seconds N and --only TARGET, not '{flag}'")),
+            "--only" => wish.only_target = Some(value.clone()),
+            _ => return Err(format!("unknown argument '{flag}'; usage: --seconds N and --only TARGET")),
         }
     }
     Ok(wish)
 }
 
-/// The names of all targets: one file each.
-fn targets() -> Result<Vec<String>, String> {
-    let directory = crate::root().join("fuzz").join("fuzz_targets");
+/// The names of all targets, one per file.
+fn fuzz_targets() -> Result<Vec<String>, String> {
+    let directory = crate::repository_root().join("fuzz").join("fuzz_targets");
     let read = fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let mut names: Vec<String> =
         read.filter_map(|entry| entry.ok()?.path().file_stem()?.to_str().map(str::to_owned)).collect();
@@ -59,20 +57,20 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn fuzz(target: &str, seconds: u64) -> Result<u64, String> {
+fn run_target(target: &str, seconds: u64) -> Result<u64, String> {
     let output = Command::new("cargo")
         .args(["+nightly", "fuzz", "run", target, "--"])
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-timeout={INPUT_SECONDS_MAX}"))
         .arg(format!("-rss_limit_mb={MEMORY_MIB_MAX}"))
         .arg("-print_final_stats=1")
-        .current_dir(crate::root())
+        .current_dir(crate::repository_root())
         .output()
         .map_err(|error| format!("cargo cannot be started: {error}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(format!("{target} found something, or could not run:\n{said}"));
+        return Err(format!("{target} found a failure or could not run:\n{said}"));
     }
-    let executed = said.lines().find_map(|line| line.strip_prefix(EXECUTED)?.trim().parse().ok());
-    executed.ok_or_else(|| format!("{target} does not say how often it ran:\n{said}"))
+    let executed = said.lines().find_map(|line| line.strip_prefix(EXECUTED_UNITS_PREFIX)?.trim().parse().ok());
+    executed.ok_or_else(|| format!("{target} did not report the number of executions:\n{said}"))
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask generate`: everything that comes from `definitions/`. Writes the files, or with `--check` fails when one
-//! of them differs. Never reads its own output.
+//! `cargo xtask generate` writes every file that is derived from `definitions/`. With `--check` it writes nothing and
+//! fails if a file differs. It never reads its own output as input.
 
 use std::{
     fs,
@@ -12,70 +12,68 @@ mod openrpc;
 mod reference;
 mod runtime;
 
-use definition::{Definition, NATIVE};
+use definition::{DeclaredDialect, NATIVE_DIALECT};
 
-/// The dialects, and the files of `definitions/` that declare them.
-const DIALECTS: &[(&str, &str)] = &[
+/// Dialect names with the files of `definitions/` that declare them.
+const DIALECT_FILES: &[(&str, &str)] = &[
     ("stead", "stead"),
     ("jettson", "jettson"),
     ("weaver", "weaver"),
     ("comma", "comma"),
     ("krux", "filesystem"),
-    (PROXIED, "acp"),
+    (ACP_DIALECT, "acp"),
 ];
 
-/// The dialect that only the proxy speaks: its methods are no methods of ours over JSON-RPC.
-const PROXIED: &str = "acp";
+/// Only the ACP proxy serves this dialect, so it is not part of the OpenRPC and OpenAPI documents.
+const ACP_DIALECT: &str = "acp";
 
-/// One file to be.
-struct Product {
+struct GeneratedFile {
     path: PathBuf,
     text: String,
 }
 
-/// Runs the command.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let root = crate::root();
-    let products = products(&root)?;
+    let root = crate::repository_root();
+    let products = generate_all(&root)?;
     match arguments {
-        [] => write(&root, &products),
-        [flag] if flag == "--check" => check(&root, &products),
+        [] => write_files(&root, &products),
+        [flag] if flag == "--check" => check_files(&root, &products),
         _ => Err("usage: cargo xtask generate [--check]".to_owned()),
     }
 }
 
-fn products(root: &Path) -> Result<Vec<Product>, String> {
+fn generate_all(root: &Path) -> Result<Vec<GeneratedFile>, String> {
     let mut products = Vec::new();
     let mut definitions = Vec::new();
     let mut tools = String::new();
-    for (dialect, file) in DIALECTS {
-        let definition = Definition::load(&root.join(format!("definitions/{file}.yaml")))?;
-        let mut product = |path: String, text: String| products.push(Product { path: path.into(), text });
-        product(format!("crates/faces/src/generated/{dialect}.json"), runtime::definitions(&definition)?);
-        product(format!("crates/faces/tests/generated/{dialect}.json"), runtime::examples(&definition)?);
-        if *dialect == NATIVE {
-            product("docs/reference/operations.md".to_owned(), reference::operations(&definition));
-            product("docs/reference/errors.md".to_owned(), reference::errors(&definition));
+    for (dialect, file) in DIALECT_FILES {
+        let definition = DeclaredDialect::load(&root.join(format!("definitions/{file}.yaml")))?;
+        let mut product = |path: String, text: String| products.push(GeneratedFile { path: path.into(), text });
+        product(format!("crates/protocols/src/generated/{dialect}.json"), runtime::runtime_definition(&definition)?);
+        product(format!("crates/protocols/tests/generated/{dialect}.json"), runtime::runtime_examples(&definition)?);
+        if *dialect == NATIVE_DIALECT {
+            product("docs/reference/operations.md".to_owned(), reference::operations_page(&definition));
+            product("docs/reference/errors.md".to_owned(), reference::errors_page(&definition));
         } else {
-            product(format!("docs/reference/dialects/{dialect}.md"), reference::dialect(&definition));
+            product(format!("docs/reference/dialects/{dialect}.md"), reference::dialect_page(&definition));
         }
-        if *dialect != NATIVE {
+        if *dialect != NATIVE_DIALECT {
             tools.extend(definition.operations.iter().map(|tool| format!("{dialect}/{}\n", tool.name)));
         }
-        if *dialect != PROXIED {
+        if *dialect != ACP_DIALECT {
             definitions.push(definition);
         }
     }
-    let mut product = |path: &str, text: String| products.push(Product { path: path.into(), text });
+    let mut product = |path: &str, text: String| products.push(GeneratedFile { path: path.into(), text });
     product("crates/engine/src/policy/tools.txt", tools);
-    product("crates/faces/src/generated/openrpc.json", openrpc::parts(&definitions));
-    product("docs/reference/openrpc.json", openrpc::document(&definitions));
-    product("crates/faces/src/generated/openapi.json", openapi::document(&definitions));
-    product("docs/reference/openapi.json", openapi::document(&definitions));
+    product("crates/protocols/src/generated/openrpc.json", openrpc::openrpc_parts(&definitions));
+    product("docs/reference/openrpc.json", openrpc::openrpc_document(&definitions));
+    product("crates/protocols/src/generated/openapi.json", openapi::openapi_document(&definitions));
+    product("docs/reference/openapi.json", openapi::openapi_document(&definitions));
     Ok(products)
 }
 
-fn write(root: &Path, products: &[Product]) -> Result<(), String> {
+fn write_files(root: &Path, products: &[GeneratedFile]) -> Result<(), String> {
     for product in products {
         let path = root.join(&product.path);
         if fs::read_to_string(&path).is_ok_and(|text| text == product.text) {
@@ -90,22 +88,21 @@ fn write(root: &Path, products: &[Product]) -> Result<(), String> {
     Ok(())
 }
 
-fn check(root: &Path, products: &[Product]) -> Result<(), String> {
-    let differs = |product: &&Product| {
-        !fs::read_to_string(root.join(&product.path)).is_ok_and(|text| text == product.text)
-    };
+fn check_files(root: &Path, products: &[GeneratedFile]) -> Result<(), String> {
+    let differs =
+        |product: &&GeneratedFile| !fs::read_to_string(root.join(&product.path)).is_ok_and(|text| text == product.text);
     let stale: Vec<String> =
         products.iter().filter(differs).map(|product| format!("  {}", product.path.display())).collect();
     if stale.is_empty() {
         return Ok(());
     }
-    Err(format!("not what definitions/ says; run `cargo xtask generate`:\n{}", stale.join("\n")))
+    Err(format!("generated files are out of date; run `cargo xtask generate`:\n{}", stale.join("\n")))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn generated_files_are_current() {
+    fn generated_files_are_up_to_date() {
         let outcome = super::run(&["--check".to_owned()]);
         assert_eq!(outcome, Ok(()));
     }

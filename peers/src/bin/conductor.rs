@@ -1,4 +1,4 @@
-//! The official conductor: runs the chain that its arguments name, each one a command line, the agent last.
+//! The official conductor. Each argument is the command line of one component of the chain; the last one is the agent.
 
 use std::str::FromStr;
 

@@ -1,43 +1,43 @@
-//! Every system call of a replacement fails once: the file is whole, and nothing is left behind.
+//! Every system call of a replacement fails once: the file stays whole, and no leftover remains.
 
 use std::sync::{Mutex, PoisonError};
 
-use disk::{
-    Attributes, Source,
-    faults::{Action, Call, Calls, FaultPlan, Fired, Scope, arm, disarm},
+use stead_disk::{
+    AttributeSource, ContentSource,
+    faults::{FaultAction, FaultFilter, FaultPlan, FaultReport, FaultScope, SystemCall, arm_fault, disarm_fault},
 };
 
 use crate::{
-    child::{is_child, output_of},
-    fixture::{Fixture, kind, name},
+    child_process::{is_child, run_test_in_child},
+    fixture::{DiskFixture, kind, name},
 };
 
-/// Tells the child where the workspace is.
-const PLACE: &str = "DISK_TEST_FAULTS";
-/// The plan is one for the whole process, so these tests go one after the other.
-static ALONE: Mutex<()> = Mutex::new(());
+/// The workspace path for the child.
+const CHILD_DIRECTORY_ENV: &str = "DISK_TEST_FAULTS";
+/// The plan is global to the process, so these tests run one after the other.
+static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
 
-/// Does one thing under a plan; tells what the plan saw.
-fn under<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, Fired) {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    arm(plan);
+/// Runs one step under a plan; returns the report of the plan.
+fn run_with_fault<T>(plan: FaultPlan, step: impl FnOnce() -> T) -> (T, FaultReport) {
+    let _alone = FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    arm_fault(plan);
     let done = step();
-    (done, disarm())
+    (done, disarm_fault())
 }
 
 /// `EIO`.
-const BROKEN: i32 = 5;
+const IO_ERROR: i32 = 5;
 
-fn plan(at: u64, action: Action) -> FaultPlan {
-    FaultPlan { at, action, scope: Scope::ThisThread, calls: Calls::All }
+fn fault_plan(at: u64, action: FaultAction) -> FaultPlan {
+    FaultPlan { call_number: at, action, scope: FaultScope::ThisThread, calls: FaultFilter::All }
 }
 
-fn replace(f: &Fixture) -> Result<(), disk::DiskError> {
-    let root = disk::Root::open(&f.ws, disk::RootOptions::default())?;
-    let top = root.open_directory(&path::RelPath::root())?;
+fn replace_file(f: &DiskFixture) -> Result<(), stead_disk::DiskError> {
+    let root = stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootOptions::default())?;
+    let top = root.open_directory(&stead_path::RelPath::root())?;
     let old = top.open_file(&name("file"))?;
-    let staged = top.stage(Source::Bytes(b"new"), Attributes::Like(&old))?;
-    let placed = staged.sync().and_then(|()| top.replace(&staged, &name("file")));
+    let staged = top.stage_file(ContentSource::Bytes(b"new"), AttributeSource::CopyFrom(&old))?;
+    let placed = staged.sync().and_then(|()| top.replace_with_staged(&staged, &name("file")));
     if placed.is_err() {
         staged.discard(&top)?;
     }
@@ -45,32 +45,33 @@ fn replace(f: &Fixture) -> Result<(), disk::DiskError> {
 }
 
 #[test]
-fn every_call_of_a_replacement_may_fail() {
-    let f = Fixture::new();
+fn replacement_survives_a_failure_of_any_call() {
+    let f = DiskFixture::new();
     f.file("file", "old");
-    let (done, whole) = under(plan(0, Action::Errno(BROKEN)), || replace(&f));
+    let (done, whole) = run_with_fault(fault_plan(0, FaultAction::FailOnce(IO_ERROR)), || replace_file(&f));
     done.unwrap();
-    assert!(whole.calls > 10 && whole.fired.is_none(), "{whole:?}");
-    for at in 1..=whole.calls {
+    assert!(whole.counted_calls > 10 && whole.hit_call.is_none(), "{whole:?}");
+    for at in 1..=whole.counted_calls {
         f.file("file", "old");
-        let (done, fired) = under(plan(at, Action::Errno(BROKEN)), || replace(&f));
-        assert!(fired.fired.is_some(), "{at}");
+        let (done, fired) = run_with_fault(fault_plan(at, FaultAction::FailOnce(IO_ERROR)), || replace_file(&f));
+        assert!(fired.hit_call.is_some(), "{at}");
         if done.is_err() {
             assert_eq!(f.read("file"), "old", "{fired:?}");
-            assert_eq!(kind(done), disk::ErrorKind::Io);
+            assert_eq!(kind(done), stead_disk::DiskErrorKind::Io);
         }
-        assert_eq!(std::fs::read_dir(&f.ws).unwrap().count(), 1, "{fired:?} left something behind");
+        assert_eq!(std::fs::read_dir(&f.workspace).unwrap().count(), 1, "{fired:?} left something behind");
     }
 }
 
-/// The first `openat2` of an opening answers `errno`.
-fn open_with_openat2_saying(f: &Fixture, errno: i32) -> Result<disk::Root, disk::DiskError> {
+/// The first `openat2` of an open call returns `errno`.
+fn open_with_openat2_error(f: &DiskFixture, errno: i32) -> Result<stead_disk::RootDirectory, stead_disk::DiskError> {
     let mut at = 1;
     loop {
-        let open = || disk::Root::open(&f.ws, disk::RootOptions::default());
-        let (opened, Fired { fired, .. }) = under(plan(at, Action::Errno(errno)), open);
+        let open = || stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootOptions::default());
+        let (opened, FaultReport { hit_call: fired, .. }) =
+            run_with_fault(fault_plan(at, FaultAction::FailOnce(errno)), open);
         assert!(fired.is_some(), "no openat2 in an opening");
-        if fired == Some(Call::Openat2) {
+        if fired == Some(SystemCall::Openat2) {
             return opened;
         }
         at += 1;
@@ -78,31 +79,32 @@ fn open_with_openat2_saying(f: &Fixture, errno: i32) -> Result<disk::Root, disk:
 }
 
 #[test]
-fn only_a_missing_call_means_missing() {
-    let f = Fixture::new();
+fn only_enosys_disables_openat2() {
+    let f = DiskFixture::new();
     const NOT_PERMITTED: i32 = 1;
     const AGAIN: i32 = 11;
     const NO_SUCH_CALL: i32 = 38;
-    let walker = open_with_openat2_saying(&f, NO_SUCH_CALL).unwrap();
-    assert_eq!(walker.resolver(), disk::Resolver::Walker);
-    assert_eq!(kind(open_with_openat2_saying(&f, NOT_PERMITTED)), disk::ErrorKind::Denied);
-    assert_eq!(kind(open_with_openat2_saying(&f, AGAIN)), disk::ErrorKind::Busy);
-    let again = disk::Root::open(&f.ws, disk::RootOptions::default()).unwrap();
-    assert_eq!(again.resolver(), disk::Resolver::Kernel);
+    let walker = open_with_openat2_error(&f, NO_SUCH_CALL).unwrap();
+    assert_eq!(walker.resolver(), stead_disk::PathResolution::Walker);
+    assert_eq!(kind(open_with_openat2_error(&f, NOT_PERMITTED)), stead_disk::DiskErrorKind::PermissionDenied);
+    assert_eq!(kind(open_with_openat2_error(&f, AGAIN)), stead_disk::DiskErrorKind::Busy);
+    let again = stead_disk::RootDirectory::open(&f.workspace, stead_disk::RootOptions::default()).unwrap();
+    assert_eq!(again.resolver(), stead_disk::PathResolution::Kernel);
 }
 
 #[test]
-fn files_open_without_a_process_file_system() {
-    let f = Fixture::new();
+fn files_open_without_procfs() {
+    let f = DiskFixture::new();
     f.file("a/file", "abc");
-    for resolver in crate::fixture::BOTH {
+    for resolver in crate::fixture::BOTH_RESOLVERS {
         let root = f.root(resolver);
         let mut fell_back = 0;
         for at in 1..20 {
             const NO_SUCH_FILE: i32 = 2;
-            let open = || root.open_file(&crate::fixture::rel("a/file"));
-            let (opened, Fired { fired, .. }) = under(plan(at, Action::Errno(NO_SUCH_FILE)), open);
-            if fired == Some(Call::Open)
+            let open = || root.open_file(&crate::fixture::rel_path("a/file"));
+            let (opened, FaultReport { hit_call: fired, .. }) =
+                run_with_fault(fault_plan(at, FaultAction::FailOnce(NO_SUCH_FILE)), open);
+            if fired == Some(SystemCall::Open)
                 && let Ok(file) = opened
             {
                 assert_eq!(file.read_all(9).unwrap(), b"abc");
@@ -114,25 +116,27 @@ fn files_open_without_a_process_file_system() {
 }
 
 #[test]
-fn other_threads_do_not_count() {
-    let f = Fixture::new();
+fn calls_of_other_threads_are_not_counted() {
+    let f = DiskFixture::new();
     f.file("file", "old");
-    let elsewhere = || std::thread::scope(|scope| scope.spawn(|| replace(&f)).join().unwrap());
-    let (done, fired) = under(plan(1, Action::Errno(BROKEN)), elsewhere);
+    let elsewhere = || std::thread::scope(|scope| scope.spawn(|| replace_file(&f)).join().unwrap());
+    let (done, fired) = run_with_fault(fault_plan(1, FaultAction::FailOnce(IO_ERROR)), elsewhere);
     done.unwrap();
-    assert_eq!(fired.calls, 0);
+    assert_eq!(fired.counted_calls, 0);
 }
 
 #[test]
 fn a_process_can_end_at_a_call() {
     if !is_child() {
-        // Made, and cleared away, by the one that lives on.
-        let f = Fixture::new();
-        let place = format!("{PLACE}={}", f.ws.display());
-        let output = output_of(&["env", &place], "faults::a_process_can_end_at_a_call");
+        // The parent creates and removes the fixture.
+        let f = DiskFixture::new();
+        let variable = format!("{CHILD_DIRECTORY_ENV}={}", f.workspace.display());
+        let output = run_test_in_child(&["env", &variable], "faults::a_process_can_end_at_a_call");
         assert!(!output.status.success() && output.status.code().is_none(), "{output:?}");
         return;
     }
-    let ws = std::env::var(PLACE).unwrap();
-    under(plan(2, Action::Abort), || disk::Root::open(ws.as_ref(), disk::RootOptions::default()).unwrap());
+    let ws = std::env::var(CHILD_DIRECTORY_ENV).unwrap();
+    run_with_fault(fault_plan(2, FaultAction::Abort), || {
+        stead_disk::RootDirectory::open(ws.as_ref(), stead_disk::RootOptions::default()).unwrap()
+    });
 }

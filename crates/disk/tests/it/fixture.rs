@@ -1,82 +1,80 @@
-//! A workspace in a temporary directory, with an outside next to it.
+//! A workspace in a temporary directory, with an outside directory next to it.
 
 use std::{
     os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
-use disk::{Directory, ErrorKind, Resolver, Root, RootOptions};
-use path::{Name, RelPath};
+use stead_disk::{DirectoryHandle, DiskErrorKind, PathResolution, RootDirectory, RootOptions};
+use stead_path::{FileName, RelPath};
 
-/// Both ways of resolving.
-pub(crate) const BOTH: [Resolver; 2] = [Resolver::Kernel, Resolver::Walker];
+pub(crate) const BOTH_RESOLVERS: [PathResolution; 2] = [PathResolution::Kernel, PathResolution::Walker];
 
-/// `ws` is the workspace, `out` is not.
-pub(crate) struct Fixture {
+/// `ws` is the workspace; `out` is outside.
+pub(crate) struct DiskFixture {
     _keep: tempfile::TempDir,
-    pub(crate) ws: PathBuf,
-    pub(crate) out: PathBuf,
+    pub(crate) workspace: PathBuf,
+    pub(crate) outside: PathBuf,
 }
 
-impl Fixture {
+impl DiskFixture {
     pub(crate) fn new() -> Self {
-        Self::within(tempfile::tempdir().unwrap())
+        Self::in_directory(tempfile::tempdir().unwrap())
     }
 
-    /// In memory where the machine has such a place: for cases that make very many files.
+    /// In memory where possible: for cases with very many files.
     pub(crate) fn in_memory() -> Self {
-        Self::within(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+        Self::in_directory(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }
 
-    fn within(keep: tempfile::TempDir) -> Self {
+    fn in_directory(keep: tempfile::TempDir) -> Self {
         let base = std::fs::canonicalize(keep.path()).unwrap();
-        let (ws, out) = (base.join("ws"), base.join("out"));
-        std::fs::create_dir(&ws).unwrap();
-        std::fs::create_dir(&out).unwrap();
-        std::fs::write(out.join("secret"), "secret").unwrap();
-        Self { _keep: keep, ws, out }
+        let (workspace, outside) = (base.join("ws"), base.join("out"));
+        std::fs::create_dir(&workspace).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("secret"), "secret").unwrap();
+        Self { _keep: keep, workspace, outside }
     }
 
     pub(crate) fn file(&self, path: &str, bytes: impl AsRef<[u8]>) {
-        let path = self.ws.join(path);
+        let path = self.workspace.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
     }
 
     pub(crate) fn directory(&self, path: &str) {
-        std::fs::create_dir_all(self.ws.join(path)).unwrap();
+        std::fs::create_dir_all(self.workspace.join(path)).unwrap();
     }
 
     pub(crate) fn link(&self, path: &str, target: impl AsRef<Path>) {
-        let path = self.ws.join(path);
+        let path = self.workspace.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(target, path).unwrap();
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
-        std::fs::read_to_string(self.ws.join(path)).unwrap()
+        std::fs::read_to_string(self.workspace.join(path)).unwrap()
     }
 
-    pub(crate) fn root(&self, resolver: Resolver) -> Root {
-        let root = Root::open(&self.ws, RootOptions { resolver, ..RootOptions::default() }).unwrap();
+    pub(crate) fn root(&self, resolver: PathResolution) -> RootDirectory {
+        let root = RootDirectory::open(&self.workspace, RootOptions { resolver, ..RootOptions::default() }).unwrap();
         assert_eq!(root.resolver(), resolver);
         root
     }
 
-    pub(crate) fn top(&self) -> Directory {
-        self.root(Resolver::Kernel).open_directory(&RelPath::root()).unwrap()
+    pub(crate) fn root_directory(&self) -> DirectoryHandle {
+        self.root(PathResolution::Kernel).open_directory(&RelPath::root()).unwrap()
     }
 }
 
-pub(crate) fn rel(wire: &str) -> RelPath {
+pub(crate) fn rel_path(wire: &str) -> RelPath {
     RelPath::from_wire(wire).unwrap()
 }
 
-pub(crate) fn name(text: &str) -> Name {
-    Name::new(text.as_bytes()).unwrap()
+pub(crate) fn name(text: &str) -> FileName {
+    FileName::new(text.as_bytes()).unwrap()
 }
 
-/// The kind of a refusal.
-pub(crate) fn kind<T: std::fmt::Debug>(result: Result<T, disk::DiskError>) -> ErrorKind {
+pub(crate) fn kind<T: std::fmt::Debug>(result: Result<T, stead_disk::DiskError>) -> DiskErrorKind {
     result.unwrap_err().kind
 }

@@ -1,20 +1,22 @@
-//! Everything this crate promises, on a real file system. One binary; cases that need another process, another user or
-//! a mount start this binary again.
+//! The promises of this crate, tested on a real file system. One binary; cases that need another process, another user
+//! or a mount start this binary again.
 
 #[cfg(test)]
-mod child;
+mod child_process;
 #[cfg(all(test, feature = "faults"))]
 mod faults;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod fs_events;
+#[cfg(test)]
 mod hidden;
+#[cfg(test)]
+mod landlock;
 #[cfg(test)]
 mod locks;
 #[cfg(test)]
 mod mounts;
-#[cfg(test)]
-mod names;
 #[cfg(test)]
 mod races;
 #[cfg(test)]
@@ -22,14 +24,12 @@ mod reading;
 #[cfg(test)]
 mod remove;
 #[cfg(test)]
+mod rename;
+#[cfg(test)]
 mod resolve;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]
-mod state;
+mod state_directory;
 #[cfg(test)]
 mod walk;
-#[cfg(test)]
-mod wall;
-#[cfg(test)]
-mod watch;

@@ -1,12 +1,15 @@
-//! Mounts inside the workspace, in a mount namespace of our own.
+//! Mounts inside the workspace, in a separate mount namespace.
 
 use std::process::Command;
 
-use disk::{ErrorKind::CrossMount, Last, Over, Resolver, Root, RootOptions, StateDirectory};
+use stead_disk::{
+    DiskErrorKind::CrossesMount, ExistingTarget, FinalSymlink, PathResolution, RootDirectory, RootOptions,
+    StateDirectory,
+};
 
 use crate::{
-    child::go_on_with_mounts,
-    fixture::{BOTH, Fixture, kind, name, rel},
+    child_process::rerun_with_mount_namespace,
+    fixture::{BOTH_RESOLVERS, DiskFixture, kind, name, rel_path},
 };
 
 fn mount(words: &[&str]) {
@@ -14,116 +17,119 @@ fn mount(words: &[&str]) {
     assert!(output.status.success(), "mount {words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// `bind` is the outside bound into the workspace (same device), `tmp` another file system, `bound_file` one file.
-fn tree() -> Fixture {
-    let f = Fixture::new();
+/// `bind` is the outside directory bound into the workspace (same device), `tmp` another file system, `bound_file` one
+/// file.
+fn tree_with_mounts() -> DiskFixture {
+    let f = DiskFixture::new();
     f.directory("bind");
     f.directory("a/tmp");
     f.file("bound_file", "under");
     f.file("plain", "plain");
     f.link("to_bind", "bind/secret");
-    mount(&["--bind", f.out.to_str().unwrap(), f.ws.join("bind").to_str().unwrap()]);
-    mount(&["-t", "tmpfs", "none", f.ws.join("a/tmp").to_str().unwrap()]);
-    let secret = f.out.join("secret");
-    mount(&["--bind", secret.to_str().unwrap(), f.ws.join("bound_file").to_str().unwrap()]);
+    mount(&["--bind", f.outside.to_str().unwrap(), f.workspace.join("bind").to_str().unwrap()]);
+    mount(&["-t", "tmpfs", "none", f.workspace.join("a/tmp").to_str().unwrap()]);
+    let secret = f.outside.join("secret");
+    mount(&["--bind", secret.to_str().unwrap(), f.workspace.join("bound_file").to_str().unwrap()]);
     f.file("a/tmp/sub/file", "other");
     f
 }
 
-/// Takes the mounts away, so that the fixture can be removed.
-fn clear(f: &Fixture) {
+/// Unmounts everything, so that the fixture can be removed.
+fn unmount_all(f: &DiskFixture) {
     for path in ["bind", "a/tmp", "bound_file"] {
-        Command::new("umount").arg("-l").arg(f.ws.join(path)).output().unwrap();
+        Command::new("umount").arg("-l").arg(f.workspace.join(path)).output().unwrap();
     }
 }
 
 #[test]
-fn are_not_crossed() {
-    if !go_on_with_mounts("mounts::are_not_crossed") {
+fn mounts_are_not_crossed() {
+    if !rerun_with_mount_namespace("mounts::mounts_are_not_crossed") {
         return;
     }
-    let f = tree();
-    for resolver in BOTH {
+    let f = tree_with_mounts();
+    for resolver in BOTH_RESOLVERS {
         let root = f.root(resolver);
         for path in ["bind", "bind/secret", "bind/new", "a/tmp", "a/tmp/sub/file", "bound_file"] {
-            for last in [Last::Follow, Last::Keep] {
-                assert_eq!(kind(root.canonical(&rel(path), last)), CrossMount, "{resolver:?} {path}");
+            for last in [FinalSymlink::Follow, FinalSymlink::Keep] {
+                assert_eq!(kind(root.canonicalize(&rel_path(path), last)), CrossesMount, "{resolver:?} {path}");
             }
-            assert_eq!(kind(root.stat(&rel(path))), CrossMount, "{resolver:?} {path}");
-            assert_eq!(kind(root.open_file(&rel(path))), CrossMount);
-            assert_eq!(kind(root.open_directory(&rel(path))), CrossMount);
+            assert_eq!(kind(root.stat(&rel_path(path))), CrossesMount, "{resolver:?} {path}");
+            assert_eq!(kind(root.open_file(&rel_path(path))), CrossesMount);
+            assert_eq!(kind(root.open_directory(&rel_path(path))), CrossesMount);
         }
-        assert_eq!(kind(root.canonical(&rel("to_bind"), Last::Follow)), CrossMount);
-        assert_eq!(kind(root.make_directories(&rel("bind/x"), 0o755)), CrossMount);
-        let top = root.open_directory(&rel(".")).unwrap();
-        assert_eq!(kind(top.open_directory(&name("bind"))), CrossMount);
-        assert_eq!(kind(top.stat(&name("bind"))), CrossMount);
-        assert_eq!(kind(top.stat(&name("bound_file"))), CrossMount);
-        assert_eq!(kind(top.open_file(&name("bound_file"))), CrossMount);
-        assert_eq!(kind(top.remove_tree(&name("bind"))), CrossMount);
-        assert_eq!(kind(top.remove_tree(&name("a"))), CrossMount);
+        assert_eq!(kind(root.canonicalize(&rel_path("to_bind"), FinalSymlink::Follow)), CrossesMount);
+        assert_eq!(kind(root.create_directories(&rel_path("bind/x"), 0o755)), CrossesMount);
+        let top = root.open_directory(&rel_path(".")).unwrap();
+        assert_eq!(kind(top.open_directory(&name("bind"))), CrossesMount);
+        assert_eq!(kind(top.stat(&name("bind"))), CrossesMount);
+        assert_eq!(kind(top.stat(&name("bound_file"))), CrossesMount);
+        assert_eq!(kind(top.open_file(&name("bound_file"))), CrossesMount);
+        assert_eq!(kind(top.remove_tree(&name("bind"))), CrossesMount);
+        assert_eq!(kind(top.remove_tree(&name("a"))), CrossesMount);
         let mut unread = 0;
-        let end = disk::walk(&top, disk::WalkLimits::default(), &mut |_| disk::Visit::Continue).unwrap();
-        for place in &end.unread {
-            assert_eq!(place.kind, CrossMount);
+        let end =
+            stead_disk::walk_tree(&top, stead_disk::WalkLimits::default(), &mut |_| stead_disk::WalkControl::Continue)
+                .unwrap();
+        for directory in &end.unreadable {
+            assert_eq!(directory.kind, CrossesMount);
             unread += 1;
         }
-        assert_eq!((unread, end.unread_count), (2, 2));
+        assert_eq!((unread, end.unreadable_count), (2, 2));
     }
-    assert_eq!(std::fs::read(f.out.join("secret")).unwrap(), b"secret");
-    clear(&f);
+    assert_eq!(std::fs::read(f.outside.join("secret")).unwrap(), b"secret");
+    unmount_all(&f);
 }
 
 #[test]
-fn are_crossed_where_allowed() {
-    if !go_on_with_mounts("mounts::are_crossed_where_allowed") {
+fn allowed_mounts_are_crossed() {
+    if !rerun_with_mount_namespace("mounts::allowed_mounts_are_crossed") {
         return;
     }
-    let f = tree();
+    let f = tree_with_mounts();
     f.directory("a/tmp/sub/nested");
-    mount(&["-t", "tmpfs", "none", f.ws.join("a/tmp/sub/nested").to_str().unwrap()]);
+    mount(&["-t", "tmpfs", "none", f.workspace.join("a/tmp/sub/nested").to_str().unwrap()]);
     f.file("a/tmp/sub/nested/file", "nested");
     f.link("to_tmp", "a/tmp/sub");
-    for resolver in BOTH {
-        let mounts = vec![rel("a/tmp/sub/nested"), rel("a/tmp"), rel("not/there")];
-        let options = RootOptions { resolver, mounts, hidden: Vec::new() };
-        let root = Root::open(&f.ws, options).unwrap();
+    for resolver in BOTH_RESOLVERS {
+        let mounts = vec![rel_path("a/tmp/sub/nested"), rel_path("a/tmp"), rel_path("not/there")];
+        let options = RootOptions { resolver, allowed_mounts: mounts, hidden_inodes: Vec::new() };
+        let root = RootDirectory::open(&f.workspace, options).unwrap();
         for (path, content) in [("a/tmp/sub/file", "other"), ("a/tmp/sub/nested/file", "nested")] {
-            assert_eq!(root.canonical(&rel(path), Last::Follow), Ok(rel(path)));
-            assert_eq!(root.open_file(&rel(path)).unwrap().read_all(9).unwrap(), content.as_bytes());
+            assert_eq!(root.canonicalize(&rel_path(path), FinalSymlink::Follow), Ok(rel_path(path)));
+            assert_eq!(root.open_file(&rel_path(path)).unwrap().read_all(9).unwrap(), content.as_bytes());
         }
-        assert_eq!(root.canonical(&rel("to_tmp/file"), Last::Follow), Ok(rel("a/tmp/sub/file")));
-        assert_eq!(root.canonical(&rel("a/tmp/new"), Last::Follow), Ok(rel("a/tmp/new")));
-        assert_eq!(root.canonical(&rel("not/there/x"), Last::Follow), Ok(rel("not/there/x")));
-        assert_eq!(kind(root.canonical(&rel("bind/secret"), Last::Follow)), CrossMount);
-        let a = root.open_directory(&rel("a")).unwrap();
+        assert_eq!(root.canonicalize(&rel_path("to_tmp/file"), FinalSymlink::Follow), Ok(rel_path("a/tmp/sub/file")));
+        assert_eq!(root.canonicalize(&rel_path("a/tmp/new"), FinalSymlink::Follow), Ok(rel_path("a/tmp/new")));
+        assert_eq!(root.canonicalize(&rel_path("not/there/x"), FinalSymlink::Follow), Ok(rel_path("not/there/x")));
+        assert_eq!(kind(root.canonicalize(&rel_path("bind/secret"), FinalSymlink::Follow)), CrossesMount);
+        let a = root.open_directory(&rel_path("a")).unwrap();
         let tmp = a.open_directory(&name("tmp")).unwrap();
-        assert_eq!(tmp.id(), root.open_directory(&rel("a/tmp")).unwrap().id());
-        assert_eq!(a.stat(&name("tmp")).unwrap().unwrap().stamp.id, tmp.id());
-        let top = root.open_directory(&rel(".")).unwrap();
-        assert_eq!(kind(top.open_directory(&name("bind"))), CrossMount);
-        assert_eq!(kind(top.rename(&name("plain"), &tmp, &name("plain"), Over::Refuse)), CrossMount);
-        root.make_directories(&rel("a/tmp/made"), 0o755).unwrap();
+        assert_eq!(tmp.id(), root.open_directory(&rel_path("a/tmp")).unwrap().id());
+        assert_eq!(a.stat(&name("tmp")).unwrap().unwrap().fingerprint.id, tmp.id());
+        let top = root.open_directory(&rel_path(".")).unwrap();
+        assert_eq!(kind(top.open_directory(&name("bind"))), CrossesMount);
+        assert_eq!(kind(top.rename(&name("plain"), &tmp, &name("plain"), ExistingTarget::Refuse)), CrossesMount);
+        root.create_directories(&rel_path("a/tmp/made"), 0o755).unwrap();
         root.sync_file_system().unwrap();
     }
-    Command::new("umount").arg("-l").arg(f.ws.join("a/tmp/sub/nested")).output().unwrap();
-    clear(&f);
+    Command::new("umount").arg("-l").arg(f.workspace.join("a/tmp/sub/nested")).output().unwrap();
+    unmount_all(&f);
 }
 
 #[test]
 fn blobs_are_copied_from_another_mount() {
-    if !go_on_with_mounts("mounts::blobs_are_copied_from_another_mount") {
+    if !rerun_with_mount_namespace("mounts::blobs_are_copied_from_another_mount") {
         return;
     }
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    let f = tree();
+    let f = tree_with_mounts();
     f.file("a/tmp/file", "abc");
-    let root = Root::open(&f.ws.join("a/tmp"), RootOptions::default()).unwrap();
-    assert_eq!(root.resolver(), Resolver::Kernel);
-    let state = StateDirectory::open(&f.out.join("state")).unwrap();
-    let top = root.open_directory(&rel(".")).unwrap();
+    let root = RootDirectory::open(&f.workspace.join("a/tmp"), RootOptions::default()).unwrap();
+    assert_eq!(root.resolver(), PathResolution::Kernel);
+    let state = StateDirectory::open(&f.outside.join("state")).unwrap();
+    let top = root.open_directory(&rel_path(".")).unwrap();
     state.adopt_blob(ABC, &top, &name("file")).unwrap();
     assert_eq!(top.stat(&name("file")).unwrap(), None);
     assert_eq!(state.open_blob(ABC).unwrap().unwrap().read_all(9).unwrap(), b"abc");
-    clear(&f);
+    unmount_all(&f);
 }

@@ -1,16 +1,16 @@
-//! Every resolution case, on both resolvers: the same question, the same answer.
+//! Every resolution case with both resolvers, which must give the same result.
 
-use disk::{
-    ErrorKind::{self, Escape, LinkLoop, Moved, NotDirectory, NotFound},
+use stead_disk::{
+    DiskErrorKind::{self, ChangedConcurrently, NotDirectory, NotFound, OutsideRoot, SymlinkLoop},
     FileType,
-    Last::{self, Follow, Keep},
-    Resolver, Root, RootOptions,
+    FinalSymlink::{self, Follow, Keep},
+    PathResolution, RootDirectory, RootOptions,
 };
 
-use crate::fixture::{BOTH, Fixture, kind, rel};
+use crate::fixture::{BOTH_RESOLVERS, DiskFixture, kind, rel_path};
 
-fn tree() -> Fixture {
-    let f = Fixture::new();
+fn tree_with_links() -> DiskFixture {
+    let f = DiskFixture::new();
     f.file("file", "content");
     f.file("a/b/c/d/deep", "deep");
     f.directory("empty");
@@ -30,16 +30,16 @@ fn tree() -> Fixture {
     f.link("out_missing", "../out/missing");
     f.link("out_directory", "../out");
     f.link("out_and_back", "../ws/file");
-    f.link("out_absolute", f.out.join("secret"));
+    f.link("out_absolute", f.outside.join("secret"));
     f.link("etc", "/etc/passwd");
     f.link("slash", "/");
     f.link("process_root", "/proc/self/root/etc/passwd");
-    f.link("inside_absolute", f.ws.join("a/b"));
-    f.link("inside_absolute_missing", f.ws.join("new/file"));
-    f.link("inside_absolute_root", &f.ws);
-    f.link("inside_absolute_dots", f.ws.join("a/../../out/secret"));
-    f.link("inside_absolute_twin", format!("{}2/file", f.ws.display()));
-    f.link("inside_by_detour", f.out.join("../ws/file"));
+    f.link("inside_absolute", f.workspace.join("a/b"));
+    f.link("inside_absolute_missing", f.workspace.join("new/file"));
+    f.link("inside_absolute_root", &f.workspace);
+    f.link("inside_absolute_dots", f.workspace.join("a/../../out/secret"));
+    f.link("inside_absolute_twin", format!("{}2/file", f.workspace.display()));
+    f.link("inside_by_detour", f.outside.join("../ws/file"));
     f.link("loop", "loop");
     f.link("loop_a", "loop_b");
     f.link("loop_b", "loop_a");
@@ -47,13 +47,13 @@ fn tree() -> Fixture {
     f.link("link_up_physical", "to_directory/../../file");
     f.link("via_file", "file/../file");
     f.link("dots_only", "./././a/./b/.");
-    chain(&f, "c40", 40);
-    chain(&f, "c41", 41);
+    create_symlink_chain(&f, "c40", 40);
+    create_symlink_chain(&f, "c41", 41);
     f
 }
 
 /// `<name>` needs exactly `links` links to reach `file`.
-fn chain(f: &Fixture, name: &str, links: usize) {
+fn create_symlink_chain(f: &DiskFixture, name: &str, links: usize) {
     f.link(&format!("{name}_1"), "file");
     for number in 2..=links {
         let this = if number == links { name.to_owned() } else { format!("{name}_{number}") };
@@ -61,9 +61,9 @@ fn chain(f: &Fixture, name: &str, links: usize) {
     }
 }
 
-type Case = (&'static str, Last, Result<&'static str, ErrorKind>);
+type ResolveCase = (&'static str, FinalSymlink, Result<&'static str, DiskErrorKind>);
 
-const CASES: &[Case] = &[
+const CASES: &[ResolveCase] = &[
     (".", Follow, Ok(".")),
     ("file", Follow, Ok("file")),
     ("file", Keep, Ok("file")),
@@ -99,57 +99,57 @@ const CASES: &[Case] = &[
     ("dangling", Keep, Ok("dangling")),
     ("dangling/x", Follow, Ok("nothing/here/x")),
     ("dangling_up", Follow, Err(NotFound)),
-    ("dangling_out", Follow, Err(Escape)),
+    ("dangling_out", Follow, Err(OutsideRoot)),
     ("dangling_out", Keep, Ok("dangling_out")),
-    ("out_relative", Follow, Err(Escape)),
+    ("out_relative", Follow, Err(OutsideRoot)),
     ("out_relative", Keep, Ok("out_relative")),
-    ("out_missing", Follow, Err(Escape)),
-    ("out_directory", Follow, Err(Escape)),
-    ("out_directory/secret", Follow, Err(Escape)),
-    ("out_directory/secret", Keep, Err(Escape)),
-    ("out_directory/missing", Keep, Err(Escape)),
-    ("out_and_back", Follow, Err(Escape)),
-    ("out_absolute", Follow, Err(Escape)),
-    ("etc", Follow, Err(Escape)),
-    ("slash", Follow, Err(Escape)),
-    ("slash/etc/passwd", Follow, Err(Escape)),
-    ("process_root", Follow, Err(Escape)),
+    ("out_missing", Follow, Err(OutsideRoot)),
+    ("out_directory", Follow, Err(OutsideRoot)),
+    ("out_directory/secret", Follow, Err(OutsideRoot)),
+    ("out_directory/secret", Keep, Err(OutsideRoot)),
+    ("out_directory/missing", Keep, Err(OutsideRoot)),
+    ("out_and_back", Follow, Err(OutsideRoot)),
+    ("out_absolute", Follow, Err(OutsideRoot)),
+    ("etc", Follow, Err(OutsideRoot)),
+    ("slash", Follow, Err(OutsideRoot)),
+    ("slash/etc/passwd", Follow, Err(OutsideRoot)),
+    ("process_root", Follow, Err(OutsideRoot)),
     ("inside_absolute", Follow, Ok("a/b")),
     ("inside_absolute/c/d", Keep, Ok("a/b/c/d")),
     ("inside_absolute_missing", Follow, Ok("new/file")),
     ("inside_absolute_root", Follow, Ok(".")),
     ("inside_absolute_root/a/up", Follow, Ok("file")),
-    ("inside_absolute_dots", Follow, Err(Escape)),
-    ("inside_absolute_twin", Follow, Err(Escape)),
-    ("inside_by_detour", Follow, Err(Escape)),
-    ("loop", Follow, Err(LinkLoop)),
+    ("inside_absolute_dots", Follow, Err(OutsideRoot)),
+    ("inside_absolute_twin", Follow, Err(OutsideRoot)),
+    ("inside_by_detour", Follow, Err(OutsideRoot)),
+    ("loop", Follow, Err(SymlinkLoop)),
     ("loop", Keep, Ok("loop")),
-    ("loop/x", Keep, Err(LinkLoop)),
-    ("loop_a", Follow, Err(LinkLoop)),
-    ("loop_grows", Follow, Err(LinkLoop)),
+    ("loop/x", Keep, Err(SymlinkLoop)),
+    ("loop_a", Follow, Err(SymlinkLoop)),
+    ("loop_grows", Follow, Err(SymlinkLoop)),
     ("link_up_physical", Follow, Ok("file")),
     ("via_file", Follow, Err(NotDirectory)),
     ("dots_only", Follow, Ok("a/b")),
     ("c40", Follow, Ok("file")),
-    ("c41", Follow, Err(LinkLoop)),
+    ("c41", Follow, Err(SymlinkLoop)),
     ("c41", Keep, Ok("c41")),
 ];
 
 #[test]
-fn every_case_on_both_resolvers() {
-    let f = tree();
+fn every_case_passes_with_both_resolvers() {
+    let f = tree_with_links();
     let mut wrong = Vec::new();
-    for resolver in BOTH {
+    for resolver in BOTH_RESOLVERS {
         let root = f.root(resolver);
         for (input, last, expected) in CASES {
-            let got = root.canonical(&rel(input), *last).map_err(|error| error.kind);
-            if got != expected.map(rel) {
+            let got = root.canonicalize(&rel_path(input), *last).map_err(|error| error.kind);
+            if got != expected.map(rel_path) {
                 wrong.push(format!("{resolver:?} {input} {last:?}: {got:?}, expected {expected:?}"));
             }
-            // What a resolution answers is its own answer, and can be looked at.
+            // A canonical path resolves to itself and can be read.
             if let Ok(path) = got {
-                assert_eq!(root.canonical(&path, Keep).as_ref(), Ok(&path), "{resolver:?} {input}");
-                let is_link = root.stat(&path).unwrap().is_some_and(|s| s.file_type == FileType::Link);
+                assert_eq!(root.canonicalize(&path, Keep).as_ref(), Ok(&path), "{resolver:?} {input}");
+                let is_link = root.stat(&path).unwrap().is_some_and(|s| s.file_type == FileType::Symlink);
                 assert!(!is_link || *last == Keep, "{resolver:?} {input} ends in a link");
             }
         }
@@ -158,89 +158,90 @@ fn every_case_on_both_resolvers() {
 }
 
 #[test]
-fn links_are_never_followed_when_opening() {
-    let f = tree();
-    for resolver in BOTH {
+fn opening_never_follows_symlinks() {
+    let f = tree_with_links();
+    for resolver in BOTH_RESOLVERS {
         let root = f.root(resolver);
-        assert_eq!(kind(root.open_file(&rel("to_file"))), ErrorKind::IsLink);
-        assert_eq!(kind(root.open_file(&rel("out_relative"))), ErrorKind::IsLink);
-        assert_eq!(kind(root.open_directory(&rel("to_directory"))), ErrorKind::IsLink);
-        assert_eq!(kind(root.open_file(&rel("to_directory/c/d/deep"))), Moved);
-        assert_eq!(kind(root.stat(&rel("out_directory/secret"))), Moved);
-        assert_eq!(kind(root.open_directory(&rel("out_directory/x"))), Moved);
-        assert_eq!(kind(root.make_directories(&rel("out_directory/x"), 0o755)), Moved);
-        assert_eq!(kind(root.make_directories(&rel("to_directory"), 0o755)), ErrorKind::IsLink);
-        assert_eq!(root.read_link(&rel("out_relative")).unwrap(), b"../out/secret");
-        assert_eq!(kind(root.open_file(&rel("file/x"))), NotDirectory);
-        assert_eq!(kind(root.stat(&rel("file/x"))), NotDirectory);
-        assert_eq!(kind(root.open_file(&rel("a"))), ErrorKind::IsDirectory);
-        assert_eq!(kind(root.open_directory(&rel("file"))), NotDirectory);
-        assert_eq!(kind(root.open_file(&rel("nope"))), NotFound);
-        assert_eq!(root.stat(&rel("nope/deeper")).unwrap(), None);
-        assert_eq!(kind(root.open_file(&rel("."))), ErrorKind::IsDirectory);
+        assert_eq!(kind(root.open_file(&rel_path("to_file"))), DiskErrorKind::IsSymlink);
+        assert_eq!(kind(root.open_file(&rel_path("out_relative"))), DiskErrorKind::IsSymlink);
+        assert_eq!(kind(root.open_directory(&rel_path("to_directory"))), DiskErrorKind::IsSymlink);
+        assert_eq!(kind(root.open_file(&rel_path("to_directory/c/d/deep"))), ChangedConcurrently);
+        assert_eq!(kind(root.stat(&rel_path("out_directory/secret"))), ChangedConcurrently);
+        assert_eq!(kind(root.open_directory(&rel_path("out_directory/x"))), ChangedConcurrently);
+        assert_eq!(kind(root.create_directories(&rel_path("out_directory/x"), 0o755)), ChangedConcurrently);
+        assert_eq!(kind(root.create_directories(&rel_path("to_directory"), 0o755)), DiskErrorKind::IsSymlink);
+        assert_eq!(root.read_link(&rel_path("out_relative")).unwrap(), b"../out/secret");
+        assert_eq!(kind(root.open_file(&rel_path("file/x"))), NotDirectory);
+        assert_eq!(kind(root.stat(&rel_path("file/x"))), NotDirectory);
+        assert_eq!(kind(root.open_file(&rel_path("a"))), DiskErrorKind::IsDirectory);
+        assert_eq!(kind(root.open_directory(&rel_path("file"))), NotDirectory);
+        assert_eq!(kind(root.open_file(&rel_path("nope"))), NotFound);
+        assert_eq!(root.stat(&rel_path("nope/deeper")).unwrap(), None);
+        assert_eq!(kind(root.open_file(&rel_path("."))), DiskErrorKind::IsDirectory);
     }
-    assert!(!f.out.join("x").exists());
+    assert!(!f.outside.join("x").exists());
 }
 
 #[test]
-fn the_root_may_be_reached_through_a_link() {
-    let f = tree();
-    let alias = f.out.join("alias");
-    std::os::unix::fs::symlink(&f.ws, &alias).unwrap();
+fn the_root_path_may_contain_symlinks() {
+    let f = tree_with_links();
+    let alias = f.outside.join("alias");
+    std::os::unix::fs::symlink(&f.workspace, &alias).unwrap();
     f.link("by_alias", alias.join("a/b"));
-    for resolver in BOTH {
-        let root = Root::open(&alias, RootOptions { resolver, ..RootOptions::default() }).unwrap();
-        assert_eq!(root.absolute(), alias.to_str().unwrap());
-        assert_eq!(root.spellings(), [alias.to_str().unwrap(), f.ws.to_str().unwrap()]);
+    for resolver in BOTH_RESOLVERS {
+        let root = RootDirectory::open(&alias, RootOptions { resolver, ..RootOptions::default() }).unwrap();
+        assert_eq!(root.absolute_path(), alias.to_str().unwrap());
+        assert_eq!(root.equivalent_paths(), [alias.to_str().unwrap(), f.workspace.to_str().unwrap()]);
         assert_eq!(root.id(), f.root(resolver).id());
-        assert_eq!(root.canonical(&rel("by_alias/c"), Follow), Ok(rel("a/b/c")));
-        assert_eq!(root.canonical(&rel("inside_absolute"), Follow), Ok(rel("a/b")));
+        assert_eq!(root.canonicalize(&rel_path("by_alias/c"), Follow), Ok(rel_path("a/b/c")));
+        assert_eq!(root.canonicalize(&rel_path("inside_absolute"), Follow), Ok(rel_path("a/b")));
         // A root that was not opened by the alias does not know it.
-        assert_eq!(kind(f.root(resolver).canonical(&rel("by_alias"), Follow)), Escape);
+        assert_eq!(kind(f.root(resolver).canonicalize(&rel_path("by_alias"), Follow)), OutsideRoot);
     }
 }
 
 #[test]
-fn makes_directories_one_by_one() {
-    for resolver in BOTH {
-        let f = tree();
+fn creates_missing_directories() {
+    for resolver in BOTH_RESOLVERS {
+        let f = tree_with_links();
         let root = f.root(resolver);
-        let (made, created) = root.make_directories(&rel("a/n1/n2/n3"), 0o750).unwrap();
-        assert_eq!(created, [rel("a/n1"), rel("a/n1/n2"), rel("a/n1/n2/n3")]);
-        let stat = root.stat(&rel("a/n1/n2/n3")).unwrap().unwrap();
-        assert_eq!((stat.stamp.id, stat.mode & 0o027), (made.id(), 0o020 & stat.mode));
-        assert_eq!(root.make_directories(&rel("a/n1/n2"), 0o750).unwrap().1, []);
-        assert_eq!(kind(root.make_directories(&rel("file/x"), 0o750)), NotDirectory);
-        let root_again = root.make_directories(&rel("."), 0o750).unwrap().0;
+        let (made, created) = root.create_directories(&rel_path("a/n1/n2/n3"), 0o750).unwrap();
+        assert_eq!(created, [rel_path("a/n1"), rel_path("a/n1/n2"), rel_path("a/n1/n2/n3")]);
+        let stat = root.stat(&rel_path("a/n1/n2/n3")).unwrap().unwrap();
+        assert_eq!((stat.fingerprint.id, stat.mode & 0o027), (made.id(), 0o020 & stat.mode));
+        assert_eq!(root.create_directories(&rel_path("a/n1/n2"), 0o750).unwrap().1, []);
+        assert_eq!(kind(root.create_directories(&rel_path("file/x"), 0o750)), NotDirectory);
+        let root_again = root.create_directories(&rel_path("."), 0o750).unwrap().0;
         assert_eq!(root_again.id(), root.id());
     }
 }
 
 #[test]
-fn names_are_bytes_and_have_limits() {
-    let f = Fixture::new();
-    let odd = path::RelPath::from_components([b"caf\xff".as_slice(), &[b'n'; 255]]).unwrap();
-    for resolver in BOTH {
+fn names_are_bytes_with_length_limits() {
+    let f = DiskFixture::new();
+    let odd = stead_path::RelPath::from_components([b"caf\xff".as_slice(), &[b'n'; 255]]).unwrap();
+    for resolver in BOTH_RESOLVERS {
         let root = f.root(resolver);
         let (parent, last) = odd.split().unwrap();
-        let (directory, _) = root.make_directories(&parent, 0o755).unwrap();
-        let staged =
-            directory.stage(disk::Source::Bytes(b"x"), disk::Attributes::New { mode: 0o644 }).unwrap();
-        directory.replace(&staged, &last).unwrap();
+        let (directory, _) = root.create_directories(&parent, 0o755).unwrap();
+        let staged = directory
+            .stage_file(stead_disk::ContentSource::Bytes(b"x"), stead_disk::AttributeSource::New { mode: 0o644 })
+            .unwrap();
+        directory.replace_with_staged(&staged, &last).unwrap();
         assert_eq!(root.open_file(&odd).unwrap().read_all(9).unwrap(), b"x");
-        assert_eq!(root.canonical(&odd, Follow).as_ref(), Ok(&odd));
+        assert_eq!(root.canonicalize(&odd, Follow).as_ref(), Ok(&odd));
         assert!(directory.list().unwrap().iter().any(|entry| entry.name == last));
     }
 }
 
 #[test]
-fn auto_takes_the_kernel_where_it_can() {
-    let f = Fixture::new();
-    let root = Root::open(&f.ws, RootOptions::default()).unwrap();
-    assert_eq!(root.resolver(), Resolver::Kernel);
-    assert!(root.space().unwrap().total_bytes > 0);
+fn auto_uses_the_kernel_resolver_if_available() {
+    let f = DiskFixture::new();
+    let root = RootDirectory::open(&f.workspace, RootOptions::default()).unwrap();
+    assert_eq!(root.resolver(), PathResolution::Kernel);
+    assert!(root.disk_space().unwrap().total_bytes > 0);
     root.sync_file_system().unwrap();
-    assert_eq!(kind(Root::open(&f.ws.join("nope"), RootOptions::default())), NotFound);
+    assert_eq!(kind(RootDirectory::open(&f.workspace.join("nope"), RootOptions::default())), NotFound);
     f.file("file", "");
-    assert_eq!(kind(Root::open(&f.ws.join("file"), RootOptions::default())), NotDirectory);
+    assert_eq!(kind(RootDirectory::open(&f.workspace.join("file"), RootOptions::default())), NotDirectory);
 }

@@ -1,262 +1,303 @@
-//! What an approval is bound to. Fields are written one after another, each with its length, so that no two different
-//! plans have the same bytes. Times that pass by themselves are no part of it.
+//! The digests that an approval is bound to. Every field is written with its length, so that different plans never
+//! have the same bytes. Times that pass without a change are excluded.
 
-use journal::Digest;
-use path::RelPath;
 use serde_json::Value;
+use stead_journal::{Digest, EntryRelation};
+use stead_path::RelPath;
 
 use crate::{
+    call_context::CallContext,
     engine::Call,
-    failure::Failure,
-    operation::Target,
-    plan::{Change, Content, Expect, Mode, Plan, Seen, Top, Tree},
+    errors::Error,
+    operation::ResolvedTarget,
+    plan::{
+        CommitExpectation, FileKind, FileModeSource, ObservedVersion, Plan, PlannedChange, PlannedContent, TreeSummary,
+    },
     version::Version,
-    view::View,
-    workspace::Stamp,
+    workspace::FileIdentity,
 };
 
-/// What an approval is bound to.
+/// The digests that an approval is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Binding {
+pub(crate) struct ApprovalBinding {
     /// The call alone.
-    pub(crate) call: Digest,
-    /// The call with what it would do.
-    pub(crate) plan: Digest,
+    pub(crate) call_digest: Digest,
+    /// The call with its planned changes.
+    pub(crate) plan_digest: Digest,
 }
 
-/// The digest of a call: its operation, tool and whole arguments.
-pub(crate) fn of_call(call: &Call<'_>) -> Digest {
-    let mut out = Fields::new("call");
-    out.text(call.operation);
-    out.optional(call.terms.tool.as_deref());
-    out.value(&Value::Object(call.arguments.clone()));
+/// The digest of a call: operation, tool and all arguments.
+pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
+    let mut out = ApprovalDigestWriter::new("call");
+    out.write_text(call.operation);
+    out.write_optional_text(call.options.tool.as_deref());
+    out.write_json(&Value::Object(call.arguments.clone()));
     out.digest()
 }
 
-/// The digest of a call that changes nothing: the call, the places it looks at and the policy.
-pub(crate) fn of_targets(view: &View<'_>, call: &Digest, targets: &[Target]) -> Digest {
-    let mut out = Fields::new("look");
-    out.bytes(call.as_bytes());
-    out.number(view.in_force.policy.version());
+/// The digest of a call that changes nothing: the call, its paths and the policy.
+pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: &[ResolvedTarget]) -> Digest {
+    let mut out = ApprovalDigestWriter::new("look");
+    out.write_bytes(call.as_bytes());
+    out.write_number(context.policy.policy.version());
     for target in targets {
-        out.path(&target.path);
+        out.write_path(&target.path);
     }
     out.digest()
 }
 
-/// The digest of a plan: the call, every change with what it expects, and the policy.
-pub(crate) fn of_plan(view: &View<'_>, call: &Digest, plan: &Plan) -> Result<Digest, Failure> {
-    let mut out = Fields::new("plan");
-    out.bytes(call.as_bytes());
-    out.number(view.in_force.policy.version());
-    out.text(&format!("{:?}", plan.link));
-    out.number(plan.changes.len() as u64);
+/// The digest of a plan: the call, every change with its expectation, and the policy.
+pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan) -> Result<Digest, Error> {
+    let mut out = ApprovalDigestWriter::new("plan");
+    out.write_bytes(call.as_bytes());
+    out.write_number(context.policy.policy.version());
+    out.write_text(&link_words(&plan.link));
+    out.write_number(plan.changes.len() as u64);
     for change in &plan.changes {
-        write_change(&mut out, view, change)?;
+        write_change(&mut out, context, change)?;
     }
     Ok(out.digest())
 }
 
-fn write_change(out: &mut Fields, view: &View<'_>, change: &Change) -> Result<(), Failure> {
+/// The link of a plan as version 1 of the digest writes it. Pending approvals are bound to these exact words.
+fn link_words(link: &EntryRelation) -> String {
+    match link {
+        EntryRelation::None => "None".to_owned(),
+        EntryRelation::Undoes(number) => format!("Undoes({number})"),
+        EntryRelation::Redoes(number) => format!("Redoes({number})"),
+        EntryRelation::Restores(trash) => format!("Restores(\"{trash}\")"),
+        EntryRelation::Amends(number) => format!("Amends({number})"),
+    }
+}
+
+fn write_change(
+    out: &mut ApprovalDigestWriter,
+    context: &CallContext<'_>,
+    change: &PlannedChange,
+) -> Result<(), Error> {
     match change {
-        Change::Put { path, expect, content, version, size, mode } => {
-            out.text("put");
-            out.path(path);
-            out.expect(expect);
-            out.content(content);
-            out.version(version);
-            out.number(*size);
-            out.mode(mode);
+        PlannedChange::Put { path, expectation, content, version, size, mode } => {
+            out.write_text("put");
+            out.write_path(path);
+            out.write_expectation(expectation);
+            out.write_content(content);
+            out.write_version(version);
+            out.write_number(*size);
+            out.write_mode(mode);
         }
-        Change::MakeDirectory { path, mode } => {
-            out.text("make_directory");
-            out.path(path);
-            out.number(u64::from(*mode));
+        PlannedChange::MakeDirectory { path, mode } => {
+            out.write_text("make_directory");
+            out.write_path(path);
+            out.write_number(u64::from(*mode));
         }
-        Change::MakeLink { path, target } => {
-            out.text("make_link");
-            out.path(path);
-            out.bytes(target);
+        PlannedChange::MakeLink { path, target } => {
+            out.write_text("make_link");
+            out.write_path(path);
+            out.write_bytes(target);
         }
-        Change::Move { from, to, expect, over, tree } => {
-            out.text("move");
-            out.path(from);
-            out.path(to);
-            out.expect(expect);
-            out.expect(over);
-            out.tree(view, from, expect, tree)?;
+        PlannedChange::Move { from, to, expectation, replaced, tree } => {
+            out.write_text("move");
+            out.write_path(from);
+            out.write_path(to);
+            out.write_expectation(expectation);
+            out.write_expectation(replaced);
+            out.write_tree(context, from, expectation, tree)?;
         }
-        Change::Remove { path, expect, keep_until_ms: _, tree } => {
-            out.text("remove");
-            out.path(path);
-            out.expect(expect);
-            out.tree(view, path, expect, tree)?;
+        PlannedChange::Remove { path, expectation, retain_until_ms: _, tree } => {
+            out.write_text("remove");
+            out.write_path(path);
+            out.write_expectation(expectation);
+            out.write_tree(context, path, expectation, tree)?;
         }
-        Change::RemoveDirectory { path } => {
-            out.text("remove_directory");
-            out.path(path);
+        PlannedChange::RemoveDirectory { path } => {
+            out.write_text("remove_directory");
+            out.write_path(path);
         }
-        Change::Restore { trash, path, tree } => {
-            out.text("restore");
-            out.text(trash);
-            out.path(path);
-            out.size(tree);
+        PlannedChange::Restore { trash, path, tree } => {
+            out.write_text("restore");
+            out.write_text(trash);
+            out.write_path(path);
+            out.write_tree_size(tree);
         }
     }
     Ok(())
 }
 
-/// Fields with their lengths.
-struct Fields(Vec<u8>);
+/// Writes length-prefixed fields.
+struct ApprovalDigestWriter(Vec<u8>);
 
-impl Fields {
+impl ApprovalDigestWriter {
     fn new(about: &str) -> Self {
         let mut fields = Self(Vec::with_capacity(512));
-        fields.text("stead approval 1");
-        fields.text(about);
+        fields.write_text("stead approval 1");
+        fields.write_text(about);
         fields
     }
 
     fn digest(&self) -> Digest {
-        Version::of(&self.0).0
+        Version::hash_bytes(&self.0).0
     }
 
-    fn number(&mut self, number: u64) {
+    fn write_number(&mut self, number: u64) {
         self.0.extend(number.to_be_bytes());
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.number(bytes.len() as u64);
+    fn write_bytes(&mut self, bytes: &[u8]) {
+        self.write_number(bytes.len() as u64);
         self.0.extend(bytes);
     }
 
-    fn text(&mut self, text: &str) {
-        self.bytes(text.as_bytes());
+    fn write_text(&mut self, text: &str) {
+        self.write_bytes(text.as_bytes());
     }
 
-    fn optional(&mut self, text: Option<&str>) {
-        self.number(u64::from(text.is_some()));
-        self.text(text.unwrap_or_default());
+    fn write_optional_text(&mut self, text: Option<&str>) {
+        self.write_number(u64::from(text.is_some()));
+        self.write_text(text.unwrap_or_default());
     }
 
-    fn path(&mut self, path: &RelPath) {
-        self.bytes(path.as_bytes());
+    fn write_path(&mut self, path: &RelPath) {
+        self.write_bytes(path.as_bytes());
     }
 
-    fn version(&mut self, version: &Version) {
-        self.bytes(version.0.as_bytes());
+    fn write_version(&mut self, version: &Version) {
+        self.write_bytes(version.0.as_bytes());
     }
 
-    /// A value, whatever the order of its members.
-    fn value(&mut self, value: &Value) {
+    /// Writes a value independent of the order of its members.
+    fn write_json(&mut self, value: &Value) {
         match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => self.text(&value.to_string()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.write_text(&value.to_string()),
             Value::String(text) => {
-                self.text("s");
-                self.text(text);
+                self.write_text("s");
+                self.write_text(text);
             }
             Value::Array(items) => {
-                self.text("a");
-                self.number(items.len() as u64);
+                self.write_text("a");
+                self.write_number(items.len() as u64);
                 for item in items {
-                    self.value(item);
+                    self.write_json(item);
                 }
             }
             Value::Object(fields) => {
-                self.text("o");
-                self.number(fields.len() as u64);
+                self.write_text("o");
+                self.write_number(fields.len() as u64);
                 let mut sorted: Vec<_> = fields.iter().collect();
                 sorted.sort_by_key(|(name, _)| name.as_str());
                 for (name, item) in sorted {
-                    self.text(name);
-                    self.value(item);
+                    self.write_text(name);
+                    self.write_json(item);
                 }
             }
         }
     }
 
-    fn expect(&mut self, expect: &Expect) {
-        match expect {
-            Expect::Absent => self.text("absent"),
-            Expect::File(Seen { version, .. }) => {
-                self.text("file");
-                self.version(version);
+    fn write_expectation(&mut self, expectation: &CommitExpectation) {
+        match expectation {
+            CommitExpectation::Absent => self.write_text("absent"),
+            CommitExpectation::File(ObservedVersion { version, .. }) => {
+                self.write_text("file");
+                self.write_version(version);
             }
-            Expect::Node(stamp) => {
-                self.text("node");
-                self.identity(stamp);
+            CommitExpectation::SameEntry(identity) => {
+                self.write_text("node");
+                self.write_identity(identity);
             }
         }
     }
 
-    fn identity(&mut self, stamp: &Stamp) {
-        self.number(stamp.identity.0);
-        self.number(stamp.identity.1);
+    fn write_identity(&mut self, identity: &FileIdentity) {
+        self.write_number(identity.device_and_inode.0);
+        self.write_number(identity.device_and_inode.1);
     }
 
-    fn content(&mut self, content: &Content) {
+    fn write_content(&mut self, content: &PlannedContent) {
         match content {
-            // The version that follows says which bytes.
-            Content::Bytes(_) => self.text("bytes"),
-            Content::Kept(version) => {
-                self.text("kept");
-                self.version(version);
+            // The version that follows identifies the bytes.
+            PlannedContent::Bytes(_) => self.write_text("bytes"),
+            PlannedContent::Retained(version) => {
+                self.write_text("kept");
+                self.write_version(version);
             }
-            Content::CopyOf(path, seen) => {
-                self.text("copy");
-                self.path(path);
-                self.version(&seen.version);
+            PlannedContent::CopyOf(path, seen) => {
+                self.write_text("copy");
+                self.write_path(path);
+                self.write_version(&seen.version);
             }
         }
     }
 
-    fn mode(&mut self, mode: &Mode) {
+    fn write_mode(&mut self, mode: &FileModeSource) {
         match mode {
-            Mode::Keep => self.text("keep"),
-            Mode::Set(bits) => {
-                self.text("set");
-                self.number(u64::from(*bits));
+            FileModeSource::KeepExisting => self.write_text("keep"),
+            FileModeSource::Set(bits) => {
+                self.write_text("set");
+                self.write_number(u64::from(*bits));
             }
-            Mode::Like(path, seen) => {
-                self.text("like");
-                self.path(path);
-                self.version(&seen.version);
+            FileModeSource::CopyFrom(path, seen) => {
+                self.write_text("like");
+                self.write_path(path);
+                self.write_version(&seen.version);
             }
         }
     }
 
-    fn size(&mut self, tree: &Tree) {
-        self.text(match tree.top {
-            Top::File => "file",
-            Top::Directory => "directory",
-            Top::Link => "link",
-            Top::Special => "special",
+    fn write_tree_size(&mut self, tree: &TreeSummary) {
+        self.write_text(match tree.kind {
+            FileKind::File => "file",
+            FileKind::Directory => "directory",
+            FileKind::Link => "link",
+            FileKind::Special => "special",
         });
-        self.number(tree.files);
-        self.number(tree.directories);
-        self.number(tree.bytes);
+        self.write_number(tree.files);
+        self.write_number(tree.directories);
+        self.write_number(tree.bytes);
     }
 
-    /// A tree that goes as a whole: everything in it, by what changes when it is replaced or written.
-    fn tree(&mut self, view: &View<'_>, top: &RelPath, expect: &Expect, tree: &Tree) -> Result<(), Failure> {
-        self.size(tree);
-        if tree.top != Top::Directory || *expect == Expect::Absent {
+    /// Writes every entry of a tree by the attributes that change when it is replaced or written.
+    fn write_tree(
+        &mut self,
+        context: &CallContext<'_>,
+        top: &RelPath,
+        expectation: &CommitExpectation,
+        tree: &TreeSummary,
+    ) -> Result<(), Error> {
+        self.write_tree_size(tree);
+        if tree.kind != FileKind::Directory || *expectation == CommitExpectation::Absent {
             return Ok(());
         }
-        let Some(node) = view.workspace().stat(top)? else { return Ok(()) };
-        let mut inner = Fields::new("tree");
-        view.walk_whole(top, node, &mut |met| {
-            inner.path(met.path);
-            inner.identity(&met.node.stamp);
-            if met.node.top != Top::Directory {
-                inner.number(met.node.size);
-                inner.0.extend(met.node.stamp.modified_ns.to_be_bytes());
-                inner.0.extend(met.node.stamp.changed_ns.to_be_bytes());
+        let Some(node) = context.workspace().stat(top)? else { return Ok(()) };
+        let mut inner = ApprovalDigestWriter::new("tree");
+        context.walk_skipping_deep_entries(top, node, &mut |entry| {
+            inner.write_path(entry.path);
+            inner.write_identity(&entry.stat.identity);
+            if entry.stat.kind != FileKind::Directory {
+                inner.write_number(entry.stat.size);
+                inner.0.extend(entry.stat.identity.modified_ns.to_be_bytes());
+                inner.0.extend(entry.stat.identity.changed_ns.to_be_bytes());
             }
             Ok(())
         })?;
         let digest = inner.digest();
-        self.bytes(digest.as_bytes());
+        self.write_bytes(digest.as_bytes());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_written_in_the_words_of_version_1() {
+        for (link, words) in [
+            (EntryRelation::None, "None"),
+            (EntryRelation::Undoes(7), "Undoes(7)"),
+            (EntryRelation::Redoes(8), "Redoes(8)"),
+            (EntryRelation::Restores("t-0a1b".to_owned()), "Restores(\"t-0a1b\")"),
+            (EntryRelation::Amends(9), "Amends(9)"),
+        ] {
+            assert_eq!(link_words(&link), words);
+        }
     }
 }

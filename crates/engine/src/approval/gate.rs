@@ -1,212 +1,229 @@
-//! The step of the pipeline where a person is asked. No lock is held while anybody waits.
+//! The approval step of the pipeline. No lock is held while a call waits.
 
 use std::time::Instant;
 
 use serde_json::Value;
 
-use super::{Approval, ApprovalAsk, ApprovalFilter, ApprovalState, Asking, Binding};
+use super::{Approval, ApprovalBinding, ApprovalFilter, ApprovalMode, ApprovalRequest, ApprovalState};
 use crate::{
-    engine::{Call, Held},
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    engine::{BeforeAfterBytes, Call},
+    errors::{Error, ErrorKind},
     limits,
-    policy::Verdict,
-    view::View,
+    policy::PolicyVerdict,
 };
 
-/// How a call that needs approval goes on.
-pub(crate) enum Gate {
-    /// It runs with this approval, which the commit uses up.
-    Open(String),
-    /// It runs because the operator lets everything run.
-    OperatorOpened,
-    /// It cannot run now. The locks go first, then [`settle`] asks.
-    Closed(Question),
+/// The result of checking for an approval.
+pub(crate) enum ApprovalCheck {
+    /// The call runs with this approval; the commit uses it up.
+    Approved(String),
+    /// The call runs because the operator allows all calls.
+    AllowedByOperator,
+    /// The call cannot run yet. The caller releases its locks, then calls [`request_and_wait`].
+    Missing(MissingApproval),
 }
 
-/// What must be settled before a call can run.
-pub(crate) struct Question {
-    binding: Binding,
-    verdict: Verdict,
-    shown: Value,
-    /// What a file holds and would hold, where the terms want the bytes.
-    pub(crate) evidence: Option<Box<Held>>,
+/// The approval that a call lacks.
+pub(crate) struct MissingApproval {
+    binding: ApprovalBinding,
+    verdict: PolicyVerdict,
+    plan_preview: Value,
+    /// The content before and after, if the options request it.
+    pub(crate) before_after: Option<Box<BeforeAfterBytes>>,
 }
 
-impl Gate {
-    /// Looks whether a person has said yes to exactly this.
-    pub(crate) fn check(
-        view: &View<'_>,
-        asking: Asking,
-        binding: Binding,
-        verdict: Verdict,
-        shown: impl FnOnce() -> Value,
-    ) -> Result<Self, Failure> {
-        match asking {
-            Asking::Allow => return Ok(Gate::OperatorOpened),
-            Asking::Deny => {
-                return Err(Failure::new(
-                    Kind::ApprovalDenied,
+impl ApprovalCheck {
+    /// Looks for an approval of exactly this plan.
+    pub(crate) fn check_approval(
+        context: &CallContext<'_>,
+        mode: ApprovalMode,
+        binding: ApprovalBinding,
+        verdict: PolicyVerdict,
+        preview: impl FnOnce() -> Value,
+    ) -> Result<Self, Error> {
+        match mode {
+            ApprovalMode::AllowAll => return Ok(ApprovalCheck::AllowedByOperator),
+            ApprovalMode::DenyAll => {
+                return Err(Error::new(
+                    ErrorKind::ApprovalDenied,
                     format!(
-                        "this needs a person's approval, and this server asks nobody: {}",
-                        why(view, verdict)
+                        "approval is required, but this server is configured to deny such calls: {}",
+                        approval_reason(context, verdict)
                     ),
                 )
-                .hint("ask the person you work for to make this change"));
+                .with_next_step("ask a person to make this change"));
             }
-            Asking::Ask | Asking::Client => {}
+            ApprovalMode::AskPerson | ApprovalMode::TrustClient => {}
         }
-        let known = known(view, &binding)?;
+        let known = existing_approvals(context, &binding)?;
         let fitting = |approval: &&Approval| {
-            approval.asked.plan == binding.plan && approval.state == ApprovalState::Approved
+            approval.request.plan_digest == binding.plan_digest && approval.state == ApprovalState::Approved
         };
         match known.iter().find(fitting) {
-            Some(approval) => Ok(Gate::Open(approval.id.clone())),
-            None => Ok(Gate::Closed(Question { binding, verdict, shown: shown(), evidence: None })),
+            Some(approval) => Ok(ApprovalCheck::Approved(approval.id.clone())),
+            None => Ok(ApprovalCheck::Missing(MissingApproval {
+                binding,
+                verdict,
+                plan_preview: preview(),
+                before_after: None,
+            })),
         }
     }
 }
 
-fn known(view: &View<'_>, binding: &Binding) -> Result<Vec<Approval>, Failure> {
-    view.workspace().approvals(&ApprovalFilter {
-        principal: Some(view.caller.principal.to_string()),
-        call: Some(binding.call),
+fn existing_approvals(context: &CallContext<'_>, binding: &ApprovalBinding) -> Result<Vec<Approval>, Error> {
+    context.workspace().approvals(&ApprovalFilter {
+        principal: Some(context.caller.principal.to_string()),
+        call_digest: Some(binding.call_digest),
         state: None,
         limit: limits::APPROVALS_PER_CALL_MAX,
     })
 }
 
-fn why(view: &View<'_>, verdict: Verdict) -> String {
-    verdict.why.sentence(&view.in_force.policy)
+fn approval_reason(context: &CallContext<'_>, verdict: PolicyVerdict) -> String {
+    verdict.reason.describe(&context.policy.policy)
 }
 
-/// How a question was settled.
-pub(crate) enum Settled {
-    /// Somebody said yes while the call waited: it is planned again and runs.
-    GoOn,
-    /// It does not run now; the failure says what stands, the id names it.
-    Refused(Failure, Option<String>),
+/// The result of waiting for an answer.
+pub(crate) enum ApprovalWaitResult {
+    /// Approved while the call waited: plan again and run.
+    Retry,
+    /// Not approved; the error explains why, and the id names the approval.
+    Refused(Error, Option<String>),
 }
 
-/// Asks, if nobody has yet, and waits as long as the call allows. Holds no lock.
-pub(crate) fn settle(view: &View<'_>, call: &Call<'_>, question: Question) -> Result<Settled, Failure> {
-    let Question { binding, verdict, shown, evidence: _ } = question;
-    let known = known(view, &binding)?;
-    let same = known.iter().find(|approval| approval.asked.plan == binding.plan);
-    let standing = match same.map(|approval| (approval, approval.state)) {
-        Some((_, ApprovalState::Approved)) => return Ok(Settled::GoOn),
+/// Requests approval unless a request is pending, and waits as long as the call allows. Holds no lock.
+pub(crate) fn request_and_wait(
+    context: &CallContext<'_>,
+    call: &Call<'_>,
+    missing: MissingApproval,
+) -> Result<ApprovalWaitResult, Error> {
+    let MissingApproval { binding, verdict, plan_preview: preview, before_after: _ } = missing;
+    let known = existing_approvals(context, &binding)?;
+    let same = known.iter().find(|approval| approval.request.plan_digest == binding.plan_digest);
+    let pending = match same.map(|approval| (approval, approval.state)) {
+        Some((_, ApprovalState::Approved)) => return Ok(ApprovalWaitResult::Retry),
         Some((approval, ApprovalState::Denied)) => {
-            return Ok(Settled::Refused(denied(approval), Some(approval.id.clone())));
+            return Ok(ApprovalWaitResult::Refused(approval_denied_error(approval), Some(approval.id.clone())));
         }
         Some((approval, ApprovalState::Pending)) => Some(approval.clone()),
         Some((_, ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired)) | None => None,
     };
     let outdated = known.iter().find(|approval| approval.state == ApprovalState::Approved).cloned();
-    let approval = match standing {
+    let approval = match pending {
         Some(approval) => approval,
-        None => view.workspace().ask(&asked(view, call, binding, verdict, &shown))?,
+        None => context.workspace().request_approval(&build_request(context, call, binding, verdict, &preview))?,
     };
     if let Some(outdated) = outdated {
         let id = approval.id.clone();
-        return Ok(Settled::Refused(stale(view, &outdated, &approval), Some(id)));
+        return Ok(ApprovalWaitResult::Refused(approval_stale_error(context, &outdated, &approval), Some(id)));
     }
-    wait(view, call, approval, verdict)
+    wait_for_answer(context, call, approval, verdict)
 }
 
-fn asked(view: &View<'_>, call: &Call<'_>, binding: Binding, verdict: Verdict, shown: &Value) -> ApprovalAsk {
-    let mut shown = shown.clone();
-    shown["cause"] = verdict.why.cause(&view.in_force.policy);
-    ApprovalAsk {
-        principal: view.caller.principal.to_string(),
-        session: view.caller.session.clone(),
+fn build_request(
+    context: &CallContext<'_>,
+    call: &Call<'_>,
+    binding: ApprovalBinding,
+    verdict: PolicyVerdict,
+    preview: &Value,
+) -> ApprovalRequest {
+    let mut preview = preview.clone();
+    preview["cause"] = verdict.reason.to_json(&context.policy.policy);
+    ApprovalRequest {
+        principal: context.caller.principal.to_string(),
+        session: context.caller.session.clone(),
         operation: call.operation.to_owned(),
-        tool: call.terms.tool.clone(),
-        call: binding.call,
-        plan: binding.plan,
-        shown: shown.to_string(),
-        why: why(view, verdict),
-        policy: view.in_force.policy.version(),
-        lasting_ms: limits::APPROVAL_LASTS_MS,
+        tool: call.options.tool.clone(),
+        call_digest: binding.call_digest,
+        plan_digest: binding.plan_digest,
+        plan_preview: preview.to_string(),
+        reason: approval_reason(context, verdict),
+        policy_version: context.policy.policy.version(),
+        valid_for_ms: limits::APPROVAL_VALID_MS,
     }
 }
 
-/// Waits for the answer as long as the call holds on.
-fn wait(
-    view: &View<'_>,
+/// Waits for the answer until the call's approval wait ends.
+fn wait_for_answer(
+    context: &CallContext<'_>,
     call: &Call<'_>,
     mut approval: Approval,
-    verdict: Verdict,
-) -> Result<Settled, Failure> {
-    let until = Instant::now() + call.control.hold();
+    verdict: PolicyVerdict,
+) -> Result<ApprovalWaitResult, Error> {
+    let until = Instant::now() + call.control.approval_wait();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let id = approval.id.clone();
-            return Ok(Settled::Refused(pending(view, &approval, verdict), Some(id)));
+            return Ok(ApprovalWaitResult::Refused(approval_pending_error(context, &approval, verdict), Some(id)));
         }
         call.control.check()?;
-        let head = view.workspace().head()?;
-        if let Some(now) = view.workspace().approval(&approval.id)? {
+        let head = context.workspace().head()?;
+        if let Some(now) = context.workspace().approval(&approval.id)? {
             approval = now;
         }
         match approval.state {
-            ApprovalState::Approved => return Ok(Settled::GoOn),
+            ApprovalState::Approved => return Ok(ApprovalWaitResult::Retry),
             ApprovalState::Denied => {
                 let id = approval.id.clone();
-                return Ok(Settled::Refused(denied(&approval), Some(id)));
+                return Ok(ApprovalWaitResult::Refused(approval_denied_error(&approval), Some(id)));
             }
             ApprovalState::Pending => {
-                let slice = left.min(limits::APPROVAL_LOOK_EVERY);
-                view.workspace().wait_after(head.number, Instant::now() + slice)?;
+                let slice = left.min(limits::APPROVAL_POLL_INTERVAL);
+                context.workspace().wait_for_entry_after(head.number, Instant::now() + slice)?;
             }
-            // Somebody else used it or asked anew; the call finds out by planning again.
-            ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired => return Ok(Settled::GoOn),
+            // Used up or replaced by another call; planning again finds out.
+            ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired => {
+                return Ok(ApprovalWaitResult::Retry);
+            }
         }
     }
 }
 
-/// The command that answers a question.
-fn command(id: &str) -> String {
+/// The command that approves a request.
+fn approve_command(id: &str) -> String {
     format!("stead approvals approve {id}")
 }
 
-fn pending(view: &View<'_>, approval: &Approval, verdict: Verdict) -> Failure {
-    let (id, why) = (&approval.id, why(view, verdict));
-    Failure::new(Kind::ApprovalPending, format!("a person must approve this first ({id}): {why}"))
-        .hint(format!(
-            "ask the person you work for to run `{}` (or `deny`), then make the very same call again",
-            command(id)
+fn approval_pending_error(context: &CallContext<'_>, approval: &Approval, verdict: PolicyVerdict) -> Error {
+    let (id, why) = (&approval.id, approval_reason(context, verdict));
+    Error::new(ErrorKind::ApprovalPending, format!("approval {id} is required: {why}"))
+        .with_next_step(format!(
+            "ask a person to run `{}` (or `deny`), then repeat this call unchanged",
+            approve_command(id)
         ))
-        .fact("approval", id.clone())
-        .fact("expires_ms", approval.expires_ms)
-        .fact("command", command(id))
-        .fact("rule", verdict.why.name(&view.in_force.policy))
+        .with_detail("approval", id.clone())
+        .with_detail("expires_ms", approval.expires_ms)
+        .with_detail("command", approve_command(id))
+        .with_detail("rule", verdict.reason.short_name(&context.policy.policy))
 }
 
-fn denied(approval: &Approval) -> Failure {
-    let (by, reason) = match &approval.answered {
-        Some(answered) => (answered.by.as_str(), answered.reason.as_deref()),
-        None => ("somebody", None),
+fn approval_denied_error(approval: &Approval) -> Error {
+    let (by, reason) = match &approval.resolution {
+        Some(resolution) => (resolution.resolved_by.as_str(), resolution.reason.as_deref()),
+        None => ("a person", None),
     };
-    let said = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    Failure::new(Kind::ApprovalDenied, format!("{by} refused this call ({}){said}", approval.id))
-        .hint("do something else, or ask the person you work for why")
-        .fact("approval", approval.id.clone())
-        .fact("expires_ms", approval.expires_ms)
+    let suffix = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    Error::new(ErrorKind::ApprovalDenied, format!("{by} denied this call ({}){suffix}", approval.id))
+        .with_next_step("do something else, or ask why it was denied")
+        .with_detail("approval", approval.id.clone())
+        .with_detail("expires_ms", approval.expires_ms)
 }
 
-fn stale(view: &View<'_>, outdated: &Approval, approval: &Approval) -> Failure {
-    let moved =
-        if outdated.asked.policy == view.in_force.policy.version() { "the files" } else { "the policy" };
-    Failure::new(
-        Kind::ApprovalStale,
-        format!("{} was for this call as it was planned then; {moved} changed since", outdated.id),
+fn approval_stale_error(context: &CallContext<'_>, outdated: &Approval, approval: &Approval) -> Error {
+    let changed =
+        if outdated.request.policy_version == context.policy.policy.version() { "the files" } else { "the policy" };
+    Error::new(
+        ErrorKind::ApprovalStale,
+        format!("approval {} no longer applies: {changed} changed since it was given", outdated.id),
     )
-    .hint(format!(
-        "nothing was changed; a new approval was asked for: `{}`, then make the same call again",
-        command(&approval.id)
+    .with_next_step(format!(
+        "nothing was changed; ask a person to run `{}`, then repeat this call unchanged",
+        approve_command(&approval.id)
     ))
-    .fact("approval", approval.id.clone())
-    .fact("outdated", outdated.id.clone())
-    .fact("expires_ms", approval.expires_ms)
-    .fact("command", command(&approval.id))
+    .with_detail("approval", approval.id.clone())
+    .with_detail("outdated", outdated.id.clone())
+    .with_detail("expires_ms", approval.expires_ms)
+    .with_detail("command", approve_command(&approval.id))
 }

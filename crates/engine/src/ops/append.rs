@@ -1,97 +1,99 @@
-//! `append`: text goes to the end of a file, in the file's own encoding; a file that is missing is made. The file is
-//! replaced whole like any other, so a reader never sees half of it and a hard-linked twin stays as it was.
+//! `append`: adds text to the end of a file, in the encoding of the file, and creates a missing file. The file is
+//! replaced as a whole, so readers never see a partial write and other hard links keep the old content.
 
 use serde::Deserialize;
 
-use super::{answer::Facts, encoded, parents, standing::too_large_to_change, write};
+use super::{
+    encode_content, expectations::too_large_to_change_error, outcome_builder::OutcomeBuilder, parent_directories, write,
+};
 use crate::{
-    failure::Failure,
+    call_context::CallContext,
+    errors::Error,
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    plan::{Change, Content, Expect, Plan, Seen},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
     version::Version,
-    view::View,
-    workspace::Want,
+    workspace::BytesToRead,
 };
 
-/// The arguments of `append`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Append {
+pub(crate) struct AppendArgs {
     path: String,
     content: String,
     base: Option<String>,
 }
 
-impl Operation for Append {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Ok(vec![Ask::write(&self.path).with_base(self.base.as_deref())?])
+impl Operation for AppendArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(vec![RequestedPath::write(&self.path).with_base(self.base.as_deref())?])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let (mut bytes, expect) = match target.node {
-            None => (Vec::new(), Expect::Absent),
-            Some(node) => {
-                write::regular(target, node)?;
-                // Whoever may add to a file need not be allowed to read it: nothing of it is answered.
-                let want = Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
-                let file = view
+        let (mut bytes, expect) = match target.stat {
+            None => (Vec::new(), CommitExpectation::Absent),
+            Some(stat) => {
+                write::require_regular_file(target, stat)?;
+                // Appending needs no read permission: the outcome contains nothing of the existing content.
+                let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+                let file = context
                     .read_for_change(&target.path, want)
-                    .map_err(|failure| too_large_to_change(&target.path, failure))?;
-                let seen = target.seen.unwrap_or(Seen { version: file.version, stamp: file.node.stamp });
-                (file.bytes, Expect::File(seen))
+                    .map_err(|error| too_large_to_change_error(&target.path, error))?;
+                let seen =
+                    target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
+                (file.bytes, CommitExpectation::File(seen))
             }
         };
-        let added = encoded::tail(&self.content, &bytes)?;
-        let created = expect == Expect::Absent;
+        let added = encode_content::encode_appended(&self.content, &bytes)?;
+        let created = expect == CommitExpectation::Absent;
         if added.bytes.is_empty() && !created {
-            return Ok(unchanged(view, target, &bytes));
+            return Ok(unchanged_outcome(context, target, &bytes));
         }
         let added_bytes = added.bytes.len();
         bytes.extend_from_slice(&added.bytes);
-        let version = Version::of(&bytes);
+        let version = Version::hash_bytes(&bytes);
         let size = bytes.len() as u64;
-        let mut changes = parents::missing(view, &target.path)?;
+        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
         let path = target.path.clone();
-        changes.push(Change::Put {
+        changes.push(PlannedChange::Put {
             path,
-            expect,
-            content: Content::Bytes(bytes),
+            expectation: expect,
+            content: PlannedContent::Bytes(bytes),
             version,
             size,
-            mode: view.terms.privacy.mode(),
+            mode: context.options.written_file_mode.mode_source(),
         });
         let path = target.path.to_string();
-        Ok(Planned::Change {
-            plan: Plan::of(changes),
-            finish: Box::new(move |committed| {
-                let rev = format!("r{}", committed.number);
+        Ok(PlannedEffect::Files {
+            plan: Plan::new(changes),
+            build_outcome: Box::new(move |receipt| {
+                let rev = format!("r{}", receipt.entry);
                 let text = format!("appended {added_bytes} bytes to {path} ({rev}, {size} bytes)");
-                Facts::new()
-                    .with("path", path)
-                    .file(&version, rev)
-                    .with("size", size)
-                    .with("created", created)
-                    .with("changed", true)
-                    .maybe("encoding", added.unusual)
-                    .committed(committed)
-                    .line(text)
+                OutcomeBuilder::new()
+                    .with_field("path", path)
+                    .with_version(&version, rev)
+                    .with_field("size", size)
+                    .with_field("created", created)
+                    .with_field("changed", true)
+                    .with_some("encoding", added.non_utf8_encoding)
+                    .with_receipt(receipt)
+                    .build_one_line(text)
             }),
         })
     }
 }
 
-fn unchanged(view: &View<'_>, target: &Target, bytes: &[u8]) -> Planned {
-    let version = Version::of(bytes);
+fn unchanged_outcome(context: &CallContext<'_>, target: &ResolvedTarget, bytes: &[u8]) -> PlannedEffect {
+    let version = Version::hash_bytes(bytes);
     let path = target.path.to_string();
-    let rev = view.rev(&target.path, &version);
-    let answer = Facts::new()
-        .with("path", path.clone())
-        .file(&version, rev)
-        .with("size", bytes.len())
-        .with("created", false)
-        .with("changed", false)
-        .line(format!("nothing to append to {path}; nothing was changed"));
-    Planned::Read { answer, bytes: 0 }
+    let rev = context.revision_name(&target.path, &version);
+    let answer = OutcomeBuilder::new()
+        .with_field("path", path.clone())
+        .with_version(&version, rev)
+        .with_field("size", bytes.len())
+        .with_field("created", false)
+        .with_field("changed", false)
+        .build_one_line(format!("nothing to append to {path}; nothing was changed"));
+    PlannedEffect::Read { outcome: answer, bytes: 0 }
 }

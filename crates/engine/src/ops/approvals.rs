@@ -1,140 +1,132 @@
-//! `approvals`: what was asked of people, and what they said. An agent sees what it asked itself.
+//! `approvals`: lists approval requests and their answers. An agent sees only its own requests.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::answer::{Facts, iso_utc};
+use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
-    approval::{Approval, ApprovalFilter, ApprovalState, plan_brief},
+    approval::{Approval, ApprovalFilter, ApprovalState, summarize_plan},
+    call_context::CallContext,
     caller::Principal,
-    failure::{Failure, Kind},
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
 };
 
-/// The arguments of `approvals`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Approvals {
+pub(crate) struct ApprovalsArgs {
     id: Option<String>,
     #[serde(default)]
-    state: Wanted,
+    state: ApprovalStateFilter,
 }
 
-/// Which of them.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Wanted {
+enum ApprovalStateFilter {
     #[default]
     Pending,
     All,
 }
 
-impl Operation for Approvals {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for ApprovalsArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let answer = match &self.id {
             Some(id) => {
-                let approval = one(view, id)?;
-                let text = line(&approval);
-                Facts::new().extended(object(&approval, Whole::Yes)).answer(text)
+                let approval = find_visible_approval(context, id)?;
+                let text = render_approval_line(&approval);
+                OutcomeBuilder::new().with_fields(approval_json(&approval, PlanInclusion::Include)).build(text)
             }
             None => {
                 let state = match self.state {
-                    Wanted::Pending => Some(ApprovalState::Pending),
-                    Wanted::All => None,
+                    ApprovalStateFilter::Pending => Some(ApprovalState::Pending),
+                    ApprovalStateFilter::All => None,
                 };
                 let filter = ApprovalFilter {
-                    principal: seen_by(view),
+                    principal: visible_principal(context),
                     state,
-                    limit: limits::APPROVALS_PAGE,
-                    call: None,
+                    limit: limits::APPROVALS_LISTED_MAX,
+                    call_digest: None,
                 };
-                let found = view.workspace().approvals(&filter)?;
-                let lines: Vec<String> = found.iter().map(line).collect();
-                let text =
-                    if lines.is_empty() { "nothing waits for a person".to_owned() } else { lines.join("\n") };
+                let found = context.workspace().approvals(&filter)?;
+                let lines: Vec<String> = found.iter().map(render_approval_line).collect();
+                let text = if lines.is_empty() { "no pending approvals".to_owned() } else { lines.join("\n") };
                 let rows: Vec<Value> =
-                    found.iter().map(|approval| object(approval, Whole::No).into()).collect();
-                Facts::new()
-                    .with("approvals", rows)
-                    .with("truncated", found.len() >= limits::APPROVALS_PAGE)
-                    .answer(text)
+                    found.iter().map(|approval| approval_json(approval, PlanInclusion::Omit).into()).collect();
+                OutcomeBuilder::new()
+                    .with_field("approvals", rows)
+                    .with_field("truncated", found.len() >= limits::APPROVALS_LISTED_MAX)
+                    .build(text)
             }
         };
-        Ok(Planned::Read { answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
     }
 }
 
-/// Whose approvals a caller sees; nothing means everybody's.
-fn seen_by(view: &View<'_>) -> Option<String> {
-    match &view.caller.principal {
-        Principal::Agent(_) => Some(view.caller.principal.to_string()),
-        Principal::User(_) | Principal::System | Principal::Outside => None,
+/// The principal whose approvals the caller may see; `None` means all.
+fn visible_principal(context: &CallContext<'_>) -> Option<String> {
+    match &context.caller.principal {
+        Principal::Agent(_) => Some(context.caller.principal.to_string()),
+        Principal::User(_) | Principal::System | Principal::External => None,
     }
 }
 
-/// One approval that the caller may see.
-pub(super) fn one(view: &View<'_>, id: &str) -> Result<Approval, Failure> {
-    let found = view.workspace().approval(id)?;
-    let own = seen_by(view);
-    let seen = found.filter(|approval| own.as_ref().is_none_or(|own| approval.asked.principal == *own));
+pub(super) fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval, Error> {
+    let found = context.workspace().approval(id)?;
+    let own = visible_principal(context);
+    let seen = found.filter(|approval| own.as_ref().is_none_or(|own| approval.request.principal == *own));
     seen.ok_or_else(|| {
         let shown: String = id.chars().take(64).collect();
-        Failure::new(Kind::NotFound, format!("there is no approval '{shown}'"))
-            .hint("call approvals to see what waits; a question is kept with the workspace it was asked in")
+        Error::new(ErrorKind::NotFound, format!("there is no approval '{shown}'"))
+            .with_next_step("call approvals to list them; an approval belongs to the workspace of its call")
     })
 }
 
-/// Whether the plan is shown as well.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whole {
-    /// With its differences.
-    Yes,
-    /// No.
-    No,
+pub(super) enum PlanInclusion {
+    Include,
+    Omit,
 }
 
-/// One approval for machines.
-pub(super) fn object(approval: &Approval, whole: Whole) -> Map<String, Value> {
+pub(super) fn approval_json(approval: &Approval, whole: PlanInclusion) -> Map<String, Value> {
     let plan = match whole {
-        Whole::Yes => serde_json::from_str::<Value>(&approval.asked.shown).ok(),
-        Whole::No => None,
+        PlanInclusion::Include => serde_json::from_str::<Value>(&approval.request.plan_preview).ok(),
+        PlanInclusion::Omit => None,
     };
-    let asked = &approval.asked;
-    let answered = approval.answered.as_ref();
-    Facts::new()
-        .with("id", approval.id.clone())
-        .with("state", approval.state.word())
-        .with("principal", asked.principal.clone())
-        .with("session", asked.session.clone())
-        .with("operation", asked.operation.clone())
-        .maybe("tool", asked.tool.clone())
-        .with("why", asked.why.clone())
-        .with("created", iso_utc(approval.created_ms))
-        .with("expires", iso_utc(approval.expires_ms))
-        .with("digest", asked.plan.to_string())
-        .maybe("answered_by", answered.map(|answered| answered.by.clone()))
-        .maybe("reason", answered.and_then(|answered| answered.reason.clone()))
-        .maybe("used", approval.used)
-        .maybe("plan", plan)
-        .object()
+    let requested = &approval.request;
+    let answered = approval.resolution.as_ref();
+    OutcomeBuilder::new()
+        .with_field("id", approval.id.clone())
+        .with_field("state", approval.state.as_str())
+        .with_field("principal", requested.principal.clone())
+        .with_field("session", requested.session.clone())
+        .with_field("operation", requested.operation.clone())
+        .with_some("tool", requested.tool.clone())
+        .with_field("why", requested.reason.clone())
+        .with_field("created", format_iso_utc(approval.created_ms))
+        .with_field("expires", format_iso_utc(approval.expires_ms))
+        .with_field("digest", requested.plan_digest.to_string())
+        .with_some("answered_by", answered.map(|answered| answered.resolved_by.clone()))
+        .with_some("reason", answered.and_then(|answered| answered.reason.clone()))
+        .with_some("used", approval.used_by_entry)
+        .with_some("plan", plan)
+        .into_json()
 }
 
-/// One approval in one line: who wants what, and what that would do.
-pub(super) fn line(approval: &Approval) -> String {
-    let shown: Value = serde_json::from_str(&approval.asked.shown).unwrap_or_default();
+/// One line: the principal, the call, its effect and its expiry.
+pub(super) fn render_approval_line(approval: &Approval) -> String {
+    let shown: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
     format!(
         "{} {}: {} wants {}, to {}, until {}",
         approval.id,
-        approval.state.word(),
-        approval.asked.principal,
-        approval.wanted(),
-        plan_brief(&shown),
-        iso_utc(approval.expires_ms)
+        approval.state.as_str(),
+        approval.request.principal,
+        approval.tool_or_operation(),
+        summarize_plan(&shown),
+        format_iso_utc(approval.expires_ms)
     )
 }

@@ -1,74 +1,79 @@
-//! `approve` and `deny`: a person answers what somebody asked. Only a user who has shown the approver's secret can; no
-//! face gives that grant.
+//! `approve` and `deny`: a person answers an approval request. Requires a user who has proved the approver secret; no
+//! protocol grants that.
 
 use serde::Deserialize;
 
 use super::{
-    answer::Facts,
-    approvals::{Whole, line, object, one},
+    approvals::{PlanInclusion, approval_json, find_visible_approval, render_approval_line},
+    outcome_builder::OutcomeBuilder,
 };
 use crate::{
-    approval::{Approval, ApprovalAnswer, Say},
-    caller::{Approver, Principal},
-    failure::{Failure, Kind},
+    approval::{Approval, ApprovalAnswer, ApprovalDecision},
+    call_context::CallContext,
+    caller::{ApproverProof, Principal},
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::Committed,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::CommitReceipt,
 };
 
-/// The arguments of `approve`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Approve {
+pub(crate) struct ApproveArgs {
     id: String,
     reason: Option<String>,
 }
 
-/// The arguments of `deny`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Deny {
+pub(crate) struct DenyArgs {
     id: String,
     reason: Option<String>,
 }
 
-impl Operation for Approve {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_others(view).map(|()| Vec::new())
+impl Operation for ApproveArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_approver(context).map(|()| Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        answered(view, &self.id, Say::Yes, self.reason.as_deref())
-    }
-}
-
-impl Operation for Deny {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_others(view).map(|()| Vec::new())
-    }
-
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        answered(view, &self.id, Say::No, self.reason.as_deref())
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        plan_approval_answer(context, &self.id, ApprovalDecision::Approve, self.reason.as_deref())
     }
 }
 
-/// Only a person with the approver's grant answers.
-fn refuse_others(view: &View<'_>) -> Result<(), Failure> {
-    match (&view.caller.principal, view.caller.grants.approver) {
-        (Principal::User(_), Approver::Shown) => Ok(()),
-        (Principal::User(_) | Principal::Agent(_) | Principal::System | Principal::Outside, _) => {
-            Err(Failure::new(Kind::PolicyDenied, "only a person who shows the approver's secret can answer")
-                .hint("ask the person you work for to run `stead approvals`"))
+impl Operation for DenyArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_approver(context).map(|()| Vec::new())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        plan_approval_answer(context, &self.id, ApprovalDecision::Deny, self.reason.as_deref())
+    }
+}
+
+fn require_approver(context: &CallContext<'_>) -> Result<(), Error> {
+    match (&context.caller.principal, context.caller.grants.approver) {
+        (Principal::User(_), ApproverProof::SecretVerified) => Ok(()),
+        (Principal::User(_) | Principal::Agent(_) | Principal::System | Principal::External, _) => {
+            Err(Error::new(ErrorKind::PolicyDenied, "only a person with the approver secret can answer an approval")
+                .with_next_step("ask a person to run `stead approvals`"))
         }
     }
 }
 
-fn answered(view: &View<'_>, id: &str, say: Say, reason: Option<&str>) -> Result<Planned, Failure> {
-    let approval = one(view, id)?;
+fn plan_approval_answer(
+    context: &CallContext<'_>,
+    id: &str,
+    say: ApprovalDecision,
+    reason: Option<&str>,
+) -> Result<PlannedEffect, Error> {
+    let approval = find_visible_approval(context, id)?;
     let reason = reason.map(|reason| reason.chars().take(limits::APPROVAL_REASON_CHARS_MAX).collect());
-    let finish = Box::new(|approval: &Approval, committed: &Committed| {
-        Facts::new().extended(object(approval, Whole::No)).committed(committed).line(line(approval))
+    let build_outcome = Box::new(|approval: &Approval, receipt: &CommitReceipt| {
+        OutcomeBuilder::new()
+            .with_fields(approval_json(approval, PlanInclusion::Omit))
+            .with_receipt(receipt)
+            .build_one_line(render_approval_line(approval))
     });
-    Ok(Planned::Answer { answer: ApprovalAnswer { id: approval.id, say, reason }, finish })
+    Ok(PlannedEffect::Approval { answer: ApprovalAnswer { id: approval.id, decision: say, reason }, build_outcome })
 }

@@ -1,122 +1,116 @@
-//! The operations of an editor on its open buffers. For people and the editors they use: an agent has no buffer, it sees
-//! theirs. Owns what they have in common: whose buffer is meant, and how one is shown.
+//! Operations of an editor on its open buffers. Only people and their editors have buffers; agents see the unsaved
+//! text through `read` and `write`. Owns buffer lookup and the fields that describe a buffer.
 
 mod change;
 mod close;
-mod form;
+mod encoding;
 mod list;
 mod open;
 mod save;
-mod typed;
+mod text_edits;
 
-use path::RelPath;
+use stead_path::RelPath;
 
 pub(crate) use self::{
-    change::Change,
-    close::{Close, Drop},
-    list::List,
-    open::Open,
-    save::Save,
+    change::BufferChangeArgs,
+    close::{BufferCloseArgs, BufferDropArgs},
+    list::BufferListArgs,
+    open::BufferOpenArgs,
+    save::BufferSaveArgs,
 };
-use super::answer::{Facts, iso_utc};
+use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
-    buffers::{Buffer, BufferText, Standing},
+    buffers::{Buffer, BufferOpenState, BufferText},
+    call_context::CallContext,
     caller::Principal,
-    failure::{Failure, Kind},
+    errors::{Error, ErrorKind},
     limits,
-    operation::Target,
-    plan::Top,
+    operation::ResolvedTarget,
+    plan::FileKind,
     version::Version,
-    view::View,
-    workspace::{FileBytes, Want},
+    workspace::{BytesToRead, FileBytes},
 };
 
-/// Only a person, or an editor in a person's name, has buffers.
-fn refuse_others(view: &View<'_>) -> Result<(), Failure> {
-    match &view.caller.principal {
+fn require_person_or_editor(context: &CallContext<'_>) -> Result<(), Error> {
+    match &context.caller.principal {
         Principal::User(_) => Ok(()),
-        Principal::Agent(_) | Principal::System | Principal::Outside => {
-            Err(Failure::new(Kind::PolicyDenied, "only a person's editor has open buffers")
-                .hint("read shows unsaved text and write goes to it; nothing else is needed"))
+        Principal::Agent(_) | Principal::System | Principal::External => {
+            Err(Error::new(ErrorKind::PolicyDenied, "only a person's editor can open buffers")
+                .with_next_step("use read and write; they work on unsaved text"))
         }
     }
 }
 
-/// The file on disk; nothing when none is there.
-fn on_disk(view: &View<'_>, target: &Target) -> Result<Option<FileBytes>, Failure> {
+fn read_saved_file(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Option<FileBytes>, Error> {
     let path = &target.path;
-    match target.node.map(|node| node.top) {
+    match target.stat.map(|stat| stat.kind) {
         None => Ok(None),
-        Some(Top::File) => {
-            let want = Want::Whole { limit_bytes: limits::BUFFER_BYTES_MAX };
-            view.workspace().read(path, want).map(Some)
+        Some(FileKind::File) => {
+            let want = BytesToRead::Whole { limit_bytes: limits::BUFFER_BYTES_MAX };
+            context.workspace().read(path, want).map(Some)
         }
-        Some(Top::Directory | Top::Link | Top::Special) => super::read::file_at(target).map(|_| None),
+        Some(FileKind::Directory | FileKind::Link | FileKind::Special) => {
+            super::read::require_file(target).map(|_| None)
+        }
     }
 }
 
-/// The buffer that the caller has open of a file.
-fn own(view: &View<'_>, path: &RelPath) -> Result<Buffer, Failure> {
-    let buffer = view.open_buffer(path)?.ok_or_else(|| missing(view, path))?;
-    let owner = view.caller.principal.to_string();
-    if buffer.owner == owner && buffer.standing == Standing::Here {
+fn require_own_buffer(context: &CallContext<'_>, path: &RelPath) -> Result<Buffer, Error> {
+    let buffer = context.open_buffer(path)?.ok_or_else(|| no_buffer_error(context, path))?;
+    let owner = context.caller.principal.to_string();
+    if buffer.owner == owner && buffer.open_state == BufferOpenState::OpenHere {
         return Ok(buffer);
     }
-    Err(elsewhere(&buffer))
+    Err(open_elsewhere_error(&buffer))
 }
 
-/// The same with its text.
-fn own_text(view: &View<'_>, path: &RelPath) -> Result<(Buffer, BufferText), Failure> {
-    let buffer = own(view, path)?;
-    let texts = view.workspace().buffer_text(&buffer.id)?.ok_or_else(|| missing(view, path))?;
+fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(Buffer, BufferText), Error> {
+    let buffer = require_own_buffer(context, path)?;
+    let texts = context.workspace().buffer_text(&buffer.id)?.ok_or_else(|| no_buffer_error(context, path))?;
     Ok((buffer, texts))
 }
 
-/// The failure when no buffer is open, with where it went if it was carried along.
-fn missing(view: &View<'_>, path: &RelPath) -> Failure {
-    let failure = Failure::new(Kind::NotFound, format!("{path} is not open")).fact("path", path.to_string());
-    match super::older::left(view, path) {
-        Some(super::older::Left::To(to)) if view.may_read(&to) => failure
-            .hint(format!("it was moved, and its buffer with it: name {to}"))
-            .fact("moved_to", to.to_string()),
-        Some(_) | None => failure.hint("call buffer.open first; buffer.list shows what is open"),
+/// The error for a file that is not open; names the new path if the buffer was moved.
+fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
+    let error = Error::new(ErrorKind::NotFound, format!("{path} is not open")).with_detail("path", path.to_string());
+    match super::older_revisions::find_removal_or_move(context, path) {
+        Some(super::older_revisions::RemovalOrMove::MovedTo(to)) if context.may_read(&to) => error
+            .with_next_step(format!("the file and its buffer were moved: pass path {to}"))
+            .with_detail("moved_to", to.to_string()),
+        Some(_) | None => error.with_next_step("call buffer.open first; call buffer.list to see open buffers"),
     }
 }
 
-/// The failure when a file is open in another editor.
-fn elsewhere(buffer: &Buffer) -> Failure {
+fn open_elsewhere_error(buffer: &Buffer) -> Error {
     let (path, owner) = (&buffer.path, &buffer.owner);
-    Failure::new(Kind::Exists, format!("{path} is open in another editor of {owner}"))
-        .hint("close it there first")
-        .fact("path", path.to_string())
-        .fact("owner", owner.clone())
-        .fact("buffer", buffer.id.clone())
+    Error::new(ErrorKind::Exists, format!("{path} is open in another editor of {owner}"))
+        .with_next_step("close it there first")
+        .with_detail("path", path.to_string())
+        .with_detail("owner", owner.clone())
+        .with_detail("buffer", buffer.id.clone())
 }
 
-/// What is said of a buffer everywhere.
-fn shown(buffer: &Buffer, saved: Option<Version>) -> Facts {
-    Facts::new()
-        .with("buffer", buffer.id.clone())
-        .with("path", buffer.path.to_string())
-        .with("owner", buffer.owner.clone())
-        .with("state", state(buffer, saved))
-        .with("revision", buffer.revision)
-        .with("version", buffer.version.to_string())
-        .maybe("saved", saved.map(|saved| saved.to_string()))
-        .with("size", buffer.size)
-        .with("changed", iso_utc(buffer.changed_ms))
+fn describe_buffer(buffer: &Buffer, saved: Option<Version>) -> OutcomeBuilder {
+    OutcomeBuilder::new()
+        .with_field("buffer", buffer.id.clone())
+        .with_field("path", buffer.path.to_string())
+        .with_field("owner", buffer.owner.clone())
+        .with_field("state", buffer_state_name(buffer, saved))
+        .with_field("revision", buffer.revision)
+        .with_field("version", buffer.version.to_string())
+        .with_some("saved", saved.map(|saved| saved.to_string()))
+        .with_field("size", buffer.size)
+        .with_field("changed", format_iso_utc(buffer.changed_ms))
 }
 
-/// The word for how a buffer stands to its file.
-fn state(buffer: &Buffer, saved: Option<Version>) -> &'static str {
-    match (buffer.standing, buffer.is_unsaved(saved)) {
-        (Standing::Draft, _) => "draft",
-        (Standing::Here | Standing::Elsewhere, true) => "unsaved",
-        (Standing::Here | Standing::Elsewhere, false) => "clean",
+fn buffer_state_name(buffer: &Buffer, saved: Option<Version>) -> &'static str {
+    match (buffer.open_state, buffer.is_unsaved(saved)) {
+        (BufferOpenState::Draft, _) => "draft",
+        (BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess, true) => "unsaved",
+        (BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess, false) => "clean",
     }
 }
 
-/// The version of the file on disk; nothing when none is there.
-fn saved_version(view: &View<'_>, path: &RelPath) -> Option<Version> {
-    view.workspace().read(path, Want::Nothing).ok().map(|file| file.version)
+fn saved_version(context: &CallContext<'_>, path: &RelPath) -> Option<Version> {
+    context.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version)
 }

@@ -1,95 +1,93 @@
-//! `changes`: the journal read forward from a cursor. Never silent about a gap: a cursor that does not fit this
-//! journal is answered with `history_lost`, and a page that is full says so.
+//! `changes`: reads the journal forward from a cursor. Gaps are never hidden: a cursor that does not fit this journal
+//! fails with `history_lost`, and a full page says so.
 
-pub(super) mod cursor;
-pub(super) mod follow;
-pub(super) mod ranges;
+pub(super) mod follower;
 
-use cursor::{Position, Since};
-use ranges::Ranges;
+use super::changed_lines::ChangedLineFinder;
+use super::journal_cursor::{JournalCursor, JournalCursorArgument};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    answer::{Facts, iso_utc},
-    feed::{self, Page, Told},
-    recorded::Shown,
+    journal_feed::{self, FeedPage, RenderedEvent},
+    outcome_builder::{OutcomeBuilder, format_iso_utc},
+    visible_change::VisibleChange,
 };
 use crate::{
-    failure::Failure,
+    call_context::CallContext,
+    errors::Error,
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::Stored,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::StoredJournalEntry,
 };
 
-/// The arguments of `changes`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Changes {
-    since: Since,
+pub(crate) struct ChangesArgs {
+    since: JournalCursorArgument,
     wait_ms: Option<u64>,
 }
 
-impl Operation for Changes {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for ChangesArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let start = Position::start(view.workspace(), &self.since)?;
-        let page = feed::wait(view, self.wait_ms, start, &mut |position| gather(view, position))?;
-        Ok(Planned::Read { answer: page.answer("no changes", "changes"), bytes: 0 })
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let start = JournalCursor::resolve(context.workspace(), &self.since)?;
+        let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
+            collect_changes(context, position)
+        })?;
+        Ok(PlannedEffect::Read { outcome: page.into_outcome("no changes", "changes"), bytes: 0 })
     }
 }
 
-fn gather(view: &View<'_>, start: Position) -> Result<Page<Told>, Failure> {
-    let (mut ranges, mut chars) = (Ranges::new(view.workspace()), 0);
-    feed::scan(view, start, &|after| feed::changes(view, after), &mut |stored, page| {
-        add(view, stored, page, &mut ranges, &mut chars)
-    })
+fn collect_changes(context: &CallContext<'_>, start: JournalCursor) -> Result<FeedPage<RenderedEvent>, Error> {
+    let (mut ranges, mut chars) = (ChangedLineFinder::new(context.workspace()), 0);
+    journal_feed::scan_entries(
+        context,
+        start,
+        &|after| journal_feed::changed_entries(context, after),
+        &mut |stored, page| add_changes(context, stored, page, &mut ranges, &mut chars),
+    )
 }
 
-/// Adds the changes of one entry, as many as fit.
-fn add(
-    view: &View<'_>,
-    stored: &Stored,
-    page: &mut Page<Told>,
-    ranges: &mut Ranges<'_>,
+fn add_changes(
+    context: &CallContext<'_>,
+    stored: &StoredJournalEntry,
+    page: &mut FeedPage<RenderedEvent>,
+    ranges: &mut ChangedLineFinder<'_>,
     chars: &mut usize,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     let entry = &stored.entry;
-    let skipped = page.position.delivered_of(entry.number);
+    let skipped = page.position.delivered_within(entry.number);
     for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
-        let Some(shown) = Shown::seen_by(view, change) else { continue };
-        let lines = ranges.of(change)?;
+        let Some(shown) = VisibleChange::visible_to(context, change) else { continue };
+        let lines = ranges.changed_ranges(change)?;
         let mut line =
-            format!("r{} {} {}: {}", entry.number, entry.caller.principal, entry.operation, shown.line());
+            format!("r{} {} {}: {}", entry.number, entry.caller.principal, entry.operation, shown.render_line());
         if let Some(lines) = &lines {
             let spans: Vec<String> = lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
             line.push_str(&format!(" lines {}", spans.join(",")));
         }
         line.push('\n');
         *chars += line.chars().count();
-        let crowded = page.events.len() == limits::CHANGES_PAGE || *chars > limits::PAGE_CHARS;
-        if crowded && !page.events.is_empty() {
-            page.end_at(Position::inside(stored, index));
+        let page_full = page.events.len() == limits::CHANGES_PAGE_EVENTS || *chars > limits::OUTCOME_PAGE_CHARS;
+        if page_full && !page.events.is_empty() {
+            page.set_end(JournalCursor::within_entry(stored, index));
             return Ok(());
         }
-        let rev = shown.left.map(|_| format!("r{}", entry.number));
-        let event = Facts::new()
-            .with("entry", entry.number)
-            .with("time", iso_utc(entry.time_ms))
-            .with("principal", entry.caller.principal.clone())
-            .with("operation", entry.operation.clone())
-            .extended(shown.object())
-            .maybe("rev", rev)
-            .maybe(
-                "lines",
-                lines.map(|lines| lines.into_iter().map(|span| span.to_vec()).collect::<Vec<_>>()),
-            );
-        page.events.push((Value::Object(event.object()), line));
+        let rev = shown.result.map(|_| format!("r{}", entry.number));
+        let event = OutcomeBuilder::new()
+            .with_field("entry", entry.number)
+            .with_field("time", format_iso_utc(entry.time_ms))
+            .with_field("principal", entry.caller.principal.clone())
+            .with_field("operation", entry.operation.clone())
+            .with_fields(shown.into_json())
+            .with_some("rev", rev)
+            .with_some("lines", lines.map(|lines| lines.into_iter().map(|span| span.to_vec()).collect::<Vec<_>>()));
+        page.events.push((Value::Object(event.into_json()), line));
     }
-    page.position = Position::past(stored);
+    page.position = JournalCursor::after_entry(stored);
     Ok(())
 }

@@ -1,30 +1,31 @@
-//! `copy`: a file or a whole tree is made again at another place. Links are made again when they stay inside from
-//! where they then are; pipes, sockets and devices are never copied; what is left out is reported.
+//! `copy`: copies a file or a whole tree. Symbolic links are copied if their target stays inside the workspace from
+//! the new location; pipes, sockets and devices are never copied. Skipped entries are reported.
 
-use path::RelPath;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use text::visible::visible_line;
+use stead_path::RelPath;
+use stead_text::visible::escape_deceptive_line;
 
 use super::{
-    answer::Facts,
-    r#move::{Overwrite, replaceable},
-    parents,
-    standing::{self, MODE_BITS},
+    expectations::{self, PERMISSION_BITS},
+    r#move::{Overwrite, require_replaceable},
+    outcome_builder::OutcomeBuilder,
+    parent_directories,
 };
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Need, Operation, Planned, Target},
-    plan::{Change, Content, Expect, Mode, Plan, Seen, Top, Tree},
-    view::View,
-    workspace::{Last, Node},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{
+        CommitExpectation, FileKind, FileModeSource, ObservedVersion, Plan, PlannedChange, PlannedContent, TreeSummary,
+    },
+    workspace::{FileStat, FinalSymlink},
 };
 
-/// The arguments of `copy`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Copy {
+pub(crate) struct CopyArgs {
     from: String,
     to: String,
     base: Option<String>,
@@ -32,124 +33,133 @@ pub(crate) struct Copy {
     overwrite: bool,
 }
 
-impl Operation for Copy {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        let from = Ask::read(&self.from);
-        let to = Ask::spelled(&self.to, Need::Write, Last::Keep);
+impl Operation for CopyArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let from = RequestedPath::read(&self.from);
+        let to = RequestedPath::from_argument(&self.to, PathAccess::Write, FinalSymlink::Keep);
         Ok(vec![from.with_base(self.base.as_deref())?, to])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        let (source, place) = (&targets[0], &targets[1]);
-        let node = standing::present(source)?;
-        standing::movable(view, source, node)?;
-        if !view.may_read(&source.path) {
-            return Err(Failure::new(Kind::OutOfScope, "that place is outside what you may read"));
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let (source, destination) = (&targets[0], &targets[1]);
+        let stat = expectations::require_present(source)?;
+        expectations::require_movable(context, source, stat)?;
+        if !context.may_read(&source.path) {
+            return Err(Error::new(ErrorKind::OutOfScope, "path is outside your readable scope"));
         }
-        match node.top {
-            Top::File => self.file(view, source, node, place),
-            Top::Directory => tree(view, source, node, place),
-            // A link was followed, so one that is still here is dangling or changed under us.
-            Top::Link | Top::Special => Err(Failure::new(
-                Kind::NotRegular,
-                format!("{} is neither a file nor a directory", source.path),
-            )
-            .hint("only files and directories are copied")),
+        match stat.kind {
+            FileKind::File => self.plan_file_copy(context, source, stat, destination),
+            FileKind::Directory => plan_tree_copy(context, source, stat, destination),
+            // Links were resolved, so a remaining link is dangling or was replaced concurrently.
+            FileKind::Link | FileKind::Special => {
+                Err(Error::new(ErrorKind::NotRegular, format!("{} is neither a file nor a directory", source.path))
+                    .with_next_step("only files and directories can be copied"))
+            }
         }
     }
 }
 
-impl Copy {
-    fn file(&self, view: &View<'_>, source: &Target, node: Node, place: &Target) -> Result<Planned, Failure> {
-        let (from, to) = (source.path.clone(), place.path.clone());
-        let seen = match source.seen {
+impl CopyArgs {
+    fn plan_file_copy(
+        &self,
+        context: &CallContext<'_>,
+        source: &ResolvedTarget,
+        stat: FileStat,
+        destination: &ResolvedTarget,
+    ) -> Result<PlannedEffect, Error> {
+        let (from, to) = (source.path.clone(), destination.path.clone());
+        let seen = match source.observed {
             Some(seen) => seen,
-            None => view.observe(&from)?,
+            None => context.observe_version(&from)?,
         };
-        let (expect, mode) = match place.node {
-            None => (Expect::Absent, Mode::Set(node.mode & MODE_BITS)),
+        let (expect, mode) = match destination.stat {
+            None => (CommitExpectation::Absent, FileModeSource::Set(stat.mode & PERMISSION_BITS)),
             Some(there) => {
-                replaceable(&to, node.top, there.top, self.overwrite.into())?;
-                (Expect::File(view.observe(&to)?), Mode::Keep)
+                require_replaceable(&to, stat.kind, there.kind, self.overwrite.into())?;
+                (CommitExpectation::File(context.observe_version(&to)?), FileModeSource::KeepExisting)
             }
         };
-        if standing::expected_file(&expect).is_some_and(|there| there.version == seen.version) {
-            return Ok(same(view, &from, &to, &seen));
+        if expectations::expected_version(&expect).is_some_and(|there| there.version == seen.version) {
+            return Ok(unchanged_outcome(context, &from, &to, &seen));
         }
-        let created = expect == Expect::Absent;
-        let size = seen.stamp.size;
-        within_limit(size)?;
-        let mut changes = parents::missing(view, &to)?;
-        let (path, content) = (to.clone(), Content::CopyOf(from.clone(), seen));
-        changes.push(Change::Put { path, expect, content, version: seen.version, size, mode });
-        Ok(Planned::Change {
-            plan: Plan::of(changes),
-            finish: Box::new(move |committed| {
-                let rev = format!("r{}", committed.number);
+        let created = expect == CommitExpectation::Absent;
+        let size = seen.identity.size;
+        check_copy_size(size)?;
+        let mut changes = parent_directories::create_missing_parents(context, &to)?;
+        let (path, content) = (to.clone(), PlannedContent::CopyOf(from.clone(), seen));
+        changes.push(PlannedChange::Put { path, expectation: expect, content, version: seen.version, size, mode });
+        Ok(PlannedEffect::Files {
+            plan: Plan::new(changes),
+            build_outcome: Box::new(move |receipt| {
+                let rev = format!("r{}", receipt.entry);
                 let text = format!("copied {from} to {to} ({rev}, {size} bytes)");
-                Facts::new()
-                    .with("from", from.to_string())
-                    .with("path", to.to_string())
-                    .file(&seen.version, rev)
-                    .with("size", size)
-                    .with("created", created)
-                    .with("changed", true)
-                    .committed(committed)
-                    .line(text)
+                OutcomeBuilder::new()
+                    .with_field("from", from.to_string())
+                    .with_field("path", to.to_string())
+                    .with_version(&seen.version, rev)
+                    .with_field("size", size)
+                    .with_field("created", created)
+                    .with_field("changed", true)
+                    .with_receipt(receipt)
+                    .build_one_line(text)
             }),
         })
     }
 }
 
-fn same(view: &View<'_>, from: &RelPath, to: &RelPath, seen: &Seen) -> Planned {
-    let answer = Facts::new()
-        .with("from", from.to_string())
-        .with("path", to.to_string())
-        .file(&seen.version, view.rev(to, &seen.version))
-        .with("size", seen.stamp.size)
-        .with("created", false)
-        .with("changed", false)
-        .line(format!("{to} already has this content; nothing was changed"));
-    Planned::Read { answer, bytes: 0 }
+fn unchanged_outcome(context: &CallContext<'_>, from: &RelPath, to: &RelPath, seen: &ObservedVersion) -> PlannedEffect {
+    let answer = OutcomeBuilder::new()
+        .with_field("from", from.to_string())
+        .with_field("path", to.to_string())
+        .with_version(&seen.version, context.revision_name(to, &seen.version))
+        .with_field("size", seen.identity.size)
+        .with_field("created", false)
+        .with_field("changed", false)
+        .build_one_line(format!("{to} already has this content; nothing was changed"));
+    PlannedEffect::Read { outcome: answer, bytes: 0 }
 }
 
-/// Something of a tree that is not copied.
-struct Skipped {
+struct SkippedEntry {
     path: RelPath,
     reason: &'static str,
 }
 
-/// A tree being copied: what to make, and what is left out.
-struct Copied {
-    changes: Vec<Change>,
-    skipped: Vec<Skipped>,
-    tree: Tree,
+/// A planned tree copy: the changes and the skipped entries.
+struct TreeCopy {
+    changes: Vec<PlannedChange>,
+    skipped: Vec<SkippedEntry>,
+    tree: TreeSummary,
 }
 
-fn tree(view: &View<'_>, source: &Target, node: Node, place: &Target) -> Result<Planned, Failure> {
-    let (from, to) = (source.path.clone(), place.path.clone());
-    // Only the root may be copied into itself: everything else has a place outside to go to.
+fn plan_tree_copy(
+    context: &CallContext<'_>,
+    source: &ResolvedTarget,
+    stat: FileStat,
+    destination: &ResolvedTarget,
+) -> Result<PlannedEffect, Error> {
+    let (from, to) = (source.path.clone(), destination.path.clone());
+    // Only the root may be copied into itself: every other tree has paths outside of it.
     if to.is_within(&from) && !from.is_root() {
-        return Err(Failure::new(Kind::InvalidPath, format!("{from} cannot be copied into itself"))
-            .hint("choose a place outside of it"));
+        return Err(Error::new(ErrorKind::InvalidPath, format!("{from} cannot be copied into itself"))
+            .with_next_step("choose a path outside of it"));
     }
-    if let Some(there) = place.node {
-        replaceable(&to, node.top, there.top, Overwrite::No)?;
+    if let Some(there) = destination.stat {
+        require_replaceable(&to, stat.kind, there.kind, Overwrite::No)?;
     }
-    let Copied { changes, skipped, tree } = gather(view, &from, node, &to)?;
-    let mut all = parents::missing(view, &to)?;
+    let TreeCopy { changes, skipped, tree } = collect_tree(context, &from, stat, &to)?;
+    let mut all = parent_directories::create_missing_parents(context, &to)?;
     all.extend(changes);
-    Ok(Planned::Change {
-        plan: Plan::of(all),
-        finish: Box::new(move |committed| {
+    Ok(PlannedEffect::Files {
+        plan: Plan::new(all),
+        build_outcome: Box::new(move |receipt| {
             let mut text =
-                format!("copied {from} to {to} ({}, r{})", standing::amount(&tree), committed.number);
+                format!("copied {from} to {to} ({}, r{})", expectations::describe_tree_size(&tree), receipt.entry);
             if !skipped.is_empty() {
                 text.push_str(&format!("; {} not copied:", skipped.len()));
             }
             for left_out in skipped.iter().take(limits::REPORTED_PATHS_MAX) {
-                let place = left_out.path.to_wire();
-                text.push_str(&format!("\n  {}: {}", visible_line(&place), left_out.reason));
+                let path = left_out.path.to_wire();
+                text.push_str(&format!("\n  {}: {}", escape_deceptive_line(&path), left_out.reason));
             }
             let shown: Vec<Value> = skipped
                 .iter()
@@ -157,71 +167,72 @@ fn tree(view: &View<'_>, source: &Target, node: Node, place: &Target) -> Result<
                 .map(|left_out| json!({ "path": left_out.path.to_string(), "reason": left_out.reason }))
                 .collect();
             let omitted = skipped.len() - shown.len();
-            Facts::new()
-                .with("from", from.to_string())
-                .with("path", to.to_string())
-                .with("rev", format!("r{}", committed.number))
-                .with("created", true)
-                .with("changed", true)
-                .with("files", tree.files)
-                .with("directories", tree.directories)
-                .with("bytes", tree.bytes)
-                .with("skipped", shown)
-                .maybe("skipped_omitted", (omitted > 0).then_some(omitted))
-                .committed(committed)
-                .answer(text)
+            OutcomeBuilder::new()
+                .with_field("from", from.to_string())
+                .with_field("path", to.to_string())
+                .with_field("rev", format!("r{}", receipt.entry))
+                .with_field("created", true)
+                .with_field("changed", true)
+                .with_field("files", tree.files)
+                .with_field("directories", tree.directories)
+                .with_field("bytes", tree.bytes)
+                .with_field("skipped", shown)
+                .with_some("skipped_omitted", (omitted > 0).then_some(omitted))
+                .with_receipt(receipt)
+                .build(text)
         }),
     })
 }
 
-/// Walks the source and lists what to make, parents before children. The new place is not part of the source.
-fn gather(view: &View<'_>, from: &RelPath, node: Node, to: &RelPath) -> Result<Copied, Failure> {
-    let nothing = Tree { top: Top::Directory, files: 0, directories: 0, bytes: 0 };
-    let mut copied = Copied { changes: Vec::new(), skipped: Vec::new(), tree: nothing };
-    view.walk(from, node, &mut |met| {
-        let Some(rest) = met.path.below(from) else { return Ok(()) };
-        if met.path.is_within(to) {
+/// Walks the source and lists the changes, parents before children. Skips the destination.
+fn collect_tree(context: &CallContext<'_>, from: &RelPath, stat: FileStat, to: &RelPath) -> Result<TreeCopy, Error> {
+    let nothing = TreeSummary { kind: FileKind::Directory, files: 0, directories: 0, bytes: 0 };
+    let mut copied = TreeCopy { changes: Vec::new(), skipped: Vec::new(), tree: nothing };
+    context.walk(from, stat, &mut |entry| {
+        let Some(rest) = entry.path.strip_prefix(from) else { return Ok(()) };
+        if entry.path.is_within(to) {
             return Ok(());
         }
         let path = to.append(&rest)?;
         let tree = &mut copied.tree;
-        match met.node.top {
-            Top::Directory => {
+        match entry.stat.kind {
+            FileKind::Directory => {
                 tree.directories += 1;
-                // The owner must be able to put things into it, whatever the source said.
-                let mode = met.node.mode & MODE_BITS | OWNER_BITS;
-                copied.changes.push(Change::MakeDirectory { path, mode });
+                // The owner needs write access to fill the directory, whatever the mode of the source.
+                let mode = entry.stat.mode & PERMISSION_BITS | OWNER_MODE_BITS;
+                copied.changes.push(PlannedChange::MakeDirectory { path, mode });
             }
-            Top::File => {
-                let seen = view.observe(met.path)?;
-                let size = seen.stamp.size;
+            FileKind::File => {
+                let seen = context.observe_version(entry.path)?;
+                let size = seen.identity.size;
                 tree.files += 1;
                 tree.bytes = tree.bytes.saturating_add(size);
-                within_limit(tree.bytes)?;
-                copied.changes.push(Change::Put {
+                check_copy_size(tree.bytes)?;
+                copied.changes.push(PlannedChange::Put {
                     path,
-                    expect: Expect::Absent,
-                    content: Content::CopyOf(met.path.clone(), seen),
+                    expectation: CommitExpectation::Absent,
+                    content: PlannedContent::CopyOf(entry.path.clone(), seen),
                     version: seen.version,
                     size,
-                    mode: Mode::Set(met.node.mode & MODE_BITS),
+                    mode: FileModeSource::Set(entry.stat.mode & PERMISSION_BITS),
                 });
             }
-            Top::Link => {
-                let target = view.workspace().read_link(met.path)?;
-                if stays_inside(&path, &target) {
+            FileKind::Link => {
+                let target = context.workspace().read_link(entry.path)?;
+                if link_stays_inside(&path, &target) {
                     tree.files += 1;
-                    copied.changes.push(Change::MakeLink { path, target });
+                    copied.changes.push(PlannedChange::MakeLink { path, target });
                 } else {
-                    copied
-                        .skipped
-                        .push(Skipped { path: met.path.clone(), reason: "the link would lead outside" });
+                    copied.skipped.push(SkippedEntry {
+                        path: entry.path.clone(),
+                        reason: "the link target is outside the workspace",
+                    });
                 }
             }
-            Top::Special => {
+            FileKind::Special => {
                 copied
                     .skipped
-                    .push(Skipped { path: met.path.clone(), reason: "it is a pipe, socket or device" });
+                    .push(SkippedEntry { path: entry.path.clone(), reason: "it is a pipe, socket or device" });
             }
         }
         Ok(())
@@ -229,24 +240,24 @@ fn gather(view: &View<'_>, from: &RelPath, node: Node, to: &RelPath) -> Result<C
     Ok(copied)
 }
 
-/// What an owner needs to make things in a directory.
-const OWNER_BITS: u32 = 0o700;
+/// Permissions an owner needs to create entries in a directory.
+const OWNER_MODE_BITS: u32 = 0o700;
 
-fn within_limit(bytes: u64) -> Result<(), Failure> {
+fn check_copy_size(bytes: u64) -> Result<(), Error> {
     if bytes <= limits::COPY_BYTES_MAX {
         return Ok(());
     }
-    Err(Failure::new(Kind::TooLarge, format!("more than {} bytes in one copy", limits::COPY_BYTES_MAX))
-        .hint("copy a smaller subtree")
-        .fact("limit_bytes", limits::COPY_BYTES_MAX))
+    Err(Error::new(ErrorKind::TooLarge, format!("more than {} bytes in one copy", limits::COPY_BYTES_MAX))
+        .with_next_step("copy a smaller subtree")
+        .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
 }
 
-/// Whether a link at `place` that says `target` is relative and, read by its letters, never climbs above the root.
-fn stays_inside(place: &RelPath, target: &[u8]) -> bool {
+/// Whether a link at `path` with the target `target` is relative and, resolved lexically, never goes above the root.
+fn link_stays_inside(path: &RelPath, target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return false;
     }
-    let mut depth = place.depth().saturating_sub(1);
+    let mut depth = path.depth().saturating_sub(1);
     for component in target.split(|byte| *byte == b'/') {
         match component {
             b"" | b"." => {}
@@ -265,9 +276,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_stay_inside_or_are_left_out() {
+    fn links_leaving_the_workspace_are_not_copied() {
         let inside =
-            |place: &str, target: &str| stays_inside(&RelPath::from_wire(place).unwrap(), target.as_bytes());
+            |path: &str, target: &str| link_stays_inside(&RelPath::from_wire(path).unwrap(), target.as_bytes());
         assert!(inside("cp/link", "pipe"));
         assert!(inside("cp/link", "../f"));
         assert!(inside("a/b/link", "../../f"));

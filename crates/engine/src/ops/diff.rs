@@ -1,259 +1,267 @@
-//! `diff`: what lies between two versions of one file, as a unified diff. A version is named by the entry that left
-//! it, by its sha256, or by the start of that; it must be one that this file had, so that nobody reads kept bytes of
-//! another place by guessing their hash.
+//! `diff`: a unified diff between two versions of one file. A version is given as an entry, a sha256 or a prefix of
+//! it. It must be a version of this file, so that nobody can read stored content of other files by guessing hashes.
 
-use path::RelPath;
 use serde::Deserialize;
-use text::{
-    diff::summary,
-    encoding::{Detected, decode, detect},
-    unified::{Labels, unified},
-    visible::visible,
+use stead_path::RelPath;
+use stead_text::{
+    diff::diff_stat,
+    encoding::{DetectedContent, decode, detect_content},
+    unified::{DiffLabels, unified_diff},
+    visible::escape_deceptive,
 };
 
-use super::answer::{Cut, Facts, page};
+use super::outcome_builder::{OutcomeBuilder, TextPageEnd, first_page};
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    plan::Top,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::FileKind,
     resolve,
-    version::{Base, Version},
-    view::View,
-    workspace::{EntryFilter, FileBytes, Order, Want, Which},
+    version::{BaseVersion, Version},
+    workspace::{BytesToRead, FileBytes, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection},
 };
 
-/// The arguments of `diff`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Diff {
+pub(crate) struct DiffArgs {
     path: String,
     from: String,
     to: Option<String>,
 }
 
-/// One side of a comparison.
-pub(crate) struct Side {
-    /// How it is called in the diff.
+pub(crate) struct DiffSide {
+    /// The label in the diff header.
     pub(crate) label: String,
-    /// The version; nothing when no file was there.
+    /// `None` if the file did not exist.
     pub(crate) version: Option<Version>,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl Operation for Diff {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Base::parse(&self.from)?;
-        self.to.as_deref().map(Base::parse).transpose()?;
-        Ok(vec![Ask::read(&self.path)])
+impl Operation for DiffArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        BaseVersion::parse(&self.from)?;
+        self.to.as_deref().map(BaseVersion::parse).transpose()?;
+        Ok(vec![RequestedPath::read(&self.path)])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let current = current(view, target)?;
-        let old = named(view, &target.path, &self.from, &current)?;
+        let current = current_side(context, target)?;
+        let old = side_at_version(context, &target.path, &self.from, &current)?;
         let new = match &self.to {
-            Some(to) => named(view, &target.path, to, &current)?,
+            Some(to) => side_at_version(context, &target.path, to, &current)?,
             None => current,
         };
-        compare(&target.path, &old, &new)
+        diff_sides(&target.path, &old, &new)
     }
 }
 
-/// The file as it is now.
-fn current(view: &View<'_>, target: &Target) -> Result<Side, Failure> {
-    match target.node.map(|node| node.top) {
-        None => Ok(absent("now")),
-        Some(Top::File) => {
-            let want = Want::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
-            let file = view.read(&target.path, want).map_err(|failure| {
-                if failure.kind == Kind::TooLarge { too_large(&target.path) } else { failure }
+/// The current version of the file.
+fn current_side(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<DiffSide, Error> {
+    match target.stat.map(|stat| stat.kind) {
+        None => Ok(absent_side("now")),
+        Some(FileKind::File) => {
+            let want = BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
+            let file = context.read(&target.path, want).map_err(|error| {
+                if error.kind == ErrorKind::TooLarge { file_too_large_error(&target.path) } else { error }
             })?;
-            Ok(Side { label: "now".to_owned(), version: Some(file.version), bytes: file.bytes })
+            Ok(DiffSide { label: "now".to_owned(), version: Some(file.version), bytes: file.bytes })
         }
-        Some(Top::Directory | Top::Link | Top::Special) => {
-            super::read::file_at(target).map(|_| absent("now"))
+        Some(FileKind::Directory | FileKind::Link | FileKind::Special) => {
+            super::read::require_file(target).map(|_| absent_side("now"))
         }
     }
 }
 
-fn absent(label: &str) -> Side {
-    Side { label: label.to_owned(), version: None, bytes: Vec::new() }
+fn absent_side(label: &str) -> DiffSide {
+    DiffSide { label: label.to_owned(), version: None, bytes: Vec::new() }
 }
 
-/// The file as a caller names it.
-pub(crate) fn named(view: &View<'_>, path: &RelPath, written: &str, current: &Side) -> Result<Side, Failure> {
-    let version = match Base::parse(written)? {
-        Base::Absent => return Ok(absent("nothing")),
-        Base::Rev(number) => match resolve::version_at(view, number, path) {
+/// The version that the caller names.
+pub(crate) fn side_at_version(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    written: &str,
+    current: &DiffSide,
+) -> Result<DiffSide, Error> {
+    let version = match BaseVersion::parse(written)? {
+        BaseVersion::Absent => return Ok(absent_side("nothing")),
+        BaseVersion::Rev(number) => match resolve::version_at(context, number, path) {
             Ok(version) => version,
-            Err(_) if took_away(view, number, path)? => return Ok(absent(written)),
-            Err(failure) => return Err(failure),
+            Err(_) if entry_removed_path(context, number, path)? => return Ok(absent_side(written)),
+            Err(error) => return Err(error),
         },
-        Base::Version(version) => had(view, path, written, current, &|known| *known == version)?,
-        Base::Prefix(digits) => {
-            had(view, path, written, current, &|known| known.to_string().starts_with(&digits))?
+        BaseVersion::Version(version) => {
+            find_version_in_history(context, path, written, current, &|known| *known == version)?
+        }
+        BaseVersion::HashPrefix(digits) => {
+            find_version_in_history(context, path, written, current, &|known| known.to_string().starts_with(&digits))?
         }
     };
-    let label = match Base::parse(written)? {
-        Base::Rev(_) => written.to_owned(),
-        Base::Absent | Base::Version(_) | Base::Prefix(_) => version.short(),
+    let label = match BaseVersion::parse(written)? {
+        BaseVersion::Rev(_) => written.to_owned(),
+        BaseVersion::Absent | BaseVersion::Version(_) | BaseVersion::HashPrefix(_) => version.short_form(),
     };
     if current.version == Some(version) {
-        return Ok(Side { label, version: Some(version), bytes: current.bytes.clone() });
+        return Ok(DiffSide { label, version: Some(version), bytes: current.bytes.clone() });
     }
-    let recalled = view.last_seen(path).filter(|seen| seen.unsaved && seen.version == version);
+    let recalled = context.last_seen(path).filter(|seen| seen.unsaved && seen.version == version);
     if let Some(bytes) = recalled.and_then(|seen| seen.bytes) {
-        return Ok(Side { label, version: Some(version), bytes: bytes.to_vec() });
+        return Ok(DiffSide { label, version: Some(version), bytes: bytes.to_vec() });
     }
-    if let Some(saved) = saved(view, path)?.filter(|saved| saved.version == version) {
-        return Ok(Side { label, version: Some(version), bytes: saved.bytes });
+    if let Some(saved) = read_saved_file(context, path)?.filter(|saved| saved.version == version) {
+        return Ok(DiffSide { label, version: Some(version), bytes: saved.bytes });
     }
-    let bytes = view.workspace().kept(&version)?.ok_or_else(|| expired(path, written))?;
+    let bytes = context.workspace().retained_bytes(&version)?.ok_or_else(|| expired_version_error(path, written))?;
     if bytes.len() as u64 > limits::DIFF_BYTES_MAX {
-        return Err(too_large(path));
+        return Err(file_too_large_error(path));
     }
-    Ok(Side { label, version: Some(version), bytes })
+    Ok(DiffSide { label, version: Some(version), bytes })
 }
 
-/// What is on disk of a file whose text is not saved, if it can be compared.
-fn saved(view: &View<'_>, path: &RelPath) -> Result<Option<FileBytes>, Failure> {
-    if view.unsaved_readable(path).is_none() {
+/// The saved file of an unsaved text, if it can be compared.
+fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytes>, Error> {
+    if context.readable_unsaved_file(path).is_none() {
         return Ok(None);
     }
-    match view.workspace().read(path, Want::Whole { limit_bytes: limits::DIFF_BYTES_MAX }) {
+    match context.workspace().read(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX }) {
         Ok(file) => Ok(Some(file)),
-        Err(failure) if failure.kind == Kind::TooLarge => Ok(None),
-        Err(failure) => Err(failure),
+        Err(error) if error.kind == ErrorKind::TooLarge => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
-/// What changed in a file since the version that a caller names, at most `limit_lines` of it; nothing when that cannot
-/// be told.
-pub(crate) fn since(view: &View<'_>, target: &Target, written: &str, limit_lines: usize) -> Option<String> {
-    let new = current(view, target).ok()?;
-    let old = named(view, &target.path, written, &new).ok()?;
-    let labels = Labels { old: &old.label, new: &new.label };
-    let (before, after) = (text_of(&old.bytes)?, text_of(&new.bytes)?);
-    let found = unified(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limit_lines);
+/// The changes since a version, at most `limit_lines` lines; `None` if they cannot be determined.
+pub(crate) fn diff_since(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    written: &str,
+    limit_lines: usize,
+) -> Option<String> {
+    let new = current_side(context, target).ok()?;
+    let old = side_at_version(context, &target.path, written, &new).ok()?;
+    let labels = DiffLabels { old: &old.label, new: &new.label };
+    let (before, after) = (decode_diff_text(&old.bytes)?, decode_diff_text(&new.bytes)?);
+    let found = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limit_lines);
     let omitted = match found.omitted_lines {
         0 => String::new(),
         lines => format!("… and {lines} more lines\n"),
     };
-    Some(page(&found.text, limits::PAGE_CHARS).text.to_owned() + &omitted)
+    Some(first_page(&found.text, limits::OUTCOME_PAGE_CHARS).text.to_owned() + &omitted)
 }
 
-/// Whether an entry left nothing at this path: it removed or moved it, or a directory above it.
-fn took_away(view: &View<'_>, number: u64, path: &RelPath) -> Result<bool, Failure> {
-    let Some(stored) = view.workspace().entry(number)? else { return Ok(false) };
+/// Whether an entry removed or moved this path or a directory above it.
+fn entry_removed_path(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<bool, Error> {
+    let Some(stored) = context.workspace().entry(number)? else { return Ok(false) };
     let taken = stored.entry.changes.iter().any(|change| {
-        let above = RelPath::from_wire(&change.path).is_ok_and(|place| path.is_within(&place));
-        above && matches!(change.kind, journal::ChangeKind::Remove | journal::ChangeKind::Rename)
+        let above = RelPath::from_wire(&change.path).is_ok_and(|changed| path.is_within(&changed));
+        above && matches!(change.kind, stead_journal::ChangeKind::Remove | stead_journal::ChangeKind::Rename)
     });
     Ok(taken)
 }
 
-/// The version of this file that fits, among those it has and those its history names.
-fn had(
-    view: &View<'_>,
+/// Finds the matching version among the current one and those in the history.
+fn find_version_in_history(
+    context: &CallContext<'_>,
     path: &RelPath,
     written: &str,
-    current: &Side,
+    current: &DiffSide,
     fits: &dyn Fn(&Version) -> bool,
-) -> Result<Version, Failure> {
+) -> Result<Version, Error> {
     if let Some(version) = current.version.filter(|version| fits(version)) {
         return Ok(version);
     }
-    if let Some(seen) = view.last_seen(path).filter(|seen| seen.unsaved && fits(&seen.version)) {
+    if let Some(seen) = context.last_seen(path).filter(|seen| seen.unsaved && fits(&seen.version)) {
         return Ok(seen.version);
     }
-    let on_disk = view.unsaved_readable(path).map(|unsaved| unsaved.saved.version);
+    let on_disk = context.readable_unsaved_file(path).map(|unsaved| unsaved.saved_version.version);
     if let Some(version) = on_disk.filter(|version| fits(version)) {
         return Ok(version);
     }
-    let filter = EntryFilter {
+    let filter = JournalEntryQuery {
         path: Some(path.clone()),
-        what: Which::Changes,
-        order: Order::NewestFirst,
+        selection: JournalEntrySelection::WithChanges,
+        order: JournalEntryOrder::NewestFirst,
         limit: limits::ENTRIES_SCANNED_MAX,
-        ..EntryFilter::default()
+        ..JournalEntryQuery::default()
     };
     let wire = path.to_wire();
-    let entries = view.workspace().entries(&filter)?;
+    let entries = context.workspace().entries(&filter)?;
     let known = entries.iter().flat_map(|stored| &stored.entry.changes).flat_map(|change| {
         let before = (change.path == wire).then_some(&change.before);
         let after = (change.to.as_deref().unwrap_or(&change.path) == wire).then_some(&change.after);
         [before, after]
     });
-    known.flatten().filter_map(version_in).find(|version| fits(version)).ok_or_else(|| expired(path, written))
+    known
+        .flatten()
+        .filter_map(version_of_state)
+        .find(|version| fits(version))
+        .ok_or_else(|| expired_version_error(path, written))
 }
 
-fn version_in(state: &journal::State) -> Option<Version> {
+fn version_of_state(state: &stead_journal::PathState) -> Option<Version> {
     match state {
-        journal::State::File { version, .. } => Some(Version(*version)),
-        journal::State::Absent
-        | journal::State::Directory { .. }
-        | journal::State::Link { .. }
-        | journal::State::Tree { .. }
-        | journal::State::Unknown { .. } => None,
+        stead_journal::PathState::File { version, .. } => Some(Version(*version)),
+        stead_journal::PathState::Absent
+        | stead_journal::PathState::Directory { .. }
+        | stead_journal::PathState::Link { .. }
+        | stead_journal::PathState::Tree { .. }
+        | stead_journal::PathState::Unknown { .. } => None,
     }
 }
 
-fn expired(path: &RelPath, written: &str) -> Failure {
-    Failure::new(Kind::Expired, format!("the bytes of {written} of {path} are not kept"))
-        .hint(format!("call history with path {path} for versions that are, or read {path} again"))
+fn expired_version_error(path: &RelPath, written: &str) -> Error {
+    Error::new(ErrorKind::Expired, format!("version {written} of {path} is no longer stored"))
+        .with_next_step(format!("call history with path {path} to find stored versions, or read {path} again"))
 }
 
-fn too_large(path: &RelPath) -> Failure {
+fn file_too_large_error(path: &RelPath) -> Error {
     let limit = limits::DIFF_BYTES_MAX;
-    Failure::new(
-        Kind::TooLarge,
-        format!("{path} has more than {limit} bytes, which is the most that diff compares"),
-    )
-    .hint(format!("call read with path {path} and a range of bytes"))
+    Error::new(ErrorKind::TooLarge, format!("{path} has more than {limit} bytes, the limit of diff"))
+        .with_next_step(format!("call read with path {path} and a range of bytes"))
 }
 
-fn compare(path: &RelPath, old: &Side, new: &Side) -> Result<Planned, Failure> {
-    let (Some(before), Some(after)) = (text_of(&old.bytes), text_of(&new.bytes)) else {
+fn diff_sides(path: &RelPath, old: &DiffSide, new: &DiffSide) -> Result<PlannedEffect, Error> {
+    let (Some(before), Some(after)) = (decode_diff_text(&old.bytes), decode_diff_text(&new.bytes)) else {
         let same = if old.bytes == new.bytes { "the same" } else { "different" };
-        return Err(Failure::new(Kind::NotText, format!("{path} is not text; its bytes are {same}"))
-            .hint("compare the versions, or read both as base64")
-            .fact("from_size", old.bytes.len())
-            .fact("to_size", new.bytes.len()));
+        return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; its bytes are {same}"))
+            .with_next_step("compare the versions, or read both as base64")
+            .with_detail("from_size", old.bytes.len())
+            .with_detail("to_size", new.bytes.len()));
     };
-    let labels = Labels { old: &format!("{path} {}", old.label), new: &format!("{path} {}", new.label) };
-    let found = unified(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
-    let size = summary(&before, &after);
-    let shown = page(&found.text, limits::PAGE_CHARS);
-    let truncated = found.truncated() || shown.cut != Cut::Whole;
-    let seen = visible(shown.text);
-    let mut text = page(&seen, limits::PAGE_CHARS).text.to_owned();
+    let labels = DiffLabels { old: &format!("{path} {}", old.label), new: &format!("{path} {}", new.label) };
+    let found = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
+    let size = diff_stat(&before, &after);
+    let shown = first_page(&found.text, limits::OUTCOME_PAGE_CHARS);
+    let truncated = found.is_truncated() || shown.end != TextPageEnd::Complete;
+    let seen = escape_deceptive(shown.text);
+    let mut text = first_page(&seen, limits::OUTCOME_PAGE_CHARS).text.to_owned();
     if text.is_empty() {
         text.push_str(if old.bytes == new.bytes { "no differences" } else { "only the encoding differs" });
     } else {
         text.push_str(&format!("[+{} -{} lines]", size.added, size.removed));
     }
     if truncated {
-        text.push_str(&format!("\n… truncated: read {path} for all of it"));
+        text.push_str(&format!("\n… truncated: read {path} to see all of it"));
     }
-    let version =
-        |side: &Side| side.version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
-    let answer = Facts::new()
-        .with("path", path.to_string())
-        .with("from", version(old))
-        .with("to", version(new))
-        .with("diff", shown.text)
-        .with("added", size.added)
-        .with("removed", size.removed)
-        .with("truncated", truncated)
-        .answer(text);
-    Ok(Planned::Read { answer, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
+    let version = |side: &DiffSide| side.version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
+    let answer = OutcomeBuilder::new()
+        .with_field("path", path.to_string())
+        .with_field("from", version(old))
+        .with_field("to", version(new))
+        .with_field("diff", shown.text)
+        .with_field("added", size.added)
+        .with_field("removed", size.removed)
+        .with_field("truncated", truncated)
+        .build(text);
+    Ok(PlannedEffect::Read { outcome: answer, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
 }
 
-/// Bytes as text, if they are text that comes back byte for byte.
-pub(crate) fn text_of(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
-    match detect(bytes) {
-        Detected::Text { encoding } => decode(bytes, encoding).ok(),
-        Detected::Binary => None,
+/// Decodes bytes as text, if encoding the text again gives the same bytes.
+pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+    match detect_content(bytes) {
+        DetectedContent::Text { encoding } => decode(bytes, encoding).ok(),
+        DetectedContent::Binary => None,
     }
 }

@@ -1,159 +1,168 @@
-//! `edit`: quoted text of one file is replaced. All edits of a call are judged against the same bytes, and all apply or
-//! none does. A base that is no longer current does no harm where every quoted place still stands as it was seen;
-//! whoever wants more asks for a merge, and whoever wants less for the current base only.
+//! `edit`: replaces quoted text in one file. All edits of a call match against the same bytes, and either all apply
+//! or none. An outdated base is accepted if every quoted place is unchanged; `merge` accepts more, `strict` only the
+//! current base.
 
-mod arguments;
-mod basis;
-mod refusal;
+mod args;
+mod base_text;
+mod errors;
 mod report;
 
 use std::borrow::Cow;
 
-use text::{
-    edit::{Applied, Edit as Quoted, Edited, EmptyOld, How, anchored, edit, reformatted},
+use stead_text::{
+    edit::{
+        AppliedEdit, EditedText, EmptyQuoteRule, MatchMethod, QuotedEdit, apply_edits, apply_ignoring_whitespace,
+        apply_to_newer_text,
+    },
     lines,
-    locate::Pass,
-    merge::{self, Merged},
+    locate::MatchPass,
+    merge::{self, MergeResult},
 };
 
-pub(crate) use self::arguments::Edit;
+pub(crate) use self::args::EditArgs;
 use self::{
-    arguments::Mode,
-    basis::{Basis, Old},
-    report::{Report, Standing},
+    args::EditMode,
+    base_text::{EditBase, OlderFileText},
+    report::{EditRebaseStatus, EditReport},
 };
-use super::{diff, encoded, older, parents, standing::too_large_to_change, write};
+use super::{
+    diff, encode_content, expectations::too_large_to_change_error, older_revisions, parent_directories, write,
+};
 use crate::{
-    authorise,
-    failure::{Failure, Kind},
+    authorization,
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    plan::{Change, Content, Expect, Plan, Seen},
-    version::{Base, Version},
-    view::View,
-    workspace::Want,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
+    version::{BaseVersion, Version},
+    workspace::BytesToRead,
 };
 
-/// The file as it is.
-pub(crate) struct Current {
+pub(crate) struct EditedFile {
     bytes: Vec<u8>,
     text: String,
     version: Version,
-    /// What a commit must still find.
-    expect: Expect,
+    expectation: CommitExpectation,
 }
 
-/// The text after all edits, and how it came about.
-struct Outcome {
+/// The text after all edits.
+struct EditResult {
     text: String,
-    /// What became of each edit; nothing when a merge decided.
-    edited: Option<Edited>,
-    standing: Standing,
+    /// The result of each edit; `None` if the result came from a merge.
+    per_edit: Option<EditedText>,
+    rebase: EditRebaseStatus,
 }
 
-impl Operation for Edit {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        // Any other base than "nothing may be there" is judged here, edit by edit.
-        let ask = Ask::write(&self.path);
-        match self.base.as_deref().map(Base::parse).transpose()? {
-            Some(Base::Absent) => Ok(vec![ask.with_base(Some(""))?]),
-            Some(Base::Version(_) | Base::Rev(_) | Base::Prefix(_)) | None => Ok(vec![ask]),
+impl Operation for EditArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        // Any base other than "must not exist" is checked here, edit by edit.
+        let request = RequestedPath::write(&self.path);
+        match self.base.as_deref().map(BaseVersion::parse).transpose()? {
+            Some(BaseVersion::Absent) => Ok(vec![request.with_base(Some(""))?]),
+            Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) | None => {
+                Ok(vec![request])
+            }
         }
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let edits = self.quoted()?;
-        let current = self.current(view, target)?;
-        let outcome = self.judge(view, target, &current, &edits)?;
-        let encoded = encoded::whole(&outcome.text, None, Some(&current.bytes))?;
-        let version = Version::of(&encoded.bytes);
-        let report = Report::new(view, target, &current, &outcome, &encoded, version);
-        let created = current.expect == Expect::Absent;
+        let edits = self.quoted_edits()?;
+        let current = self.read_edited_file(context, target)?;
+        let outcome = self.apply_edits(context, target, &current, &edits)?;
+        let encoded = encode_content::encode_file(&outcome.text, None, Some(&current.bytes))?;
+        let version = Version::hash_bytes(&encoded.bytes);
+        let report = EditReport::new(context, target, &current, &outcome, &encoded, version);
+        let created = current.expectation == CommitExpectation::Absent;
         if encoded.bytes == current.bytes && !created {
-            return Ok(Planned::Read { answer: report.unchanged(view, target), bytes: 0 });
+            return Ok(PlannedEffect::Read { outcome: report.unchanged_outcome(context, target), bytes: 0 });
         }
-        let mut changes = parents::missing(view, &target.path)?;
-        changes.push(Change::Put {
+        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
+        changes.push(PlannedChange::Put {
             path: target.path.clone(),
-            expect: current.expect,
+            expectation: current.expectation,
             version,
             size: encoded.bytes.len() as u64,
-            content: Content::Bytes(encoded.bytes),
-            mode: view.terms.privacy.mode(),
+            content: PlannedContent::Bytes(encoded.bytes),
+            mode: context.options.written_file_mode.mode_source(),
         });
-        let plan = Plan::of(changes);
+        let plan = Plan::new(changes);
         if self.dry_run {
-            // What is shown is what would be done, so it is judged in the same way.
-            authorise::judge_plan(view, &plan)?;
-            return Ok(Planned::Preview(report.preview(&current.text, &outcome.text)));
+            // A dry run passes the same authorization as the real call.
+            authorization::check_plan(context, &plan)?;
+            return Ok(PlannedEffect::Preview(report.preview_outcome(&current.text, &outcome.text)));
         }
-        Ok(Planned::Change { plan, finish: Box::new(move |committed| report.done(committed)) })
+        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)) })
     }
 }
 
-impl Edit {
-    /// What is there now. Nothing counts as an empty text for a single edit that quotes nothing.
-    fn current(&self, view: &View<'_>, target: &Target) -> Result<Current, Failure> {
-        let Some(node) = target.node else {
-            // Where an empty quote has a meaning of its own, it makes no file.
-            let creates = view.terms.editing.empty_old == EmptyOld::Refused
+impl EditArgs {
+    /// Reads the current file. A missing file counts as empty for a single edit with an empty `old`.
+    fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<EditedFile, Error> {
+        let Some(stat) = target.stat else {
+            // If the dialect gives an empty quote its own meaning, it does not create files.
+            let creates = context.options.edit_rules.empty_quote == EmptyQuoteRule::Reject
                 && matches!(self.edits.as_slice(), [only] if only.old.is_empty());
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
-                return Err(older::gone(view, target, self.base.as_deref()));
+                return Err(older_revisions::missing_file_error(context, target, self.base.as_deref()));
             }
             let bytes = Vec::new();
-            let version = Version::of(&bytes);
-            return Ok(Current { bytes, text: String::new(), version, expect: Expect::Absent });
+            let version = Version::hash_bytes(&bytes);
+            return Ok(EditedFile { bytes, text: String::new(), version, expectation: CommitExpectation::Absent });
         };
-        write::regular(target, node)?;
-        let file = view
-            .read(&target.path, Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })
-            .map_err(|failure| too_large_to_change(&target.path, failure))?;
-        let text = diff::text_of(&file.bytes).map(Cow::into_owned);
-        let text = text.ok_or_else(|| refusal::not_text(&target.path))?;
-        let seen = Seen { version: file.version, stamp: file.node.stamp };
-        Ok(Current { text, version: file.version, expect: Expect::File(seen), bytes: file.bytes })
+        write::require_regular_file(target, stat)?;
+        let file = context
+            .read(&target.path, BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX })
+            .map_err(|error| too_large_to_change_error(&target.path, error))?;
+        let text = diff::decode_diff_text(&file.bytes).map(Cow::into_owned);
+        let text = text.ok_or_else(|| errors::not_text_error(&target.path))?;
+        let seen = ObservedVersion { version: file.version, identity: file.stat.identity };
+        Ok(EditedFile { text, version: file.version, expectation: CommitExpectation::File(seen), bytes: file.bytes })
     }
 
-    /// Applies the edits to what is there, as far as the base and the mode allow.
-    fn judge(
+    /// Applies the edits to the current text, as far as base and mode allow.
+    fn apply_edits(
         &self,
-        view: &View<'_>,
-        target: &Target,
-        current: &Current,
-        edits: &[Quoted<'_>],
-    ) -> Result<Outcome, Failure> {
-        let rules = view.terms.editing;
-        let refused = |refusals: Vec<text::edit::Refusal>, basis: Option<&Old>| {
-            refusal::refused(view, target, current, edits, &refusals, basis)
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+        current: &EditedFile,
+        edits: &[QuotedEdit<'_>],
+    ) -> Result<EditResult, Error> {
+        let rules = context.options.edit_rules;
+        let refused = |refusals: Vec<stead_text::edit::EditError>, basis: Option<&OlderFileText>| {
+            errors::edits_refused_error(context, target, current, edits, &refusals, basis)
         };
-        let basis = basis::of(view, target, current, self.base.as_deref())?;
+        let basis = base_text::resolve_edit_base(context, target, current, self.base.as_deref())?;
         match (basis, self.mode) {
-            (Basis::None | Basis::Current, _) => {
-                let edited = edit(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                Ok(Outcome::of(edited, Standing::Current))
+            (EditBase::Unspecified | EditBase::Current, _) => {
+                let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
+                Ok(EditResult::from_edited(edited, EditRebaseStatus::NotNeeded))
             }
-            (Basis::Old(old), Mode::Strict) => Err(refusal::stale(view, target, current, Some(&old))),
-            (Basis::Unknown(_), Mode::Strict) => Err(refusal::stale(view, target, current, None)),
-            (Basis::Unknown(written), Mode::Anchored | Mode::Merge) => {
-                let edited = edit(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                // Nobody can tell what changed since, so only whole lines that are quoted as they stand are safe: a part
-                // of a line may be a part of another one now.
-                let is_safe = |(applied, quoted): (&Applied, &Quoted<'_>)| {
-                    is_as_quoted(&applied.how) && covers_lines(&current.text, applied, quoted.old)
+            (EditBase::Older(old), EditMode::Strict) => {
+                Err(errors::stale_base_error(context, target, current, Some(&old)))
+            }
+            (EditBase::Unavailable(_), EditMode::Strict) => {
+                Err(errors::stale_base_error(context, target, current, None))
+            }
+            (EditBase::Unavailable(written), EditMode::Anchored | EditMode::Merge) => {
+                let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
+                // The changes since the base are unknown, so only exact matches of whole lines are safe: a part of a
+                // line may now match in another line.
+                let is_safe = |(applied, quoted): (&AppliedEdit, &QuotedEdit<'_>)| {
+                    is_exact_match(&applied.method) && covers_whole_lines(&current.text, applied, quoted.old)
                 };
                 if edited.applied.iter().zip(edits).all(is_safe) {
-                    return Ok(Outcome::of(edited, Standing::Unverified { from: written }));
+                    return Ok(EditResult::from_edited(edited, EditRebaseStatus::Unverified { from: written }));
                 }
-                Err(refusal::stale(view, target, current, None))
+                Err(errors::stale_base_error(context, target, current, None))
             }
-            (Basis::Old(old), mode @ (Mode::Anchored | Mode::Merge)) => {
-                match anchored(&old.text, &current.text, edits, rules) {
-                    Ok(edited) => Ok(Outcome::of(edited, Standing::rebased(&old, &current.text))),
-                    Err(refusals) if mode == Mode::Anchored => Err(refused(refusals, Some(&old))),
-                    Err(refusals) => match edit(&old.text, edits, rules) {
-                        Ok(edited) => merged(view, target, current, &old, edits, &edited.text),
+            (EditBase::Older(old), mode @ (EditMode::Anchored | EditMode::Merge)) => {
+                match apply_to_newer_text(&old.text, &current.text, edits, rules) {
+                    Ok(edited) => Ok(EditResult::from_edited(edited, EditRebaseStatus::rebased(&old, &current.text))),
+                    Err(refusals) if mode == EditMode::Anchored => Err(refused(refusals, Some(&old))),
+                    Err(refusals) => match apply_edits(&old.text, edits, rules) {
+                        Ok(edited) => merge_edits(context, target, current, &old, edits, &edited.text),
                         Err(_) => Err(refused(refusals, Some(&old))),
                     },
                 }
@@ -162,54 +171,52 @@ impl Edit {
     }
 }
 
-impl Outcome {
-    fn of(edited: Edited, standing: Standing) -> Self {
-        Self { text: edited.text.clone(), edited: Some(edited), standing }
+impl EditResult {
+    fn from_edited(edited: EditedText, rebase: EditRebaseStatus) -> Self {
+        Self { text: edited.text.clone(), per_edit: Some(edited), rebase }
     }
 }
 
-/// Brings what the edits make of the base together with what others made of it.
-fn merged(
-    view: &View<'_>,
-    target: &Target,
-    current: &Current,
-    old: &Old,
-    edits: &[Quoted<'_>],
+/// Merges the edited base with the changes that others made to it.
+fn merge_edits(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    current: &EditedFile,
+    old: &OlderFileText,
+    edits: &[QuotedEdit<'_>],
     ours: &str,
-) -> Result<Outcome, Failure> {
+) -> Result<EditResult, Error> {
     match merge::merge(&old.text, ours, &current.text) {
-        Merged::Clean(text) => {
-            Ok(Outcome { text, edited: None, standing: Standing::merged(old, &current.text) })
+        MergeResult::Clean(text) => {
+            Ok(EditResult { text, per_edit: None, rebase: EditRebaseStatus::merged(old, &current.text) })
         }
-        Merged::Conflict(ranges) => {
-            // What a formatter did to the quoted lines is no conflict of meaning.
-            if let Ok(edited) = reformatted(&old.text, &current.text, edits, view.terms.editing) {
-                return Ok(Outcome::of(edited, Standing::merged(old, &current.text)));
+        MergeResult::Conflict(ranges) => {
+            // Lines that only a formatter changed are not a conflict.
+            if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, context.options.edit_rules) {
+                return Ok(EditResult::from_edited(edited, EditRebaseStatus::merged(old, &current.text)));
             }
-            Err(refusal::conflict(view, target, current, old, ours, &ranges))
+            Err(errors::merge_conflict_error(context, target, current, old, ours, &ranges))
         }
     }
 }
 
-/// Whether a quote stands in the text as it was written.
-fn is_as_quoted(how: &How) -> bool {
+fn is_exact_match(how: &MatchMethod) -> bool {
     match how {
-        How::Pass(pass) => *pass <= Pass::Endings,
-        How::Unchanged | How::AlreadyApplied => true,
-        How::Unnumbered(_) | How::Unescaped(_) | How::Fallback(_) => false,
+        MatchMethod::Pass(pass) => *pass <= MatchPass::LineEndings,
+        MatchMethod::NoChange | MatchMethod::AlreadyApplied => true,
+        MatchMethod::LineNumbersStripped(_) | MatchMethod::EscapesDecoded(_) | MatchMethod::Similarity(_) => false,
     }
 }
 
-/// Whether the lines that an edit was applied to are those it quotes, from end to end.
-fn covers_lines(text: &str, applied: &Applied, quote: &str) -> bool {
+/// Whether an edit replaced exactly the lines that it quotes.
+fn covers_whole_lines(text: &str, applied: &AppliedEdit, quote: &str) -> bool {
     let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
-    applied.places.iter().all(|place| {
-        let there = lines::slice(text, place.before.clone()).unwrap_or_default();
+    applied.changed_lines.iter().all(|change| {
+        let there = lines::slice_lines(text, change.before.clone()).unwrap_or_default();
         lines::iter(there).map(str::trim).eq(quoted.iter().copied())
     })
 }
 
-/// A failure of arguments.
-fn bad(detail: impl AsRef<str>) -> Failure {
-    Failure::new(Kind::BadRequest, detail)
+fn bad_request(detail: impl AsRef<str>) -> Error {
+    Error::new(ErrorKind::BadRequest, detail)
 }

@@ -1,85 +1,85 @@
-//! `events`: what happened around a session since a cursor: what the caller's watches heard, and what people answered to
-//! it. The session's own changes are not told back to it. Never silent about a gap, as `changes` is not.
+//! `events`: events of a session since a cursor: changes seen by its watches, and answers from people. The session's
+//! own changes are left out. Gaps are reported as in `changes`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
-    answer::{Facts, iso_utc},
-    changes::{
-        cursor::{Position, Since},
-        ranges::Ranges,
-    },
-    feed::{self, BATCH, Batch, Page, Rest, Told},
-    watched::{self, Own, story::Watcher},
+    changed_lines::ChangedLineFinder,
+    journal_cursor::{JournalCursor, JournalCursorArgument},
+    journal_feed::{self, FEED_BATCH_ENTRIES, FeedPage, JournalEntryBatch, MoreJournalEntries, RenderedEvent},
+    outcome_builder::{OutcomeBuilder, format_iso_utc},
+    watched::{self, OwnChangeFilter, events::WatchMatcher},
 };
 use crate::{
-    desk::TallyOf,
-    failure::Failure,
+    call_context::CallContext,
+    errors::Error,
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::{EntryFilter, Stored},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    session_store::SessionTotalsQuery,
+    workspace::{JournalEntryQuery, StoredJournalEntry},
 };
 
-/// The arguments of `events`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Events {
-    since: Option<Since>,
+pub(crate) struct EventsArgs {
+    since: Option<JournalCursorArgument>,
     wait_ms: Option<u64>,
 }
 
-/// Operations by which people answer.
-const ANSWERING: &[&str] = &["respond", "approve", "deny"];
+/// Operations that carry a person's answer.
+const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 
-impl Operation for Events {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for EventsArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let start = match &self.since {
-            Some(since) => Position::start(view.workspace(), since)?,
-            None => beginning(view)?,
+            Some(since) => JournalCursor::resolve(context.workspace(), since)?,
+            None => session_start(context)?,
         };
-        let watches = view.workspace().watches(&view.caller.principal)?;
-        let watchers: Vec<Watcher<'_>> = watches.iter().map(Watcher::new).collect();
-        let page = feed::wait(view, self.wait_ms, start, &mut |position| {
-            let mut ranges = Ranges::new(view.workspace());
-            feed::scan(view, position, &|after| batch(view, after), &mut |stored, page| {
-                add(view, &watchers, stored, page, &mut ranges)
+        let watches = context.workspace().watches(&context.caller.principal)?;
+        let watchers: Vec<WatchMatcher<'_>> = watches.iter().map(WatchMatcher::new).collect();
+        let page = journal_feed::wait_for_page(context, self.wait_ms, start, &mut |position| {
+            let mut ranges = ChangedLineFinder::new(context.workspace());
+            journal_feed::scan_entries(context, position, &|after| read_batch(context, after), &mut |stored, page| {
+                add_session_events(context, &watchers, stored, page, &mut ranges)
             })
         })?;
-        Ok(Planned::Read { answer: page.answer("nothing happened", "events"), bytes: 0 })
+        Ok(PlannedEffect::Read { outcome: page.into_outcome("no events", "events"), bytes: 0 })
     }
 }
 
-/// Where a session without a cursor starts: at its own first entry.
-fn beginning(view: &View<'_>) -> Result<Position, Failure> {
-    let (workspace, caller) = (view.workspace(), view.caller);
+/// A session without a cursor starts at its own first entry.
+fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
+    let (workspace, caller) = (context.workspace(), context.caller);
     if let Some(session) = workspace.session(&caller.session)? {
-        return Position::before(workspace, session.first);
+        return JournalCursor::before_entry(workspace, session.first_entry);
     }
-    let of =
-        TallyOf { principal: &caller.principal, session: &caller.session, from_entry: caller.since_entry };
-    match workspace.tally(&of)?.first {
-        Some((number, _)) => Position::before(workspace, number),
-        None => Position::now(workspace),
+    let of = SessionTotalsQuery {
+        principal: &caller.principal,
+        session: &caller.session,
+        from_entry: caller.session_first_entry,
+    };
+    match workspace.session_totals(&of)?.first_call {
+        Some((number, _)) => JournalCursor::before_entry(workspace, number),
+        None => JournalCursor::at_end(workspace),
     }
 }
 
-/// The next entries that may be events, in order.
-fn batch(view: &View<'_>, after: u64) -> Result<Batch, Failure> {
-    let (mut found, mut rest) = feed::changes(view, after)?;
-    // What comes after the last entry of a full batch waits for the next one.
-    let mut until = if rest == Rest::Nothing { u64::MAX } else { last(&found) };
-    for operation in ANSWERING {
-        let wanted = EntryFilter { operation: Some((*operation).to_owned()), ..feed::filter(after) };
-        let answers = view.workspace().entries(&wanted)?;
-        if answers.len() == BATCH {
-            rest = Rest::Something;
-            until = until.min(last(&answers));
+/// The next entries that may contain events, in order.
+fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
+    let (mut found, mut rest) = journal_feed::changed_entries(context, after)?;
+    // Entries after the last one of a full batch belong to the next batch.
+    let mut until = if rest == MoreJournalEntries::No { u64::MAX } else { last_entry_number(&found) };
+    for operation in ANSWER_OPERATIONS {
+        let wanted = JournalEntryQuery { operation: Some((*operation).to_owned()), ..journal_feed::batch_query(after) };
+        let answers = context.workspace().entries(&wanted)?;
+        if answers.len() == FEED_BATCH_ENTRIES {
+            rest = MoreJournalEntries::Yes;
+            until = until.min(last_entry_number(&answers));
         }
         found.extend(answers);
     }
@@ -89,75 +89,77 @@ fn batch(view: &View<'_>, after: u64) -> Result<Batch, Failure> {
     Ok((found, rest))
 }
 
-fn last(entries: &[Stored]) -> u64 {
+fn last_entry_number(entries: &[StoredJournalEntry]) -> u64 {
     entries.last().map_or(u64::MAX, |stored| stored.entry.number)
 }
 
-/// Adds what one entry is to this session, as much as fits.
-fn add(
-    view: &View<'_>,
-    watchers: &[Watcher<'_>],
-    stored: &Stored,
-    page: &mut Page<Told>,
-    ranges: &mut Ranges<'_>,
-) -> Result<(), Failure> {
+fn add_session_events(
+    context: &CallContext<'_>,
+    watchers: &[WatchMatcher<'_>],
+    stored: &StoredJournalEntry,
+    page: &mut FeedPage<RenderedEvent>,
+    ranges: &mut ChangedLineFinder<'_>,
+) -> Result<(), Error> {
     let entry = &stored.entry;
-    if let Some((kind, answered)) = answered(view, stored)? {
-        if page.events.len() == limits::CHANGES_PAGE {
-            page.full = true;
+    if let Some((kind, answered)) = answer_event(context, stored)? {
+        if page.events.len() == limits::CHANGES_PAGE_EVENTS {
+            page.has_more = true;
             return Ok(());
         }
         let words = kind.replace('_', " ");
         let line = format!("r{} {words} by {}\n", entry.number, entry.caller.principal);
-        page.events.push((event(stored, kind, answered), line));
+        page.events.push((event_json(stored, kind, answered), line));
     }
-    watched::add(view, watchers, Own::Left, stored, page, ranges, &|told| {
-        let line = told.line();
-        let facts = Facts::new().with("type", "file_changed").extended(told.object());
-        (Value::Object(facts.object()), line)
+    watched::add_watch_events(context, watchers, OwnChangeFilter::Exclude, stored, page, ranges, &|event| {
+        let line = event.render_line();
+        let fields = OutcomeBuilder::new().with_field("type", "file_changed").with_fields(event.into_json());
+        (Value::Object(fields.into_json()), line)
     })
 }
 
-fn event(stored: &Stored, kind: &str, more: Map<String, Value>) -> Value {
+fn event_json(stored: &StoredJournalEntry, kind: &str, more: Map<String, Value>) -> Value {
     let entry = &stored.entry;
-    let facts = Facts::new()
-        .with("type", kind)
-        .with("entry", entry.number)
-        .with("time", iso_utc(entry.time_ms))
-        .with("principal", entry.caller.principal.clone())
-        .with("operation", entry.operation.clone())
-        .extended(more);
-    Value::Object(facts.object())
+    let fields = OutcomeBuilder::new()
+        .with_field("type", kind)
+        .with_field("entry", entry.number)
+        .with_field("time", format_iso_utc(entry.time_ms))
+        .with_field("principal", entry.caller.principal.clone())
+        .with_field("operation", entry.operation.clone())
+        .with_fields(more);
+    Value::Object(fields.into_json())
 }
 
-/// The type of an event and what belongs to it.
-type Heard = (&'static str, Map<String, Value>);
+type SessionEvent = (&'static str, Map<String, Value>);
 
-/// What a person answered to this caller, if the entry is that.
-fn answered(view: &View<'_>, stored: &Stored) -> Result<Option<Heard>, Failure> {
+/// The answer to this caller in an entry, if there is one.
+fn answer_event(context: &CallContext<'_>, stored: &StoredJournalEntry) -> Result<Option<SessionEvent>, Error> {
     let entry = &stored.entry;
-    if !ANSWERING.contains(&entry.operation.as_str()) || entry.decision != journal::Decision::Allowed {
+    if !ANSWER_OPERATIONS.contains(&entry.operation.as_str()) || entry.decision != stead_journal::EntryDecision::Allowed
+    {
         return Ok(None);
     }
     let arguments: Map<String, Value> = serde_json::from_str(&entry.arguments).unwrap_or_default();
     let named = |name: &str| arguments.get(name).and_then(Value::as_str);
-    let (workspace, asked_by) = (view.workspace(), view.caller.principal.to_string());
+    let (workspace, asked_by) = (context.workspace(), context.caller.principal.to_string());
     if let Some(id) = named("alert") {
-        let alert = workspace.alert(id)?.filter(|alert| alert.from == asked_by);
+        let alert = workspace.alert(id)?.filter(|alert| alert.sender == asked_by);
         return Ok(alert.and_then(|alert| {
-            let said = alert.answer?;
-            let facts = Facts::new().with("alert", alert.id).with("by", said.by).with("text", said.text);
-            Some(("alert_answered", facts.object()))
+            let response = alert.response?;
+            let fields = OutcomeBuilder::new()
+                .with_field("alert", alert.id)
+                .with_field("by", response.responder)
+                .with_field("text", response.text);
+            Some(("alert_answered", fields.into_json()))
         }));
     }
     let Some(id) = named("id") else { return Ok(None) };
-    let approval = workspace.approval(id)?.filter(|approval| approval.asked.principal == asked_by);
+    let approval = workspace.approval(id)?.filter(|approval| approval.request.principal == asked_by);
     Ok(approval.map(|approval| {
-        let facts = Facts::new()
-            .with("approval", approval.id)
-            .with("answer", if entry.operation == "approve" { "approved" } else { "rejected" })
-            .with("by", entry.caller.principal.clone())
-            .maybe("reason", approval.answered.and_then(|answered| answered.reason));
-        ("approval_resolved", facts.object())
+        let fields = OutcomeBuilder::new()
+            .with_field("approval", approval.id)
+            .with_field("answer", if entry.operation == "approve" { "approved" } else { "rejected" })
+            .with_field("by", entry.caller.principal.clone())
+            .with_some("reason", approval.resolution.and_then(|answered| answered.reason));
+        ("approval_resolved", fields.into_json())
     }))
 }

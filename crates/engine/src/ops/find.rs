@@ -1,205 +1,204 @@
-//! `find`: the places below a directory whose path matches a pattern, in byte order, with size and time. A pattern
-//! without a slash means a name at any depth. A name that nothing has is tried as a part of names, and when nothing
-//! comes of that either the nearest names are told.
+//! `find`: paths below a directory that match a pattern, in byte order, with size and time. A pattern without a slash
+//! matches a name at any depth. If nothing matches, names that contain the pattern are returned, else the most
+//! similar names.
 
-mod near;
+mod suggestions;
 
-use near::Near;
-use path::RelPath;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use text::visible::visible_line;
+use stead_path::RelPath;
+use stead_text::visible::escape_deceptive_line;
+use suggestions::NearPathMatches;
 
 use super::{
-    answer::{Facts, iso_utc},
-    list, seek,
+    list,
+    outcome_builder::{OutcomeBuilder, format_iso_utc},
+    walk,
 };
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    call_options::ListingStyle,
+    errors::{Error, ErrorKind},
     glob::Globs,
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    plan::Top,
-    terms::Listing,
-    view::View,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::FileKind,
 };
 
-/// The arguments of `find`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Find {
+pub(crate) struct FindArgs {
     pattern: String,
     path: Option<String>,
     all: Option<bool>,
     max: Option<u64>,
 }
 
-/// One place that matches.
-struct Match {
+struct FindMatch {
     path: RelPath,
-    top: Top,
+    kind: FileKind,
     size: u64,
     modified_ms: i64,
 }
 
-impl Operation for Find {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Ok(vec![Ask::read(self.path.as_deref().unwrap_or("."))])
+impl Operation for FindArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let top = &targets[0].path;
-        list::directory_at(&targets[0])?;
-        let pattern = match view.terms.listing {
-            Listing::Page => Globs::by_name([self.pattern.as_str()])?,
-            Listing::Entries(_) => Globs::new([self.pattern.as_str()])?,
+        list::require_directory(&targets[0])?;
+        let pattern = match context.options.listing_style {
+            ListingStyle::NativePage => Globs::from_name_patterns([self.pattern.as_str()])?,
+            ListingStyle::DetailedEntries(_) => Globs::new([self.pattern.as_str()])?,
         };
-        let max = bounded(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
-        view.control.count_found(0);
-        let (gathered, unseen) = seek::walk(view, top, self.all.into(), &First::default, &|own, met| {
-            if pattern.match_bytes(met.below()) && view.may_read(met.path) {
-                own.meet(met.path, max);
-                view.control.count_found(1);
-            }
-            Ok(())
-        })?;
-        let (mut first, mut total) = First::merged(gathered, max);
-        let mut how = How::Itself;
-        if total == 0 && view.terms.listing == Listing::Page {
-            let Near { parts, total: holding, names } =
-                near::look(view, top, self.all.into(), &self.pattern, max)?;
-            how = if holding > 0 { How::AsPart } else { How::NotAtAll(names) };
+        let max = bounded_limit(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
+        context.control.report_found(0);
+        let (results, omissions) =
+            walk::walk_tree(context, top, self.all.into(), &FirstMatches::default, &|own, entry| {
+                if pattern.matches_bytes(entry.path_below_start()) && context.may_read(entry.path) {
+                    own.add(entry.path, max);
+                    context.control.report_found(1);
+                }
+                Ok(())
+            })?;
+        let (mut first, mut total) = FirstMatches::merge_all(results, max);
+        let mut how = FindMatchKind::Pattern;
+        if total == 0 && context.options.listing_style == ListingStyle::NativePage {
+            let NearPathMatches { substring_matches: parts, total: holding, nearest_names: names } =
+                suggestions::find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
+            how = if holding > 0 { FindMatchKind::Substring } else { FindMatchKind::NearestNames(names) };
             (first, total) = (parts, holding);
         }
-        let found: Vec<Match> = first.into_iter().filter_map(|path| looked(view, path)).collect();
+        let found: Vec<FindMatch> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
         let left_out = total.saturating_sub(found.len() as u64);
-        let truncated = unseen.cut || left_out > 0;
-        let text = twin(&found, left_out, &self.pattern, &how) + &unseen.note() + "]";
-        let matches: Vec<Value> = found.iter().map(|found| Value::Object(found.object())).collect();
-        let answer = Facts::new()
-            .with("path", top.to_string())
-            .with("matches", matches)
-            .with("total", total)
-            .maybe("partial", (how == How::AsPart).then_some(true))
-            .maybe("nearest", how.nearest())
-            .with("truncated", truncated)
-            .maybe("closed", (unseen.closed > 0).then_some(unseen.closed))
-            .maybe("ignored", unseen.ignored())
-            .answer(text);
-        Ok(Planned::Read { answer, bytes: 0 })
+        let truncated = omissions.limit_reached || left_out > 0;
+        let text = render_text(&found, left_out, &self.pattern, &how) + &omissions.render_note() + "]";
+        let matches: Vec<Value> = found.iter().map(|found| Value::Object(found.to_json())).collect();
+        let answer = OutcomeBuilder::new()
+            .with_field("path", top.to_string())
+            .with_field("matches", matches)
+            .with_field("total", total)
+            .with_some("partial", (how == FindMatchKind::Substring).then_some(true))
+            .with_some("nearest", how.nearest_names_json())
+            .with_field("truncated", truncated)
+            .with_some("closed", (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories))
+            .with_some("ignored", omissions.ignored_count())
+            .build(text);
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
     }
 }
 
-/// How the pattern matched.
 #[derive(Debug, PartialEq, Eq)]
-enum How {
-    Itself,
-    /// Nothing matched it, but it is a part of names.
-    AsPart,
-    /// Nothing matched; these names are near.
-    NotAtAll(Vec<RelPath>),
+enum FindMatchKind {
+    Pattern,
+    /// No match, but some names contain the pattern.
+    Substring,
+    /// No match; these are the most similar names.
+    NearestNames(Vec<RelPath>),
 }
 
-impl How {
-    fn nearest(&self) -> Option<Vec<Value>> {
+impl FindMatchKind {
+    fn nearest_names_json(&self) -> Option<Vec<Value>> {
         match self {
-            How::NotAtAll(names) if !names.is_empty() => {
+            FindMatchKind::NearestNames(names) if !names.is_empty() => {
                 Some(names.iter().map(|path| path.to_string().into()).collect())
             }
-            How::NotAtAll(_) | How::Itself | How::AsPart => None,
+            FindMatchKind::NearestNames(_) | FindMatchKind::Pattern | FindMatchKind::Substring => None,
         }
     }
 }
 
-impl Match {
-    fn object(&self) -> Map<String, Value> {
-        Facts::new()
-            .with("path", self.path.to_string())
-            .with("type", super::stat::type_name(self.top))
-            .with("size", self.size)
-            .with("modified", iso_utc(self.modified_ms))
-            .object()
+impl FindMatch {
+    fn to_json(&self) -> Map<String, Value> {
+        OutcomeBuilder::new()
+            .with_field("path", self.path.to_string())
+            .with_field("type", super::stat::file_kind_name(self.kind))
+            .with_field("size", self.size)
+            .with_field("modified", format_iso_utc(self.modified_ms))
+            .into_json()
     }
 }
 
-/// A match with its facts; nothing when it is gone already.
-fn looked(view: &View<'_>, path: RelPath) -> Option<Match> {
-    let node = seek::node(view, &path)?;
-    let size = if node.top == Top::Directory { 0 } else { node.size };
-    Some(Match { path, top: node.top, size, modified_ms: node.modified_ms })
+/// The match with its size and time; `None` if it is gone.
+fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FindMatch> {
+    let stat = walk::stat_entry(context, &path)?;
+    let size = if stat.kind == FileKind::Directory { 0 } else { stat.size };
+    Some(FindMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
 }
 
-/// The first matches by place that one thread met, and how many it met in all.
+/// The first matches of one thread in path order, and its total.
 #[derive(Default)]
-struct First {
+struct FirstMatches {
     paths: Vec<RelPath>,
     total: u64,
 }
 
-impl First {
-    fn meet(&mut self, path: &RelPath, max: usize) {
+impl FirstMatches {
+    fn add(&mut self, path: &RelPath, max: usize) {
         self.total += 1;
         self.paths.push(path.clone());
         if self.paths.len() >= max.saturating_mul(2) {
-            self.cut(max);
+            self.truncate(max);
         }
     }
 
-    fn cut(&mut self, max: usize) {
-        self.paths.sort_unstable_by(seek::by_place);
+    fn truncate(&mut self, max: usize) {
+        self.paths.sort_unstable_by(walk::compare_by_path);
         self.paths.truncate(max);
     }
 
-    fn merged(gathered: Vec<Self>, max: usize) -> (Vec<RelPath>, u64) {
+    fn merge_all(results: Vec<Self>, max: usize) -> (Vec<RelPath>, u64) {
         let mut all = Self::default();
-        for one in gathered {
+        for one in results {
             all.total += one.total;
             all.paths.extend(one.paths);
         }
-        all.cut(max);
+        all.truncate(max);
         (all.paths, all.total)
     }
 }
 
-/// A number of results that a caller asked for, within what one answer carries.
-pub(super) fn bounded(asked: Option<u64>, usual: usize, most: usize) -> Result<usize, Failure> {
-    match asked.map(usize::try_from) {
+/// Checks a requested number of results against the maximum.
+pub(super) fn bounded_limit(requested: Option<u64>, usual: usize, most: usize) -> Result<usize, Error> {
+    match requested.map(usize::try_from) {
         None => Ok(usual),
         Some(Ok(number)) if (1..=most).contains(&number) => Ok(number),
-        Some(_) => Err(Failure::new(Kind::BadRequest, format!("max is 1 to {most}"))
-            .hint("ask for a smaller directory or a narrower pattern to see everything")),
+        Some(_) => Err(Error::new(ErrorKind::BadRequest, format!("max is 1 to {most}"))
+            .with_next_step("use a narrower path or pattern to see everything")),
     }
 }
 
-/// One line for each match, then the facts, up to where the bracket closes.
-fn twin(found: &[Match], left_out: u64, pattern: &str, how: &How) -> String {
+/// One line per match, then the summary, without its closing bracket.
+fn render_text(found: &[FindMatch], left_out: u64, pattern: &str, how: &FindMatchKind) -> String {
     let mut text = String::new();
     for found in found {
         let wire = found.path.to_wire();
-        text.push_str(&visible_line(&wire));
-        match found.top {
-            Top::Directory => text.push('/'),
-            Top::Link => text.push('@'),
-            Top::File | Top::Special => text.push_str(&format!("  {}", found.size)),
+        text.push_str(&escape_deceptive_line(&wire));
+        match found.kind {
+            FileKind::Directory => text.push('/'),
+            FileKind::Link => text.push('@'),
+            FileKind::File | FileKind::Special => text.push_str(&format!("  {}", found.size)),
         }
         text.push('\n');
     }
-    let shown = visible_line(pattern);
+    let shown = escape_deceptive_line(pattern);
     let count = found.len();
     match how {
-        How::Itself => text.push_str(&format!("[{count} match {shown}")),
-        How::AsPart => text.push_str(&format!("[nothing matches {shown}; {count} have it as a part")),
-        How::NotAtAll(names) => {
-            text.push_str(&format!("[nothing matches {shown}"));
+        FindMatchKind::Pattern => text.push_str(&format!("[{count} match {shown}")),
+        FindMatchKind::Substring => text.push_str(&format!("[no match for {shown}; {count} contain it")),
+        FindMatchKind::NearestNames(names) => {
+            text.push_str(&format!("[no match for {shown}"));
             for (at, path) in names.iter().enumerate() {
                 text.push_str(if at == 0 { "; did you mean " } else { ", " });
-                text.push_str(&visible_line(&path.to_wire()));
+                text.push_str(&escape_deceptive_line(&path.to_wire()));
             }
         }
     }
     if left_out > 0 {
         text.push_str(&format!(
-            "; truncated, {left_out} more: name a smaller path, or raise max up to {}",
+            "; truncated, {left_out} more: pass a narrower path, or raise max up to {}",
             limits::FIND_MATCHES_MAX
         ));
     }

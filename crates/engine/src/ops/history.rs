@@ -1,54 +1,52 @@
-//! `history`: what changed, newest first, by page. Shows only what the caller may read: entries about other places
-//! are left out as if they were not there.
+//! `history`: changes, newest first, by page. Contains only changes that the caller may read; other entries are
+//! omitted without a trace.
 
-use path::RelPath;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use stead_path::RelPath;
 
 use super::{
-    answer::{Facts, iso_utc},
-    recorded::{EntryName, Shown, history_lost},
+    outcome_builder::{OutcomeBuilder, format_iso_utc},
+    visible_change::{JournalEntryArgument, VisibleChange, history_lost_error},
 };
 use crate::{
-    failure::Failure,
+    call_context::CallContext,
+    errors::Error,
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::{EntryFilter, Order, Stored, Which},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
 };
 
-/// The arguments of `history`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct History {
+pub(crate) struct HistoryArgs {
     path: Option<String>,
-    since: Option<EntryName>,
-    cursor: Option<EntryName>,
+    since: Option<JournalEntryArgument>,
+    cursor: Option<JournalEntryArgument>,
 }
 
-/// Entries asked for at a time.
-const BATCH: usize = 200;
+const HISTORY_BATCH_ENTRIES: usize = 200;
 
-impl Operation for History {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Ok(self.path.iter().map(|path| Ask::read(path)).collect())
+impl Operation for HistoryArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let path = targets.first().map(|target| &target.path);
-        let since = self.since.as_ref().map(EntryName::number).transpose()?;
-        let cursor = self.cursor.as_ref().map(EntryName::number).transpose()?;
-        let head = view.workspace().head()?.number;
+        let since = self.since.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
+        let cursor = self.cursor.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
+        let head = context.workspace().head()?.number;
         if let Some(known) = since.filter(|known| *known > head) {
-            return Err(history_lost(known, head));
+            return Err(history_lost_error(known, head));
         }
-        let page = gather(view, path, since, cursor)?;
+        let page = collect_page(context, path, since, cursor)?;
         let next = page.next.map(|number| {
-            Facts::new()
-                .maybe("path", path.map(RelPath::to_string))
-                .maybe("since", since.map(|number| format!("r{number}")))
-                .with("cursor", format!("r{number}"))
-                .object()
+            OutcomeBuilder::new()
+                .with_some("path", path.map(RelPath::to_string))
+                .with_some("since", since.map(|number| format!("r{number}")))
+                .with_field("cursor", format!("r{number}"))
+                .into_json()
         });
         let mut text = page.text;
         match (page.next, page.entries.is_empty()) {
@@ -56,54 +54,53 @@ impl Operation for History {
             (None, true) => text.push_str("no changes"),
             (None, false) => text.truncate(text.trim_end().len()),
         }
-        let answer = Facts::new()
-            .maybe("path", path.map(RelPath::to_string))
-            .with("entries", page.entries)
-            .with("truncated", next.is_some())
-            .maybe("next", next)
-            .answer(text);
-        Ok(Planned::Read { answer, bytes: 0 })
+        let answer = OutcomeBuilder::new()
+            .with_some("path", path.map(RelPath::to_string))
+            .with_field("entries", page.entries)
+            .with_field("truncated", next.is_some())
+            .with_some("next", next)
+            .build(text);
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
     }
 }
 
-/// One page of entries.
 #[derive(Default)]
-struct Page {
+struct HistoryPage {
     entries: Vec<Value>,
     text: String,
-    /// The last entry looked at, when there may be more before it.
+    /// The last entry examined, if there may be more before it.
     next: Option<u64>,
 }
 
-fn gather(
-    view: &View<'_>,
+fn collect_page(
+    context: &CallContext<'_>,
     path: Option<&RelPath>,
     since: Option<u64>,
     cursor: Option<u64>,
-) -> Result<Page, Failure> {
-    let mut page = Page { next: cursor, ..Page::default() };
+) -> Result<HistoryPage, Error> {
+    let mut page = HistoryPage { next: cursor, ..HistoryPage::default() };
     let (mut scanned, mut chars) = (0, 0);
     while scanned < limits::ENTRIES_SCANNED_MAX {
-        view.control.check()?;
-        let filter = EntryFilter {
+        context.control.check()?;
+        let filter = JournalEntryQuery {
             path: path.cloned(),
             after: since,
             before: page.next,
-            what: Which::Changes,
-            order: Order::NewestFirst,
-            limit: BATCH,
-            ..EntryFilter::default()
+            selection: JournalEntrySelection::WithChanges,
+            order: JournalEntryOrder::NewestFirst,
+            limit: HISTORY_BATCH_ENTRIES,
+            ..JournalEntryQuery::default()
         };
-        let batch = view.workspace().entries(&filter)?;
+        let batch = context.workspace().entries(&filter)?;
         scanned += batch.len();
-        let last_batch = batch.len() < BATCH;
+        let last_batch = batch.len() < HISTORY_BATCH_ENTRIES;
         for stored in &batch {
-            let Some(Item { object, text }) = shown(view, stored, path)? else {
+            let Some(HistoryItem { json: object, text }) = history_item(context, stored, path)? else {
                 page.next = Some(stored.entry.number);
                 continue;
             };
             chars += text.chars().count();
-            let full = page.entries.len() == limits::HISTORY_PAGE || chars > limits::PAGE_CHARS;
+            let full = page.entries.len() == limits::HISTORY_PAGE_ENTRIES || chars > limits::OUTCOME_PAGE_CHARS;
             if full && !page.entries.is_empty() {
                 return Ok(page);
             }
@@ -119,59 +116,63 @@ fn gather(
     Ok(page)
 }
 
-/// One entry, for machines and for models.
-struct Item {
-    object: Map<String, Value>,
+struct HistoryItem {
+    json: Map<String, Value>,
     text: String,
 }
 
-/// One entry as this caller may see it; nothing when none of its changes is about a place it may read.
-fn shown(view: &View<'_>, stored: &Stored, path: Option<&RelPath>) -> Result<Option<Item>, Failure> {
+/// The entry as the caller may see it; `None` if it may read none of the changed paths.
+fn history_item(
+    context: &CallContext<'_>,
+    stored: &StoredJournalEntry,
+    path: Option<&RelPath>,
+) -> Result<Option<HistoryItem>, Error> {
     let entry = &stored.entry;
-    let seen: Vec<Shown> = entry.changes.iter().filter_map(|change| Shown::seen_by(view, change)).collect();
+    let seen: Vec<VisibleChange> =
+        entry.changes.iter().filter_map(|change| VisibleChange::visible_to(context, change)).collect();
     if seen.is_empty() {
         return Ok(None);
     }
     let total = seen.len();
-    // What the caller asked about comes first, so that the limit never hides it behind its neighbours.
-    let (mut first, rest): (Vec<Shown>, Vec<Shown>) =
+    // Changes at the requested path come first, so that the limit never hides them.
+    let (mut first, rest): (Vec<VisibleChange>, Vec<VisibleChange>) =
         seen.into_iter().partition(|shown| path.is_none_or(|path| shown.is_within(path)));
     first.extend(rest);
     first.truncate(limits::HISTORY_CHANGES_MAX);
     let omitted = total - first.len();
-    let undone = view.workspace().undone(entry.number)?;
-    let time = iso_utc(entry.time_ms);
+    let undone = context.workspace().undone_by(entry.number)?;
+    let time = format_iso_utc(entry.time_ms);
     let mut text = format!("r{} {time} {} {}", entry.number, entry.caller.principal, entry.operation);
     if let Some(by) = undone {
         text.push_str(&format!(" (undone by r{by})"));
     }
     text.push('\n');
     for change in &first {
-        text.push_str(&format!("  {}\n", change.line()));
+        text.push_str(&format!("  {}\n", change.render_line()));
     }
     if omitted > 0 {
         let before = entry.number.saturating_sub(1);
         text.push_str(&format!("  … and {omitted} more: call changes with since \"r{before}\"\n"));
     }
-    let changes: Vec<Value> = first.into_iter().map(|change| Value::Object(change.object())).collect();
-    let object = Facts::new()
-        .with("entry", entry.number)
-        .with("time", time)
-        .with("principal", entry.caller.principal.clone())
-        .with("operation", entry.operation.clone())
-        .with("changes", changes)
-        .maybe("changes_omitted", (omitted > 0).then_some(omitted))
-        .with("undone", undone.is_some());
-    Ok(Some(Item { object: with_link(object, &entry.link).object(), text }))
+    let changes: Vec<Value> = first.into_iter().map(|change| Value::Object(change.into_json())).collect();
+    let object = OutcomeBuilder::new()
+        .with_field("entry", entry.number)
+        .with_field("time", time)
+        .with_field("principal", entry.caller.principal.clone())
+        .with_field("operation", entry.operation.clone())
+        .with_field("changes", changes)
+        .with_some("changes_omitted", (omitted > 0).then_some(omitted))
+        .with_field("undone", undone.is_some());
+    Ok(Some(HistoryItem { json: with_entry_link(object, &entry.relation).into_json(), text }))
 }
 
-/// Adds which earlier entry or thing this one answers.
-fn with_link(facts: Facts, link: &journal::Link) -> Facts {
+/// Adds the earlier entry or object that this entry refers to.
+fn with_entry_link(fields: OutcomeBuilder, link: &stead_journal::EntryRelation) -> OutcomeBuilder {
     match link {
-        journal::Link::None => facts,
-        journal::Link::Undoes(number) => facts.with("undoes", *number),
-        journal::Link::Redoes(number) => facts.with("redoes", *number),
-        journal::Link::Restores(trash) => facts.with("restores", trash.clone()),
-        journal::Link::Amends(number) => facts.with("amends", *number),
+        stead_journal::EntryRelation::None => fields,
+        stead_journal::EntryRelation::Undoes(number) => fields.with_field("undoes", *number),
+        stead_journal::EntryRelation::Redoes(number) => fields.with_field("redoes", *number),
+        stead_journal::EntryRelation::Restores(trash) => fields.with_field("restores", trash.clone()),
+        stead_journal::EntryRelation::Amends(number) => fields.with_field("amends", *number),
     }
 }

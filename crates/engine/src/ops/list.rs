@@ -1,167 +1,161 @@
-//! `list`: the names below a directory, in byte order, parents before what they hold, by page.
+//! `list`: names below a directory, in byte order, parents before children, by page.
 //!
-//! A page goes on after the last entry that was shown, by its path, so that nothing is shown twice or lost when the
-//! tree changes between two pages. Only what is on the page is looked at more closely.
+//! A page continues after the path of the last listed entry, so that concurrent changes neither repeat nor lose other
+//! entries. Only entries on the page are examined.
 
 mod cursor;
 mod walk;
 
-use cursor::After;
-use path::RelPath;
+use cursor::ListCursor;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use text::visible::visible_line;
-use walk::{Shown, Walk};
+use stead_path::RelPath;
+use stead_text::visible::escape_deceptive_line;
+use walk::{ListWalk, ListingEntry};
 
-use super::answer::{Facts, iso_utc};
+use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    plan::Top,
-    view::View,
-    workspace::Node,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::FileKind,
+    workspace::FileStat,
 };
 
-/// The arguments of `list`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct List {
+pub(crate) struct ListArgs {
     path: Option<String>,
     depth: Option<u64>,
     all: Option<bool>,
     cursor: Option<String>,
 }
 
-/// Which names are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Names {
-    /// All of them.
-    All,
-    /// Not those that start with a dot.
-    Plain,
+enum HiddenFileFilter {
+    Include,
+    /// Omits names with a leading dot.
+    Exclude,
 }
 
-impl List {
-    fn spelling(&self) -> &str {
+impl ListArgs {
+    fn path_argument(&self) -> &str {
         self.path.as_deref().unwrap_or(".")
     }
 
-    fn depth(&self) -> Result<usize, Failure> {
+    fn depth(&self) -> Result<usize, Error> {
         let depth = self.depth.unwrap_or(1);
         match usize::try_from(depth) {
             Ok(depth) if (1..=limits::LIST_DEPTH_MAX).contains(&depth) => Ok(depth),
-            Ok(_) | Err(_) => Err(Failure::new(Kind::BadRequest, format!("depth {depth} is not possible"))
-                .hint(format!("depth is 1 to {}", limits::LIST_DEPTH_MAX))),
+            Ok(_) | Err(_) => Err(Error::new(ErrorKind::BadRequest, format!("depth {depth} is out of range"))
+                .with_next_step(format!("depth is 1 to {}", limits::LIST_DEPTH_MAX))),
         }
     }
 
-    fn names(&self) -> Names {
-        if self.all == Some(true) { Names::All } else { Names::Plain }
+    fn hidden_file_filter(&self) -> HiddenFileFilter {
+        if self.all == Some(true) { HiddenFileFilter::Include } else { HiddenFileFilter::Exclude }
     }
 }
 
-impl Operation for List {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for ListArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         self.depth()?;
-        Ok(vec![Ask::read(self.spelling())])
+        Ok(vec![RequestedPath::read(self.path_argument())])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
         let top = &target.path;
-        directory_at(target)?;
-        let after = self.cursor.as_deref().map(|cursor| After::parse(cursor, top)).transpose()?;
-        let mut walk = Walk::new(view, top, self.depth()?, self.names());
+        require_directory(target)?;
+        let after = self.cursor.as_deref().map(|cursor| ListCursor::parse(cursor, top)).transpose()?;
+        let mut walk = ListWalk::new(context, top, self.depth()?, self.hidden_file_filter());
         walk.run(after.as_ref())?;
-        let next = walk.rest_after.as_ref().map(|last| self.next(top, last));
-        let text = twin(top, &walk);
-        let entries: Vec<Value> = walk.shown.iter().map(|shown| Value::Object(object(shown))).collect();
-        let answer = Facts::new()
-            .with("path", top.to_string())
-            .with("entries", entries)
-            .maybe("total", (walk.depth == 1).then_some(walk.total))
-            .maybe("hidden", (walk.hidden > 0).then_some(walk.hidden))
-            .with("truncated", next.is_some())
-            .maybe("next", next)
-            .answer(text);
-        Ok(Planned::Read { answer, bytes: 0 })
+        let next = walk.next_cursor.as_ref().map(|last| self.continuation_args(top, last));
+        let text = render_text(top, &walk);
+        let entries: Vec<Value> = walk.entries.iter().map(|shown| Value::Object(entry_json(shown))).collect();
+        let answer = OutcomeBuilder::new()
+            .with_field("path", top.to_string())
+            .with_field("entries", entries)
+            .with_some("total", (walk.depth == 1).then_some(walk.total))
+            .with_some("hidden", (walk.hidden_count > 0).then_some(walk.hidden_count))
+            .with_field("truncated", next.is_some())
+            .with_some("next", next)
+            .build(text);
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
     }
 }
 
-impl List {
-    fn next(&self, top: &RelPath, last: &RelPath) -> Map<String, Value> {
-        Facts::new()
-            .with("path", top.to_string())
-            .with("depth", self.depth.unwrap_or(1))
-            .maybe("all", self.all)
-            .with("cursor", last.to_string())
-            .object()
+impl ListArgs {
+    fn continuation_args(&self, top: &RelPath, last: &RelPath) -> Map<String, Value> {
+        OutcomeBuilder::new()
+            .with_field("path", top.to_string())
+            .with_field("depth", self.depth.unwrap_or(1))
+            .with_some("all", self.all)
+            .with_field("cursor", last.to_string())
+            .into_json()
     }
 }
 
-pub(super) fn directory_at(target: &Target) -> Result<(), Failure> {
+pub(super) fn require_directory(target: &ResolvedTarget) -> Result<(), Error> {
     let path = &target.path;
-    match target.node.map(|node| node.top) {
-        Some(Top::Directory) => Ok(()),
-        Some(Top::File | Top::Link | Top::Special) => {
-            Err(Failure::new(Kind::NotDirectory, format!("{path} is not a directory"))
-                .hint(format!("call read or stat with path {path}")))
+    match target.stat.map(|stat| stat.kind) {
+        Some(FileKind::Directory) => Ok(()),
+        Some(FileKind::File | FileKind::Link | FileKind::Special) => {
+            Err(Error::new(ErrorKind::NotDirectory, format!("{path} is not a directory"))
+                .with_next_step(format!("call read or stat with path {path}")))
         }
-        None if path.is_root() => Err(Failure::workspace_gone()),
+        None if path.is_root() => Err(Error::workspace_missing()),
         None => {
             let parent = path.parent().unwrap_or_default();
-            Err(Failure::new(Kind::NotFound, format!("{path} does not exist"))
-                .hint(format!("call list with path {parent} to see what is there")))
+            Err(Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
+                .with_next_step(format!("call list with path {parent} to see what is there")))
         }
     }
 }
 
-fn object(shown: &Shown) -> Map<String, Value> {
-    Facts::new()
-        .with("path", shown.path.to_string())
-        .with("type", super::stat::type_name(shown.top))
-        .maybe("size", shown.size)
-        .maybe("error", shown.unlisted.map(Kind::code))
-        .maybe("modified", shown.more.as_ref().map(|more| iso_utc(more.modified_ms)))
-        .maybe("leads_to", shown.more.as_ref().and_then(|more| more.leads_to).map(led))
-        .object()
+fn entry_json(shown: &ListingEntry) -> Map<String, Value> {
+    OutcomeBuilder::new()
+        .with_field("path", shown.path.to_string())
+        .with_field("type", super::stat::file_kind_name(shown.kind))
+        .with_some("size", shown.size)
+        .with_some("error", shown.error.map(ErrorKind::code))
+        .with_some("modified", shown.details.as_ref().map(|more| format_iso_utc(more.modified_ms)))
+        .with_some("leads_to", shown.details.as_ref().and_then(|more| more.link_target).map(link_target_json))
+        .into_json()
 }
 
-/// What a link leads to.
-fn led(node: Node) -> Value {
-    let fields = Facts::new().with("type", super::stat::type_name(node.top)).with("size", node.size);
-    Value::Object(fields.object())
+fn link_target_json(node: FileStat) -> Value {
+    let fields =
+        OutcomeBuilder::new().with_field("type", super::stat::file_kind_name(node.kind)).with_field("size", node.size);
+    Value::Object(fields.into_json())
 }
 
-/// One line for each entry, then one line of facts.
-fn twin(top: &RelPath, walk: &Walk<'_, '_>) -> String {
+/// One line per entry, then a summary line.
+fn render_text(top: &RelPath, walk: &ListWalk<'_, '_>) -> String {
     let mut text = String::with_capacity(walk.chars + 128);
-    for shown in &walk.shown {
+    for shown in &walk.entries {
         text.push_str(&shown.line);
-        if let Some(kind) = shown.unlisted {
+        if let Some(kind) = shown.error {
             text.push_str(&format!("  ({})", kind.code()));
         }
         text.push('\n');
     }
-    let place = top.to_wire();
-    let count = match (walk.depth, &walk.rest_after) {
-        (1, Some(_)) => format!("{} of {} entries", walk.shown.len(), walk.total),
-        (_, _) if walk.shown.is_empty() && walk.hidden == 0 => "empty".to_owned(),
-        (_, _) => format!("{} entries", walk.shown.len()),
+    let path = top.to_wire();
+    let count = match (walk.depth, &walk.next_cursor) {
+        (1, Some(_)) => format!("{} of {} entries", walk.entries.len(), walk.total),
+        (_, _) if walk.entries.is_empty() && walk.hidden_count == 0 => "empty".to_owned(),
+        (_, _) => format!("{} entries", walk.entries.len()),
     };
-    let hidden = match walk.hidden {
+    let hidden = match walk.hidden_count {
         0 => String::new(),
         hidden => format!(", {hidden} hidden (all: true shows them)"),
     };
-    text.push_str(&format!("[{}: {count}{hidden}]", visible_line(&place)));
-    if let Some(last) = &walk.rest_after {
+    text.push_str(&format!("[{}: {count}{hidden}]", escape_deceptive_line(&path)));
+    if let Some(last) = &walk.next_cursor {
         let cursor = last.to_wire();
-        let (place, cursor) = (visible_line(&place), visible_line(&cursor));
-        text.push_str(&format!(
-            "\n… truncated: call list with path {place}, depth {}, cursor \"{cursor}\"",
-            walk.depth
-        ));
+        let (path, cursor) = (escape_deceptive_line(&path), escape_deceptive_line(&cursor));
+        text.push_str(&format!("\n… truncated: call list with path {path}, depth {}, cursor \"{cursor}\"", walk.depth));
     }
     text
 }

@@ -1,75 +1,73 @@
-//! `lock`: a lease that other callers can see, with a fencing number and an end. The place need not exist yet.
+//! `lock`: acquires a lease that other callers see, with a fencing token and an expiry. The path need not exist.
 
-use path::RelPath;
 use serde::Deserialize;
-use text::visible::visible_line;
+use stead_path::RelPath;
+use stead_text::visible::escape_deceptive_line;
 
-use super::answer::{Facts, iso_utc};
+use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
-    engine::Answer,
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    engine::CallOutcome,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::{Committed, Lease, LeaseAsk},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::{CommitReceipt, Lease, LeaseRequest},
 };
 
-/// The arguments of `lock`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Lock {
+pub(crate) struct LockArgs {
     path: String,
     seconds: Option<u64>,
 }
 
-impl Lock {
-    fn seconds(&self) -> Result<u64, Failure> {
+impl LockArgs {
+    fn seconds(&self) -> Result<u64, Error> {
         let seconds = self.seconds.unwrap_or(limits::LEASE_SECONDS_DEFAULT);
         if (1..=limits::LEASE_SECONDS_MAX).contains(&seconds) {
             return Ok(seconds);
         }
-        Err(Failure::new(Kind::BadRequest, format!("a lease cannot last {seconds} seconds"))
-            .hint(format!("seconds is 1 to {}", limits::LEASE_SECONDS_MAX)))
+        Err(Error::new(ErrorKind::BadRequest, format!("a lease of {seconds} seconds is out of range"))
+            .with_next_step(format!("seconds is 1 to {}", limits::LEASE_SECONDS_MAX)))
     }
 }
 
-impl Operation for Lock {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for LockArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         self.seconds()?;
-        Ok(vec![Ask::write(held(&self.path))])
+        Ok(vec![RequestedPath::write(trim_trailing_slashes(&self.path))])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let path = targets[0].path.clone();
         let lasting_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
-        let ends_ms = view.workspace().now_ms().saturating_add(lasting_ms);
-        let finish = Box::new(|lease: &Lease, committed: &Committed| {
-            let ends = iso_utc(lease.ends_ms);
-            let text = format!("{} is yours until {ends}, fence {}", shown(&lease.path), lease.fence);
-            answered(lease, committed, text)
+        let ends_ms = context.workspace().now_ms().saturating_add(lasting_ms);
+        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
+            let ends = format_iso_utc(lease.ends_ms);
+            let text = format!("locked {} until {ends}, fence {}", display_path(&lease.path), lease.fencing_token);
+            lease_outcome(lease, receipt, text)
         });
-        Ok(Planned::Lease { ask: LeaseAsk::Take { path, ends_ms }, finish })
+        Ok(PlannedEffect::Lease { request: LeaseRequest::Acquire { path, ends_ms }, build_outcome })
     }
 }
 
-/// The spelling without trailing slashes: a lease on `src/` is one on `src`.
-pub(super) fn held(spelling: &str) -> &str {
+/// A lease on `src/` is a lease on `src`.
+pub(super) fn trim_trailing_slashes(spelling: &str) -> &str {
     let trimmed = spelling.trim_end_matches('/');
     if trimmed.is_empty() { spelling } else { trimmed }
 }
 
-/// A path in a sentence.
-pub(super) fn shown(path: &RelPath) -> String {
-    visible_line(&path.to_wire()).into_owned()
+pub(super) fn display_path(path: &RelPath) -> String {
+    escape_deceptive_line(&path.to_wire()).into_owned()
 }
 
-/// The answer of `lock` and `unlock`.
-pub(super) fn answered(lease: &Lease, committed: &Committed, text: String) -> Answer {
-    Facts::new()
-        .with("path", lease.path.to_string())
-        .with("holder", lease.holder.clone())
-        .with("fence", lease.fence)
-        .with("ends", iso_utc(lease.ends_ms))
-        .committed(committed)
-        .line(text)
+/// The outcome of `lock` and `unlock`.
+pub(super) fn lease_outcome(lease: &Lease, receipt: &CommitReceipt, text: String) -> CallOutcome {
+    OutcomeBuilder::new()
+        .with_field("path", lease.path.to_string())
+        .with_field("holder", lease.holder.clone())
+        .with_field("fence", lease.fencing_token)
+        .with_field("ends", format_iso_utc(lease.ends_ms))
+        .with_receipt(receipt)
+        .build_one_line(text)
 }

@@ -1,23 +1,22 @@
-//! `move`: a file, link or tree gets another name, in one step. A link moves itself, never what it points at. Only a
-//! file can be replaced, only by a file, and only when the caller says so; what was replaced is kept.
+//! `move`: renames a file, link or tree in one step. A symbolic link itself is moved, never its target. Only a file
+//! can be replaced, only by a file, and only with `overwrite`; the replaced version is retained.
 
-use path::RelPath;
 use serde::Deserialize;
+use stead_path::RelPath;
 
-use super::{answer::Facts, parents, standing};
+use super::{expectations, outcome_builder::OutcomeBuilder, parent_directories};
 use crate::{
-    failure::{Failure, Kind},
-    operation::{Ask, Need, Operation, Planned, Target},
-    plan::{Change, Expect, Plan, Seen, Top, Tree},
-    terms::Replaced,
-    view::View,
-    workspace::{Last, Node},
+    call_context::CallContext,
+    call_options::OverwrittenFilePolicy,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{CommitExpectation, FileKind, ObservedVersion, Plan, PlannedChange, TreeSummary},
+    workspace::{FileStat, FinalSymlink},
 };
 
-/// The arguments of `move`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Move {
+pub(crate) struct MoveArgs {
     from: String,
     to: String,
     base: Option<String>,
@@ -25,129 +24,161 @@ pub(crate) struct Move {
     overwrite: bool,
 }
 
-impl Operation for Move {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        let from = Ask::spelled(&self.from, Need::Remove, Last::Keep).tree();
-        let to = Ask::spelled(&self.to, Need::Write, Last::Keep);
+impl Operation for MoveArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let from = RequestedPath::from_argument(&self.from, PathAccess::Remove, FinalSymlink::Keep).including_subtree();
+        let to = RequestedPath::from_argument(&self.to, PathAccess::Write, FinalSymlink::Keep);
         Ok(vec![from.with_base(self.base.as_deref())?, to])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        let (source, place) = (&targets[0], &targets[1]);
-        let node = standing::present(source)?;
-        standing::movable(view, source, node)?;
-        let (from, to) = (source.path.clone(), place.path.clone());
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let (source, destination) = (&targets[0], &targets[1]);
+        let node = expectations::require_present(source)?;
+        expectations::require_movable(context, source, node)?;
+        let (from, to) = (source.path.clone(), destination.path.clone());
         if from == to {
-            return match view.terms.replaced {
-                Replaced::Kept => unmoved(view, source, node),
-                // Nothing is put away to make room for itself.
-                Replaced::Trashed => Err(Failure::new(Kind::Exists, format!("{to} is where it is already"))
-                    .hint("choose another path")
-                    .fact("path", to.to_string())
-                    .fact("reason", "same_place")
-                    .fact("type", super::stat::type_name(node.top))),
+            return match context.options.overwritten_file {
+                OverwrittenFilePolicy::RetainVersion => unchanged_outcome(context, source, node),
+                // A file is not moved to the trash to make room for itself.
+                OverwrittenFilePolicy::MoveToTrash => {
+                    Err(Error::new(ErrorKind::Exists, format!("{to} is both source and destination"))
+                        .with_next_step("choose another path")
+                        .with_detail("path", to.to_string())
+                        .with_detail("reason", "same_place")
+                        .with_detail("type", super::stat::file_kind_name(node.kind)))
+                }
             };
         }
-        if to.is_within(&from) && node.top == Top::Directory {
-            return Err(Failure::new(Kind::InvalidPath, format!("{from} cannot be moved into itself"))
-                .hint("choose a place outside of it"));
+        if to.is_within(&from) && node.kind == FileKind::Directory {
+            return Err(Error::new(ErrorKind::InvalidPath, format!("{from} cannot be moved into itself"))
+                .with_next_step("choose a path outside of it"));
         }
-        let over = self.over(view, node, place)?;
-        let expect = standing::expected(view, &from, node, source.seen)?;
-        let tree = standing::counted(view, &from, node)?;
-        let moved = standing::expected_file(&expect);
-        let replaced = over != Expect::Absent;
-        let mut changes = parents::missing(view, &to)?;
-        let over = match (view.terms.replaced, over, place.node) {
-            (Replaced::Trashed, Expect::File(seen), Some(there)) => {
-                changes.push(put_away(view, &to, seen, there));
-                Expect::Absent
+        let over = self.expect_destination(context, node, destination)?;
+        let expect = expectations::expectation_at(context, &from, node, source.observed)?;
+        let tree = expectations::count_tree(context, &from, node)?;
+        let moved = expectations::expected_version(&expect);
+        let replaced = over != CommitExpectation::Absent;
+        let mut changes = parent_directories::create_missing_parents(context, &to)?;
+        let over = match (context.options.overwritten_file, over, destination.stat) {
+            (OverwrittenFilePolicy::MoveToTrash, CommitExpectation::File(seen), Some(there)) => {
+                changes.push(move_to_trash(context, &to, seen, there));
+                CommitExpectation::Absent
             }
-            (Replaced::Kept | Replaced::Trashed, over, _) => over,
+            (OverwrittenFilePolicy::RetainVersion | OverwrittenFilePolicy::MoveToTrash, over, _) => over,
         };
-        changes.push(Change::Move { from: from.clone(), to: to.clone(), expect, over, tree });
-        Ok(Planned::Change {
-            plan: Plan::of(changes),
-            finish: Box::new(move |committed| {
-                let rev = format!("r{}", committed.number);
-                let text = format!("moved {from} to {to} ({}, {rev})", standing::amount(&tree));
-                Facts::new()
-                    .with("from", from.to_string())
-                    .with("path", to.to_string())
-                    .maybe("version", moved.map(|seen| seen.version.to_string()))
-                    .with("rev", rev)
-                    .with("changed", true)
-                    .with("replaced", replaced)
-                    .with("files", tree.files)
-                    .with("bytes", tree.bytes)
-                    .maybe("trash", committed.trash.first().cloned())
-                    .committed(committed)
-                    .line(text)
+        changes.push(PlannedChange::Move {
+            from: from.clone(),
+            to: to.clone(),
+            expectation: expect,
+            replaced: over,
+            tree,
+        });
+        Ok(PlannedEffect::Files {
+            plan: Plan::new(changes),
+            build_outcome: Box::new(move |receipt| {
+                let rev = format!("r{}", receipt.entry);
+                let text = format!("moved {from} to {to} ({}, {rev})", expectations::describe_tree_size(&tree));
+                OutcomeBuilder::new()
+                    .with_field("from", from.to_string())
+                    .with_field("path", to.to_string())
+                    .with_some("version", moved.map(|seen| seen.version.to_string()))
+                    .with_field("rev", rev)
+                    .with_field("changed", true)
+                    .with_field("replaced", replaced)
+                    .with_field("files", tree.files)
+                    .with_field("bytes", tree.bytes)
+                    .with_some("trash", receipt.trash_ids.first().cloned())
+                    .with_receipt(receipt)
+                    .build_one_line(text)
             }),
         })
     }
 }
 
-/// What is at the new place goes to the trash first.
-pub(super) fn put_away(view: &View<'_>, path: &RelPath, seen: Seen, there: Node) -> Change {
-    let keep_until_ms =
-        view.workspace().now_ms().saturating_add(view.in_force.policy.trash_ms(&view.caller.principal));
-    let tree = Tree { top: Top::File, files: 1, directories: 0, bytes: there.size };
-    Change::Remove { path: path.clone(), expect: Expect::File(seen), keep_until_ms, tree }
-}
-
-impl Move {
-    /// What a commit shall find at the new place.
-    fn over(&self, view: &View<'_>, node: Node, place: &Target) -> Result<Expect, Failure> {
-        let Some(there) = place.node else { return Ok(Expect::Absent) };
-        replaceable(&place.path, node.top, there.top, self.overwrite.into())?;
-        Ok(Expect::File(view.observe(&place.path)?))
+/// Moves the entry at the destination to the trash.
+pub(super) fn move_to_trash(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    seen: ObservedVersion,
+    there: FileStat,
+) -> PlannedChange {
+    let keep_until_ms = context
+        .workspace()
+        .now_ms()
+        .saturating_add(context.policy.policy.trash_retention_ms(&context.caller.principal));
+    let tree = TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: there.size };
+    PlannedChange::Remove {
+        path: path.clone(),
+        expectation: CommitExpectation::File(seen),
+        retain_until_ms: keep_until_ms,
+        tree,
     }
 }
 
-/// Whether the caller wants what is there to be replaced.
+impl MoveArgs {
+    /// What the commit must find at the destination.
+    fn expect_destination(
+        &self,
+        context: &CallContext<'_>,
+        stat: FileStat,
+        destination: &ResolvedTarget,
+    ) -> Result<CommitExpectation, Error> {
+        let Some(there) = destination.stat else { return Ok(CommitExpectation::Absent) };
+        require_replaceable(&destination.path, stat.kind, there.kind, self.overwrite.into())?;
+        Ok(CommitExpectation::File(context.observe_version(&destination.path)?))
+    }
+}
+
+/// Whether the caller allows an existing file to be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overwrite {
-    /// It stays.
     No,
-    /// It is replaced, if it is a file.
     Yes,
 }
 
 impl From<bool> for Overwrite {
-    fn from(asked: bool) -> Self {
-        if asked { Self::Yes } else { Self::No }
+    fn from(requested: bool) -> Self {
+        if requested { Self::Yes } else { Self::No }
     }
 }
 
-/// Refuses unless a file goes where a file is and the caller said so.
-pub(crate) fn replaceable(path: &RelPath, new: Top, old: Top, overwrite: Overwrite) -> Result<(), Failure> {
-    let exists = |hint: &str| {
-        let failure = Failure::new(Kind::Exists, format!("{path} already exists")).hint(hint);
-        Err(failure.fact("path", path.to_string()).fact("type", super::stat::type_name(old)))
+/// Requires that a file replaces a file and that the caller allows it.
+pub(crate) fn require_replaceable(
+    path: &RelPath,
+    new: FileKind,
+    old: FileKind,
+    overwrite: Overwrite,
+) -> Result<(), Error> {
+    let exists = |next_step: &str| {
+        let error = Error::new(ErrorKind::Exists, format!("{path} already exists")).with_next_step(next_step);
+        Err(error.with_detail("path", path.to_string()).with_detail("type", super::stat::file_kind_name(old)))
     };
     match (new, old, overwrite) {
-        (Top::File, Top::File, Overwrite::Yes) => Ok(()),
-        (Top::File, Top::File, Overwrite::No) => {
+        (FileKind::File, FileKind::File, Overwrite::Yes) => Ok(()),
+        (FileKind::File, FileKind::File, Overwrite::No) => {
             exists("pass overwrite: true to replace it, or choose another path")
         }
-        (_, Top::Directory, _) => exists("give the whole new path, with the new name at its end"),
-        (_, Top::File | Top::Link | Top::Special, _) => {
+        (_, FileKind::Directory, _) => exists("give the whole new path, with the new name at its end"),
+        (_, FileKind::File | FileKind::Link | FileKind::Special, _) => {
             exists("choose another path; only a file can replace a file")
         }
     }
 }
 
-fn unmoved(view: &View<'_>, source: &Target, node: Node) -> Result<Planned, Failure> {
-    let seen: Option<Seen> =
-        standing::expected_file(&standing::expected(view, &source.path, node, source.seen)?);
+fn unchanged_outcome(
+    context: &CallContext<'_>,
+    source: &ResolvedTarget,
+    stat: FileStat,
+) -> Result<PlannedEffect, Error> {
+    let seen: Option<ObservedVersion> =
+        expectations::expected_version(&expectations::expectation_at(context, &source.path, stat, source.observed)?);
     let path = source.path.to_string();
-    let answer = Facts::new()
-        .with("from", path.clone())
-        .with("path", path.clone())
-        .maybe("version", seen.map(|seen| seen.version.to_string()))
-        .maybe("rev", seen.map(|seen| view.rev(&source.path, &seen.version)))
-        .with("changed", false)
-        .line(format!("{path} is already there; nothing was changed"));
-    Ok(Planned::Read { answer, bytes: 0 })
+    let answer = OutcomeBuilder::new()
+        .with_field("from", path.clone())
+        .with_field("path", path.clone())
+        .with_some("version", seen.map(|seen| seen.version.to_string()))
+        .with_some("rev", seen.map(|seen| context.revision_name(&source.path, &seen.version)))
+        .with_field("changed", false)
+        .build_one_line(format!("{path} is already there; nothing was changed"));
+    Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
 }

@@ -1,44 +1,43 @@
-//! `patch`: many files change together, or none does. The patch is read, every place resolved and authorised, every
-//! chunk placed, in memory and in the order written; only then there is one plan. Sections see what the ones before
-//! them did. What is taken away goes to the trash.
+//! `patch`: changes many files atomically. Parses the patch, resolves and authorizes every path and places every
+//! chunk, in memory and in order, before it builds one plan. Each section sees the results of earlier ones. Removed
+//! files go to the trash.
 
-mod before;
-mod closest;
-mod places;
-mod refusal;
+mod already_applied;
+mod base_versions;
+mod chunk_errors;
+mod errors;
+mod files;
 mod report;
-mod unplaced;
-mod versions;
+mod suggest_path;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use text::patch::{Action, Applied, Chunk, Rules, Section, apply, parse};
+use stead_text::patch::{FilePatch, PatchChunk, PatchRules, PatchSectionKind, PatchedText, apply_chunks, parse_patch};
 
 use self::{
-    places::Places,
-    refusal::At,
-    report::{Kind as Done, Report, Row},
-    versions::Versions,
+    base_versions::PatchBases,
+    errors::PatchSectionRef,
+    files::PatchFiles,
+    report::{PatchReport, PatchReportKind, PatchReportRow},
 };
-use super::{r#move::Overwrite, older::Now, parents};
+use super::{r#move::Overwrite, older_revisions::CurrentFileText, parent_directories};
 use crate::{
-    authorise,
-    failure::{Failure, Kind},
+    authorization,
+    call_context::CallContext,
+    call_options::MissingParentPolicy,
+    call_options::patch::{PatchChunkPlacement, PatchRepeatedFilePolicy},
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Need, Operation, Planned, Target},
-    patching::{Placing, Repeated},
-    plan::{Plan, Top},
-    terms::Parents,
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{FileKind, Plan},
     version::Version,
-    view::View,
-    workspace::Last,
+    workspace::FinalSymlink,
 };
 
-/// The arguments of `patch`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Patch {
+pub(crate) struct PatchArgs {
     patch: String,
     #[serde(default)]
     base: BTreeMap<String, String>,
@@ -48,289 +47,315 @@ pub(crate) struct Patch {
     dry_run: bool,
 }
 
-impl Operation for Patch {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        let sections = self.sections(view)?;
+impl Operation for PatchArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let sections = self.parse_sections(context)?;
         for (number, section) in sections.iter().enumerate() {
-            for written in versions::paths(section) {
-                // Said here, the failure can name the section; the pipeline reads the path once more.
-                versions::place(view, written).map_err(|failure| {
-                    // No answer holds a path of the machine, not even one that the caller wrote.
+            for written in base_versions::written_paths(section) {
+                // Checked here so that the error names the section; the pipeline resolves the path again.
+                base_versions::resolve_section_path(context, written).map_err(|error| {
+                    // Errors never contain absolute paths, not even one that the caller wrote.
                     let relative = !written.starts_with('/');
-                    let failure = if relative { failure.fact("path", written) } else { failure };
-                    At::of(number, section).named(failure)
+                    let error = if relative { error.with_detail("path", written) } else { error };
+                    PatchSectionRef::for_section(number, section).with_section(error)
                 })?;
             }
         }
-        Ok(sections.iter().flat_map(asked).collect())
+        Ok(sections.iter().flat_map(section_requested_paths).collect())
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        let sections = self.sections(view)?;
-        let versions = Versions::new(view, &self.base, &sections)?;
-        let mut work = Work {
-            places: Places::new(view),
-            view,
-            versions: &versions,
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let sections = self.parse_sections(context)?;
+        let versions = PatchBases::new(context, &self.base, &sections)?;
+        let mut work = PatchApplier {
+            files: PatchFiles::new(context),
+            context,
+            bases: &versions,
             overwrite: self.overwrite.into(),
             touched: Vec::new(),
         };
         let mut rows = Vec::with_capacity(sections.len());
         let mut left = targets;
         for (number, section) in sections.iter().enumerate() {
-            let (own, rest) = left.split_at(asked(section).len());
+            let (own, rest) = left.split_at(section_requested_paths(section).len());
             left = rest;
-            view.control.check()?;
-            let at = At::of(number, section);
-            rows.push(work.section(&section.action, own, at).map_err(|failure| at.named(failure))?);
+            context.control.check()?;
+            let at = PatchSectionRef::for_section(number, section);
+            rows.push(work.apply_section(&section.kind, own, at).map_err(|error| at.with_section(error))?);
         }
-        let changes = work.places.changes().map_err(refusal::unwritten)?;
-        let plan = Plan::of(changes);
-        let before: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_before()).collect();
+        let changes = work.files.planned_changes().map_err(errors::with_nothing_written)?;
+        let plan = Plan::new(changes);
+        let before: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_already_applied()).collect();
         if !before.is_empty() && !plan.is_empty() {
-            return Err(refusal::partly(&sections, &before));
+            return Err(errors::partly_applied_error(&sections, &before));
         }
-        let report = Report::new(view, rows, &plan);
+        let report = PatchReport::new(context, rows, &plan);
         if self.dry_run {
-            // What is shown is what would be done, so it is judged in the same way.
-            authorise::judge_plan(view, &plan)?;
-            return Ok(Planned::Preview(report.preview()));
+            // A dry run passes the same authorization as the real call.
+            authorization::check_plan(context, &plan)?;
+            return Ok(PlannedEffect::Preview(report.preview_outcome()));
         }
         if plan.is_empty() {
-            return Ok(Planned::Read { answer: report.unchanged(), bytes: 0 });
+            return Ok(PlannedEffect::Read { outcome: report.unchanged_outcome(), bytes: 0 });
         }
-        Ok(Planned::Change { plan, finish: Box::new(move |committed| report.done(committed)) })
+        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)) })
     }
 }
 
-impl Patch {
-    fn sections(&self, view: &View<'_>) -> Result<Vec<Section>, Failure> {
+impl PatchArgs {
+    fn parse_sections(&self, context: &CallContext<'_>) -> Result<Vec<FilePatch>, Error> {
         if self.patch.len() as u64 > limits::WRITE_BYTES_MAX {
-            return Err(Failure::new(Kind::TooLarge, "the patch is too large")
-                .hint("split it")
-                .fact("limit_bytes", limits::WRITE_BYTES_MAX));
+            return Err(Error::new(ErrorKind::TooLarge, "the patch is too large")
+                .with_next_step("split it")
+                .with_detail("limit_bytes", limits::WRITE_BYTES_MAX));
         }
-        let patch =
-            parse(&self.patch, view.terms.patching.grammar).map_err(|error| refusal::malformed(&error))?;
+        let patch = parse_patch(&self.patch, context.options.patch_options.grammar)
+            .map_err(|error| errors::malformed_patch_error(&error))?;
         if patch.sections.len() > limits::PATCH_SECTIONS_MAX {
-            return Err(Failure::new(
-                Kind::TooMany,
-                format!("the patch names {} files", patch.sections.len()),
-            )
-            .hint(format!("name at most {} in one patch", limits::PATCH_SECTIONS_MAX)));
+            return Err(Error::new(ErrorKind::TooMany, format!("the patch names {} files", patch.sections.len()))
+                .with_next_step(format!("name at most {} in one patch", limits::PATCH_SECTIONS_MAX)));
         }
         Ok(patch.sections)
     }
 }
 
-/// The places that a section is about.
-fn asked(section: &Section) -> Vec<Ask> {
-    match &section.action {
-        Action::Add { path, .. } | Action::Update { path, .. } => vec![Ask::write(path)],
-        Action::Delete { path, .. } => vec![Ask::spelled(path, Need::Remove, Last::Keep)],
-        Action::Move { from, to, .. } => {
-            vec![Ask::spelled(from, Need::Remove, Last::Keep), Ask::spelled(to, Need::Write, Last::Keep)]
+fn section_requested_paths(section: &FilePatch) -> Vec<RequestedPath> {
+    match &section.kind {
+        PatchSectionKind::Add { path, .. } | PatchSectionKind::Update { path, .. } => {
+            vec![RequestedPath::write(path)]
+        }
+        PatchSectionKind::Delete { path, .. } => {
+            vec![RequestedPath::from_argument(path, PathAccess::Remove, FinalSymlink::Keep)]
+        }
+        PatchSectionKind::Move { from, to, .. } => {
+            vec![
+                RequestedPath::from_argument(from, PathAccess::Remove, FinalSymlink::Keep),
+                RequestedPath::from_argument(to, PathAccess::Write, FinalSymlink::Keep),
+            ]
         }
     }
 }
 
-/// A patch being gone through.
-struct Work<'v, 'w> {
-    view: &'v View<'w>,
-    places: Places<'v, 'w>,
-    versions: &'v Versions,
+struct PatchApplier<'v, 'w> {
+    context: &'v CallContext<'w>,
+    files: PatchFiles<'v, 'w>,
+    bases: &'v PatchBases,
     overwrite: Overwrite,
-    /// The places of the sections so far.
-    touched: Vec<path::RelPath>,
+    /// Paths of the sections so far.
+    touched: Vec<stead_path::RelPath>,
 }
 
-impl Work<'_, '_> {
-    fn section(&mut self, action: &Action, targets: &[Target], at: At) -> Result<Row, Failure> {
+impl PatchApplier<'_, '_> {
+    fn apply_section(
+        &mut self,
+        action: &PatchSectionKind,
+        targets: &[ResolvedTarget],
+        at: PatchSectionRef,
+    ) -> Result<PatchReportRow, Error> {
         for target in targets {
-            self.places.enter(target);
+            self.files.track(target);
         }
-        if let (Action::Move { from, .. }, [source, place]) = (action, targets)
-            && source.path == place.path
+        if let (PatchSectionKind::Move { from, .. }, [source, destination]) = (action, targets)
+            && source.path == destination.path
         {
-            return Err(refusal::same_place(from));
+            return Err(errors::same_path_error(from));
         }
         self.refuse_repeated(targets)?;
         match (action, targets) {
-            (Action::Add { path, content }, [target]) => self.add(path, content, target),
-            (Action::Update { path, chunks }, [target]) => self.update(path, chunks, target, at),
-            (Action::Delete { path, chunks }, [target]) => self.delete(path, chunks, target, at),
-            (Action::Move { from, to, chunks }, [source, place]) => {
-                self.rename((from, to), chunks, source, place, at)
+            (PatchSectionKind::Add { path, content }, [target]) => self.add_file(path, content, target),
+            (PatchSectionKind::Update { path, chunks }, [target]) => self.update_file(path, chunks, target, at),
+            (PatchSectionKind::Delete { path, chunks }, [target]) => self.delete_file(path, chunks, target, at),
+            (PatchSectionKind::Move { from, to, chunks }, [source, destination]) => {
+                self.move_file((from, to), chunks, source, destination, at)
             }
-            (Action::Add { .. } | Action::Update { .. } | Action::Delete { .. } | Action::Move { .. }, _) => {
-                Err(Failure::new(Kind::BadRequest, "a section names the wrong number of places"))
-            }
+            (
+                PatchSectionKind::Add { .. }
+                | PatchSectionKind::Update { .. }
+                | PatchSectionKind::Delete { .. }
+                | PatchSectionKind::Move { .. },
+                _,
+            ) => Err(Error::new(ErrorKind::BadRequest, "a section names the wrong number of paths")),
         }
     }
 
-    fn refuse_repeated(&mut self, targets: &[Target]) -> Result<(), Failure> {
+    fn refuse_repeated(&mut self, targets: &[ResolvedTarget]) -> Result<(), Error> {
         for target in targets {
-            if self.view.terms.patching.repeated == Repeated::Refused && self.touched.contains(&target.path) {
-                return Err(refusal::repeated(&target.path));
+            if self.context.options.patch_options.repeated_files == PatchRepeatedFilePolicy::Refuse
+                && self.touched.contains(&target.path)
+            {
+                return Err(errors::repeated_file_error(&target.path));
             }
         }
         self.touched.extend(targets.iter().map(|target| target.path.clone()));
         Ok(())
     }
 
-    fn add(&mut self, written: &str, content: &str, target: &Target) -> Result<Row, Failure> {
-        if let Some(row) = self.added_before(content, target)? {
+    fn add_file(&mut self, written: &str, content: &str, target: &ResolvedTarget) -> Result<PatchReportRow, Error> {
+        if let Some(row) = self.already_added(content, target)? {
             return Ok(row);
         }
-        if let Some(top) = self.places.top(&target.path) {
-            refusal::replaceable(&target.path, top, self.overwrite)?;
+        if let Some(top) = self.files.kind(&target.path) {
+            errors::require_replaceable(&target.path, top, self.overwrite)?;
         } else {
-            self.versions.absent(written, target)?;
-            self.room(target)?;
+            self.bases.check_absent_base(written, target)?;
+            self.check_parent_exists(target)?;
         }
-        let before = self.places.shown(&target.path)?;
-        let row = Row::new(Done::Add, &target.path).lines(text::lines::count(content.as_bytes()), 0);
-        self.places.put(&target.path, content.as_bytes().to_vec());
-        Ok(row.left(content.as_bytes()).evidence(self.view, before, Some(content.as_bytes())))
+        let before = self.files.bytes_if_requested(&target.path)?;
+        let row = PatchReportRow::new(PatchReportKind::Add, &target.path)
+            .with_line_counts(stead_text::lines::count_lines(content.as_bytes()), 0);
+        self.files.put_bytes(&target.path, content.as_bytes().to_vec());
+        Ok(row.with_bytes(content.as_bytes()).with_before_after(self.context, before, Some(content.as_bytes())))
     }
 
-    fn update(&mut self, written: &str, chunks: &[Chunk], target: &Target, at: At) -> Result<Row, Failure> {
-        self.present(target)?;
-        self.versions.check(&mut self.places, written, target)?;
-        let before = self.places.bytes(&target.path)?;
-        let (bytes, applied) = match self.applied(&target.path, &before, chunks, at) {
+    fn update_file(
+        &mut self,
+        written: &str,
+        chunks: &[PatchChunk],
+        target: &ResolvedTarget,
+        at: PatchSectionRef,
+    ) -> Result<PatchReportRow, Error> {
+        self.require_file(target)?;
+        self.bases.check_base(&mut self.files, written, target)?;
+        let before = self.files.bytes(&target.path)?;
+        let (bytes, applied) = match self.apply_chunks(&target.path, &before, chunks, at) {
             Ok(made) => made,
-            Err(_) if self.holds(&target.path, &before, chunks)? => {
-                return Ok(Row::before(Done::Update, &target.path).left(&before));
+            Err(_) if self.is_already_applied(&target.path, &before, chunks)? => {
+                return Ok(PatchReportRow::already_applied(PatchReportKind::Update, &target.path).with_bytes(&before));
             }
-            Err(failure) => return Err(failure),
+            Err(error) => return Err(error),
         };
-        let row = Row::new(Done::Update, &target.path).placed(&applied).left(&bytes);
-        let row = row.evidence(self.view, Some(before), Some(&bytes));
-        self.places.put(&target.path, bytes);
+        let row = PatchReportRow::new(PatchReportKind::Update, &target.path).with_chunks(&applied).with_bytes(&bytes);
+        let row = row.with_before_after(self.context, Some(before), Some(&bytes));
+        self.files.put_bytes(&target.path, bytes);
         Ok(row)
     }
 
-    fn delete(&mut self, written: &str, chunks: &[Chunk], target: &Target, at: At) -> Result<Row, Failure> {
-        if self.places.top(&target.path).is_none() && self.removed_before(target) {
-            return Ok(Row::before(Done::Delete, &target.path));
+    fn delete_file(
+        &mut self,
+        written: &str,
+        chunks: &[PatchChunk],
+        target: &ResolvedTarget,
+        at: PatchSectionRef,
+    ) -> Result<PatchReportRow, Error> {
+        if self.files.kind(&target.path).is_none() && self.already_removed(target) {
+            return Ok(PatchReportRow::already_applied(PatchReportKind::Delete, &target.path));
         }
-        let top = self.there(target)?;
-        if top == Top::Directory {
-            return Err(refusal::directory(&target.path));
+        let top = self.require_existing(target)?;
+        if top == FileKind::Directory {
+            return Err(errors::is_directory_error(&target.path));
         }
-        if top == Top::File {
-            self.versions.check(&mut self.places, written, target)?;
+        if top == FileKind::File {
+            self.bases.check_base(&mut self.files, written, target)?;
         }
-        let mut row = Row::new(Done::Delete, &target.path);
+        let mut row = PatchReportRow::new(PatchReportKind::Delete, &target.path);
         if !chunks.is_empty() {
-            self.present(target)?;
-            let before = self.places.bytes(&target.path)?;
-            let (bytes, applied) = self.applied(&target.path, &before, chunks, at)?;
+            self.require_file(target)?;
+            let before = self.files.bytes(&target.path)?;
+            let (bytes, applied) = self.apply_chunks(&target.path, &before, chunks, at)?;
             if !bytes.is_empty() {
-                return Err(refusal::more_than_deleted(&target.path));
+                return Err(errors::delete_mismatch_error(&target.path));
             }
-            row = row.placed(&applied);
+            row = row.with_chunks(&applied);
         }
-        let before = if top == Top::File { self.places.shown(&target.path)? } else { None };
-        self.places.take(&target.path);
-        Ok(row.evidence(self.view, before, None))
+        let before = if top == FileKind::File { self.files.bytes_if_requested(&target.path)? } else { None };
+        self.files.remove_file(&target.path);
+        Ok(row.with_before_after(self.context, before, None))
     }
 
-    fn rename(
+    fn move_file(
         &mut self,
         (written, to): (&str, &str),
-        chunks: &[Chunk],
-        source: &Target,
-        place: &Target,
-        at: At,
-    ) -> Result<Row, Failure> {
-        if let Some(row) = self.moved_before(chunks, source, place)? {
+        chunks: &[PatchChunk],
+        source: &ResolvedTarget,
+        destination: &ResolvedTarget,
+        at: PatchSectionRef,
+    ) -> Result<PatchReportRow, Error> {
+        if let Some(row) = self.already_moved(chunks, source, destination)? {
             return Ok(row);
         }
-        let top = self.there(source)?;
-        if top == Top::Directory {
-            return Err(refusal::directory(&source.path));
+        let top = self.require_existing(source)?;
+        if top == FileKind::Directory {
+            return Err(errors::is_directory_error(&source.path));
         }
-        if top == Top::File {
-            self.versions.check(&mut self.places, written, source)?;
+        if top == FileKind::File {
+            self.bases.check_base(&mut self.files, written, source)?;
         }
-        match self.places.top(&place.path) {
-            Some(over) => refusal::replaceable(&place.path, over, self.overwrite)?,
+        match self.files.kind(&destination.path) {
+            Some(over) => errors::require_replaceable(&destination.path, over, self.overwrite)?,
             None => {
-                self.versions.absent(to, place)?;
-                self.room(place)?;
+                self.bases.check_absent_base(to, destination)?;
+                self.check_parent_exists(destination)?;
             }
         }
-        let mut row = Row::new(Done::Move, &source.path).to(&place.path);
-        let mut before = if top == Top::File { self.places.shown(&source.path)? } else { None };
+        let mut row = PatchReportRow::new(PatchReportKind::Move, &source.path).with_destination(&destination.path);
+        let mut before = if top == FileKind::File { self.files.bytes_if_requested(&source.path)? } else { None };
         let mut after = before.clone();
         let mut changed = None;
         if !chunks.is_empty() {
-            self.present(source)?;
-            let old = self.places.bytes(&source.path)?;
-            let (bytes, applied) = self.applied(&source.path, &old, chunks, at)?;
-            row = row.placed(&applied);
+            self.require_file(source)?;
+            let old = self.files.bytes(&source.path)?;
+            let (bytes, applied) = self.apply_chunks(&source.path, &old, chunks, at)?;
+            row = row.with_chunks(&applied);
             (before, after) = (Some(old.clone()), Some(bytes.clone()));
             changed = (bytes != old).then_some(bytes);
         }
-        self.places.rename(&source.path, &place.path);
+        self.files.rename_file(&source.path, &destination.path);
         if let Some(bytes) = changed {
-            row = row.left(&bytes);
-            self.places.put(&place.path, bytes);
-        } else if top == Top::File {
-            row = row.version(self.places.version(&place.path)?);
+            row = row.with_bytes(&bytes);
+            self.files.put_bytes(&destination.path, bytes);
+        } else if top == FileKind::File {
+            row = row.with_version(self.files.version(&destination.path)?);
         }
-        Ok(row.evidence(self.view, before, after.as_deref()))
+        Ok(row.with_before_after(self.context, before, after.as_deref()))
     }
 
-    /// Refuses a new place whose directory is missing, where the terms ask for it.
-    fn room(&self, target: &Target) -> Result<(), Failure> {
-        match self.view.terms.parents {
-            Parents::Made => Ok(()),
-            Parents::Required => parents::missing(self.view, &target.path)
+    /// Rejects a new path without a parent directory, if the call options require one.
+    fn check_parent_exists(&self, target: &ResolvedTarget) -> Result<(), Error> {
+        match self.context.options.missing_parents {
+            MissingParentPolicy::Create => Ok(()),
+            MissingParentPolicy::Refuse => parent_directories::create_missing_parents(self.context, &target.path)
                 .map(drop)
-                .map_err(|failure| failure.fact("path", target.path.to_string())),
+                .map_err(|error| error.with_detail("path", target.path.to_string())),
         }
     }
 
-    /// What is there, or what may have been meant.
-    fn there(&self, target: &Target) -> Result<Top, Failure> {
-        self.places.top(&target.path).ok_or_else(|| closest::missing(self.view, &target.path))
+    /// The kind of an existing entry, or an error with a suggested path.
+    fn require_existing(&self, target: &ResolvedTarget) -> Result<FileKind, Error> {
+        self.files.kind(&target.path).ok_or_else(|| suggest_path::missing_file_error(self.context, &target.path))
     }
 
-    /// The same for a place that must hold a file.
-    fn present(&self, target: &Target) -> Result<(), Failure> {
-        match self.there(target)? {
-            Top::File => Ok(()),
-            Top::Directory => Err(refusal::directory(&target.path)),
-            Top::Link | Top::Special => Err(refusal::not_regular(&target.path)),
+    /// Requires a regular file.
+    fn require_file(&self, target: &ResolvedTarget) -> Result<(), Error> {
+        match self.require_existing(target)? {
+            FileKind::File => Ok(()),
+            FileKind::Directory => Err(errors::is_directory_error(&target.path)),
+            FileKind::Link | FileKind::Special => Err(errors::not_regular_error(&target.path)),
         }
     }
 
-    fn rules<'n>(&self, name: &'n str) -> Rules<'n> {
-        match self.view.terms.patching.placing {
-            Placing::Tolerant => Rules::tolerant(name),
-            Placing::Strict => Rules::strict(name),
+    fn chunk_rules<'n>(&self, name: &'n str) -> PatchRules<'n> {
+        match self.context.options.patch_options.chunk_placement {
+            PatchChunkPlacement::Tolerant => PatchRules::tolerant(name),
+            PatchChunkPlacement::Strict => PatchRules::strict(name),
         }
     }
 
-    /// The bytes that chunks make of others.
-    fn applied(
+    /// Applies chunks to the bytes of a file.
+    fn apply_chunks(
         &self,
-        path: &path::RelPath,
+        path: &stead_path::RelPath,
         before: &[u8],
-        chunks: &[Chunk],
-        at: At,
-    ) -> Result<(Vec<u8>, Applied), Failure> {
-        let (text, encoding) = places::decoded(path, before, self.view.terms.patching.binary)?;
+        chunks: &[PatchChunk],
+        at: PatchSectionRef,
+    ) -> Result<(Vec<u8>, PatchedText), Error> {
+        let (text, encoding) = files::decode_file_text(path, before, self.context.options.patch_options.binary_files)?;
         let name = path.to_string();
-        let rules = self.rules(&name);
-        let applied = apply(&text, chunks, &rules).map_err(|error| {
-            let now = Now { path, version: Version::of(before), text: &text };
-            unplaced::unplaced(self.view, now, &error, at)
+        let rules = self.chunk_rules(&name);
+        let applied = apply_chunks(&text, chunks, &rules).map_err(|error| {
+            let now = CurrentFileText { path, version: Version::hash_bytes(before), text: &text };
+            chunk_errors::chunk_not_placed_error(self.context, now, &error, at)
         })?;
-        let bytes = places::encoded(path, &applied.text, encoding)?;
+        let bytes = files::encode_file_text(path, &applied.text, encoding)?;
         Ok((bytes, applied))
     }
 }

@@ -1,62 +1,60 @@
-//! `policy`: the rules that bind a caller, and what a call would get by them and why. Nothing is changed, and the call
-//! that is asked about does not run.
+//! `policy`: the rules that apply to a caller, and the verdict for a call with its reason. The inspected call does
+//! not run.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::answer::Facts;
+use super::outcome_builder::OutcomeBuilder;
 use crate::{
-    authorise,
+    authorization,
+    call_context::CallContext,
+    call_options::OfferedTool,
     caller::{Caller, Principal},
-    failure::{Failure, Kind},
-    operation::{Ask, Operation, Planned, Target, nearest},
-    policy::{Tier, Verdict},
-    quota, resolve,
-    terms::Offer,
-    unsaved,
-    view::View,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget, nearest_name},
+    policy::{PolicyTier, PolicyVerdict},
+    quota, resolve, unsaved,
 };
 
-/// The arguments of `policy`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Policy {
+pub(crate) struct PolicyArgs {
     operation: Option<String>,
     #[serde(default)]
     arguments: Map<String, Value>,
     principal: Option<String>,
 }
 
-impl Operation for Policy {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for PolicyArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let mut caller = view.caller.clone();
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let mut caller = context.caller.clone();
         if let Some(text) = &self.principal {
             let principal = Principal::parse(text)?;
-            if matches!(view.caller.principal, Principal::Agent(_)) && principal != view.caller.principal {
-                return Err(Failure::new(Kind::OutOfScope, "an agent may ask about itself")
-                    .hint("leave principal out"));
+            if matches!(context.caller.principal, Principal::Agent(_)) && principal != context.caller.principal {
+                return Err(Error::new(ErrorKind::OutOfScope, "an agent can only inspect its own policy")
+                    .with_next_step("omit principal"));
             }
             caller.principal = principal;
         }
         let answer = match &self.operation {
-            Some(operation) => explained(view, &caller, operation, &self.arguments)?,
-            None => listed(view, &caller.principal)?,
+            Some(operation) => explain_call(context, &caller, operation, &self.arguments)?,
+            None => list_rules(context, &caller.principal)?,
         };
-        Ok(Planned::Read { answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
     }
 }
 
-/// The rules that could bind a principal.
-fn listed(view: &View<'_>, principal: &Principal) -> Result<crate::engine::Answer, Failure> {
-    let policy = &view.in_force.policy;
+/// The rules that can apply to a principal.
+fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<crate::engine::CallOutcome, Error> {
+    let policy = &context.policy.policy;
     let mut rules: Vec<Value> = policy
         .rules_for(principal)
         .map(|(layer, rule)| {
-            let rights: Vec<&str> = rule.rights().iter().map(|right| right.word()).collect();
+            let rights: Vec<&str> = rule.rights().iter().map(|right| right.as_str()).collect();
             json!({
                 "layer": layer, "name": rule.name, "line": rule.line, "tier": rule.tier,
                 "operations": rule.operations(), "rights": rights, "paths": rule.paths(),
@@ -65,7 +63,7 @@ fn listed(view: &View<'_>, principal: &Principal) -> Result<crate::engine::Answe
         .collect();
     if matches!(principal, Principal::Agent(_)) {
         rules.push(json!({
-            "layer": "system", "name": "protected places", "tier": Tier::ApprovalRequired,
+            "layer": "system", "name": "protected places", "tier": PolicyTier::ApprovalRequired,
             "rights": ["create", "modify", "delete"], "built_in": true,
         }));
     }
@@ -76,103 +74,103 @@ fn listed(view: &View<'_>, principal: &Principal) -> Result<crate::engine::Answe
             format!("{}: {} -> {}", word("layer"), word("name"), word("tier"))
         })
         .collect();
-    let quota = quota::told(view, principal)?;
-    let shown = quota::lines(quota.as_ref());
+    let quota = quota::report_quota(context, principal)?;
+    let shown = quota::render_quota_lines(quota.as_ref());
     let text = format!("policy {:016x} for {principal}\n{}{shown}", policy.version(), lines.join("\n"));
-    let offers = &view.terms.offers;
-    let never = |offer: &&Offer| policy.never(principal, &offer.operation, offer.tool.as_deref());
+    let offers = &context.options.offered_tools;
+    let never = |offer: &&OfferedTool| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
     let blocked: Vec<String> = offers.iter().filter(never).filter_map(|offer| offer.tool.clone()).collect();
-    Ok(Facts::new()
-        .with("principal", principal.to_string())
-        .with("version", format!("{:016x}", policy.version()))
-        .with("rules", rules)
-        .maybe("blocked", (!offers.is_empty()).then_some(blocked))
-        .maybe("quota", quota)
-        .answer(text))
+    Ok(OutcomeBuilder::new()
+        .with_field("principal", principal.to_string())
+        .with_field("version", format!("{:016x}", policy.version()))
+        .with_field("rules", rules)
+        .with_some("blocked", (!offers.is_empty()).then_some(blocked))
+        .with_some("quota", quota)
+        .build(text))
 }
 
-/// What a call would get, and why.
-fn explained(
-    view: &View<'_>,
+/// The verdict for a call, and the reason.
+fn explain_call(
+    context: &CallContext<'_>,
     caller: &Caller,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<crate::engine::Answer, Failure> {
-    let Some(row) = super::row(name) else {
+) -> Result<crate::engine::CallOutcome, Error> {
+    let Some(row) = super::find_operation(name) else {
         let known = super::OPERATIONS.iter().map(|row| row.name);
-        let failure = Failure::new(Kind::BadRequest, format!("there is no operation '{name}'"));
-        return Err(match nearest(name, known) {
-            Some(meant) => failure.hint(format!("did you mean {meant}?")),
-            None => failure,
+        let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
+        return Err(match nearest_name(name, known) {
+            Some(meant) => error.with_next_step(format!("did you mean {meant}?")),
+            None => error,
         });
     };
-    let terms = view.terms.about.as_deref().unwrap_or(view.terms);
+    let options = context.options.options_of_inspected_call.as_deref().unwrap_or(context.options);
     let operation = (row.decode)(arguments);
-    let inner = view.of(caller, row.name, terms);
-    let quota = quota::told(&inner, &caller.principal)?;
-    // What is wrong with the arguments of a tool is the dialect's to say.
-    let operation = match (&terms.objection, operation) {
+    let inner = context.for_other_caller(caller, row.name, options);
+    let quota = quota::report_quota(&inner, &caller.principal)?;
+    // The dialect reports invalid arguments of its tools.
+    let operation = match (&options.argument_error, operation) {
         (Some(objection), _) => Err(objection.clone()),
         (None, operation) => Ok(operation?),
     };
     let outcome = operation.and_then(|operation| {
-        let asks = operation.asks(&inner)?;
-        let mut targets = resolve::targets(view.workspace(), &asks, &terms.reading)?;
-        let judged = authorise::judge(&inner, row.effect, &asks, &targets)?;
-        resolve::check(&inner, &mut targets)?;
-        let verdict = judged.looks.stricter(judged.changes);
+        let requests = operation.requested_paths(&inner)?;
+        let mut targets = resolve::resolve_targets(context.workspace(), &requests, &options.path_spelling)?;
+        let judged = authorization::check_targets(&inner, row.effect, &requests, &targets)?;
+        resolve::check_bases(&inner, &mut targets)?;
+        let verdict = judged.reads.stricter_of(judged.writes);
         Ok(match operation.plan(&inner, &targets)? {
-            Planned::Change { mut plan, .. } => {
-                unsaved::settle(&inner, &mut plan)?;
-                verdict.stricter(authorise::judge_plan(&inner, &plan)?)
+            PlannedEffect::Files { mut plan, .. } => {
+                unsaved::rebase_plan_onto_disk(&inner, &mut plan)?;
+                verdict.stricter_of(authorization::check_plan(&inner, &plan)?)
             }
-            Planned::Read { .. }
-            | Planned::Preview(_)
-            | Planned::Lease { .. }
-            | Planned::Keep { .. }
-            | Planned::Watch { .. }
-            | Planned::Buffer { .. }
-            | Planned::Answer { .. } => verdict,
+            PlannedEffect::Read { .. }
+            | PlannedEffect::Preview(_)
+            | PlannedEffect::Lease { .. }
+            | PlannedEffect::Session { .. }
+            | PlannedEffect::Watch { .. }
+            | PlannedEffect::Buffer { .. }
+            | PlannedEffect::Approval { .. } => verdict,
         })
     });
-    let mut answer = told(view, caller, terms.tool.as_deref().unwrap_or(name), outcome);
-    answer.text.push_str(&quota::lines(quota.as_ref()));
+    let mut answer = explanation_outcome(context, caller, options.tool.as_deref().unwrap_or(name), outcome);
+    answer.text.push_str(&quota::render_quota_lines(quota.as_ref()));
     if let Some(quota) = quota {
         answer.json.insert("quota".to_owned(), quota);
     }
     Ok(answer)
 }
 
-fn told(
-    view: &View<'_>,
+fn explanation_outcome(
+    context: &CallContext<'_>,
     caller: &Caller,
     name: &str,
-    outcome: Result<Verdict, Failure>,
-) -> crate::engine::Answer {
-    let policy = &view.in_force.policy;
-    let facts = Facts::new()
-        .with("principal", caller.principal.to_string())
-        .with("operation", name.to_owned())
-        .with("version", format!("{:016x}", policy.version()));
+    outcome: Result<PolicyVerdict, Error>,
+) -> crate::engine::CallOutcome {
+    let policy = &context.policy.policy;
+    let fields = OutcomeBuilder::new()
+        .with_field("principal", caller.principal.to_string())
+        .with_field("operation", name.to_owned())
+        .with_field("version", format!("{:016x}", policy.version()));
     match outcome {
         Ok(verdict) => {
-            let why = verdict.why.sentence(policy);
+            let why = verdict.reason.describe(policy);
             let text = format!("{} {name}: {} ({why})", caller.principal, verdict.tier);
-            facts
-                .with("tier", verdict.tier.word())
-                .with("rule", verdict.why.name(policy))
-                .with("why", why)
-                .answer(text)
+            fields
+                .with_field("tier", verdict.tier.as_str())
+                .with_field("rule", verdict.reason.short_name(policy))
+                .with_field("why", why)
+                .build(text)
         }
-        Err(failure) => {
-            let tier = if failure.kind == Kind::PolicyDenied { Some(Tier::Blocked.word()) } else { None };
-            let text = format!("{} {name}: {failure}", caller.principal);
-            facts
-                .maybe("tier", tier)
-                .with("kind", failure.kind.code())
-                .with("why", failure.detail.clone())
-                .maybe("rule", failure.facts.get("rule").cloned())
-                .answer(text)
+        Err(error) => {
+            let tier = if error.kind == ErrorKind::PolicyDenied { Some(PolicyTier::Blocked.as_str()) } else { None };
+            let text = format!("{} {name}: {error}", caller.principal);
+            fields
+                .with_some("tier", tier)
+                .with_field("kind", error.kind.code())
+                .with_field("why", error.message.clone())
+                .with_some("rule", error.details.get("rule").cloned())
+                .build(text)
         }
     }
 }

@@ -1,222 +1,227 @@
-//! `read`: the bytes of one file, honestly. Text with its encoding and endings, anything else as base64; by page, by
-//! lines or by bytes; always with the version of the whole file and, when something is left out, the next call.
+//! `read`: the content of one file, as text with its encoding and line endings, or as base64; by page, lines or
+//! bytes. Always returns the version of the whole file, and the next call if something is left out.
 
 mod bytes;
 mod lines;
 mod range;
 mod raw;
 
-use range::{Range, Unit};
+use range::{InclusiveRange, RangeUnit};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use text::{
-    encoding::{Detected, detect},
-    visible::visible_line,
+use stead_text::{
+    encoding::{DetectedContent, detect_content},
+    visible::escape_deceptive_line,
 };
 
-use super::answer::{Facts, excerpt};
+use super::outcome_builder::{OutcomeBuilder, shorten_for_error};
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    call_options::BeforeAfterInclusion,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    plan::Top,
-    terms::Evidence,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::FileKind,
     version::Version,
-    view::View,
-    workspace::{FileBytes, Node, Want},
+    workspace::{BytesToRead, FileBytes, FileStat},
 };
 
-/// The arguments of `read`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Read {
+pub(crate) struct ReadArgs {
     path: String,
     lines: Option<String>,
     bytes: Option<String>,
     #[serde(rename = "as")]
-    form: Option<String>,
+    format: Option<String>,
 }
 
-/// How the content shall come.
+/// The requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// As text if it is text, as base64 otherwise.
-    Fitting,
-    /// As text or not at all.
+enum ReadFormat {
+    /// Text if the file is text, otherwise base64.
+    Auto,
+    /// Text, or an error.
     Text,
-    /// As base64.
     Base64,
 }
 
-impl Form {
-    fn parse(written: Option<&str>) -> Result<Self, Failure> {
+impl ReadFormat {
+    fn parse(written: Option<&str>) -> Result<Self, Error> {
         match written {
-            None => Ok(Form::Fitting),
-            Some("text") => Ok(Form::Text),
-            Some("base64") => Ok(Form::Base64),
+            None => Ok(ReadFormat::Auto),
+            Some("text") => Ok(ReadFormat::Text),
+            Some("base64") => Ok(ReadFormat::Base64),
             Some(other) => {
-                Err(Failure::new(Kind::BadRequest, format!("cannot read as '{}'", excerpt(other)))
-                    .hint("as is \"text\" or \"base64\"; leave it out to get what fits the file"))
+                Err(Error::new(ErrorKind::BadRequest, format!("cannot read as '{}'", shorten_for_error(other)))
+                    .with_next_step("as is \"text\" or \"base64\"; omit it to choose by content"))
             }
         }
     }
 
-    /// The argument that asks for this form.
-    fn argument(self) -> Option<&'static str> {
+    /// The value of the `as` argument.
+    fn as_argument(self) -> Option<&'static str> {
         match self {
-            Form::Fitting => None,
-            Form::Text => Some("text"),
-            Form::Base64 => Some("base64"),
+            ReadFormat::Auto => None,
+            ReadFormat::Text => Some("text"),
+            ReadFormat::Base64 => Some("base64"),
         }
     }
 }
 
-/// Which part of the file is wanted.
+/// The requested part of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Start,
-    Lines(Range),
-    Bytes(Range),
+enum ReadPart {
+    FirstPage,
+    Lines(InclusiveRange),
+    Bytes(InclusiveRange),
 }
 
-impl Read {
-    fn wish(&self) -> Result<(Part, Form), Failure> {
-        let form = Form::parse(self.form.as_deref())?;
+impl ReadArgs {
+    fn parse_range_and_format(&self) -> Result<(ReadPart, ReadFormat), Error> {
+        let form = ReadFormat::parse(self.format.as_deref())?;
         let part = match (&self.lines, &self.bytes) {
-            (None, None) => Part::Start,
-            (Some(lines), None) => Part::Lines(range::parse(lines, Unit::Lines)?),
-            (None, Some(bytes)) => Part::Bytes(range::parse(bytes, Unit::Bytes)?),
+            (None, None) => ReadPart::FirstPage,
+            (Some(lines), None) => ReadPart::Lines(range::parse_range(lines, RangeUnit::Lines)?),
+            (None, Some(bytes)) => ReadPart::Bytes(range::parse_range(bytes, RangeUnit::Bytes)?),
             (Some(_), Some(_)) => {
-                return Err(Failure::new(Kind::BadRequest, "lines and bytes exclude each other")
-                    .hint("give one of them"));
+                return Err(Error::new(ErrorKind::BadRequest, "lines and bytes cannot be combined")
+                    .with_next_step("give one of them"));
             }
         };
-        if let (Part::Lines(_), Form::Base64) = (part, form) {
+        if let (ReadPart::Lines(_), ReadFormat::Base64) = (part, form) {
             return Err(
-                Failure::new(Kind::BadRequest, "base64 has no lines").hint("give bytes instead of lines")
+                Error::new(ErrorKind::BadRequest, "base64 has no lines").with_next_step("give bytes instead of lines")
             );
         }
         Ok((part, form))
     }
 }
 
-impl Operation for Read {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        self.wish()?;
-        Ok(vec![Ask::read(&self.path)])
+impl Operation for ReadArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        self.parse_range_and_format()?;
+        Ok(vec![RequestedPath::read(&self.path)])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        file_at(target)?;
-        if view.terms.evidence == Evidence::Bytes {
-            return raw::bytes(view, target, self.wish()?.0);
+        require_file(target)?;
+        if context.options.before_after == BeforeAfterInclusion::Include {
+            return raw::read_raw_bytes(context, target, self.parse_range_and_format()?.0);
         }
-        match self.wish()? {
-            (Part::Bytes(range), form) => bytes::exact(view, target, range, form),
-            (Part::Start, Form::Base64) => bytes::first_page(view, target),
-            (Part::Start, form @ (Form::Fitting | Form::Text)) => text_or_bytes(view, target, None, form),
-            (Part::Lines(range), form) => text_or_bytes(view, target, Some(range), form),
+        match self.parse_range_and_format()? {
+            (ReadPart::Bytes(range), form) => bytes::read_exact_range(context, target, range, form),
+            (ReadPart::FirstPage, ReadFormat::Base64) => bytes::read_first_page(context, target),
+            (ReadPart::FirstPage, form @ (ReadFormat::Auto | ReadFormat::Text)) => {
+                read_text_or_bytes(context, target, None, form)
+            }
+            (ReadPart::Lines(range), form) => read_text_or_bytes(context, target, Some(range), form),
         }
     }
 }
 
-/// The regular file at a target, or what to do instead.
-pub(super) fn file_at(target: &Target) -> Result<Node, Failure> {
+pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
     let path = &target.path;
-    let Some(node) = target.node else {
+    let Some(stat) = target.stat else {
         let parent = path.parent().unwrap_or_default();
-        return Err(Failure::new(Kind::NotFound, format!("{path} does not exist"))
-            .hint(format!("call list with path {parent} to see what is there")));
+        return Err(Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
+            .with_next_step(format!("call list with path {parent} to see what is there")));
     };
-    match node.top {
-        Top::File => Ok(node),
-        Top::Directory => Err(Failure::new(Kind::IsDirectory, format!("{path} is a directory"))
-            .hint(format!("call list with path {path}"))),
-        Top::Link | Top::Special => {
-            Err(Failure::new(Kind::NotRegular, format!("{path} is not a regular file"))
-                .hint("only files can be read"))
+    match stat.kind {
+        FileKind::File => Ok(stat),
+        FileKind::Directory => Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
+            .with_next_step(format!("call list with path {path}"))),
+        FileKind::Link | FileKind::Special => {
+            Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
+                .with_next_step("only files can be read"))
         }
     }
 }
 
-/// Reads the whole file and shows a page of it.
-fn text_or_bytes(
-    view: &View<'_>,
-    target: &Target,
-    range: Option<Range>,
-    form: Form,
-) -> Result<Planned, Failure> {
+/// Reads the whole file and returns one page.
+fn read_text_or_bytes(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    range: Option<InclusiveRange>,
+    form: ReadFormat,
+) -> Result<PlannedEffect, Error> {
     let path = &target.path;
     let file =
-        view.read(path, Want::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX }).map_err(|failure| {
-            if failure.kind != Kind::TooLarge {
-                return failure;
+        context.read(path, BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX }).map_err(|error| {
+            if error.kind != ErrorKind::TooLarge {
+                return error;
             }
-            failure.hint(format!("call read with path {path}, bytes \"0-{}\"", limits::PAGE_CHARS - 1))
+            error.with_next_step(format!("call read with path {path}, bytes \"0-{}\"", limits::OUTCOME_PAGE_CHARS - 1))
         })?;
-    view.remember(path, file.version, Some(&file.bytes));
-    match (detect(&file.bytes), form, range) {
-        (Detected::Text { encoding }, _, _) => lines::page_of(view, target, file, encoding, range, form),
-        (Detected::Binary, Form::Fitting, None) => bytes::start_of(view, target, file),
-        (Detected::Binary, _, _) => Err(not_text(target, &file)),
+    context.remember(path, file.version, Some(&file.bytes));
+    match (detect_content(&file.bytes), form, range) {
+        (DetectedContent::Text { encoding }, _, _) => {
+            lines::read_lines_page(context, target, file, encoding, range, form)
+        }
+        (DetectedContent::Binary, ReadFormat::Auto, None) => bytes::first_page_of_file(context, target, file),
+        (DetectedContent::Binary, _, _) => Err(not_text_error(target, &file)),
     }
 }
 
-fn not_text(target: &Target, file: &FileBytes) -> Failure {
+fn not_text_error(target: &ResolvedTarget, file: &FileBytes) -> Error {
     let path = &target.path;
-    Failure::new(Kind::NotText, format!("{path} is not text"))
-        .hint(format!("call read with path {path}, as \"base64\""))
-        .fact("size", file.node.size)
-        .fact("version", file.version.to_string())
+    Error::new(ErrorKind::NotText, format!("{path} is not text"))
+        .with_next_step(format!("call read with path {path}, as \"base64\""))
+        .with_detail("size", file.stat.size)
+        .with_detail("version", file.version.to_string())
 }
 
-/// The facts that every answer of `read` has, around its content.
-fn facts(target: &Target, version: &Version, rev: String, node: &Node, content: String) -> Facts {
-    Facts::new()
-        .with("path", target.path.to_string())
-        .with("content", content)
-        .file(version, rev)
-        .with("size", node.size)
+/// Fields of every `read` outcome except the content.
+fn read_outcome_fields(
+    target: &ResolvedTarget,
+    version: &Version,
+    rev: String,
+    stat: &FileStat,
+    content: String,
+) -> OutcomeBuilder {
+    OutcomeBuilder::new()
+        .with_field("path", target.path.to_string())
+        .with_field("content", content)
+        .with_version(version, rev)
+        .with_field("size", stat.size)
 }
 
-/// What follows when more of the file is left.
-struct Next {
+/// The next call, if more of the file is left.
+struct ReadContinuation {
     argument: &'static str,
     range: String,
-    form: Form,
+    format: ReadFormat,
 }
 
-impl Next {
-    fn object(&self, target: &Target) -> Map<String, Value> {
-        Facts::new()
-            .with("path", target.path.to_string())
-            .with(self.argument, self.range.clone())
-            .maybe("as", self.form.argument())
-            .object()
+impl ReadContinuation {
+    fn to_json(&self, target: &ResolvedTarget) -> Map<String, Value> {
+        OutcomeBuilder::new()
+            .with_field("path", target.path.to_string())
+            .with_field(self.argument, self.range.clone())
+            .with_some("as", self.format.as_argument())
+            .into_json()
     }
 
-    fn sentence(&self, target: &Target) -> String {
-        let form = self.form.argument().map_or(String::new(), |form| format!(", as \"{form}\""));
+    fn describe(&self, target: &ResolvedTarget) -> String {
+        let form = self.format.as_argument().map_or(String::new(), |form| format!(", as \"{form}\""));
         let path = target.path.to_wire();
-        format!("call read with path {}, {} \"{}\"{form}", visible_line(&path), self.argument, self.range)
+        format!("call read with path {}, {} \"{}\"{form}", escape_deceptive_line(&path), self.argument, self.range)
     }
 }
 
-/// Adds that a file has other names, which a change through this one will not reach.
-fn with_links(facts: Facts, node: &Node) -> Facts {
-    if node.links <= 1 {
-        return facts;
+/// Adds a notice about other hard links, which a change does not reach.
+fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
+    if stat.link_count <= 1 {
+        return fields;
     }
-    let notice = format!(
-        "this file has {} names; a change through this one leaves the others as they are",
-        node.links
-    );
-    facts.with("links", node.links).with("notices", vec![notice])
+    let notice =
+        format!("this file has {} hard links; a change through this one does not affect the others", stat.link_count);
+    fields.with_field("links", stat.link_count).with_field("notices", vec![notice])
 }
 
-/// The text twin: the content, then one line of facts, then the next call.
-fn twin(content: &str, facts_line: &str, more: Option<String>) -> String {
+/// The content, a summary line and the next call.
+fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String {
     let mut text = String::with_capacity(content.len() + facts_line.len() + 64);
     text.push_str(content);
     if !content.is_empty() && !content.ends_with(['\n', '\r']) {

@@ -1,85 +1,87 @@
-//! `redo`: an undone entry is made again, by taking back the entry that undid it. All of it or nothing: when its files
-//! were changed since, it is refused.
+//! `redo`: applies an undone entry again by reverting the entry that undid it. All or nothing: fails if its files
+//! changed since.
 
 use std::cell::RefCell;
 
-use journal::Link;
 use serde::Deserialize;
+use stead_journal::EntryRelation;
 
 use super::{
-    recorded::EntryName,
-    reversal::{self, Reversal},
+    revert::{self, Reversal},
+    visible_change::JournalEntryArgument,
 };
 use crate::{
-    failure::{Failure, Kind},
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::EntryFilter,
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::JournalEntryQuery,
 };
 
-/// The arguments of `redo`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Redo {
-    entry: Option<EntryName>,
+pub(crate) struct RedoArgs {
+    entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
-    /// What the places were asked for; the plan is about the same entry.
+    /// The entry chosen when paths were requested; the plan uses the same one.
     #[serde(skip)]
-    chosen: RefCell<Option<Reversal>>,
+    reversal: RefCell<Option<Reversal>>,
 }
 
-impl Operation for Redo {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for RedoArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         let reversal = match &self.entry {
-            Some(name) => named(view, name.number()?)?,
-            None => latest(view)?,
+            Some(name) => undo_by_number(context, name.entry_number()?)?,
+            None => latest_undo(context)?,
         };
-        let asks = reversal.asks();
-        *self.chosen.borrow_mut() = Some(reversal);
-        Ok(asks)
+        let requests = reversal.requested_paths();
+        *self.reversal.borrow_mut() = Some(reversal);
+        Ok(requests)
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        match &*self.chosen.borrow() {
-            Some(reversal) => reversal.plan(view, targets, self.dry_run.into()),
-            None => Err(nothing()),
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        match &*self.reversal.borrow() {
+            Some(reversal) => reversal.plan(context, targets, self.dry_run.into()),
+            None => Err(nothing_to_redo_error()),
         }
     }
 }
 
-fn nothing() -> Failure {
-    Failure::new(Kind::NothingToDo, "there is nothing to redo").hint("call history to see entries")
+fn nothing_to_redo_error() -> Error {
+    Error::new(ErrorKind::NothingToDo, "nothing to redo").with_next_step("call history to see entries")
 }
 
-/// The entry that was undone last.
-fn latest(view: &View<'_>) -> Result<Reversal, Failure> {
+/// The most recent undo.
+fn latest_undo(context: &CallContext<'_>) -> Result<Reversal, Error> {
     let operation = Some("undo".to_owned());
-    let filter = EntryFilter { principal: reversal::own_only(view), operation, ..EntryFilter::default() };
-    let found = reversal::newest(view, filter, |stored| match stored.entry.link {
-        Link::Undoes(number) => {
-            let by = view.workspace().undone(number)?;
+    let filter =
+        JournalEntryQuery { principal: revert::principal_filter(context), operation, ..JournalEntryQuery::default() };
+    let found = revert::find_newest(context, filter, |stored| match stored.entry.relation {
+        EntryRelation::Undoes(number) => {
+            let by = context.workspace().undone_by(number)?;
             Ok((by == Some(stored.entry.number)).then_some((number, stored.entry)))
         }
-        Link::None | Link::Redoes(_) | Link::Restores(_) | Link::Amends(_) => Ok(None),
+        EntryRelation::None | EntryRelation::Redoes(_) | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {
+            Ok(None)
+        }
     })?;
-    let (number, undoing) = found.ok_or_else(nothing)?;
-    Reversal::redo(view, number, &undoing)
+    let (number, undoing) = found.ok_or_else(nothing_to_redo_error)?;
+    Reversal::redo(context, number, &undoing)
 }
 
-/// An undone entry by its own number or by that of the entry that undid it.
-fn named(view: &View<'_>, number: u64) -> Result<Reversal, Failure> {
-    let entry = reversal::entry(view, number)?.entry;
-    let meant = match entry.link {
-        Link::Undoes(undone) => undone,
-        Link::Redoes(redone) => redone,
-        Link::None | Link::Restores(_) | Link::Amends(_) => number,
+/// An undone entry, by its own number or by that of its undo.
+fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Error> {
+    let entry = revert::find_entry(context, number)?.entry;
+    let undone = match entry.relation {
+        EntryRelation::Undoes(undone) => undone,
+        EntryRelation::Redoes(redone) => redone,
+        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => number,
     };
-    let Some(by) = view.workspace().undone(meant)? else {
-        return Err(Failure::new(Kind::NothingToDo, format!("r{meant} is not undone"))
-            .hint("call history to see what was undone"));
+    let Some(by) = context.workspace().undone_by(undone)? else {
+        return Err(Error::new(ErrorKind::NothingToDo, format!("r{undone} is not undone"))
+            .with_next_step("call history to see what was undone"));
     };
-    let undoing = reversal::entry(view, by)?.entry;
-    reversal::owned(view, &undoing)?;
-    Reversal::redo(view, meant, &undoing)
+    let undoing = revert::find_entry(context, by)?.entry;
+    revert::require_owner(context, &undoing)?;
+    Reversal::redo(context, undone, &undoing)
 }

@@ -1,88 +1,96 @@
-//! `remove`: a file, link or tree goes to the trash of whoever removes it, from where it comes back until its time is
-//! over. Nothing is ever taken away at once.
+//! `remove`: moves a file, link or tree to the remover's trash, where it can be restored until it expires. Nothing is
+//! deleted at once.
 
 use serde::Deserialize;
 
-use super::{answer::Facts, answer::iso_utc, standing};
+use super::{expectations, outcome_builder::OutcomeBuilder, outcome_builder::format_iso_utc};
 use crate::{
-    engine::Held,
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    call_options::{BeforeAfterInclusion, DirectoryRemovalPolicy, RemovalRetention},
+    engine::BeforeAfterBytes,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Need, Operation, Planned, Target},
-    plan::{Change, Plan, Top},
-    terms::{Evidence, Removable, Retention},
-    view::View,
-    workspace::{Last, Node, Want},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{FileKind, Plan, PlannedChange},
+    workspace::{BytesToRead, FileStat, FinalSymlink},
 };
 
-/// The arguments of `remove`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Remove {
+pub(crate) struct RemoveArgs {
     path: String,
     base: Option<String>,
     #[serde(default)]
     recursive: bool,
 }
 
-impl Operation for Remove {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        let ask = Ask::spelled(&self.path, Need::Remove, Last::Keep).tree();
-        Ok(vec![ask.with_base(self.base.as_deref())?])
+impl Operation for RemoveArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let request =
+            RequestedPath::from_argument(&self.path, PathAccess::Remove, FinalSymlink::Keep).including_subtree();
+        Ok(vec![request.with_base(self.base.as_deref())?])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let node = standing::present(target)?;
+        let stat = expectations::require_present(target)?;
         let path = target.path.clone();
-        if node.top == Top::Directory && view.terms.removable == Removable::NoDirectories {
-            return Err(Failure::new(Kind::IsDirectory, format!("{path} is a directory"))
-                .hint("only files can be removed here"));
+        if stat.kind == FileKind::Directory && context.options.directory_removal == DirectoryRemovalPolicy::Refuse {
+            return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
+                .with_next_step("only files can be removed here"));
         }
-        if node.top == Top::Directory && !self.recursive && !view.workspace().list(&path)?.is_empty() {
-            return Err(Failure::new(Kind::NotEmpty, format!("{path} is a directory that holds something"))
-                .hint("pass recursive: true when everything in it shall go"));
+        if stat.kind == FileKind::Directory && !self.recursive && !context.workspace().list(&path)?.is_empty() {
+            return Err(Error::new(ErrorKind::NotEmpty, format!("{path} is not empty"))
+                .with_next_step("pass recursive: true to remove it with its contents"));
         }
-        let expect = standing::expected(view, &path, node, target.seen)?;
-        let tree = standing::counted(view, &path, node)?;
-        let kept_ms = match view.terms.retention {
-            Retention::OfPrincipal => view.in_force.policy.trash_ms(&view.caller.principal),
-            Retention::None => 0,
+        let expect = expectations::expectation_at(context, &path, stat, target.observed)?;
+        let tree = expectations::count_tree(context, &path, stat)?;
+        let retention_ms = match context.options.removal_retention {
+            RemovalRetention::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
+            RemovalRetention::None => 0,
         };
-        let keep_until_ms = view.workspace().now_ms().saturating_add(kept_ms);
-        let evidence = held(view, target, node)?;
+        let keep_until_ms = context.workspace().now_ms().saturating_add(retention_ms);
+        let before_after = bytes_before(context, target, stat)?;
         let shown = path.to_string();
-        let plan = Plan::of(vec![Change::Remove { path, expect, keep_until_ms, tree }]);
-        Ok(Planned::Change {
+        let plan =
+            Plan::new(vec![PlannedChange::Remove { path, expectation: expect, retain_until_ms: keep_until_ms, tree }]);
+        Ok(PlannedEffect::Files {
             plan,
-            finish: Box::new(move |committed| {
-                let trash = committed.trash.first().cloned();
-                let until = iso_utc(keep_until_ms);
+            build_outcome: Box::new(move |receipt| {
+                let trash = receipt.trash_ids.first().cloned();
+                let until = format_iso_utc(keep_until_ms);
                 let id = trash.as_deref().unwrap_or("unknown");
                 let text = format!(
                     "removed {shown} ({}, r{}); restore with trash {id} until {until}",
-                    standing::amount(&tree),
-                    committed.number
+                    expectations::describe_tree_size(&tree),
+                    receipt.entry
                 );
-                Facts::new()
-                    .with("path", shown)
-                    .maybe("trash", trash)
-                    .with("recoverable_until", until)
-                    .with("files", tree.files)
-                    .with("bytes", tree.bytes)
-                    .committed(committed)
-                    .line(text)
-                    .with_evidence(evidence)
+                OutcomeBuilder::new()
+                    .with_field("path", shown)
+                    .with_some("trash", trash)
+                    .with_field("recoverable_until", until)
+                    .with_field("files", tree.files)
+                    .with_field("bytes", tree.bytes)
+                    .with_receipt(receipt)
+                    .build_one_line(text)
+                    .with_before_after(before_after)
             }),
         })
     }
 }
 
-/// The bytes that go, if the terms ask for them and they are not too many to show.
-fn held(view: &View<'_>, target: &Target, node: Node) -> Result<Option<Held>, Failure> {
-    if view.terms.evidence == Evidence::None || node.top != Top::File || node.size > limits::DIFF_BYTES_MAX {
+/// The removed bytes, if the call options ask for them and they fit the limit.
+fn bytes_before(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    stat: FileStat,
+) -> Result<Option<BeforeAfterBytes>, Error> {
+    if context.options.before_after == BeforeAfterInclusion::Omit
+        || stat.kind != FileKind::File
+        || stat.size > limits::DIFF_BYTES_MAX
+    {
         return Ok(None);
     }
-    let file = view.read(&target.path, Want::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
-    Ok(view.evidence(&target.path, Some(&file.bytes), None))
+    let file = context.read(&target.path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
+    Ok(context.before_after(&target.path, Some(&file.bytes), None))
 }

@@ -1,156 +1,160 @@
-//! `restore`: something comes back from the trash, to where it was or to a free place. Never overwrites: where the terms
-//! say that a file makes way, that file goes to the trash itself. The recorded place is as untrusted as any spelling, and
-//! resolved and judged like one.
+//! `restore`: brings an item back from the trash, to its old path or to a free one. Never overwrites: with
+//! `RestoreConflictPolicy::TrashExisting` the existing file goes to the trash. The recorded path is untrusted and is
+//! resolved and authorized like any other.
 
-use journal::{Link, State};
-use path::RelPath;
 use serde::Deserialize;
+use stead_journal::{EntryRelation, PathState};
+use stead_path::RelPath;
 
 use super::{
-    answer::{Facts, excerpt, iso_utc},
+    expectations,
     r#move::{self, Overwrite},
-    parents, standing,
+    outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
+    parent_directories,
 };
 use crate::{
+    call_context::CallContext,
+    call_options::RestoreConflictPolicy,
     caller::Principal,
-    failure::{Failure, Kind},
-    operation::{Ask, Need, Operation, Planned, Target},
-    plan::{Change, Plan, Top},
-    terms::Occupied,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{FileKind, Plan, PlannedChange},
     version::Version,
-    view::View,
-    workspace::{Last, Node, Trashed},
+    workspace::{FileStat, FinalSymlink, TrashItem},
 };
 
-/// The arguments of `restore`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreArgs {
     trash: String,
     to: Option<String>,
 }
 
-impl Operation for Restore {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        let item = self.item(view)?;
+impl Operation for RestoreArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let item = self.find_trash_item(context)?;
         Ok(vec![match &self.to {
-            Some(to) => Ask::spelled(to, Need::Write, Last::Keep),
-            None => Ask::known(item.path, Need::Write),
+            Some(to) => RequestedPath::from_argument(to, PathAccess::Write, FinalSymlink::Keep),
+            None => RequestedPath::from_recorded_path(item.path, PathAccess::Write),
         }])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let item = self.item(view)?;
+        let item = self.find_trash_item(context)?;
         let path = target.path.clone();
-        let mut changes = parents::missing(view, &path)?;
-        if let Some(there) = target.node {
-            changes.push(make_way(view, &path, item.tree.top, there)?);
+        let mut changes = parent_directories::create_missing_parents(context, &path)?;
+        if let Some(there) = target.stat {
+            changes.push(trash_existing(context, &path, item.summary.kind, there)?);
         }
-        changes.push(Change::Restore { trash: item.id.clone(), path: path.clone(), tree: item.tree });
-        let plan = Plan::linked(changes, Link::Restores(item.id.clone()));
-        let version = recorded_version(view, &item)?;
-        Ok(Planned::Change {
+        changes.push(PlannedChange::Restore { trash: item.id.clone(), path: path.clone(), tree: item.summary });
+        let plan = Plan::with_link(changes, EntryRelation::Restores(item.id.clone()));
+        let version = version_when_removed(context, &item)?;
+        Ok(PlannedEffect::Files {
             plan,
-            finish: Box::new(move |committed| finish(&path, &item, version, committed)),
+            build_outcome: Box::new(move |receipt| restore_outcome(&path, &item, version, receipt)),
         })
     }
 }
 
-/// What is at the place goes to the trash, if the terms say so and both are files.
-fn make_way(view: &View<'_>, path: &RelPath, comes: Top, there: Node) -> Result<Change, Failure> {
-    match view.terms.occupied {
-        Occupied::Stays => Err(Failure::new(Kind::Exists, format!("{path} is taken"))
-            .hint("pass to with a free path; restore never overwrites")
-            .fact("path", path.to_string())
-            .fact("type", super::stat::type_name(there.top))),
-        Occupied::MakesWay => {
-            r#move::replaceable(path, comes, there.top, Overwrite::Yes)?;
-            Ok(r#move::put_away(view, path, view.observe(path)?, there))
+/// Moves an existing file to the trash, if the call options allow it and both are files.
+fn trash_existing(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    comes: FileKind,
+    there: FileStat,
+) -> Result<PlannedChange, Error> {
+    match context.options.restore_conflict {
+        RestoreConflictPolicy::Refuse => Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
+            .with_next_step("pass to with a free path; restore never overwrites")
+            .with_detail("path", path.to_string())
+            .with_detail("type", super::stat::file_kind_name(there.kind))),
+        RestoreConflictPolicy::TrashExisting => {
+            r#move::require_replaceable(path, comes, there.kind, Overwrite::Yes)?;
+            Ok(r#move::move_to_trash(context, path, context.observe_version(path)?, there))
         }
     }
 }
 
-fn finish(
+fn restore_outcome(
     path: &RelPath,
-    item: &Trashed,
+    item: &TrashItem,
     version: Option<Version>,
-    committed: &crate::workspace::Committed,
-) -> crate::engine::Answer {
-    let rev = format!("r{}", committed.number);
-    let text = format!("restored {path} ({}, {rev})", standing::amount(&item.tree));
-    Facts::new()
-        .with("path", path.to_string())
-        .with("trash", item.id.clone())
-        .with("from", item.path.to_string())
-        .maybe("version", version.map(|version| version.to_string()))
-        .with("rev", rev)
-        .with("files", item.tree.files)
-        .with("bytes", item.tree.bytes)
-        .maybe("replaced", committed.trash.first().cloned())
-        .committed(committed)
-        .line(text)
+    receipt: &crate::workspace::CommitReceipt,
+) -> crate::engine::CallOutcome {
+    let rev = format!("r{}", receipt.entry);
+    let text = format!("restored {path} ({}, {rev})", expectations::describe_tree_size(&item.summary));
+    OutcomeBuilder::new()
+        .with_field("path", path.to_string())
+        .with_field("trash", item.id.clone())
+        .with_field("from", item.path.to_string())
+        .with_some("version", version.map(|version| version.to_string()))
+        .with_field("rev", rev)
+        .with_field("files", item.summary.files)
+        .with_field("bytes", item.summary.bytes)
+        .with_some("replaced", receipt.trash_ids.first().cloned())
+        .with_receipt(receipt)
+        .build_one_line(text)
 }
 
-impl Restore {
-    /// The thing meant, if this caller may have it back.
-    fn item(&self, view: &View<'_>) -> Result<Trashed, Failure> {
-        let shown = excerpt(&self.trash);
-        let found = match view.workspace().trashed(&self.trash)? {
+impl RestoreArgs {
+    /// The requested item, if the caller may restore it.
+    fn find_trash_item(&self, context: &CallContext<'_>) -> Result<TrashItem, Error> {
+        let shown = shorten_for_error(&self.trash);
+        let found = match context.workspace().trash_item(&self.trash)? {
             Some(item) => Some(item),
-            None => self.newest_from(view)?,
+            None => self.newest_item_at_path(context)?,
         };
         let item = found.ok_or_else(|| {
-            Failure::new(Kind::NotFound, format!("there is nothing in the trash with the id {shown}"))
-                .hint("call history to find the removal; its time in the trash may be over")
+            Error::new(ErrorKind::NotFound, format!("there is no item {shown} in the trash"))
+                .with_next_step("call history to find the removal; the item may have expired")
         })?;
-        let owned = match &view.caller.principal {
-            Principal::User(_) | Principal::System | Principal::Outside => true,
-            Principal::Agent(_) => item.owner == view.caller.principal.to_string(),
+        let owned = match &context.caller.principal {
+            Principal::User(_) | Principal::System | Principal::External => true,
+            Principal::Agent(_) => item.owner == context.caller.principal.to_string(),
         };
         if !owned {
-            return Err(Failure::new(Kind::NotOwner, format!("{shown} was removed by somebody else"))
-                .hint("ask whoever removed it, or a person, to restore it"));
+            return Err(Error::new(ErrorKind::NotOwner, format!("{shown} was removed by another principal"))
+                .with_next_step("ask its owner or a person to restore it"));
         }
-        if item.keep_until_ms < view.workspace().now_ms() {
-            return Err(Failure::new(
-                Kind::Expired,
-                format!("{shown} could come back until {}", iso_utc(item.keep_until_ms)),
+        if item.retain_until_ms < context.workspace().now_ms() {
+            return Err(Error::new(
+                ErrorKind::Expired,
+                format!("{shown} expired at {}", format_iso_utc(item.retain_until_ms)),
             )
-            .hint("ask a person for a backup"));
+            .with_next_step("ask a person for a backup"));
         }
         Ok(item)
     }
 }
 
-impl Restore {
-    /// What was removed last from the place that is given instead of an id. An agent sees its own trash.
-    fn newest_from(&self, view: &View<'_>) -> Result<Option<Trashed>, Failure> {
-        let profile = view.workspace().profile();
-        let Ok(spelled) = path::parse(&self.trash, &profile.roots, &view.terms.reading) else {
+impl RestoreArgs {
+    /// The item last removed from the path that is given instead of an id. An agent sees only its own trash.
+    fn newest_item_at_path(&self, context: &CallContext<'_>) -> Result<Option<TrashItem>, Error> {
+        let profile = context.workspace().profile();
+        let Ok(spelled) = stead_path::parse_path(&self.trash, &profile.root_spellings, &context.options.path_spelling)
+        else {
             return Ok(None);
         };
-        let owner = match &view.caller.principal {
-            Principal::User(_) | Principal::System | Principal::Outside => None,
+        let owner = match &context.caller.principal {
+            Principal::User(_) | Principal::System | Principal::External => None,
             agent @ Principal::Agent(_) => Some(agent),
         };
-        let items = view.workspace().trash(owner)?;
+        let items = context.workspace().trash(owner)?;
         Ok(items.into_iter().find(|item| item.path == spelled.path))
     }
 }
 
-/// The version of a removed file, when the removal recorded it.
-fn recorded_version(view: &View<'_>, item: &Trashed) -> Result<Option<Version>, Failure> {
-    if item.tree.top != Top::File {
+/// The version of a removed file, if the removal recorded it.
+fn version_when_removed(context: &CallContext<'_>, item: &TrashItem) -> Result<Option<Version>, Error> {
+    if item.summary.kind != FileKind::File {
         return Ok(None);
     }
-    let Some(stored) = view.workspace().entry(item.entry)? else { return Ok(None) };
+    let Some(stored) = context.workspace().entry(item.entry)? else { return Ok(None) };
     let wire = item.path.to_wire();
-    Ok(stored.entry.changes.iter().filter(|change| change.path == wire).find_map(|change| {
-        match &change.before {
-            State::File { version, .. } => Some(Version(*version)),
-            State::Tree { version, .. } => version.map(Version),
-            State::Absent | State::Directory { .. } | State::Link { .. } | State::Unknown { .. } => None,
-        }
+    Ok(stored.entry.changes.iter().filter(|change| change.path == wire).find_map(|change| match &change.before {
+        PathState::File { version, .. } => Some(Version(*version)),
+        PathState::Tree { version, .. } => version.map(Version),
+        PathState::Absent | PathState::Directory { .. } | PathState::Link { .. } | PathState::Unknown { .. } => None,
     }))
 }

@@ -1,107 +1,109 @@
-//! `review`, `keep`, `reject` and `turn`: what a session changed, seen file by file and hunk by hunk against what was there
-//! before it, and what a person makes of it. Everything is found from the journal and the kept bytes; only what was kept
-//! as it is, is remembered beside it.
+//! `review`, `keep`, `reject` and `turn`: shows the changes of a session by file and hunk, and lets a person accept
+//! or reject them. Changes are derived from the journal and the stored versions; only accepted texts are stored in
+//! addition.
 //!
-//! A rejected hunk is an ordinary change. It takes away what the session put there and brings back what it took; lines
-//! that somebody else wrote stay, saved or not.
+//! Rejecting a hunk is an ordinary change: it reverts the lines of the session and keeps lines that others wrote,
+//! saved or not.
 
+mod attributed_text;
 mod blame;
-mod hunk;
+mod hunks;
 mod keep;
 mod list;
 mod reject;
-mod traced;
-mod tracks;
+mod session_changes;
 mod turn;
 
 use serde::Deserialize;
 
-pub use self::traced::Traced;
-pub(crate) use self::{keep::Keep, list::Review, reject::Reject, turn::Turn};
+pub use self::attributed_text::AttributedText;
+pub(crate) use self::{keep::KeepArgs, list::ReviewArgs, reject::RejectArgs, turn::TurnArgs};
 use crate::{
+    call_context::CallContext,
     caller::Principal,
-    failure::{Failure, Kind},
+    errors::{Error, ErrorKind},
     limits,
-    view::View,
-    workspace::{EntryFilter, Order, Which},
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection},
 };
 
-/// Whose work is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Whose {
+struct ReviewedSession {
     principal: String,
     session: String,
 }
 
-/// From where on it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Since {
-    /// The start of the session.
+enum ReviewStart {
     #[default]
     Session,
-    /// Its last turn.
     Turn,
 }
 
-impl Since {
-    fn word(self) -> &'static str {
+impl ReviewStart {
+    fn as_str(self) -> &'static str {
         match self {
-            Since::Session => "session",
-            Since::Turn => "turn",
+            ReviewStart::Session => "session",
+            ReviewStart::Turn => "turn",
         }
     }
 }
 
-/// The session that is meant: the one that is named, the caller's own, or for a person the one that changed something last.
-fn whose(view: &View<'_>, principal: Option<&str>, session: Option<&str>) -> Result<Whose, Failure> {
-    let own = view.caller.principal.to_string();
-    let asked = principal.map(Principal::parse).transpose()?.map(|asked| asked.to_string());
-    match &view.caller.principal {
+/// The given session, the caller's own, or for a person the session with the latest change.
+fn resolve_session(
+    context: &CallContext<'_>,
+    principal: Option<&str>,
+    session: Option<&str>,
+) -> Result<ReviewedSession, Error> {
+    let own = context.caller.principal.to_string();
+    let requested = principal.map(Principal::parse).transpose()?.map(|requested| requested.to_string());
+    match &context.caller.principal {
         Principal::Agent(_) => {
-            if asked.is_some_and(|asked| asked != own) {
-                return Err(Failure::new(Kind::NotOwner, "you may see your own work")
-                    .hint("leave author out; a person sees everybody's"));
+            if requested.is_some_and(|requested| requested != own) {
+                return Err(Error::new(ErrorKind::NotOwner, "you can only review your own changes")
+                    .with_next_step("omit author; only a person can review the changes of others"));
             }
-            let session = session.unwrap_or(&view.caller.session).to_owned();
-            Ok(Whose { principal: own, session })
+            let session = session.unwrap_or(&context.caller.session).to_owned();
+            Ok(ReviewedSession { principal: own, session })
         }
-        Principal::User(_) | Principal::System | Principal::Outside => {
-            if let (Some(principal), Some(session)) = (&asked, session) {
-                return Ok(Whose { principal: principal.clone(), session: session.to_owned() });
+        Principal::User(_) | Principal::System | Principal::External => {
+            if let (Some(principal), Some(session)) = (&requested, session) {
+                return Ok(ReviewedSession { principal: principal.clone(), session: session.to_owned() });
             }
-            latest(view, asked.as_deref(), session)
+            latest_session(context, requested.as_deref(), session)
         }
     }
 }
 
-/// The agent's session that changed something last, among those that fit.
-fn latest(view: &View<'_>, principal: Option<&str>, session: Option<&str>) -> Result<Whose, Failure> {
-    let filter = EntryFilter {
+/// The agent session with the latest change, among those that match.
+fn latest_session(
+    context: &CallContext<'_>,
+    principal: Option<&str>,
+    session: Option<&str>,
+) -> Result<ReviewedSession, Error> {
+    let filter = JournalEntryQuery {
         principal: principal.map(str::to_owned),
-        what: Which::Changes,
-        order: Order::NewestFirst,
+        selection: JournalEntrySelection::WithChanges,
+        order: JournalEntryOrder::NewestFirst,
         limit: limits::ENTRIES_SCANNED_MAX,
-        ..EntryFilter::default()
+        ..JournalEntryQuery::default()
     };
-    let found =
-        view.workspace().entries(&filter)?.into_iter().map(|stored| stored.entry.caller).find(|caller| {
-            let named = principal.is_some() || caller.principal.starts_with("agent:");
-            named && session.is_none_or(|session| caller.session == session)
-        });
-    found.map(|caller| Whose { principal: caller.principal, session: caller.session }).ok_or_else(|| {
-        Failure::new(Kind::NothingToDo, "no such session has changed anything")
-            .hint("call history to see who changed what")
+    let found = context.workspace().entries(&filter)?.into_iter().map(|stored| stored.entry.caller).find(|caller| {
+        let named = principal.is_some() || caller.principal.starts_with("agent:");
+        named && session.is_none_or(|session| caller.session == session)
+    });
+    found.map(|caller| ReviewedSession { principal: caller.principal, session: caller.session }).ok_or_else(|| {
+        Error::new(ErrorKind::NothingToDo, "no agent session has changes to review")
+            .with_next_step("call history to see who changed what")
     })
 }
 
-/// Whether something stands is for a person to say.
-fn refuse_agents(view: &View<'_>) -> Result<(), Failure> {
-    match &view.caller.principal {
+fn require_person(context: &CallContext<'_>) -> Result<(), Error> {
+    match &context.caller.principal {
         Principal::User(_) => Ok(()),
-        Principal::Agent(_) | Principal::System | Principal::Outside => {
-            Err(Failure::new(Kind::PolicyDenied, "only a person keeps or rejects what was changed")
-                .hint("call undo to take back your own entries"))
+        Principal::Agent(_) | Principal::System | Principal::External => {
+            Err(Error::new(ErrorKind::PolicyDenied, "only a person can keep or reject changes")
+                .with_next_step("call undo to revert your own entries"))
         }
     }
 }

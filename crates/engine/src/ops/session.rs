@@ -1,168 +1,172 @@
-//! `session`: what the caller's conversation is and did, counted from the journal; and beginning or ending one in so many
-//! words, so that it outlives the process that carries it. Reaches no file.
+//! `session`: describes the caller's session with totals from the journal, and explicitly begins or ends a session
+//! that outlives its process. Never touches files.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answer::{Facts, excerpt, iso_utc};
+use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
 use crate::{
-    caller::{Access, Principal},
-    desk::{DeskAsk, Desked, Session as Begun, TallyOf},
-    engine::Switch,
-    failure::{Failure, Kind},
-    operation::{Ask, Operation, Planned, Target},
+    call_context::CallContext,
+    caller::{AccessMode, Principal},
+    engine::SessionSwitch,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     quota,
-    view::View,
+    session_store::{Session, SessionStoreReply, SessionStoreRequest, SessionTotalsQuery},
 };
 
-/// The arguments of `session`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Session {
-    action: Option<Action>,
+pub(crate) struct SessionArgs {
+    action: Option<SessionAction>,
     id: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+enum SessionAction {
     Show,
     Begin,
     End,
 }
 
-impl Operation for Session {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for SessionArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        match (self.action.unwrap_or(Action::Show), &self.id) {
-            (Action::Show, _) => {
-                let answer = self.shown(view)?;
-                let text = format!("session {}", text(&answer, "session"));
-                Ok(Planned::Read { answer: answer.line(text), bytes: 0 })
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        match (self.action.unwrap_or(SessionAction::Show), &self.id) {
+            (SessionAction::Show, _) => {
+                let answer = self.session_fields(context)?;
+                let text = format!("session {}", str_field(&answer, "session"));
+                Ok(PlannedEffect::Read { outcome: answer.build_one_line(text), bytes: 0 })
             }
-            (Action::Begin, None) => Ok(begin()),
-            (Action::Begin, Some(_)) => {
-                Err(Failure::new(Kind::BadRequest, "a new session gets its id itself").hint("leave id out"))
+            (SessionAction::Begin, None) => Ok(plan_begin()),
+            (SessionAction::Begin, Some(_)) => {
+                Err(Error::new(ErrorKind::BadRequest, "a new session gets a generated id").with_next_step("omit id"))
             }
-            (Action::End, _) => self.end(view),
+            (SessionAction::End, _) => self.plan_end(context),
         }
     }
 }
 
-impl Session {
-    /// What is known of the session meant.
-    fn shown(&self, view: &View<'_>) -> Result<Facts, Failure> {
-        let caller = view.caller;
+impl SessionArgs {
+    /// The fields of the requested session.
+    fn session_fields(&self, context: &CallContext<'_>) -> Result<OutcomeBuilder, Error> {
+        let caller = context.caller;
         let named = self.id.as_deref().unwrap_or(&caller.session);
-        let begun = view.workspace().session(named)?.filter(|begun| may_see(view, begun));
-        if let (Some(id), None) = (&self.id, &begun) {
-            return Err(unknown(id));
+        let session = context.workspace().session(named)?.filter(|session| may_see_session(context, session));
+        if let (Some(id), None) = (&self.id, &session) {
+            return Err(unknown_session_error(id));
         }
-        let of = TallyOf {
+        let of = SessionTotalsQuery {
             principal: &caller.principal,
             session: named,
-            from_entry: begun.as_ref().map_or(caller.since_entry, |begun| begun.first),
+            from_entry: session.as_ref().map_or(caller.session_first_entry, |session| session.first_entry),
         };
-        let tally = view.workspace().tally(&of)?;
-        let usage = view.workspace().usage()?;
-        let now_ms = view.workspace().now_ms();
-        let first_ms = tally.first.map_or(now_ms, |(_, time_ms)| time_ms);
-        let implicit_ms = if caller.since_ms > 0 { caller.since_ms } else { first_ms };
-        let started_ms = begun.as_ref().map_or(implicit_ms, |begun| begun.created_ms);
-        let ended_ms = begun.as_ref().and_then(|begun| begun.ended_ms);
+        let tally = context.workspace().session_totals(&of)?;
+        let usage = context.workspace().storage_usage()?;
+        let now_ms = context.workspace().now_ms();
+        let first_ms = tally.first_call.map_or(now_ms, |(_, time_ms)| time_ms);
+        let implicit_ms = if caller.session_started_ms > 0 { caller.session_started_ms } else { first_ms };
+        let started_ms = session.as_ref().map_or(implicit_ms, |session| session.created_ms);
+        let ended_ms = session.as_ref().and_then(|session| session.ended_ms);
         let seconds = ended_ms.unwrap_or(now_ms).saturating_sub(started_ms).max(0) / 1000;
-        Ok(Facts::new()
-            .with("session", named)
-            .with("principal", caller.principal.to_string())
-            .maybe("on_behalf_of", caller.on_behalf_of.as_ref().map(ToString::to_string))
-            .with("face", begun.as_ref().map_or(caller.face, |begun| begun.face.as_str()))
-            .with("started", iso_utc(started_ms))
-            .maybe("ended", ended_ms.map(iso_utc))
-            .with("seconds", seconds)
-            .with("calls", tally.calls)
-            .with("bytes_read", tally.bytes_read)
-            .with("bytes_written", tally.bytes_written)
-            .with("kept_bytes", usage.kept_bytes)
-            .with("kept_bytes_max", usage.kept_bytes_max)
-            .maybe("quota", quota::told(view, &caller.principal)?)
-            .extended(scope(view)))
+        Ok(OutcomeBuilder::new()
+            .with_field("session", named)
+            .with_field("principal", caller.principal.to_string())
+            .with_some("on_behalf_of", caller.on_behalf_of.as_ref().map(ToString::to_string))
+            .with_field("face", session.as_ref().map_or(caller.protocol, |session| session.protocol.as_str()))
+            .with_field("started", format_iso_utc(started_ms))
+            .with_some("ended", ended_ms.map(format_iso_utc))
+            .with_field("seconds", seconds)
+            .with_field("calls", tally.calls)
+            .with_field("bytes_read", tally.bytes_read)
+            .with_field("bytes_written", tally.bytes_written)
+            .with_field("kept_bytes", usage.history_bytes)
+            .with_field("kept_bytes_max", usage.history_bytes_max)
+            .with_some("quota", quota::report_quota(context, &caller.principal)?)
+            .with_fields(scope_json(context)))
     }
 
-    fn end(&self, view: &View<'_>) -> Result<Planned, Failure> {
-        let named = self.id.as_deref().unwrap_or(&view.caller.session);
-        let begun = view.workspace().session(named)?.filter(|begun| may_see(view, begun));
-        let begun = begun.ok_or_else(|| unknown(named))?;
-        if begun.ended_ms.is_some() {
-            return Err(Failure::new(Kind::NothingToDo, format!("session {named} has ended already")));
+    fn plan_end(&self, context: &CallContext<'_>) -> Result<PlannedEffect, Error> {
+        let named = self.id.as_deref().unwrap_or(&context.caller.session);
+        let session = context.workspace().session(named)?.filter(|session| may_see_session(context, session));
+        let session = session.ok_or_else(|| unknown_session_error(named))?;
+        if session.ended_ms.is_some() {
+            return Err(Error::new(ErrorKind::NothingToDo, format!("session {named} has already ended")));
         }
-        let own = view.caller.session == begun.id;
-        let facts = Session { action: None, id: Some(begun.id.clone()) }.shown(view)?;
-        let finish = move |kept: &Desked, committed: &crate::workspace::Committed| {
-            let ended_ms = match kept {
-                Desked::Session(session) => session.ended_ms,
-                Desked::Alert(_) | Desked::Noted => None,
+        let own = context.caller.session == session.id;
+        let fields = SessionArgs { action: None, id: Some(session.id.clone()) }.session_fields(context)?;
+        let build_outcome = move |reply: &SessionStoreReply, receipt: &crate::workspace::CommitReceipt| {
+            let ended_ms = match reply {
+                SessionStoreReply::Session(session) => session.ended_ms,
+                SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => None,
             };
-            let text = format!("ended session {}", begun.id);
-            let facts = facts.maybe("ended", ended_ms.map(iso_utc)).committed(committed);
-            let mut answer = facts.line(text);
-            answer.switch = own.then_some(Switch::Back);
-            answer
+            let text = format!("ended session {}", session.id);
+            let fields = fields.with_some("ended", ended_ms.map(format_iso_utc)).with_receipt(receipt);
+            let mut outcome = fields.build_one_line(text);
+            outcome.session_switch = own.then_some(SessionSwitch::Leave);
+            outcome
         };
-        Ok(Planned::Keep { ask: DeskAsk::End { session: named.to_owned() }, finish: Box::new(finish) })
+        Ok(PlannedEffect::Session {
+            request: SessionStoreRequest::End { session_id: named.to_owned() },
+            build_outcome: Box::new(build_outcome),
+        })
     }
 }
 
-fn begin() -> Planned {
-    let finish = |kept: &Desked, committed: &crate::workspace::Committed| match kept {
-        Desked::Session(session) => {
+fn plan_begin() -> PlannedEffect {
+    let build_outcome = |reply: &SessionStoreReply, receipt: &crate::workspace::CommitReceipt| match reply {
+        SessionStoreReply::Session(session) => {
             let text = format!("began session {}", session.id);
-            let mut answer = Facts::new()
-                .with("session", session.id.clone())
-                .with("principal", session.principal.clone())
-                .with("face", session.face.clone())
-                .with("started", iso_utc(session.created_ms))
-                .committed(committed)
-                .line(text);
-            answer.switch = Some(Switch::To(session.id.clone()));
-            answer
+            let mut outcome = OutcomeBuilder::new()
+                .with_field("session", session.id.clone())
+                .with_field("principal", session.principal.clone())
+                .with_field("face", session.protocol.clone())
+                .with_field("started", format_iso_utc(session.created_ms))
+                .with_receipt(receipt)
+                .build_one_line(text);
+            outcome.session_switch = Some(SessionSwitch::Enter(session.id.clone()));
+            outcome
         }
-        Desked::Alert(_) | Desked::Noted => Facts::new().committed(committed).line("no session"),
+        SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => {
+            OutcomeBuilder::new().with_receipt(receipt).build_one_line("no session")
+        }
     };
-    Planned::Keep { ask: DeskAsk::Begin, finish: Box::new(finish) }
+    PlannedEffect::Session { request: SessionStoreRequest::Begin, build_outcome: Box::new(build_outcome) }
 }
 
-/// A session is its principal's own; people see all.
-fn may_see(view: &View<'_>, begun: &Begun) -> bool {
-    match &view.caller.principal {
-        Principal::User(_) | Principal::System | Principal::Outside => true,
-        agent @ Principal::Agent(_) => begun.principal == agent.to_string(),
+/// A session belongs to its principal; people see all.
+fn may_see_session(context: &CallContext<'_>, session: &Session) -> bool {
+    match &context.caller.principal {
+        Principal::User(_) | Principal::System | Principal::External => true,
+        agent @ Principal::Agent(_) => session.principal == agent.to_string(),
     }
 }
 
-fn unknown(id: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("there is no session {}", excerpt(id)))
-        .hint("call session with action begin to begin one")
+fn unknown_session_error(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no session {}", shorten_for_error(id)))
+        .with_next_step("call session with action begin to begin one")
 }
 
-/// What the caller may reach, in the spelling of the workspace.
-fn scope(view: &View<'_>) -> serde_json::Map<String, Value> {
-    let grants = &view.caller.grants;
+/// The caller's scope, as workspace paths.
+fn scope_json(context: &CallContext<'_>) -> serde_json::Map<String, Value> {
+    let grants = &context.caller.grants;
     let (access, writable) = match grants.access {
-        Access::ReadWrite => ("read_write", grants.writable.as_slice()),
-        Access::ReadOnly => ("read_only", &[][..]),
+        AccessMode::ReadWrite => ("read_write", grants.writable.as_slice()),
+        AccessMode::ReadOnly => ("read_only", &[][..]),
     };
-    let wires = |paths: &[path::RelPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
-    Facts::new()
-        .with("access", access)
-        .with("readable", wires(&grants.readable))
-        .with("writable", wires(writable))
-        .maybe("root", view.workspace().profile().roots.first().cloned())
-        .object()
+    let wires = |paths: &[stead_path::RelPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+    OutcomeBuilder::new()
+        .with_field("access", access)
+        .with_field("readable", wires(&grants.readable))
+        .with_field("writable", wires(writable))
+        .with_some("root", context.workspace().profile().root_spellings.first().cloned())
+        .into_json()
 }
 
-fn text(facts: &Facts, name: &str) -> String {
-    facts.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+fn str_field(fields: &OutcomeBuilder, name: &str) -> String {
+    fields.field(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }

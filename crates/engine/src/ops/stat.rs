@@ -1,123 +1,119 @@
-//! `stat`: what is at a place, without its content. A link is described itself, not what it points at.
+//! `stat`: metadata of a path, without its content. Does not follow a symbolic link.
 
 use serde::Deserialize;
-use text::visible::visible_line;
+use stead_text::visible::escape_deceptive_line;
 
-use super::answer::{Facts, iso_utc};
+use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    call_options::BeforeAfterInclusion,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Need, Operation, Planned, Target},
-    plan::Top,
-    terms::Evidence,
-    view::View,
-    workspace::{Last, Node, Want},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::FileKind,
+    workspace::{BytesToRead, FileStat, FinalSymlink},
 };
 
-/// The arguments of `stat`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Stat {
+pub(crate) struct StatArgs {
     path: String,
 }
 
-/// What stands for the target of a link that leads out of the workspace: nothing outside is ever named.
-const OUTSIDE: &str = "(outside)";
-/// Permission bits that are shown.
+/// Replaces a link target outside the workspace: no outside path is ever shown.
+const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
-impl Operation for Stat {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Ok(vec![Ask::spelled(&self.path, Need::Read, Last::Keep)])
+impl Operation for StatArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(vec![RequestedPath::from_argument(&self.path, PathAccess::Read, FinalSymlink::Keep)])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
         let path = &target.path;
-        let Some(node) = target.node else {
+        let Some(stat) = target.stat else {
             let parent = path.parent().unwrap_or_default();
-            return Err(Failure::new(Kind::NotFound, format!("{path} does not exist"))
-                .hint(format!("call list with path {parent} to see what is there")));
+            return Err(Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
+                .with_next_step(format!("call list with path {parent} to see what is there")));
         };
-        let size = view.unsaved_readable(path).map_or(node.size, |unsaved| unsaved.text.len() as u64);
-        let node = Node { size, ..node };
-        let kind = type_name(node.top);
-        let mode = format!("{:04o}", node.mode & MODE_MASK);
-        let modified = iso_utc(node.modified_ms);
-        let mut text = format!("{}: {kind}", visible_line(&path.to_wire()));
-        if node.top == Top::File {
-            text.push_str(&format!(", {} bytes", node.size));
+        let size = context.readable_unsaved_file(path).map_or(stat.size, |unsaved| unsaved.text.len() as u64);
+        let stat = FileStat { size, ..stat };
+        let kind = file_kind_name(stat.kind);
+        let mode = format!("{:04o}", stat.mode & MODE_MASK);
+        let modified = format_iso_utc(stat.modified_ms);
+        let mut text = format!("{}: {kind}", escape_deceptive_line(&path.to_wire()));
+        if stat.kind == FileKind::File {
+            text.push_str(&format!(", {} bytes", stat.size));
         }
         text.push_str(&format!(", mode {mode}, modified {modified}"));
-        let mut facts = Facts::new()
-            .with("path", path.to_string())
-            .with("type", kind)
-            .with("size", node.size)
-            .with("modified", modified)
-            .with("mode", mode);
-        if view.terms.evidence == Evidence::Bytes {
-            let more = view.workspace().particulars(path)?;
-            facts = facts.maybe("created", more.created_ms.map(iso_utc)).maybe("owner", more.owner);
+        let mut fields = OutcomeBuilder::new()
+            .with_field("path", path.to_string())
+            .with_field("type", kind)
+            .with_field("size", stat.size)
+            .with_field("modified", modified)
+            .with_field("mode", mode);
+        if context.options.before_after == BeforeAfterInclusion::Include {
+            let more = context.workspace().file_details(path)?;
+            fields = fields.with_some("created", more.created_ms.map(format_iso_utc)).with_some("owner", more.owner);
         }
-        match node.top {
-            Top::File => facts = with_version(view, target, &node, facts, &mut text)?,
-            Top::Link => {
-                let meant = link_target(view, target)?;
-                text.push_str(&format!(", points at {}", visible_line(&meant)));
-                facts = facts.with("target", meant);
+        match stat.kind {
+            FileKind::File => fields = with_version(context, target, &stat, fields, &mut text)?,
+            FileKind::Link => {
+                let link_target = visible_link_target(context, target)?;
+                text.push_str(&format!(", points to {}", escape_deceptive_line(&link_target)));
+                fields = fields.with_field("target", link_target);
             }
-            Top::Directory | Top::Special => {}
+            FileKind::Directory | FileKind::Special => {}
         }
-        Ok(Planned::Read { answer: facts.answer(text), bytes: 0 })
+        Ok(PlannedEffect::Read { outcome: fields.build(text), bytes: 0 })
     }
 }
 
-/// The word for what something is.
-pub(crate) fn type_name(top: Top) -> &'static str {
+pub(crate) fn file_kind_name(top: FileKind) -> &'static str {
     match top {
-        Top::File => "file",
-        Top::Directory => "directory",
-        Top::Link => "link",
-        Top::Special => "other",
+        FileKind::File => "file",
+        FileKind::Directory => "directory",
+        FileKind::Link => "link",
+        FileKind::Special => "other",
     }
 }
 
-/// Adds version, rev and the number of names. A file too large to be hashed in passing says so.
+/// Adds version, rev and hard links. A file too large to hash says so.
 fn with_version(
-    view: &View<'_>,
-    target: &Target,
-    node: &Node,
-    facts: Facts,
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    stat: &FileStat,
+    fields: OutcomeBuilder,
     text: &mut String,
-) -> Result<Facts, Failure> {
-    let facts = if node.size > limits::STAT_VERSION_BYTES_MAX {
-        text.push_str(", too large to hash in passing: read it for its version");
-        facts
+) -> Result<OutcomeBuilder, Error> {
+    let fields = if stat.size > limits::STAT_VERSION_BYTES_MAX {
+        text.push_str(", too large to hash: read it to get its version");
+        fields
     } else {
-        let file = view.read(&target.path, Want::Nothing)?;
-        let rev = view.rev(&target.path, &file.version);
+        let file = context.read(&target.path, BytesToRead::VersionOnly)?;
+        let rev = context.revision_name(&target.path, &file.version);
         text.push_str(&format!(", {rev}"));
-        facts.file(&file.version, rev)
+        fields.with_version(&file.version, rev)
     };
-    if node.links <= 1 {
-        return Ok(facts);
+    if stat.link_count <= 1 {
+        return Ok(fields);
     }
-    text.push_str(&format!(", {} names", node.links));
-    Ok(facts.with("links", node.links))
+    text.push_str(&format!(", {} hard links", stat.link_count));
+    Ok(fields.with_field("links", stat.link_count))
 }
 
-/// What a link says, as far as that lies inside. An absolute one is given relative to the root.
-fn link_target(view: &View<'_>, target: &Target) -> Result<String, Failure> {
-    let workspace = view.workspace();
+/// The link target, if it is inside the workspace; an absolute one relative to the root.
+fn visible_link_target(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<String, Error> {
+    let workspace = context.workspace();
     let written = workspace.read_link(&target.path)?;
-    match workspace.locate(&target.path, Last::Follow) {
-        Ok(place) if written.starts_with(b"/") => Ok(place.to_string()),
+    match workspace.locate(&target.path, FinalSymlink::Follow) {
+        Ok(path) if written.starts_with(b"/") => Ok(path.to_string()),
         Ok(_) => Ok(String::from_utf8_lossy(&written).into_owned()),
-        Err(failure) if matches!(failure.kind, Kind::LinkLoop | Kind::NotFound | Kind::NotDirectory) => {
-            let inside =
-                !written.starts_with(b"/") && !written.split(|byte| *byte == b'/').any(|part| part == b"..");
-            Ok(if inside { String::from_utf8_lossy(&written).into_owned() } else { OUTSIDE.to_owned() })
+        Err(error) if matches!(error.kind, ErrorKind::LinkLoop | ErrorKind::NotFound | ErrorKind::NotDirectory) => {
+            let inside = !written.starts_with(b"/") && !written.split(|byte| *byte == b'/').any(|part| part == b"..");
+            Ok(if inside { String::from_utf8_lossy(&written).into_owned() } else { OUTSIDE_LINK_TARGET.to_owned() })
         }
-        Err(_) => Ok(OUTSIDE.to_owned()),
+        Err(_) => Ok(OUTSIDE_LINK_TARGET.to_owned()),
     }
 }

@@ -1,105 +1,102 @@
-//! `undo`: one entry is taken back with all of its files together. Without a name it is the newest that is not undone,
-//! so calling it again goes further back. Undoing an undo makes the entry again.
+//! `undo`: reverts one entry with all of its files. Without an argument it reverts the newest entry that is not
+//! undone, so repeated calls go further back. Undoing an undo redoes the entry.
 
 use std::cell::RefCell;
 
-use journal::{Entry, Link};
 use serde::Deserialize;
+use stead_journal::{EntryRelation, JournalEntry};
 
 use super::{
-    recorded::EntryName,
-    reversal::{self, Reversal},
+    revert::{self, Reversal},
+    visible_change::JournalEntryArgument,
 };
 use crate::{
-    failure::{Failure, Kind},
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::EntryFilter,
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::JournalEntryQuery,
 };
 
-/// The arguments of `undo`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Undo {
-    entry: Option<EntryName>,
+pub(crate) struct UndoArgs {
+    entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
-    /// What the places were asked for; the plan is about the same entry.
+    /// The entry chosen when paths were requested; the plan uses the same one.
     #[serde(skip)]
-    chosen: RefCell<Option<Reversal>>,
+    reversal: RefCell<Option<Reversal>>,
 }
 
-impl Operation for Undo {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for UndoArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         let reversal = match &self.entry {
-            Some(name) => named(view, name.number()?)?,
-            None => latest(view)?,
+            Some(name) => undoable_by_number(context, name.entry_number()?)?,
+            None => latest_undoable(context)?,
         };
-        let asks = reversal.asks();
-        *self.chosen.borrow_mut() = Some(reversal);
-        Ok(asks)
+        let requests = reversal.requested_paths();
+        *self.reversal.borrow_mut() = Some(reversal);
+        Ok(requests)
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        match &*self.chosen.borrow() {
-            Some(reversal) => reversal.plan(view, targets, self.dry_run.into()),
-            None => Err(nothing()),
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        match &*self.reversal.borrow() {
+            Some(reversal) => reversal.plan(context, targets, self.dry_run.into()),
+            None => Err(nothing_to_undo_error()),
         }
     }
 }
 
-fn nothing() -> Failure {
-    Failure::new(Kind::NothingToDo, "there is nothing to undo").hint("call history to see entries")
+fn nothing_to_undo_error() -> Error {
+    Error::new(ErrorKind::NothingToDo, "nothing to undo").with_next_step("call history to see entries")
 }
 
-/// The newest entry that is not undone.
-fn latest(view: &View<'_>) -> Result<Reversal, Failure> {
-    let filter = EntryFilter { principal: reversal::own_only(view), ..EntryFilter::default() };
-    let found = reversal::newest(view, filter, |stored| match stored.entry.link {
-        _ if reversal::is_outside(&stored.entry) => Ok(None),
-        // Undoing and redoing are steps along the entries, not entries to step over.
-        Link::Undoes(_) | Link::Redoes(_) | Link::Amends(_) => Ok(None),
-        Link::None | Link::Restores(_) => {
-            let undone = view.workspace().undone(stored.entry.number)?;
+fn latest_undoable(context: &CallContext<'_>) -> Result<Reversal, Error> {
+    let filter = JournalEntryQuery { principal: revert::principal_filter(context), ..JournalEntryQuery::default() };
+    let found = revert::find_newest(context, filter, |stored| match stored.entry.relation {
+        _ if revert::is_external(&stored.entry) => Ok(None),
+        // Undo and redo entries move along the history; they are not candidates themselves.
+        EntryRelation::Undoes(_) | EntryRelation::Redoes(_) | EntryRelation::Amends(_) => Ok(None),
+        EntryRelation::None | EntryRelation::Restores(_) => {
+            let undone = context.workspace().undone_by(stored.entry.number)?;
             Ok(undone.is_none().then_some(stored.entry))
         }
     })?;
-    standing_entry(view, &found.ok_or_else(nothing)?)
+    undo_entry(context, &found.ok_or_else(nothing_to_undo_error)?)
 }
 
-fn named(view: &View<'_>, number: u64) -> Result<Reversal, Failure> {
-    let entry = reversal::entry(view, number)?.entry;
-    match entry.link {
-        Link::Undoes(undone) => {
-            reversal::owned(view, &entry)?;
-            if view.workspace().undone(undone)? != Some(number) {
-                return Err(Failure::new(
-                    Kind::NothingToDo,
-                    format!("r{undone}, which r{number} undid, is done again"),
+fn undoable_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Error> {
+    let entry = revert::find_entry(context, number)?.entry;
+    match entry.relation {
+        EntryRelation::Undoes(undone) => {
+            revert::require_owner(context, &entry)?;
+            if context.workspace().undone_by(undone)? != Some(number) {
+                return Err(Error::new(
+                    ErrorKind::NothingToDo,
+                    format!("r{undone}, which r{number} undid, was redone"),
                 )
-                .hint(format!("call undo with entry r{undone} to undo it once more")));
+                .with_next_step(format!("call undo with entry r{undone} to undo it again")));
             }
-            Reversal::redo(view, undone, &entry)
+            Reversal::redo(context, undone, &entry)
         }
-        Link::Redoes(redone) => standing_entry(view, &reversal::entry(view, redone)?.entry),
-        Link::None | Link::Restores(_) | Link::Amends(_) => standing_entry(view, &entry),
+        EntryRelation::Redoes(redone) => undo_entry(context, &revert::find_entry(context, redone)?.entry),
+        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => undo_entry(context, &entry),
     }
 }
 
-/// Takes back an entry that stands.
-fn standing_entry(view: &View<'_>, entry: &Entry) -> Result<Reversal, Failure> {
+fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Reversal, Error> {
     let number = entry.number;
-    reversal::owned(view, entry)?;
-    if let Some(by) = view.workspace().undone(number)? {
-        return Err(Failure::new(Kind::NothingToDo, format!("r{number} is already undone by r{by}"))
-            .hint(format!("call redo with entry r{number} to make it again")));
+    revert::require_owner(context, entry)?;
+    if let Some(by) = context.workspace().undone_by(number)? {
+        return Err(Error::new(ErrorKind::NothingToDo, format!("r{number} is already undone by r{by}"))
+            .with_next_step(format!("call redo with entry r{number} to redo it")));
     }
     if entry.changes.is_empty() {
-        return Err(Failure::new(Kind::NothingToDo, format!("r{number} changed nothing"))
-            .hint("call history to see entries"));
+        return Err(Error::new(ErrorKind::NothingToDo, format!("r{number} changed nothing"))
+            .with_next_step("call history to see entries"));
     }
-    match reversal::latest_redo(view, number)? {
-        Some(redo) => Reversal::undo(view, number, &redo),
-        None => Reversal::undo(view, number, entry),
+    match revert::latest_redo(context, number)? {
+        Some(redo) => Reversal::undo(context, number, &redo),
+        None => Reversal::undo(context, number, entry),
     }
 }

@@ -1,32 +1,31 @@
-//! `unlock`: gives a lease back before its end.
+//! `unlock`: releases a lease before it expires.
 
 use serde::Deserialize;
 
-use super::lock::{answered, held, shown};
+use super::lock::{display_path, lease_outcome, trim_trailing_slashes};
 use crate::{
-    failure::Failure,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::{Committed, Lease, LeaseAsk},
+    call_context::CallContext,
+    errors::Error,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::{CommitReceipt, Lease, LeaseRequest},
 };
 
-/// The arguments of `unlock`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Unlock {
+pub(crate) struct UnlockArgs {
     path: String,
 }
 
-impl Operation for Unlock {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        Ok(vec![Ask::write(held(&self.path))])
+impl Operation for UnlockArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(vec![RequestedPath::write(trim_trailing_slashes(&self.path))])
     }
 
-    fn plan(&self, _view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, _context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let path = targets[0].path.clone();
-        let finish = Box::new(|lease: &Lease, committed: &Committed| {
-            answered(lease, committed, format!("{} is free again", shown(&lease.path)))
+        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
+            lease_outcome(lease, receipt, format!("unlocked {}", display_path(&lease.path)))
         });
-        Ok(Planned::Lease { ask: LeaseAsk::Release { path }, finish })
+        Ok(PlannedEffect::Lease { request: LeaseRequest::Release { path }, build_outcome })
     }
 }

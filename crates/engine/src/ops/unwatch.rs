@@ -1,33 +1,32 @@
-//! `unwatch`: ends one of the caller's own watches. What it has heard stays in the journal.
+//! `unwatch`: ends one of the caller's own watches. Its recorded events stay in the journal.
 
 use serde::Deserialize;
 
-use super::{lock::shown, watch::answered};
+use super::{lock::display_path, watch::watch_outcome};
 use crate::{
-    failure::Failure,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    watching::{Watch, WatchAsk},
-    workspace::Committed,
+    call_context::CallContext,
+    errors::Error,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    watches::{Watch, WatchRequest},
+    workspace::CommitReceipt,
 };
 
-/// The arguments of `unwatch`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Unwatch {
+pub(crate) struct UnwatchArgs {
     watch: String,
 }
 
-impl Operation for Unwatch {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for UnwatchArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, _view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let finish = Box::new(|watch: &Watch, committed: &Committed| {
-            let text = format!("{} is no longer watched as {}", shown(&watch.path), watch.id);
-            answered(watch, committed, text)
+    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
+            let text = format!("stopped watching {} as {}", display_path(&watch.path), watch.id);
+            watch_outcome(watch, receipt, text)
         });
-        Ok(Planned::Watch { ask: WatchAsk::End { id: self.watch.clone() }, finish })
+        Ok(PlannedEffect::Watch { request: WatchRequest::End { id: self.watch.clone() }, build_outcome })
     }
 }

@@ -1,47 +1,46 @@
-//! `usage`: how full the workspace's file system, trash and history are, and what the caller's quota leaves.
+//! `usage`: usage of the file system, the trash and the history, and the remaining quota of the caller.
 
 use serde::Deserialize;
 
-use super::answer::Facts;
+use super::outcome_builder::OutcomeBuilder;
 use crate::{
-    failure::Failure,
-    operation::{Ask, Operation, Planned, Target},
+    call_context::CallContext,
+    errors::Error,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     quota,
-    view::View,
 };
 
-/// The arguments of `usage`: none.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Usage {}
+pub(crate) struct UsageArgs {}
 
-impl Operation for Usage {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for UsageArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let usage = view.workspace().usage()?;
-        let quota = quota::told(view, &view.caller.principal)?;
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let usage = context.workspace().storage_usage()?;
+        let quota = quota::report_quota(context, &context.caller.principal)?;
         let mut text = format!(
-            "{} of {} bytes free; trash {} bytes in {} things; history {} of {} bytes",
+            "{} of {} bytes free; trash {} bytes in {} items; history {} of {} bytes",
             usage.free_bytes,
             usage.total_bytes,
             usage.trash_bytes,
             usage.trash_items,
-            usage.kept_bytes,
-            usage.kept_bytes_max
+            usage.history_bytes,
+            usage.history_bytes_max
         );
-        text.push_str(&quota::lines(quota.as_ref()));
-        let answer = Facts::new()
-            .with("total_bytes", usage.total_bytes)
-            .with("free_bytes", usage.free_bytes)
-            .with("trash_items", usage.trash_items)
-            .with("trash_bytes", usage.trash_bytes)
-            .with("kept_bytes", usage.kept_bytes)
-            .with("kept_bytes_max", usage.kept_bytes_max)
-            .maybe("quota", quota)
-            .answer(text);
-        Ok(Planned::Read { answer, bytes: 0 })
+        text.push_str(&quota::render_quota_lines(quota.as_ref()));
+        let answer = OutcomeBuilder::new()
+            .with_field("total_bytes", usage.total_bytes)
+            .with_field("free_bytes", usage.free_bytes)
+            .with_field("trash_items", usage.trash_items)
+            .with_field("trash_bytes", usage.trash_bytes)
+            .with_field("kept_bytes", usage.history_bytes)
+            .with_field("kept_bytes_max", usage.history_bytes_max)
+            .with_some("quota", quota)
+            .build(text);
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
     }
 }

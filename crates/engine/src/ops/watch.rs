@@ -1,26 +1,25 @@
-//! `watch`: from now on, what happens at a place is told by `watched`, whoever does it. Other programs' changes are told
-//! as far as the kernel tells them; where it could not, a rescan says so.
+//! `watch`: starts reporting changes at a path through `watched`. Changes by other programs are reported as far as
+//! the kernel reports them; a `rescan` event marks a gap.
 
 use serde::Deserialize;
 
 use super::{
-    answer::{Facts, excerpt},
-    lock::shown,
+    lock::display_path,
+    outcome_builder::{OutcomeBuilder, shorten_for_error},
 };
 use crate::{
-    engine::Answer,
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    engine::CallOutcome,
+    errors::{Error, ErrorKind},
     glob::Globs,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    watching::{Depth, Happening, Watch as Kept, WatchAsk},
-    workspace::Committed,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    watches::{Watch, WatchDepth, WatchEventKind, WatchRequest},
+    workspace::CommitReceipt,
 };
 
-/// The arguments of `watch`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Watch {
+pub(crate) struct WatchArgs {
     path: Option<String>,
     #[serde(default)]
     recursive: bool,
@@ -29,59 +28,59 @@ pub(crate) struct Watch {
     glob: Option<String>,
 }
 
-impl Watch {
-    fn happenings(&self) -> Result<Vec<Happening>, Failure> {
+impl WatchArgs {
+    fn event_kinds(&self) -> Result<Vec<WatchEventKind>, Error> {
         let chosen = |word: &String| {
-            Happening::chosen(word).ok_or_else(|| {
-                let known: Vec<&str> = Happening::CHOICES.iter().map(|known| known.word()).collect();
-                Failure::new(Kind::BadRequest, format!("there is no event type '{}'", excerpt(word)))
-                    .hint(format!("types are {}", known.join(", ")))
+            WatchEventKind::parse(word).ok_or_else(|| {
+                let known: Vec<&str> = WatchEventKind::CHOICES.iter().map(|known| known.as_str()).collect();
+                Error::new(ErrorKind::BadRequest, format!("there is no event type '{}'", shorten_for_error(word)))
+                    .with_next_step(format!("types are {}", known.join(", ")))
             })
         };
         self.types.iter().map(chosen).collect()
     }
 }
 
-impl Operation for Watch {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        self.happenings()?;
+impl Operation for WatchArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        self.event_kinds()?;
         if let Some(glob) = &self.glob {
-            Globs::by_name([glob.as_str()])?;
+            Globs::from_name_patterns([glob.as_str()])?;
         }
-        Ok(vec![Ask::read(self.path.as_deref().unwrap_or("."))])
+        Ok(vec![RequestedPath::read(self.path.as_deref().unwrap_or("."))])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        if target.node.is_none() {
-            return Err(Failure::new(Kind::NotFound, format!("{} does not exist", target.path))
-                .hint("watch the directory it will be in"));
+        if target.stat.is_none() {
+            return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))
+                .with_next_step("watch the directory it will be in"));
         }
-        let ask = WatchAsk::Begin {
+        let request = WatchRequest::Begin {
             path: target.path.clone(),
-            depth: if self.recursive { Depth::Deep } else { Depth::Shallow },
-            happenings: self.happenings()?,
+            depth: if self.recursive { WatchDepth::Deep } else { WatchDepth::Shallow },
+            event_kinds: self.event_kinds()?,
             glob: self.glob.clone(),
-            lasting: view.terms.lasting,
+            lifetime: context.options.watch_lifetime,
         };
-        let finish = Box::new(|watch: &Kept, committed: &Committed| {
-            let text = format!("watching {} as {}; call watched to hear", shown(&watch.path), watch.id);
-            answered(watch, committed, text)
+        let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
+            let text = format!("watching {} as {}; call watched for events", display_path(&watch.path), watch.id);
+            watch_outcome(watch, receipt, text)
         });
-        Ok(Planned::Watch { ask, finish })
+        Ok(PlannedEffect::Watch { request, build_outcome })
     }
 }
 
-/// The answer of `watch` and `unwatch`.
-pub(super) fn answered(watch: &Kept, committed: &Committed, text: String) -> Answer {
-    let types: Vec<&str> = watch.happenings.iter().map(|happening| happening.word()).collect();
-    Facts::new()
-        .with("watch", watch.id.clone())
-        .with("path", watch.path.to_string())
-        .with("recursive", watch.depth == Depth::Deep)
-        .maybe("types", (!types.is_empty()).then_some(types))
-        .maybe("glob", watch.glob.clone())
-        .with("cursor", format!("r{}", committed.number))
-        .committed(committed)
-        .line(text)
+/// The outcome of `watch` and `unwatch`.
+pub(super) fn watch_outcome(watch: &Watch, receipt: &CommitReceipt, text: String) -> CallOutcome {
+    let types: Vec<&str> = watch.event_kinds.iter().map(|event_kind| event_kind.as_str()).collect();
+    OutcomeBuilder::new()
+        .with_field("watch", watch.id.clone())
+        .with_field("path", watch.path.to_string())
+        .with_field("recursive", watch.depth == WatchDepth::Deep)
+        .with_some("types", (!types.is_empty()).then_some(types))
+        .with_some("glob", watch.glob.clone())
+        .with_field("cursor", format!("r{}", receipt.entry))
+        .with_receipt(receipt)
+        .build_one_line(text)
 }

@@ -1,188 +1,194 @@
-//! `write`: a file gets new content, whole. A file that exists is replaced only by somebody who says which version was
-//! seen; it keeps its encoding unless the call names another.
+//! `write`: replaces the whole content of a file. An existing file is replaced only if the caller gives the version
+//! it read. The file keeps its encoding unless the call names another one.
 
-mod against;
+mod merge;
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use text::{
+use stead_text::{
     diff,
-    encoding::{self, Detected},
+    encoding::{self, DetectedContent},
 };
 
-use self::against::Standing;
-use super::{answer::Facts, encoded, encoded::Encoded, parents};
+use self::merge::WriteMergeStatus;
+use super::{encode_content, encode_content::EncodedContent, outcome_builder::OutcomeBuilder, parent_directories};
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    call_options::{AppliedBy, MissingBase, ReplacementFormat},
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    plan::{Change, Content, Expect, Plan, Seen, Top},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    plan::{CommitExpectation, FileKind, ObservedVersion, Plan, PlannedChange, PlannedContent},
     resolve,
-    terms::{Form, Making, Unseen},
-    version::{Base, Version},
-    view::View,
-    workspace::{Node, Want},
+    version::{BaseVersion, Version},
+    workspace::{BytesToRead, FileStat},
 };
 
-/// The arguments of `write`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Write {
+pub(crate) struct WriteArgs {
     path: String,
     content: String,
     base: Option<String>,
     encoding: Option<String>,
     #[serde(default)]
-    mode: Mode,
+    mode: WriteMode,
 }
 
-/// What happens when others changed the file since the caller saw it.
+/// What to do if others changed the file since the caller read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Mode {
-    /// The write is refused.
+enum WriteMode {
     #[default]
     Exact,
-    /// What both changed is brought together, against the base or else the text that the session last saw.
+    /// Merge the changes against the base, or else the text that the session last saw.
     Merge,
 }
 
-/// The file that is replaced.
-struct Current {
-    seen: Seen,
-    /// Its bytes, when the caller may read them and they are not too many.
+struct WriteTarget {
+    observed: ObservedVersion,
+    /// The bytes, if the caller may read them and they fit the limit.
     bytes: Option<Vec<u8>>,
 }
 
-impl Operation for Write {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        let ask = Ask::write(&self.path);
-        let base = self.base.as_deref().filter(|base| self.mode == Mode::Exact || base.is_empty());
-        self.base.as_deref().map(Base::parse).transpose()?;
-        Ok(vec![ask.with_base(base)?])
+impl Operation for WriteArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let request = RequestedPath::write(&self.path);
+        let base = self.base.as_deref().filter(|base| self.mode == WriteMode::Exact || base.is_empty());
+        self.base.as_deref().map(BaseVersion::parse).transpose()?;
+        Ok(vec![request.with_base(base)?])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let current = match target.node {
-            Some(node) => Some(self.current(view, target, node)?),
+        let current = match target.stat {
+            Some(stat) => Some(self.read_write_target(context, target, stat)?),
             None => None,
         };
-        let now = Now::of(view, current.as_ref());
+        let now = EffectiveFileContent::effective(context, current.as_ref());
         let before = now.as_ref().and_then(|now| now.bytes);
-        let content = formed(view.terms.form, &self.content, before);
-        let endings = taken_over(&self.content, &content);
+        let content = match_format(context.options.replacement_format, &self.content, before);
+        let endings = adopted_line_endings(&self.content, &content);
         let (content, standing) = match (self.mode, &now) {
-            (Mode::Merge, Some(now)) => self.merged(view, target, now, content)?,
-            (Mode::Merge, None) | (Mode::Exact, _) => (content, Standing::AsGiven),
+            (WriteMode::Merge, Some(now)) => self.merge_with_current(context, target, now, content)?,
+            (WriteMode::Merge, None) | (WriteMode::Exact, _) => (content, WriteMergeStatus::NotMerged),
         };
-        let encoded = encoded::whole(&content, self.encoding.as_deref(), before)?;
-        let version = Version::of(&encoded.bytes);
+        let encoded = encode_content::encode_file(&content, self.encoding.as_deref(), before)?;
+        let version = Version::hash_bytes(&encoded.bytes);
         let size = encoded.bytes.len() as u64;
         if let Some(current) = &current
-            && current.seen.version == version
-            && view.terms.making == Making::Here
+            && current.observed.version == version
+            && context.options.applied_by == AppliedBy::Workspace
         {
-            return Ok(unchanged(view, target, &version, before, size, self.mode));
+            return Ok(unchanged_outcome(context, target, &version, before, size, self.mode));
         }
         let difference = match &current {
-            None => lines_changed(Some(b""), &encoded.bytes),
-            Some(_) => lines_changed(before, &encoded.bytes),
+            None => count_changed_lines(Some(b""), &encoded.bytes),
+            Some(_) => count_changed_lines(before, &encoded.bytes),
         };
-        let evidence = view.evidence(&target.path, before, Some(&encoded.bytes));
-        let mut changes = parents::missing(view, &target.path)?;
-        let Encoded { bytes, unusual } = encoded;
-        changes.push(Change::Put {
+        let before_after = context.before_after(&target.path, before, Some(&encoded.bytes));
+        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
+        let EncodedContent { bytes, non_utf8_encoding: unusual } = encoded;
+        changes.push(PlannedChange::Put {
             path: target.path.clone(),
-            expect: current.as_ref().map_or(Expect::Absent, |current| Expect::File(current.seen)),
-            content: Content::Bytes(bytes),
+            expectation: current
+                .as_ref()
+                .map_or(CommitExpectation::Absent, |current| CommitExpectation::File(current.observed)),
+            content: PlannedContent::Bytes(bytes),
             version,
             size,
-            mode: view.terms.privacy.mode(),
+            mode: context.options.written_file_mode.mode_source(),
         });
         let path = target.path.to_string();
         let (created, mode) = (current.is_none(), self.mode);
-        Ok(Planned::Change {
-            plan: Plan::of(changes),
-            finish: Box::new(move |committed| {
-                let rev = format!("r{}", committed.number);
+        Ok(PlannedEffect::Files {
+            plan: Plan::new(changes),
+            build_outcome: Box::new(move |receipt| {
+                let rev = format!("r{}", receipt.entry);
                 let verb = if created { "created" } else { "wrote" };
                 let lines = difference.map(|lines| format!(", +{} -{}", lines.added, lines.removed));
                 let text = format!("{verb} {path} ({rev}, {size} bytes{})", lines.unwrap_or_default());
-                Facts::new()
-                    .with("path", path)
-                    .file(&version, rev)
-                    .with("size", size)
-                    .with("created", created)
-                    .with("changed", true)
-                    .maybe("diff", difference.map(shown))
-                    .extended(standing.facts(mode))
-                    .maybe("encoding", unusual)
-                    .maybe("line_endings", endings)
-                    .committed(committed)
-                    .line(text)
-                    .with_evidence(evidence)
+                OutcomeBuilder::new()
+                    .with_field("path", path)
+                    .with_version(&version, rev)
+                    .with_field("size", size)
+                    .with_field("created", created)
+                    .with_field("changed", true)
+                    .with_some("diff", difference.map(line_counts_json))
+                    .with_fields(standing.outcome_fields(mode))
+                    .with_some("encoding", unusual)
+                    .with_some("line_endings", endings)
+                    .with_receipt(receipt)
+                    .build_one_line(text)
+                    .with_before_after(before_after)
             }),
         })
     }
 }
 
-impl Write {
-    /// What is there now, refused unless it is a file whose version the caller has seen.
-    fn current(&self, view: &View<'_>, target: &Target, node: Node) -> Result<Current, Failure> {
-        regular(target, node)?;
-        let readable = view.may_read(&target.path);
-        let read = |want| view.read_for_change(&target.path, want);
-        let file = if readable && node.size <= limits::WRITE_BYTES_MAX {
-            read(Want::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?
+impl WriteArgs {
+    /// The current file; fails unless it is a file whose version the caller gave.
+    fn read_write_target(
+        &self,
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+        stat: FileStat,
+    ) -> Result<WriteTarget, Error> {
+        require_regular_file(target, stat)?;
+        let readable = context.may_read(&target.path);
+        let read = |want| context.read_for_change(&target.path, want);
+        let file = if readable && stat.size <= limits::WRITE_BYTES_MAX {
+            read(BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?
         } else {
-            read(Want::Nothing)?
+            read(BytesToRead::VersionOnly)?
         };
-        // What is merged is held against what the session knows, not against a base that must be current.
-        if self.mode == Mode::Exact && target.base.is_none() && view.terms.unseen == Unseen::Stays {
-            return Err(base_required(view, target, &file.version));
+        // A merge uses the version that the session knows, so the base need not be current.
+        if self.mode == WriteMode::Exact && target.base.is_none() && context.options.missing_base == MissingBase::Refuse
+        {
+            return Err(base_required_error(context, target, &file.version));
         }
-        let bytes = (readable && node.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
-        // The version that was checked against the base is the one that must still be there.
-        let seen = target.seen.unwrap_or(Seen { version: file.version, stamp: file.node.stamp });
-        Ok(Current { seen, bytes })
+        let bytes = (readable && stat.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
+        // The commit must find the version that was compared with the base.
+        let seen = target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
+        Ok(WriteTarget { observed: seen, bytes })
     }
 }
 
-/// What the file counts as while it is written: what is there, or what whoever makes the change true holds.
-struct Now<'n> {
+/// The content to compare with: the file, or the text in the editor that applies the change.
+struct EffectiveFileContent<'n> {
     version: Version,
-    /// Its bytes, when the caller may read them and they are not too many.
+    /// The bytes, if the caller may read them and they fit the limit.
     bytes: Option<&'n [u8]>,
 }
 
-impl<'n> Now<'n> {
-    fn of(view: &'n View<'_>, current: Option<&'n Current>) -> Option<Self> {
-        match &view.terms.making {
-            Making::Here => {
-                current.map(|current| Self { version: current.seen.version, bytes: current.bytes.as_deref() })
+impl<'n> EffectiveFileContent<'n> {
+    fn effective(context: &'n CallContext<'_>, current: Option<&'n WriteTarget>) -> Option<Self> {
+        match &context.options.applied_by {
+            AppliedBy::Workspace => {
+                current.map(|current| Self { version: current.observed.version, bytes: current.bytes.as_deref() })
             }
-            Making::Elsewhere(held) => held.as_ref().map(|text| {
+            AppliedBy::Editor(known) => known.as_ref().map(|text| {
                 let bytes = text.as_bytes();
-                Self { version: Version::of(bytes), bytes: Some(bytes) }
+                Self { version: Version::hash_bytes(bytes), bytes: Some(bytes) }
             }),
         }
     }
 }
 
-/// A text in the form of what it replaces, as far as the terms say so.
-fn formed<'c>(form: Form, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
+/// Adapts a text to the format of the text it replaces, as the call options say.
+fn match_format<'c>(form: ReplacementFormat, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
     match (form, before) {
-        (Form::AsGiven, _) | (Form::OfReplaced | Form::LinesOfReplaced, None) => Cow::Borrowed(content),
-        (Form::LinesOfReplaced, Some(before)) => encoded::lines_as(content, before),
-        (Form::OfReplaced, Some(before)) => Cow::Owned(encoded::formed_as(content, before)),
+        (ReplacementFormat::AsGiven, _)
+        | (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings, None) => Cow::Borrowed(content),
+        (ReplacementFormat::MatchLineEndings, Some(before)) => encode_content::match_line_endings(content, before),
+        (ReplacementFormat::MatchReplaced, Some(before)) => Cow::Owned(encode_content::match_format(content, before)),
     }
 }
 
-/// The line endings that a content took on from what it replaces, if it had others.
-fn taken_over(given: &str, formed: &str) -> Option<&'static str> {
+/// The line endings that the content adopted, if it had others.
+fn adopted_line_endings(given: &str, formed: &str) -> Option<&'static str> {
     let has = |text: &str| text.contains("\r\n");
     match (has(given), has(formed)) {
         (false, true) => Some("crlf"),
@@ -191,81 +197,80 @@ fn taken_over(given: &str, formed: &str) -> Option<&'static str> {
     }
 }
 
-/// Refuses whatever is not a regular file.
-pub(crate) fn regular(target: &Target, node: Node) -> Result<(), Failure> {
+pub(crate) fn require_regular_file(target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
     let path = &target.path;
-    match node.top {
-        Top::File => Ok(()),
-        Top::Directory => Err(Failure::new(Kind::IsDirectory, format!("{path} is a directory"))
-            .hint(format!("name a file, for example {path}/notes.txt"))),
-        Top::Link | Top::Special => {
-            Err(Failure::new(Kind::NotRegular, format!("{path} is not a regular file"))
-                .hint("choose another path"))
+    match stat.kind {
+        FileKind::File => Ok(()),
+        FileKind::Directory => Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
+            .with_next_step(format!("name a file, for example {path}/notes.txt"))),
+        FileKind::Link | FileKind::Special => {
+            Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
+                .with_next_step("choose another path"))
         }
     }
 }
 
-fn base_required(view: &View<'_>, target: &Target, version: &Version) -> Failure {
+fn base_required_error(context: &CallContext<'_>, target: &ResolvedTarget, version: &Version) -> Error {
     let path = &target.path;
-    let failure = Failure::new(Kind::BaseRequired, format!("{path} exists and the call gives no base"))
-        .hint(format!("call read with path {path}, then write again with its version as base"));
-    // A hash tells whoever guesses right what is in a file, so it goes only to those who may read it.
-    if view.may_read(path) { resolve::with_current(view, failure, path, *version) } else { failure }
+    let error = Error::new(ErrorKind::BaseRequired, format!("{path} exists and the call gives no base"))
+        .with_next_step(format!("call read with path {path}, then write again with its version as base"));
+    // A hash would confirm a guessed content, so only callers that may read the file get it.
+    if context.may_read(path) { resolve::with_current_version(context, error, path, *version) } else { error }
 }
 
-fn unchanged(
-    view: &View<'_>,
-    target: &Target,
+fn unchanged_outcome(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
     version: &Version,
     before: Option<&[u8]>,
     size: u64,
-    mode: Mode,
-) -> Planned {
+    mode: WriteMode,
+) -> PlannedEffect {
     let path = target.path.to_string();
-    let rev = view.rev(&target.path, version);
+    let rev = context.revision_name(&target.path, version);
     let text = format!("{path} already has this content ({rev}); nothing was changed");
-    let answer = Facts::new()
-        .with("path", path)
-        .file(version, rev)
-        .with("size", size)
-        .with("created", false)
-        .with("changed", false)
-        .extended(Standing::AsGiven.facts(mode))
-        .line(text)
-        .with_evidence(view.evidence(&target.path, before, before));
-    Planned::Read { answer, bytes: 0 }
+    let answer = OutcomeBuilder::new()
+        .with_field("path", path)
+        .with_version(version, rev)
+        .with_field("size", size)
+        .with_field("created", false)
+        .with_field("changed", false)
+        .with_fields(WriteMergeStatus::NotMerged.outcome_fields(mode))
+        .build_one_line(text)
+        .with_before_after(context.before_after(&target.path, before, before));
+    PlannedEffect::Read { outcome: answer, bytes: 0 }
 }
 
-impl Standing {
-    /// What is told of it, to whoever asked for a merge.
-    fn facts(&self, mode: Mode) -> serde_json::Map<String, Value> {
-        let facts = match (mode, self) {
-            (Mode::Exact, _) => Facts::new(),
-            (Mode::Merge, Standing::AsGiven) => Facts::new().with("merged", false),
-            (Mode::Merge, Standing::Merged(from)) => {
-                Facts::new().with("merged", true).with("merged_from", from.clone())
+impl WriteMergeStatus {
+    /// The fields about the merge, if one was requested.
+    fn outcome_fields(&self, mode: WriteMode) -> serde_json::Map<String, Value> {
+        let fields = match (mode, self) {
+            (WriteMode::Exact, _) => OutcomeBuilder::new(),
+            (WriteMode::Merge, WriteMergeStatus::NotMerged) => OutcomeBuilder::new().with_field("merged", false),
+            (WriteMode::Merge, WriteMergeStatus::MergedSince(from)) => {
+                OutcomeBuilder::new().with_field("merged", true).with_field("merged_from", from.clone())
             }
         };
-        facts.object()
+        fields.into_json()
     }
 }
 
-/// The lines that change, when both sides are text that is not too long to compare.
-pub(crate) fn lines_changed(before: Option<&[u8]>, after: &[u8]) -> Option<diff::Change> {
+/// The changed lines, if both sides are text and small enough to compare.
+pub(crate) fn count_changed_lines(before: Option<&[u8]>, after: &[u8]) -> Option<diff::DiffStat> {
     let before = before?;
     if before.len().max(after.len()) as u64 > limits::DIFF_BYTES_MAX {
         return None;
     }
-    Some(diff::summary(&decoded(before)?, &decoded(after)?))
+    Some(diff::diff_stat(&decode_text(before)?, &decode_text(after)?))
 }
 
-fn decoded(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
-    match encoding::detect(bytes) {
-        Detected::Text { encoding } => encoding::decode(bytes, encoding).ok(),
-        Detected::Binary => None,
+fn decode_text(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+    match encoding::detect_content(bytes) {
+        DetectedContent::Text { encoding } => encoding::decode(bytes, encoding).ok(),
+        DetectedContent::Binary => None,
     }
 }
 
-fn shown(lines: diff::Change) -> Value {
+fn line_counts_json(lines: diff::DiffStat) -> Value {
     json!({ "added": lines.added, "removed": lines.removed })
 }

@@ -1,5 +1,5 @@
-//! From the text of a policy file to a policy. Whatever cannot be read, understood or enforced is an error with its line:
-//! a policy that is half understood would open a door.
+//! The parser of policy files. Anything that cannot be parsed or enforced is an error with its line, because a partly
+//! understood policy would allow too much.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -7,52 +7,50 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    Layer, LayerKind, Policy, Rate, Retained, Right, Tier, names,
-    rule::{Patterns, Places, Rule},
+    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyRetention, PolicyTier, operation_names,
+    rule::{NamePatterns, PathPatterns, PolicyRule},
 };
 use crate::{caller::Principal, glob::Globs, quota::Quota, version::Version};
 
-/// Longest policy text.
 pub(crate) const POLICY_BYTES_MAX: usize = 1 << 20;
-/// Most rules of one policy.
-const RULES_MAX: usize = 1_000;
+const POLICY_RULES_MAX: usize = 1_000;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// Why a policy file cannot be used.
+/// The reason why a policy file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PolicyError {
-    /// Where, counted from 1.
+    /// Line number, counted from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The problem.
     pub reason: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FileText {
-    system: Option<LayerText>,
-    organisation: Option<LayerText>,
+struct PolicyFileToml {
+    system: Option<PolicyLayerToml>,
+    organisation: Option<PolicyLayerToml>,
     #[serde(default)]
-    agent: BTreeMap<Spanned<String>, LayerText>,
+    agent: BTreeMap<Spanned<String>, PolicyLayerToml>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LayerText {
+struct PolicyLayerToml {
     default: Option<Spanned<String>>,
     #[serde(default)]
-    rules: Vec<Spanned<RuleText>>,
-    rate: Option<Spanned<RateText>>,
+    rules: Vec<Spanned<PolicyRuleToml>>,
+    rate: Option<Spanned<PolicyRateToml>>,
     #[serde(default)]
-    rates: Vec<Spanned<RateText>>,
-    quota: Option<Spanned<QuotaText>>,
-    retention: Option<RetentionText>,
+    rates: Vec<Spanned<PolicyRateToml>>,
+    quota: Option<Spanned<PolicyQuotaToml>>,
+    retention: Option<PolicyRetentionToml>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RuleText {
+struct PolicyRuleToml {
     name: Option<String>,
     operations: Option<Spanned<Vec<String>>>,
     rights: Option<Spanned<Vec<String>>>,
@@ -64,7 +62,7 @@ struct RuleText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RateText {
+struct PolicyRateToml {
     calls: u64,
     per_seconds: u64,
     then: Spanned<String>,
@@ -74,7 +72,7 @@ struct RateText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct QuotaText {
+struct PolicyQuotaToml {
     bytes: Option<u64>,
     files: Option<u64>,
     trash_bytes: Option<u64>,
@@ -83,86 +81,82 @@ struct QuotaText {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RetentionText {
+struct PolicyRetentionToml {
     agent_hours: Option<Spanned<u32>>,
     user_hours: Option<Spanned<u32>>,
 }
 
-/// Reads a policy.
-pub(super) fn policy(text: &str) -> Result<Policy, PolicyError> {
-    let reader = Reader { text };
+pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyError> {
+    let reader = PolicyParser { text };
     if text.len() > POLICY_BYTES_MAX {
         return Err(PolicyError { line: 1, reason: format!("longer than {POLICY_BYTES_MAX} bytes") });
     }
-    let file: FileText = toml::from_str(text).map_err(|error| {
-        let line = error.span().map_or(1, |span| reader.line(&span));
+    let file: PolicyFileToml = toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| reader.line_number(&span));
         PolicyError { line, reason: error.message().trim().replace('\n', " ") }
     })?;
     let mut layers = Vec::new();
     let fixed = [
-        ("system", LayerKind::System, file.system),
-        ("organisation", LayerKind::Organisation, file.organisation),
+        ("system", PolicyLayerKind::System, file.system),
+        ("organisation", PolicyLayerKind::Organisation, file.organisation),
     ];
     for (name, kind, layer) in fixed {
         if let Some(layer) = layer {
-            layers.push(reader.layer(name.to_owned(), kind, None, layer)?);
+            layers.push(reader.parse_layer(name.to_owned(), kind, None, layer)?);
         }
     }
-    for (whom, layer) in file.agent {
-        let pattern = reader.principal(&whom)?;
+    for (principal, layer) in file.agent {
+        let pattern = reader.parse_principal(&principal)?;
         let name = format!("agent {pattern}");
-        layers.push(reader.layer(name, LayerKind::Agent, Some(Patterns::new(vec![pattern])), layer)?);
+        layers.push(reader.parse_layer(name, PolicyLayerKind::Agent, Some(NamePatterns::new(vec![pattern])), layer)?);
     }
     let rules: usize = layers.iter().map(|layer| layer.rules.len()).sum();
-    if rules > RULES_MAX {
-        return Err(PolicyError {
-            line: 1,
-            reason: format!("{rules} rules; at most {RULES_MAX} are allowed"),
-        });
+    if rules > POLICY_RULES_MAX {
+        return Err(PolicyError { line: 1, reason: format!("{rules} rules; at most {POLICY_RULES_MAX} are allowed") });
     }
-    let digest = Version::of(text.as_bytes());
+    let digest = Version::hash_bytes(text.as_bytes());
     let mut start = [0; 8];
     start.copy_from_slice(&digest.0.as_bytes()[..8]);
-    Ok(Policy::of(u64::from_be_bytes(start), layers))
+    Ok(Policy::from_layers(u64::from_be_bytes(start), layers))
 }
 
-struct Reader<'t> {
+struct PolicyParser<'t> {
     text: &'t str,
 }
 
-impl Reader<'_> {
-    fn line(&self, span: &Range<usize>) -> usize {
+impl PolicyParser<'_> {
+    fn line_number(&self, span: &Range<usize>) -> usize {
         let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
         before.iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    fn wrong<T>(&self, spanned: &Spanned<T>, reason: impl Into<String>) -> PolicyError {
-        PolicyError { line: self.line(&spanned.span()), reason: reason.into() }
+    fn error_at<T>(&self, spanned: &Spanned<T>, reason: impl Into<String>) -> PolicyError {
+        PolicyError { line: self.line_number(&spanned.span()), reason: reason.into() }
     }
 
-    fn layer(
+    fn parse_layer(
         &self,
         name: String,
-        kind: LayerKind,
-        whom: Option<Patterns>,
-        text: LayerText,
-    ) -> Result<Layer, PolicyError> {
-        let default = text.default.map(|tier| self.tier(&tier)).transpose()?;
-        let rules = text.rules.into_iter().map(|rule| self.rule(rule)).collect::<Result<_, _>>()?;
+        kind: PolicyLayerKind,
+        principals: Option<NamePatterns>,
+        text: PolicyLayerToml,
+    ) -> Result<PolicyLayer, PolicyError> {
+        let default = text.default.map(|tier| self.parse_tier(&tier)).transpose()?;
+        let rules = text.rules.into_iter().map(|rule| self.parse_rule(rule)).collect::<Result<_, _>>()?;
         let rates = text.rate.into_iter().chain(text.rates);
-        let rates = rates.map(|rate| self.rate(rate)).collect::<Result<_, _>>()?;
-        let quota = text.quota.map(|quota| self.quota(quota)).transpose()?.unwrap_or_default();
+        let rates = rates.map(|rate| self.parse_rate(rate)).collect::<Result<_, _>>()?;
+        let quota = text.quota.map(|quota| self.parse_quota(quota)).transpose()?.unwrap_or_default();
         let retention = match text.retention {
-            None => Retained::default(),
-            Some(said) => Retained {
-                agent_ms: said.agent_hours.map(|hours| self.hours(&hours)).transpose()?,
-                user_ms: said.user_hours.map(|hours| self.hours(&hours)).transpose()?,
+            None => PolicyRetention::default(),
+            Some(retention) => PolicyRetention {
+                agent_ms: retention.agent_hours.map(|hours| self.parse_hours(&hours)).transpose()?,
+                user_ms: retention.user_hours.map(|hours| self.parse_hours(&hours)).transpose()?,
             },
         };
-        Ok(Layer { name, kind, whom, default, rules, rates, quota, retention })
+        Ok(PolicyLayer { name, kind, principals, default, rules, rate_limits: rates, quota, retention })
     }
 
-    fn quota(&self, spanned: Spanned<QuotaText>) -> Result<Quota, PolicyError> {
+    fn parse_quota(&self, spanned: Spanned<PolicyQuotaToml>) -> Result<Quota, PolicyError> {
         let text = spanned.get_ref();
         let quota = Quota {
             bytes: text.bytes,
@@ -171,43 +165,43 @@ impl Reader<'_> {
             history_bytes: text.history_bytes,
         };
         if quota == Quota::default() {
-            return Err(self.wrong(&spanned, "a quota names bytes, files, trash_bytes or history_bytes"));
+            return Err(self.error_at(&spanned, "a quota needs bytes, files, trash_bytes or history_bytes"));
         }
         Ok(quota)
     }
 
-    fn hours(&self, hours: &Spanned<u32>) -> Result<i64, PolicyError> {
+    fn parse_hours(&self, hours: &Spanned<u32>) -> Result<i64, PolicyError> {
         match *hours.get_ref() {
-            0 => Err(self.wrong(hours, "retention is at least one hour")),
+            0 => Err(self.error_at(hours, "retention must be at least one hour")),
             hours => Ok(i64::from(hours) * HOUR_MS),
         }
     }
 
-    fn tier(&self, text: &Spanned<String>) -> Result<Tier, PolicyError> {
-        text.get_ref().parse().map_err(|error: super::UnknownTier| self.wrong(text, error.to_string()))
+    fn parse_tier(&self, text: &Spanned<String>) -> Result<PolicyTier, PolicyError> {
+        text.get_ref().parse().map_err(|error: super::UnknownPolicyTier| self.error_at(text, error.to_string()))
     }
 
-    fn rule(&self, spanned: Spanned<RuleText>) -> Result<Rule, PolicyError> {
-        let line = self.line(&spanned.span());
+    fn parse_rule(&self, spanned: Spanned<PolicyRuleToml>) -> Result<PolicyRule, PolicyError> {
+        let line = self.line_number(&spanned.span());
         let text = spanned.into_inner();
-        let tier = self.tier(&text.tier)?;
+        let tier = self.parse_tier(&text.tier)?;
         let principals = match &text.principals {
             None => None,
             Some(listed) => {
-                self.filled(listed)?;
-                let wrong = |word: &&String| !is_principal(word);
+                self.require_nonempty(listed)?;
+                let wrong = |word: &&String| !is_principal_name(word);
                 if let Some(word) = listed.get_ref().iter().find(wrong) {
-                    return Err(self.wrong(listed, bad_principal(word)));
+                    return Err(self.error_at(listed, bad_principal_message(word)));
                 }
-                Some(Patterns::new(listed.get_ref().clone()))
+                Some(NamePatterns::new(listed.get_ref().clone()))
             }
         };
-        let paths = text.paths.as_ref().map(|listed| self.places(listed)).transpose()?;
-        Ok(Rule {
+        let paths = text.paths.as_ref().map(|listed| self.parse_path_patterns(listed)).transpose()?;
+        Ok(PolicyRule {
             name: text.name.unwrap_or_else(|| format!("rule at line {line}")),
             line,
-            operations: text.operations.as_ref().map(|listed| self.calls(listed)).transpose()?,
-            rights: text.rights.as_ref().map(|listed| self.rights(listed)).transpose()?,
+            operations: text.operations.as_ref().map(|listed| self.parse_call_patterns(listed)).transpose()?,
+            rights: text.rights.as_ref().map(|listed| self.parse_rights(listed)).transpose()?,
             paths,
             principals,
             size_over: text.size_over,
@@ -215,105 +209,99 @@ impl Reader<'_> {
         })
     }
 
-    fn rate(&self, spanned: Spanned<RateText>) -> Result<Rate, PolicyError> {
-        let wrong = |reason: &str| Err(self.wrong(&spanned, reason));
+    fn parse_rate(&self, spanned: Spanned<PolicyRateToml>) -> Result<PolicyRateLimit, PolicyError> {
+        let wrong = |reason: &str| Err(self.error_at(&spanned, reason));
         let text = spanned.get_ref();
         if text.calls == 0 || text.per_seconds == 0 {
-            return wrong("calls and per_seconds are at least 1");
+            return wrong("calls and per_seconds must be at least 1");
         }
-        let then = self.tier(&text.then)?;
-        if then < Tier::ApprovalRequired {
-            return Err(self.wrong(&text.then, "beyond a rate comes approval_required or blocked"));
+        let then = self.parse_tier(&text.then)?;
+        if then < PolicyTier::ApprovalRequired {
+            return Err(self.error_at(&text.then, "then must be approval_required or blocked"));
         }
         let per_ms = i64::try_from(text.per_seconds).ok().and_then(|seconds| seconds.checked_mul(1000));
         let Some(per_ms) = per_ms else { return wrong("per_seconds is too large") };
-        Ok(Rate {
+        Ok(PolicyRateLimit {
             calls: text.calls,
             per_ms,
-            then,
-            operations: text.operations.as_ref().map(|listed| self.calls(listed)).transpose()?,
-            rights: text.rights.as_ref().map(|listed| self.rights(listed)).transpose()?,
+            tier_beyond: then,
+            operations: text.operations.as_ref().map(|listed| self.parse_call_patterns(listed)).transpose()?,
+            rights: text.rights.as_ref().map(|listed| self.parse_rights(listed)).transpose()?,
         })
     }
 
-    fn filled(&self, listed: &Spanned<Vec<String>>) -> Result<(), PolicyError> {
+    fn require_nonempty(&self, listed: &Spanned<Vec<String>>) -> Result<(), PolicyError> {
         if listed.get_ref().is_empty() {
-            return Err(
-                self.wrong(listed, "an empty list fits nothing; leave the key out to mean everything")
-            );
+            return Err(self.error_at(listed, "an empty list matches nothing; omit the key to match everything"));
         }
         Ok(())
     }
 
-    fn calls(&self, listed: &Spanned<Vec<String>>) -> Result<Patterns, PolicyError> {
-        self.filled(listed)?;
+    fn parse_call_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<NamePatterns, PolicyError> {
+        self.require_nonempty(listed)?;
         for word in listed.get_ref() {
             let plain = word.strip_suffix('*').unwrap_or(word);
             let is_prefix = plain.is_empty() || plain.ends_with(['.', '/']) || plain == word;
             if plain.contains('*') || !is_prefix || word.is_empty() {
-                return Err(self.wrong(
+                return Err(self.error_at(
                     listed,
-                    format!("'{word}' is no pattern of operations; they are exact, prefix.* or *"),
+                    format!("'{word}' is not an operation pattern; use an exact name, prefix.* or *"),
                 ));
             }
-            if let Some(objection) = names::objection(word) {
-                return Err(self.wrong(listed, objection));
+            if let Some(objection) = operation_names::unknown_name_error(word) {
+                return Err(self.error_at(listed, objection));
             }
         }
-        Ok(Patterns::new(listed.get_ref().clone()))
+        Ok(NamePatterns::new(listed.get_ref().clone()))
     }
 
-    fn rights(&self, listed: &Spanned<Vec<String>>) -> Result<Vec<Right>, PolicyError> {
-        self.filled(listed)?;
+    fn parse_rights(&self, listed: &Spanned<Vec<String>>) -> Result<Vec<AccessRight>, PolicyError> {
+        self.require_nonempty(listed)?;
         let right = |word: &String| {
-            let known = Right::ALL.iter().find(|right| right.word() == word);
+            let known = AccessRight::ALL.iter().find(|right| right.as_str() == word);
             known.copied().ok_or_else(|| {
-                let known: Vec<&str> = Right::ALL.iter().map(|right| right.word()).collect();
-                self.wrong(listed, format!("there is no right '{word}'; rights are {}", known.join(", ")))
+                let known: Vec<&str> = AccessRight::ALL.iter().map(|right| right.as_str()).collect();
+                self.error_at(listed, format!("unknown right '{word}'; rights are {}", known.join(", ")))
             })
         };
         listed.get_ref().iter().map(right).collect()
     }
 
-    fn places(&self, listed: &Spanned<Vec<String>>) -> Result<Places, PolicyError> {
-        self.filled(listed)?;
-        let written = listed.get_ref();
-        // Where a slash begins more than one name, a place of the machine was meant.
+    fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PathPatterns, PolicyError> {
+        self.require_nonempty(listed)?;
+        let patterns = listed.get_ref();
+        // A leading slash before more than one component looks like an absolute path.
         let odd = |pattern: &&String| {
             let pattern = pattern.strip_prefix('/').filter(|top| !top.contains('/')).unwrap_or(pattern);
-            pattern.is_empty()
-                || pattern.starts_with('/')
-                || pattern.split('/').any(|part| [".", ".."].contains(&part))
+            pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|part| [".", ".."].contains(&part))
         };
-        if let Some(pattern) = written.iter().find(odd) {
-            return Err(self.wrong(
+        if let Some(pattern) = patterns.iter().find(odd) {
+            return Err(self.error_at(
                 listed,
-                format!(
-                    "'{pattern}' is no pattern of paths; they are relative to the workspace, without '..'"
-                ),
+                format!("'{pattern}' is not a path pattern; use a path relative to the workspace, without '..'"),
             ));
         }
-        let globs = Globs::by_name(written.iter().map(String::as_str))
-            .map_err(|failure| self.wrong(listed, failure.detail))?;
-        Ok(Places { globs, written: written.clone() })
+        let globs = Globs::from_name_patterns(patterns.iter().map(String::as_str))
+            .map_err(|error| self.error_at(listed, error.message))?;
+        Ok(PathPatterns { globs, source: patterns.clone() })
     }
 
-    /// The principal that an agent layer is about.
-    fn principal(&self, whom: &Spanned<String>) -> Result<String, PolicyError> {
-        let word = whom.get_ref();
-        if word.starts_with("agent:") && is_principal(word) {
+    /// The principal of an agent layer.
+    fn parse_principal(&self, principal: &Spanned<String>) -> Result<String, PolicyError> {
+        let word = principal.get_ref();
+        if word.starts_with("agent:") && is_principal_name(word) {
             return Ok(word.clone());
         }
-        Err(self.wrong(whom, format!("'{word}' is no agent; a layer is about \"agent:NAME\" or \"agent:*\"")))
+        Err(self.error_at(principal, format!("'{word}' is not an agent; name the layer \"agent:NAME\" or \"agent:*\"")))
     }
 }
 
 /// `*`, `user:*`, `agent:build-*`, `agent:NAME`.
-fn is_principal(word: &str) -> bool {
+fn is_principal_name(word: &str) -> bool {
     let Some(start) = word.strip_suffix('*') else { return Principal::parse(word).is_ok() };
     start.is_empty() || ["user:", "agent:"].contains(&start) || Principal::parse(start).is_ok()
 }
 
-fn bad_principal(word: &str) -> String {
-    format!("'{word}' is no principal; they are user:NAME, agent:NAME, user:*, agent:* or *")
+fn bad_principal_message(word: &str) -> String {
+    format!("'{word}' is not a principal; use user:NAME, agent:NAME, user:*, agent:* or *")
 }

@@ -1,111 +1,113 @@
-//! One rule: which calls, rights, places, principals and sizes it is about, and the tier it gives them.
+//! A policy rule: the calls, rights, paths, principals and sizes it matches, and its tier.
 
-use path::RelPath;
 use serde::Serialize;
+use stead_path::RelPath;
 
-use super::{Below, Tier};
-use crate::{caller::Principal, glob::Globs, protected};
+use super::protected_paths;
+use super::{PolicyTier, UncheckedSubtree};
+use crate::{caller::Principal, glob::Globs};
 
-/// What a call wants with one place.
+/// The right that a call needs on one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Right {
-    /// See which names are in a directory.
+pub enum AccessRight {
+    /// List the names in a directory.
     List,
-    /// See what is in a file, or what kind of thing something is.
+    /// Read a file, or stat an entry.
     Read,
-    /// Make something where nothing is.
+    /// Create an entry.
     Create,
-    /// Change what is there.
+    /// Change an entry.
     Modify,
-    /// Take it away from there.
+    /// Remove an entry.
     Delete,
 }
 
-impl Right {
+impl AccessRight {
     /// Every right.
-    pub const ALL: &[Right] = &[Right::List, Right::Read, Right::Create, Right::Modify, Right::Delete];
+    pub const ALL: &[AccessRight] =
+        &[AccessRight::List, AccessRight::Read, AccessRight::Create, AccessRight::Modify, AccessRight::Delete];
 
-    /// The word that policies use.
-    pub fn word(self) -> &'static str {
+    /// The word used in policies.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Right::List => "list",
-            Right::Read => "read",
-            Right::Create => "create",
-            Right::Modify => "modify",
-            Right::Delete => "delete",
+            AccessRight::List => "list",
+            AccessRight::Read => "read",
+            AccessRight::Create => "create",
+            AccessRight::Modify => "modify",
+            AccessRight::Delete => "delete",
         }
     }
 }
 
-/// Who asks for what.
-pub(crate) struct Asked<'a> {
+/// The principal, operation and tool of a call.
+pub(crate) struct PolicySubject<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) operation: &'a str,
     pub(crate) tool: Option<&'a str>,
-    /// What the tool's definition says.
-    pub(crate) declared: Option<Tier>,
+    /// The tier in the tool's definition.
+    pub(crate) declared_tier: Option<PolicyTier>,
 }
 
-/// One thing that a call would do to one place.
-pub(crate) struct Action<'a> {
-    pub(crate) right: Right,
+/// The action of a call on one path.
+pub(crate) struct PolicyAction<'a> {
+    pub(crate) right: AccessRight,
     pub(crate) path: &'a RelPath,
-    /// Bytes that it would put there.
+    /// Bytes that it would write.
     pub(crate) bytes: Option<u64>,
-    pub(crate) below: Below,
+    pub(crate) unchecked_subtree: UncheckedSubtree,
 }
 
-impl<'a> Action<'a> {
-    pub(crate) fn new(right: Right, path: &'a RelPath) -> Self {
-        Self { right, path, bytes: None, below: Below::Nothing }
+impl<'a> PolicyAction<'a> {
+    pub(crate) fn new(right: AccessRight, path: &'a RelPath) -> Self {
+        Self { right, path, bytes: None, unchecked_subtree: UncheckedSubtree::None }
     }
 
-    pub(crate) fn of_bytes(mut self, bytes: u64) -> Self {
+    pub(crate) fn with_bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
         self
     }
 }
 
-/// Words of which one is enough: exact, with a `*` at the end, or `*` alone.
+/// Name patterns, any of which may match: exact, with a trailing `*`, or `*`.
 #[derive(Debug, Clone)]
-pub(crate) struct Patterns(Vec<String>);
+pub(crate) struct NamePatterns(Vec<String>);
 
-impl Patterns {
+impl NamePatterns {
     pub(super) fn new(patterns: Vec<String>) -> Self {
         Self(patterns)
     }
 
-    pub(crate) fn fit(&self, word: &str) -> bool {
+    pub(crate) fn match_name(&self, word: &str) -> bool {
         self.0.iter().any(|pattern| match pattern.strip_suffix('*') {
             Some(start) => word.starts_with(start),
             None => pattern == word,
         })
     }
 
-    /// Whether they are about a call: its operation, or the tool with or without its dialect.
-    pub(crate) fn fit_call(&self, operation: &str, tool: Option<&str>) -> bool {
+    /// Whether a pattern matches a call: its operation, or its tool with or without the dialect.
+    pub(crate) fn match_call(&self, operation: &str, tool: Option<&str>) -> bool {
         let fits_tool =
-            |tool: &str| self.fit(tool) || tool.split_once('/').is_some_and(|(_, name)| self.fit(name));
-        self.fit(operation) || tool.is_some_and(fits_tool)
+            |tool: &str| self.match_name(tool) || tool.split_once('/').is_some_and(|(_, name)| self.match_name(name));
+        self.match_name(operation) || tool.is_some_and(fits_tool)
     }
 
-    pub(crate) fn words(&self) -> &[String] {
+    pub(crate) fn patterns(&self) -> &[String] {
         &self.0
     }
 }
 
-/// Places by pattern, with the patterns as they were written.
+/// Path patterns, with their source text.
 #[derive(Debug, Clone)]
-pub(crate) struct Places {
+pub(crate) struct PathPatterns {
     pub(super) globs: Globs,
-    pub(super) written: Vec<String>,
+    pub(super) source: Vec<String>,
 }
 
-impl Places {
-    /// Whether a pattern could mean something below a place.
-    fn could_be_below(&self, path: &RelPath) -> bool {
-        self.written.iter().any(|pattern| {
+impl PathPatterns {
+    /// Whether a pattern could match an entry below a path.
+    fn may_match_below(&self, path: &RelPath) -> bool {
+        self.source.iter().any(|pattern| {
             let parts = pattern.strip_prefix('/').unwrap_or(pattern).split('/');
             let fixed = parts.take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
             let anywhere = !pattern.contains('/');
@@ -115,71 +117,71 @@ impl Places {
     }
 }
 
-/// One rule.
 #[derive(Debug, Clone)]
-pub(crate) struct Rule {
+pub(crate) struct PolicyRule {
     pub(crate) name: String,
     pub(crate) line: usize,
-    pub(super) operations: Option<Patterns>,
-    pub(super) rights: Option<Vec<Right>>,
-    pub(super) paths: Option<Places>,
-    pub(super) principals: Option<Patterns>,
+    pub(super) operations: Option<NamePatterns>,
+    pub(super) rights: Option<Vec<AccessRight>>,
+    pub(super) paths: Option<PathPatterns>,
+    pub(super) principals: Option<NamePatterns>,
     pub(super) size_over: Option<u64>,
-    pub(crate) tier: Tier,
+    pub(crate) tier: PolicyTier,
 }
 
-impl Rule {
-    pub(super) fn fits(&self, asked: &Asked<'_>, action: &Action<'_>) -> bool {
-        self.fits_but_place(asked, action)
-            && self.paths.as_ref().is_none_or(|places| places.globs.hide(action.path))
+impl PolicyRule {
+    pub(super) fn matches(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> bool {
+        self.matches_except_path(subject, action)
+            && self.paths.as_ref().is_none_or(|patterns| patterns.globs.covers(action.path))
     }
 
-    /// Whether it could fit something that comes along below the action's place.
-    pub(super) fn could_fit(&self, asked: &Asked<'_>, action: &Action<'_>) -> bool {
-        let below = |places: &Places| places.globs.hide(action.path) || places.could_be_below(action.path);
-        self.fits_but_place(asked, action) && self.paths.as_ref().is_none_or(below)
+    /// Whether the rule could match an entry below the action's path.
+    pub(super) fn may_match_below(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> bool {
+        let below =
+            |patterns: &PathPatterns| patterns.globs.covers(action.path) || patterns.may_match_below(action.path);
+        self.matches_except_path(subject, action) && self.paths.as_ref().is_none_or(below)
     }
 
-    fn fits_but_place(&self, asked: &Asked<'_>, action: &Action<'_>) -> bool {
+    fn matches_except_path(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> bool {
         let sized = |limit: u64| action.bytes.is_some_and(|bytes| bytes > limit);
-        self.may_concern(action.right)
-            && self.is_of(asked)
-            && self.is_about(asked.principal)
+        self.covers_right(action.right)
+            && self.matches_operation(subject)
+            && self.applies_to(subject.principal)
             && self.size_over.is_none_or(sized)
     }
 
-    pub(super) fn may_concern(&self, right: Right) -> bool {
+    pub(super) fn covers_right(&self, right: AccessRight) -> bool {
         self.rights.as_ref().is_none_or(|rights| rights.contains(&right))
-            && (self.size_over.is_none() || matches!(right, Right::Create | Right::Modify))
+            && (self.size_over.is_none() || matches!(right, AccessRight::Create | AccessRight::Modify))
     }
 
-    pub(super) fn is_of(&self, asked: &Asked<'_>) -> bool {
-        self.operations.as_ref().is_none_or(|patterns| patterns.fit_call(asked.operation, asked.tool))
+    pub(super) fn matches_operation(&self, subject: &PolicySubject<'_>) -> bool {
+        self.operations.as_ref().is_none_or(|patterns| patterns.match_call(subject.operation, subject.tool))
     }
 
-    pub(crate) fn is_about(&self, principal: &Principal) -> bool {
-        self.principals.as_ref().is_none_or(|patterns| patterns.fit(&principal.to_string()))
+    pub(crate) fn applies_to(&self, principal: &Principal) -> bool {
+        self.principals.as_ref().is_none_or(|patterns| patterns.match_name(&principal.to_string()))
     }
 
     pub(super) fn is_unconditional(&self) -> bool {
         self.paths.is_none() && self.rights.is_none() && self.size_over.is_none()
     }
 
-    /// Whether it speaks of a protected place by name; a pattern that merely covers it does not.
-    pub(super) fn names(&self, place: &[&str]) -> bool {
-        let written = self.paths.as_ref().map_or(&[][..], |places| &places.written);
-        written.iter().any(|pattern| protected::is_named(pattern, place))
+    /// Whether a path pattern names a protected path explicitly; a pattern that merely covers it does not.
+    pub(super) fn names_path(&self, protected: &[&str]) -> bool {
+        let source = self.paths.as_ref().map_or(&[][..], |patterns| &patterns.source);
+        source.iter().any(|pattern| protected_paths::matches_pattern(pattern, protected))
     }
 
     pub(crate) fn paths(&self) -> &[String] {
-        self.paths.as_ref().map_or(&[][..], |places| &places.written)
+        self.paths.as_ref().map_or(&[][..], |patterns| &patterns.source)
     }
 
     pub(crate) fn operations(&self) -> &[String] {
-        self.operations.as_ref().map_or(&[][..], Patterns::words)
+        self.operations.as_ref().map_or(&[][..], NamePatterns::patterns)
     }
 
-    pub(crate) fn rights(&self) -> &[Right] {
+    pub(crate) fn rights(&self) -> &[AccessRight] {
         self.rights.as_deref().unwrap_or(&[])
     }
 }

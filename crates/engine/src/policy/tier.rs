@@ -1,56 +1,57 @@
-//! How far a caller may go alone.
+//! The tiers of the policy.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// How far a caller may go alone. Ordered: the later, the stricter.
+/// The freedom of a call, from the freest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tier {
-    /// It runs.
+pub enum PolicyTier {
+    /// The call runs.
     #[default]
     Autonomous,
-    /// It runs, and whoever supervises is told.
+    /// The call runs and is reported to supervisors.
     Notify,
-    /// It runs once a person has said yes to exactly this.
+    /// The call runs once a person has approved exactly this plan.
     ApprovalRequired,
-    /// It does not run.
+    /// The call does not run.
     Blocked,
 }
 
-impl Tier {
+impl PolicyTier {
     /// Every tier, from the freest to the strictest.
-    pub const ALL: &[Tier] = &[Tier::Autonomous, Tier::Notify, Tier::ApprovalRequired, Tier::Blocked];
+    pub const ALL: &[PolicyTier] =
+        &[PolicyTier::Autonomous, PolicyTier::Notify, PolicyTier::ApprovalRequired, PolicyTier::Blocked];
 
-    /// The stable word that definitions, policies and answers use.
-    pub fn word(self) -> &'static str {
+    /// The tier's name in definitions, policies and results.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Tier::Autonomous => "autonomous",
-            Tier::Notify => "notify",
-            Tier::ApprovalRequired => "approval_required",
-            Tier::Blocked => "blocked",
+            PolicyTier::Autonomous => "autonomous",
+            PolicyTier::Notify => "notify",
+            PolicyTier::ApprovalRequired => "approval_required",
+            PolicyTier::Blocked => "blocked",
         }
     }
 }
 
-impl fmt::Display for Tier {
+impl fmt::Display for PolicyTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
-/// A word that is no tier.
+/// A word that is not a tier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no tier '{0}'; tiers are autonomous, notify, approval_required and blocked")]
-pub struct UnknownTier(String);
+pub struct UnknownPolicyTier(String);
 
-impl FromStr for Tier {
-    type Err = UnknownTier;
+impl FromStr for PolicyTier {
+    type Err = UnknownPolicyTier;
 
-    fn from_str(text: &str) -> Result<Self, UnknownTier> {
-        let known = Tier::ALL.iter().find(|tier| tier.word() == text);
-        known.copied().ok_or_else(|| UnknownTier(text.chars().take(64).collect()))
+    fn from_str(text: &str) -> Result<Self, UnknownPolicyTier> {
+        let known = PolicyTier::ALL.iter().find(|tier| tier.as_str() == text);
+        known.copied().ok_or_else(|| UnknownPolicyTier(text.chars().take(64).collect()))
     }
 }
 
@@ -59,12 +60,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiers_are_ordered_and_have_one_word_each() {
-        assert!(Tier::ALL.is_sorted());
-        for tier in Tier::ALL {
-            assert_eq!(tier.word().parse(), Ok(*tier));
-            assert_eq!(serde_json::to_value(tier).unwrap(), tier.word());
+    fn tiers_are_ordered_and_parse_their_own_word() {
+        assert!(PolicyTier::ALL.is_sorted());
+        for tier in PolicyTier::ALL {
+            assert_eq!(tier.as_str().parse(), Ok(*tier));
+            assert_eq!(serde_json::to_value(tier).unwrap(), tier.as_str());
         }
-        assert!("Autonomous".parse::<Tier>().is_err());
+        assert!("Autonomous".parse::<PolicyTier>().is_err());
     }
 }

@@ -1,100 +1,98 @@
-//! `diff`: versions by every name, and what cannot be compared.
+//! `diff`: all forms of version names, and files that cannot be compared.
 
-use engine::{Kind, Version, limits};
 use serde_json::json;
+use stead_engine::{ErrorKind, Version, limits};
 
-use crate::world::World;
+use crate::engine_fixture::EngineFixture;
 
-fn written(world: &World, content: &str, base: &str) -> String {
-    let answer = world.ok("write", json!({ "path": "a", "content": content, "base": base }));
-    answer.json["version"].as_str().unwrap().to_owned()
+fn write_and_get_rev(world: &EngineFixture, content: &str, base: &str) -> String {
+    let outcome = world.call_ok("write", json!({ "path": "a", "content": content, "base": base }));
+    outcome.json["version"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn versions_by_every_name() {
-    let world = World::new();
-    let first = written(&world, "one\ntwo\n", "");
-    let second = written(&world, "one\n2\n", &first);
-    let expected =
-        |old: &str, new: &str| format!("--- a {old}\n+++ a {new}\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
+fn versions_are_accepted_in_every_notation() {
+    let world = EngineFixture::new();
+    let first = write_and_get_rev(&world, "one\ntwo\n", "");
+    let second = write_and_get_rev(&world, "one\n2\n", &first);
+    let expected = |old: &str, new: &str| format!("--- a {old}\n+++ a {new}\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
     let short = format!("sha:{}", &first[..12]);
     for (from, label) in [("r1", "r1"), (first.as_str(), short.as_str()), (short.as_str(), short.as_str())] {
-        let answer = world.ok("diff", json!({ "path": "a", "from": from }));
-        assert_eq!(answer.json["diff"], expected(label, "now"), "{from}");
-        assert_eq!((&answer.json["added"], &answer.json["removed"]), (&json!(1), &json!(1)));
-        assert_eq!((&answer.json["from"], &answer.json["to"]), (&json!(first), &json!(second)));
-        assert!(answer.text.ends_with("[+1 -1 lines]"));
+        let outcome = world.call_ok("diff", json!({ "path": "a", "from": from }));
+        assert_eq!(outcome.json["diff"], expected(label, "now"), "{from}");
+        assert_eq!((&outcome.json["added"], &outcome.json["removed"]), (&json!(1), &json!(1)));
+        assert_eq!((&outcome.json["from"], &outcome.json["to"]), (&json!(first), &json!(second)));
+        assert!(outcome.text.ends_with("[+1 -1 lines]"));
     }
-    let both = world.ok("diff", json!({ "path": "a", "from": "r1", "to": "r2" }));
+    let both = world.call_ok("diff", json!({ "path": "a", "from": "r1", "to": "r2" }));
     assert_eq!(both.json["diff"], expected("r1", "r2"));
-    let same = world.ok("diff", json!({ "path": "a", "from": "r2" }));
+    let same = world.call_ok("diff", json!({ "path": "a", "from": "r2" }));
     assert_eq!((&same.json["diff"], same.text.as_str()), (&json!(""), "no differences"));
-    let new = world.ok("diff", json!({ "path": "a", "from": "" }));
+    let new = world.call_ok("diff", json!({ "path": "a", "from": "" }));
     assert_eq!((&new.json["added"], &new.json["from"]), (&json!(2), &json!("absent")));
 }
 
 #[test]
-fn a_foreign_edit_is_compared_with_what_we_wrote() {
-    let world = World::new();
-    written(&world, "one\n", "");
+fn external_edit_is_diffed_against_our_version() {
+    let world = EngineFixture::new();
+    write_and_get_rev(&world, "one\n", "");
     world.workspace.put_file("a", "1\r\n");
-    let answer = world.ok("diff", json!({ "path": "a", "from": "r1" }));
-    assert_eq!(answer.json["diff"], "--- a r1\n+++ a now\n@@ -1 +1 @@\n-one\n+1\r\n");
-    assert!(answer.text.contains("+1\\u{d}\n"), "endings are visible in the twin");
+    let outcome = world.call_ok("diff", json!({ "path": "a", "from": "r1" }));
+    assert_eq!(outcome.json["diff"], "--- a r1\n+++ a now\n@@ -1 +1 @@\n-one\n+1\r\n");
+    assert!(outcome.text.contains("+1\\u{d}\n"), "endings are visible in the twin");
 }
 
 #[test]
-fn a_removed_file_is_nothing() {
-    let world = World::new();
-    written(&world, "one\n", "");
-    world.ok("remove", json!({ "path": "a" }));
-    for arguments in [json!({ "path": "a", "from": "r1" }), json!({ "path": "a", "from": "r1", "to": "r2" })]
-    {
-        let answer = world.ok("diff", arguments);
-        assert_eq!((&answer.json["removed"], &answer.json["to"]), (&json!(1), &json!("absent")));
+fn removed_file_diffs_as_absent() {
+    let world = EngineFixture::new();
+    write_and_get_rev(&world, "one\n", "");
+    world.call_ok("remove", json!({ "path": "a" }));
+    for arguments in [json!({ "path": "a", "from": "r1" }), json!({ "path": "a", "from": "r1", "to": "r2" })] {
+        let outcome = world.call_ok("diff", arguments);
+        assert_eq!((&outcome.json["removed"], &outcome.json["to"]), (&json!(1), &json!("absent")));
     }
 }
 
 #[test]
-fn what_cannot_be_compared_is_said() {
-    let world = World::new();
-    let first = written(&world, "one\n", "");
-    written(&world, "two\n", &first);
-    world.fails("diff", json!({ "path": "a", "from": "r9" }), Kind::BadRequest);
-    world.fails("diff", json!({ "path": "a", "from": "yesterday" }), Kind::BadRequest);
-    world.workspace.forget(&Version::of(b"one\n"));
-    let expired = world.fails("diff", json!({ "path": "a", "from": "r1" }), Kind::Expired);
-    assert!(expired.hint.unwrap().contains("history"));
+fn uncomparable_files_are_reported() {
+    let world = EngineFixture::new();
+    let first = write_and_get_rev(&world, "one\n", "");
+    write_and_get_rev(&world, "two\n", &first);
+    world.call_err("diff", json!({ "path": "a", "from": "r9" }), ErrorKind::BadRequest);
+    world.call_err("diff", json!({ "path": "a", "from": "yesterday" }), ErrorKind::BadRequest);
+    world.workspace.forget_version(&Version::hash_bytes(b"one\n"));
+    let expired = world.call_err("diff", json!({ "path": "a", "from": "r1" }), ErrorKind::Expired);
+    assert!(expired.next_step.unwrap().contains("history"));
     world.workspace.put_file("a", [0, 1, 2]);
-    let binary = world.fails("diff", json!({ "path": "a", "from": "r2" }), Kind::NotText);
-    assert_eq!((&binary.facts["from_size"], &binary.facts["to_size"]), (&json!(4), &json!(3)));
+    let binary = world.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::NotText);
+    assert_eq!((&binary.details["from_size"], &binary.details["to_size"]), (&json!(4), &json!(3)));
     world.workspace.put_file("a", vec![b'x'; limits::DIFF_BYTES_MAX as usize + 1]);
-    world.fails("diff", json!({ "path": "a", "from": "r2" }), Kind::TooLarge);
+    world.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::TooLarge);
     world.workspace.put_directory("d");
-    world.fails("diff", json!({ "path": "d", "from": "r1" }), Kind::IsDirectory);
+    world.call_err("diff", json!({ "path": "d", "from": "r1" }), ErrorKind::IsDirectory);
 }
 
 #[test]
-fn kept_bytes_of_another_place_are_out_of_reach() {
-    let world = World::new();
-    world.ok("write", json!({ "path": "secret", "content": "password\n" }));
-    written(&world, "one\n", "");
-    let guessed = Version::of(b"password\n").to_string();
-    world.fails("diff", json!({ "path": "a", "from": guessed }), Kind::Expired);
+fn retained_bytes_of_other_paths_are_inaccessible() {
+    let world = EngineFixture::new();
+    world.call_ok("write", json!({ "path": "secret", "content": "password\n" }));
+    write_and_get_rev(&world, "one\n", "");
+    let guessed = Version::hash_bytes(b"password\n").to_string();
+    world.call_err("diff", json!({ "path": "a", "from": guessed }), ErrorKind::Expired);
 }
 
 #[test]
-fn a_long_diff_is_cut_visibly() {
-    let world = World::new();
-    let first = written(&world, "", "");
+fn long_diff_is_truncated_visibly() {
+    let world = EngineFixture::new();
+    let first = write_and_get_rev(&world, "", "");
     let long: String = (0..2 * limits::DIFF_LINES_MAX).map(|line| format!("{line}\n")).collect();
-    written(&world, &long, &first);
-    let answer = world.ok("diff", json!({ "path": "a", "from": "r1" }));
-    assert_eq!((&answer.json["truncated"], &answer.json["added"]), (&json!(true), &json!(800)));
-    assert!(answer.text.contains("… truncated"));
-    let version = world.ok("stat", json!({ "path": "a" })).json["version"].as_str().unwrap().to_owned();
-    written(&world, &"x".repeat(3 * limits::PAGE_CHARS), &version);
-    let wide = world.ok("diff", json!({ "path": "a", "from": "r1" }));
-    assert!(wide.json["diff"].as_str().unwrap().chars().count() <= limits::PAGE_CHARS);
+    write_and_get_rev(&world, &long, &first);
+    let outcome = world.call_ok("diff", json!({ "path": "a", "from": "r1" }));
+    assert_eq!((&outcome.json["truncated"], &outcome.json["added"]), (&json!(true), &json!(800)));
+    assert!(outcome.text.contains("… truncated"));
+    let version = world.call_ok("stat", json!({ "path": "a" })).json["version"].as_str().unwrap().to_owned();
+    write_and_get_rev(&world, &"x".repeat(3 * limits::OUTCOME_PAGE_CHARS), &version);
+    let wide = world.call_ok("diff", json!({ "path": "a", "from": "r1" }));
+    assert!(wide.json["diff"].as_str().unwrap().chars().count() <= limits::OUTCOME_PAGE_CHARS);
     assert_eq!(wide.json["truncated"], true);
 }

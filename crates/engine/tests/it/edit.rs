@@ -1,411 +1,408 @@
-//! `edit`: what it does to files, to stale bases, and what it says when it cannot.
+//! `edit`: changed files, stale bases and error messages.
 
-use engine::{Kind, Workspace};
 use serde_json::{Value, json};
+use stead_engine::{ErrorKind, Workspace};
 
 use crate::{
-    desk::{Desk, at},
-    world::{World, agent},
+    engine_fixture::{EngineFixture, agent},
+    session_fixture::{SessionFixture, rel_path},
 };
 
-fn one(old: &str, new: &str) -> Value {
+fn single_edit(old: &str, new: &str) -> Value {
     json!([{ "old": old, "new": new }])
 }
 
 #[test]
-fn an_edit_answers_with_the_new_version_and_where_it_is() {
-    let desk = Desk::new();
-    desk.put("f", "one\ntwo\nthree\n");
-    let answer = desk.run("edit", json!({ "path": "f", "edits": one("two", "2\n2b") }));
-    assert_eq!(desk.text("f").as_deref(), Some("one\n2\n2b\nthree\n"));
-    assert_eq!(answer["version"].as_str().map(str::to_owned), desk.version("f"));
-    assert_eq!(answer["rev"], json!(format!("r{}", desk.head())));
-    assert_eq!((&answer["size"], &answer["changed"]), (&json!(15), &json!(true)));
-    assert_eq!((&answer["diff"], &answer["lines"]), (&json!({ "added": 2, "removed": 1 }), &json!(["2-3"])));
-    assert!(
-        !answer.contains_key("edits") && !answer.contains_key("window") && !answer.contains_key("rebased")
-    );
-    desk.run("undo", json!({}));
-    assert_eq!(desk.text("f").as_deref(), Some("one\ntwo\nthree\n"));
+fn edit_returns_new_version_and_location() {
+    let session = SessionFixture::new();
+    session.write_file("f", "one\ntwo\nthree\n");
+    let outcome = session.call_ok("edit", json!({ "path": "f", "edits": single_edit("two", "2\n2b") }));
+    assert_eq!(session.file_text("f").as_deref(), Some("one\n2\n2b\nthree\n"));
+    assert_eq!(outcome["version"].as_str().map(str::to_owned), session.file_version("f"));
+    assert_eq!(outcome["rev"], json!(format!("r{}", session.head_entry())));
+    assert_eq!((&outcome["size"], &outcome["changed"]), (&json!(15), &json!(true)));
+    assert_eq!((&outcome["diff"], &outcome["lines"]), (&json!({ "added": 2, "removed": 1 }), &json!(["2-3"])));
+    assert!(!outcome.contains_key("edits") && !outcome.contains_key("window") && !outcome.contains_key("rebased"));
+    session.call_ok("undo", json!({}));
+    assert_eq!(session.file_text("f").as_deref(), Some("one\ntwo\nthree\n"));
 }
 
 #[test]
-fn a_lenient_match_is_told_with_a_window() {
-    let world = World::with(&[("f", "a\nb\nc\n    if x:\n        y()\nd\ne\nf\ng\n")]);
-    let answer =
-        world.ok("edit", json!({ "path": "f", "edits": one("if x:\n    y()\n", "if x:\n    z()\n") }));
-    assert_eq!(answer.json["edits"][0]["how"], "indentation");
-    let window = answer.json["window"].as_str().unwrap();
+fn lenient_match_is_reported_with_context() {
+    let world = EngineFixture::with_files(&[("f", "a\nb\nc\n    if x:\n        y()\nd\ne\nf\ng\n")]);
+    let outcome =
+        world.call_ok("edit", json!({ "path": "f", "edits": single_edit("if x:\n    y()\n", "if x:\n    z()\n") }));
+    assert_eq!(outcome.json["edits"][0]["how"], "indentation");
+    let window = outcome.json["window"].as_str().unwrap();
     assert_eq!(window, "1\ta\n2\tb\n3\tc\n4\t    if x:\n5\t        z()\n6\td\n7\te\n8\tf\n");
-    assert!(answer.text.contains("edit 0 matched at another indentation"), "{}", answer.text);
-    let world = World::with(&[("f", "say\u{a0}hi\n")]);
-    let answer = world.ok("edit", json!({ "path": "f", "edits": one("say hi", "ho") }));
-    assert_eq!(answer.json["edits"][0]["look_alikes"], json!(["U+00A0"]));
+    assert!(outcome.text.contains("edit 0 matched at another indentation"), "{}", outcome.text);
+    let world = EngineFixture::with_files(&[("f", "say\u{a0}hi\n")]);
+    let outcome = world.call_ok("edit", json!({ "path": "f", "edits": single_edit("say hi", "ho") }));
+    assert_eq!(outcome.json["edits"][0]["look_alikes"], json!(["U+00A0"]));
 }
 
 #[test]
-fn nothing_is_written_when_one_edit_fails() {
-    let desk = Desk::new();
-    let version = desk.put("f", "a\nb\n");
-    let edits =
-        json!([{ "old": "a", "new": "A" }, { "old": "nowhere", "new": "x" }, { "old": "", "new": "y" }]);
-    let (kind, failure) = desk.fails("edit", json!({ "path": "f", "edits": edits }));
-    assert_eq!((kind, &failure.facts["edit"]), ("text_not_found", &json!(1)));
-    assert_eq!(failure.facts["also_refused"][0]["edit"], 2);
-    assert_eq!(failure.facts["version"], json!(version));
-    assert!(failure.detail.contains("nothing was written"));
-    assert_eq!(desk.text("f").as_deref(), Some("a\nb\n"));
+fn failed_edit_writes_nothing() {
+    let session = SessionFixture::new();
+    let version = session.write_file("f", "a\nb\n");
+    let edits = json!([{ "old": "a", "new": "A" }, { "old": "nowhere", "new": "x" }, { "old": "", "new": "y" }]);
+    let (kind, error) = session.call_err("edit", json!({ "path": "f", "edits": edits }));
+    assert_eq!((kind, &error.details["edit"]), ("text_not_found", &json!(1)));
+    assert_eq!(error.details["also_refused"][0]["edit"], 2);
+    assert_eq!(error.details["version"], json!(version));
+    assert!(error.message.contains("nothing was written"));
+    assert_eq!(session.file_text("f").as_deref(), Some("a\nb\n"));
     let edits = json!([{ "old": "a\nb", "new": "A" }, { "old": "b\n", "new": "x" }]);
-    let (kind, failure) = desk.fails("edit", json!({ "path": "f", "edits": edits }));
-    assert_eq!((kind, &failure.facts["edits"]), ("overlap", &json!([0, 1])));
+    let (kind, error) = session.call_err("edit", json!({ "path": "f", "edits": edits }));
+    assert_eq!((kind, &error.details["edits"]), ("overlap", &json!([0, 1])));
 }
 
 #[test]
-fn arguments_are_read_as_they_were_meant() {
-    let desk = Desk::new();
-    desk.put("f", "a\nb\nb\n");
-    desk.run("edit", json!({ "path": "f", "edits": "[{\"old\": \"a\", \"new\": \"A\"}]" }));
-    desk.run("edit", json!({ "path": "f", "edits": { "old": "A", "new": "B" } }));
-    desk.run("edit", json!({ "path": "f", "edits": [{ "old": "b", "new": "c", "count": 2.0 }] }));
-    assert_eq!(desk.text("f").as_deref(), Some("B\nc\nc\n"));
+fn lenient_argument_forms_are_accepted() {
+    let session = SessionFixture::new();
+    session.write_file("f", "a\nb\nb\n");
+    session.call_ok("edit", json!({ "path": "f", "edits": "[{\"old\": \"a\", \"new\": \"A\"}]" }));
+    session.call_ok("edit", json!({ "path": "f", "edits": { "old": "A", "new": "B" } }));
+    session.call_ok("edit", json!({ "path": "f", "edits": [{ "old": "b", "new": "c", "count": 2.0 }] }));
+    assert_eq!(session.file_text("f").as_deref(), Some("B\nc\nc\n"));
     for (arguments, said) in [
         (json!({ "path": "f", "old_string": "a", "new_string": "b" }), "give `edits`"),
         (json!({ "path": "f", "edits": [{ "old_text": "a", "new": "b" }] }), "old_text"),
         (json!({ "path": "f", "edits": [{ "old": "a" }] }), "`new`"),
-        (json!({ "path": "f", "edits": "nonsense" }), "no JSON list"),
-        (json!({ "path": "f", "edits": [] }), "there is no edit"),
-        (
-            json!({ "path": "f", "edits": [{ "old": "a", "new": "b", "all": true, "count": 2 }] }),
-            "more than one of",
-        ),
+        (json!({ "path": "f", "edits": "nonsense" }), "not a JSON list"),
+        (json!({ "path": "f", "edits": [] }), "no edits given"),
+        (json!({ "path": "f", "edits": [{ "old": "a", "new": "b", "all": true, "count": 2 }] }), "more than one of"),
         (json!({ "path": "f", "edits": [{ "old": "a", "new": "b", "count": 1.5 }] }), "whole number"),
-        (json!({ "path": "f", "edits": one("a", "b"), "mode": "loose" }), "loose"),
+        (json!({ "path": "f", "edits": single_edit("a", "b"), "mode": "loose" }), "loose"),
     ] {
-        let (kind, failure) = desk.fails("edit", arguments);
+        let (kind, error) = session.call_err("edit", arguments);
         assert_eq!(kind, "bad_request");
-        assert!(failure.detail.contains(said), "{}", failure.detail);
+        assert!(error.message.contains(said), "{}", error.message);
     }
-    let (_, failure) = desk.fails("edit", json!({ "path": "f", "edits": [{ "oldText": "a", "new": "b" }] }));
-    assert!(failure.hint.unwrap().contains("`old`"));
+    let (_, error) = session.call_err("edit", json!({ "path": "f", "edits": [{ "oldText": "a", "new": "b" }] }));
+    assert!(error.next_step.unwrap().contains("`old`"));
 }
 
 #[test]
-fn a_missing_quote_is_answered_with_the_nearest_lines() {
-    let desk = Desk::new();
-    desk.workspace.put_file("f", "fn a() {\n    start();\n}\n\nfn b() {\n    go(1);\n    stop();\n}\n");
-    let edits = one("fn b() {\n    go(2);\n    stop();\n}", "x");
-    let (kind, failure) = desk.fails("edit", json!({ "path": "f", "edits": edits }));
+fn missing_quote_error_shows_nearest_lines() {
+    let session = SessionFixture::new();
+    session.workspace.put_file("f", "fn a() {\n    start();\n}\n\nfn b() {\n    go(1);\n    stop();\n}\n");
+    let edits = single_edit("fn b() {\n    go(2);\n    stop();\n}", "x");
+    let (kind, error) = session.call_err("edit", json!({ "path": "f", "edits": edits }));
     assert_eq!(kind, "text_not_found");
-    assert_eq!(failure.facts["nearest"], "5\tfn b() {\n6\t    go(1);\n7\t    stop();\n8\t}\n");
+    assert_eq!(error.details["nearest"], "5\tfn b() {\n6\t    go(1);\n7\t    stop();\n8\t}\n");
     let differs = json!([{ "line": 6, "column": 8, "quoted": "U+0032 2", "actual": "U+0031 1" }]);
-    assert_eq!(failure.facts["differs"], differs);
-    assert!(failure.shown().unwrap().contains("6\t    go(1);"));
+    assert_eq!(error.details["differs"], differs);
+    assert!(error.excerpt().unwrap().contains("6\t    go(1);"));
 }
 
 #[test]
-fn a_quote_from_an_older_revision_is_recognised() {
-    let desk = Desk::new();
-    desk.put("f", "a\nlimit = 10\nb\n");
-    let other = desk.and("agent:b");
-    other.run("edit", json!({ "path": "f", "edits": one("limit = 10", "limit = 99") }));
-    let (kind, failure) =
-        desk.fails("edit", json!({ "path": "f", "edits": one("limit = 10", "limit = 20") }));
+fn quote_from_older_revision_is_recognised() {
+    let session = SessionFixture::new();
+    session.write_file("f", "a\nlimit = 10\nb\n");
+    let other = session.with_principal("agent:b");
+    other.call_ok("edit", json!({ "path": "f", "edits": single_edit("limit = 10", "limit = 99") }));
+    let (kind, error) =
+        session.call_err("edit", json!({ "path": "f", "edits": single_edit("limit = 10", "limit = 20") }));
     assert_eq!(kind, "text_not_found");
-    let older = &failure.facts["older"];
+    let older = &error.details["older"];
     assert_eq!(
         (&older["rev"], &older["changed_by"], &older["changed_in"]),
         (&json!("r1"), &json!("agent:b"), &json!("r2"))
     );
     assert!(older["diff"].as_str().unwrap().contains("-limit = 10\n+limit = 99"));
-    assert!(failure.detail.contains("which agent:b changed in r2"), "{}", failure.detail);
+    assert!(error.message.contains("which agent:b changed in r2"), "{}", error.message);
 }
 
 #[test]
-fn an_edit_made_before_is_no_error() {
-    let desk = Desk::new();
-    let version = desk.put("f", "let limit = 20\n");
-    let head = desk.head();
-    let answer = desk.run("edit", json!({ "path": "f", "edits": one("let limit = 10", "let limit = 20") }));
-    assert_eq!((&answer["changed"], &answer["already_applied"]), (&json!(false), &json!([0])));
-    assert_eq!((&answer["version"], desk.text("f").as_deref()), (&json!(version), Some("let limit = 20\n")));
-    assert_eq!(desk.run("edit", json!({ "path": "f", "edits": one("x", "x") }))["changed"], json!(false));
-    assert!(desk.head() > head, "what changed nothing is still recorded");
-}
-
-#[test]
-fn ambiguous_places_are_told_apart() {
-    let desk = Desk::new();
-    desk.put("f", "fn a() {\n    go();\n    one();\n}\nfn b() {\n    go();\n    two();\n}\n");
-    let (kind, failure) = desk.fails("edit", json!({ "path": "f", "edits": one("go();", "run();") }));
-    assert_eq!((kind, &failure.facts["places_total"]), ("ambiguous", &json!(2)));
+fn already_applied_edit_is_not_an_error() {
+    let session = SessionFixture::new();
+    let version = session.write_file("f", "let limit = 20\n");
+    let head = session.head_entry();
+    let outcome =
+        session.call_ok("edit", json!({ "path": "f", "edits": single_edit("let limit = 10", "let limit = 20") }));
+    assert_eq!((&outcome["changed"], &outcome["already_applied"]), (&json!(false), &json!([0])));
+    assert_eq!((&outcome["version"], session.file_text("f").as_deref()), (&json!(version), Some("let limit = 20\n")));
     assert_eq!(
-        failure.facts["places"],
+        session.call_ok("edit", json!({ "path": "f", "edits": single_edit("x", "x") }))["changed"],
+        json!(false)
+    );
+    assert!(session.head_entry() > head, "what changed nothing is still recorded");
+}
+
+#[test]
+fn ambiguous_match_error_distinguishes_locations() {
+    let session = SessionFixture::new();
+    session.write_file("f", "fn a() {\n    go();\n    one();\n}\nfn b() {\n    go();\n    two();\n}\n");
+    let (kind, error) = session.call_err("edit", json!({ "path": "f", "edits": single_edit("go();", "run();") }));
+    assert_eq!((kind, &error.details["places_total"]), ("ambiguous", &json!(2)));
+    assert_eq!(
+        error.details["places"],
         json!([
             { "line": 2, "in": "fn a() {", "unique_with": { "before": "fn a() {" } },
             { "line": 6, "in": "fn b() {", "unique_with": { "before": "fn b() {" } },
         ])
     );
-    desk.run("edit", json!({ "path": "f", "edits": [{ "old": "go();", "new": "run();", "near_line": 7 }] }));
-    assert!(desk.text("f").unwrap().contains("fn b() {\n    run();"));
+    session.call_ok("edit", json!({ "path": "f", "edits": [{ "old": "go();", "new": "run();", "near_line": 7 }] }));
+    assert!(session.file_text("f").unwrap().contains("fn b() {\n    run();"));
 }
 
 #[test]
 fn elisions_are_refused() {
-    let desk = Desk::new();
-    desk.put("f", "a();\nb();\nc();\n");
-    let edits = one("a();\nb();", "a2();\n// ... rest of code unchanged ...");
-    let (kind, failure) = desk.fails("edit", json!({ "path": "f", "edits": edits }));
-    assert_eq!((kind, &failure.facts["reason"]), ("bad_request", &json!("elided")));
+    let session = SessionFixture::new();
+    session.write_file("f", "a();\nb();\nc();\n");
+    let edits = single_edit("a();\nb();", "a2();\n// ... rest of code unchanged ...");
+    let (kind, error) = session.call_err("edit", json!({ "path": "f", "edits": edits }));
+    assert_eq!((kind, &error.details["reason"]), ("bad_request", &json!("elided")));
 }
 
 #[test]
-fn an_encoding_is_kept_or_the_edit_is_refused() {
-    let desk = Desk::new();
+fn encoding_is_preserved_or_edit_rejected() {
+    let session = SessionFixture::new();
     let utf16: Vec<u8> =
         [0xff, 0xfe].into_iter().chain("é\r\nb\r\n".encode_utf16().flat_map(u16::to_le_bytes)).collect();
-    desk.workspace.put_file("w", &utf16);
-    let answer = desk.run("edit", json!({ "path": "w", "edits": one("é\nb", "é\nc") }));
-    assert_eq!(answer["encoding"], "utf-16le-bom");
+    session.workspace.put_file("w", &utf16);
+    let outcome = session.call_ok("edit", json!({ "path": "w", "edits": single_edit("é\nb", "é\nc") }));
+    assert_eq!(outcome["encoding"], "utf-16le-bom");
     assert_eq!(
-        desk.bytes("w").unwrap(),
+        session.file_bytes("w").unwrap(),
         utf16.iter().map(|&b| if b == b'b' { b'c' } else { b }).collect::<Vec<_>>()
     );
 
-    desk.workspace.put_file("bom", b"\xef\xbb\xbffirst\nx\n");
-    desk.run("edit", json!({ "path": "bom", "edits": one("first\n", "1st\n") }));
-    assert_eq!(desk.bytes("bom").unwrap(), b"\xef\xbb\xbf1st\nx\n");
+    session.workspace.put_file("bom", b"\xef\xbb\xbffirst\nx\n");
+    session.call_ok("edit", json!({ "path": "bom", "edits": single_edit("first\n", "1st\n") }));
+    assert_eq!(session.file_bytes("bom").unwrap(), b"\xef\xbb\xbf1st\nx\n");
 
     let latin = b"caf\xe9 cr\xe8me br\xfbl\xe9e, d\xe9j\xe0 vu, na\xefve, fa\xe7ade\n";
-    desk.workspace.put_file("l", latin);
-    desk.run("edit", json!({ "path": "l", "edits": one("vu", "lu") }));
-    assert_eq!(desk.bytes("l").unwrap().len(), latin.len());
-    assert!(desk.bytes("l").unwrap().starts_with(b"caf\xe9 cr\xe8me"));
-    assert_eq!(desk.fails("edit", json!({ "path": "l", "edits": one("lu", "漢") })).0, "not_text");
+    session.workspace.put_file("l", latin);
+    session.call_ok("edit", json!({ "path": "l", "edits": single_edit("vu", "lu") }));
+    assert_eq!(session.file_bytes("l").unwrap().len(), latin.len());
+    assert!(session.file_bytes("l").unwrap().starts_with(b"caf\xe9 cr\xe8me"));
+    assert_eq!(session.call_err("edit", json!({ "path": "l", "edits": single_edit("lu", "漢") })).0, "not_text");
 
-    desk.workspace.put_file("b", b"\0\x01\x02\xff\xfe\0\0abc");
-    assert_eq!(desk.fails("edit", json!({ "path": "b", "edits": one("abc", "x") })).0, "not_text");
+    session.workspace.put_file("b", b"\0\x01\x02\xff\xfe\0\0abc");
+    assert_eq!(session.call_err("edit", json!({ "path": "b", "edits": single_edit("abc", "x") })).0, "not_text");
 }
 
 #[test]
-fn only_files_that_are_there_are_edited() {
-    let desk = Desk::new();
-    desk.put("d/f", "x");
-    assert_eq!(desk.fails("edit", json!({ "path": "d", "edits": one("a", "b") })).0, "is_dir");
-    assert_eq!(desk.fails("edit", json!({ "path": "nothing", "edits": one("a", "b") })).0, "not_found");
-    assert_eq!(desk.fails("edit", json!({ "path": "d/f", "edits": one("", "b") })).0, "bad_request");
-    assert_eq!(desk.fails("edit", json!({ "path": "../x", "edits": one("a", "b") })).0, "invalid_path");
-    let answer = desk.run("edit", json!({ "path": "new/f", "edits": one("", "made\n") }));
-    assert_eq!((&answer["created"], desk.text("new/f").as_deref()), (&json!(true), Some("made\n")));
-    let arguments = json!({ "path": "new/f", "edits": one("", "again\n"), "base": "" });
-    assert_eq!(desk.fails("edit", arguments).0, "exists");
+fn only_existing_files_can_be_edited() {
+    let session = SessionFixture::new();
+    session.write_file("d/f", "x");
+    assert_eq!(session.call_err("edit", json!({ "path": "d", "edits": single_edit("a", "b") })).0, "is_dir");
+    assert_eq!(session.call_err("edit", json!({ "path": "nothing", "edits": single_edit("a", "b") })).0, "not_found");
+    assert_eq!(session.call_err("edit", json!({ "path": "d/f", "edits": single_edit("", "b") })).0, "bad_request");
+    assert_eq!(session.call_err("edit", json!({ "path": "../x", "edits": single_edit("a", "b") })).0, "invalid_path");
+    let outcome = session.call_ok("edit", json!({ "path": "new/f", "edits": single_edit("", "made\n") }));
+    assert_eq!((&outcome["created"], session.file_text("new/f").as_deref()), (&json!(true), Some("made\n")));
+    let arguments = json!({ "path": "new/f", "edits": single_edit("", "again\n"), "base": "" });
+    assert_eq!(session.call_err("edit", arguments).0, "exists");
 }
 
 #[test]
-fn a_dry_run_shows_the_plan_and_changes_nothing() {
-    let desk = Desk::new();
-    let version = desk.put("f", "a\nb\n");
-    let answer = desk.run("edit", json!({ "path": "f", "edits": one("b", "c"), "dry_run": true }));
-    assert_eq!((&answer["changed"], &answer["dry_run"]), (&json!(false), &json!(true)));
-    assert!(answer["preview"].as_str().unwrap().contains("-b\n+c\n"));
-    assert_eq!(desk.version("f"), Some(version));
+fn dry_run_shows_plan_without_writing() {
+    let session = SessionFixture::new();
+    let version = session.write_file("f", "a\nb\n");
+    let outcome = session.call_ok("edit", json!({ "path": "f", "edits": single_edit("b", "c"), "dry_run": true }));
+    assert_eq!((&outcome["changed"], &outcome["dry_run"]), (&json!(false), &json!(true)));
+    assert!(outcome["preview"].as_str().unwrap().contains("-b\n+c\n"));
+    assert_eq!(session.file_version("f"), Some(version));
 }
 
-/// One row of the stale matrix.
-struct Stale {
-    what: &'static str,
-    now: &'static str,
+/// One row of the stale-base matrix.
+struct StaleBaseCase {
+    description: &'static str,
+    current: &'static str,
     edit: (&'static str, &'static str),
-    /// What comes of `strict`, `anchored` and `merge`: a text, or a kind.
-    gives: [Result<&'static str, &'static str>; 3],
+    /// The results of `strict`, `anchored` and `merge`: a text, or an error kind.
+    expected: [Result<&'static str, &'static str>; 3],
 }
 
 const BASE: &str = "a\nb\nc\nd\ne\nf\n";
 
-const MATRIX: &[Stale] = &[
-    Stale {
-        what: "the same",
-        now: BASE,
+const STALE_BASE_CASES: &[StaleBaseCase] = &[
+    StaleBaseCase {
+        description: "the same",
+        current: BASE,
         edit: ("c", "C"),
-        gives: [Ok("a\nb\nC\nd\ne\nf\n"), Ok("a\nb\nC\nd\ne\nf\n"), Ok("a\nb\nC\nd\ne\nf\n")],
+        expected: [Ok("a\nb\nC\nd\ne\nf\n"), Ok("a\nb\nC\nd\ne\nf\n"), Ok("a\nb\nC\nd\ne\nf\n")],
     },
-    Stale {
-        what: "other lines changed",
-        now: "A\na2\nb\nc\nd\ne\nF\n",
+    StaleBaseCase {
+        description: "other lines changed",
+        current: "A\na2\nb\nc\nd\ne\nF\n",
         edit: ("c", "C"),
-        gives: [Err("stale"), Ok("A\na2\nb\nC\nd\ne\nF\n"), Ok("A\na2\nb\nC\nd\ne\nF\n")],
+        expected: [Err("stale"), Ok("A\na2\nb\nC\nd\ne\nF\n"), Ok("A\na2\nb\nC\nd\ne\nF\n")],
     },
-    Stale {
-        what: "only white space of the place changed",
-        now: "a\nb\n  c\nd\ne\nf\n",
+    StaleBaseCase {
+        description: "only white space of the place changed",
+        current: "a\nb\n  c\nd\ne\nf\n",
         edit: ("c\n", "C\n"),
-        gives: [Err("stale"), Err("stale"), Ok("a\nb\n  C\nd\ne\nf\n")],
+        expected: [Err("stale"), Err("stale"), Ok("a\nb\n  C\nd\ne\nf\n")],
     },
-    Stale {
-        what: "the place changed",
-        now: "a\nb\nX\nd\ne\nf\n",
+    StaleBaseCase {
+        description: "the place changed",
+        current: "a\nb\nX\nd\ne\nf\n",
         edit: ("c", "C"),
-        gives: [Err("stale"), Err("stale"), Err("conflict")],
+        expected: [Err("stale"), Err("stale"), Err("conflict")],
     },
-    Stale {
-        what: "the place went away",
-        now: "a\nb\nd\ne\nf\n",
+    StaleBaseCase {
+        description: "the place went away",
+        current: "a\nb\nd\ne\nf\n",
         edit: ("c\n", "C\n"),
-        gives: [Err("stale"), Err("stale"), Err("conflict")],
+        expected: [Err("stale"), Err("stale"), Err("conflict")],
     },
-    Stale {
-        what: "a line of the quote changed that the edit leaves alone",
-        now: "A\nb\nc\nd\ne\nf\n",
+    StaleBaseCase {
+        description: "a line of the quote changed that the edit leaves alone",
+        current: "A\nb\nc\nd\ne\nf\n",
         edit: ("a\nb\nc\nd\n", "a\nb\nc\nD\n"),
-        gives: [Err("stale"), Err("stale"), Ok("A\nb\nc\nD\ne\nf\n")],
+        expected: [Err("stale"), Err("stale"), Ok("A\nb\nc\nD\ne\nf\n")],
     },
-    Stale {
-        what: "an adjacent line changed",
-        now: "a\nB\nc\nD\ne\nf\n",
+    StaleBaseCase {
+        description: "an adjacent line changed",
+        current: "a\nB\nc\nD\ne\nf\n",
         edit: ("c", "C"),
-        gives: [Err("stale"), Ok("a\nB\nC\nD\ne\nf\n"), Ok("a\nB\nC\nD\ne\nf\n")],
+        expected: [Err("stale"), Ok("a\nB\nC\nD\ne\nf\n"), Ok("a\nB\nC\nD\ne\nf\n")],
     },
-    Stale {
-        what: "the place got a twin",
-        now: "a\nb\nc\nd\ne\nf\nc\n",
+    StaleBaseCase {
+        description: "the place got a twin",
+        current: "a\nb\nc\nd\ne\nf\nc\n",
         edit: ("c\n", "C\n"),
-        gives: [Err("stale"), Err("ambiguous"), Ok("a\nb\nC\nd\ne\nf\nc\n")],
+        expected: [Err("stale"), Err("ambiguous"), Ok("a\nb\nC\nd\ne\nf\nc\n")],
     },
-    Stale {
-        what: "somebody made the same edit",
-        now: "a\nb\nChanged\nd\ne\nf\n",
+    StaleBaseCase {
+        description: "somebody made the same edit",
+        current: "a\nb\nChanged\nd\ne\nf\n",
         edit: ("c\n", "Changed\n"),
-        gives: [Err("stale"), Ok("a\nb\nChanged\nd\ne\nf\n"), Ok("a\nb\nChanged\nd\ne\nf\n")],
+        expected: [Err("stale"), Ok("a\nb\nChanged\nd\ne\nf\n"), Ok("a\nb\nChanged\nd\ne\nf\n")],
     },
-    Stale {
-        what: "the quote came since",
-        now: "a\nb\nc\nd\ne\nf\nnew\n",
+    StaleBaseCase {
+        description: "the quote came since",
+        current: "a\nb\nc\nd\ne\nf\nnew\n",
         edit: ("new", "N"),
-        gives: [Err("stale"), Ok("a\nb\nc\nd\ne\nf\nN\n"), Ok("a\nb\nc\nd\ne\nf\nN\n")],
+        expected: [Err("stale"), Ok("a\nb\nc\nd\ne\nf\nN\n"), Ok("a\nb\nc\nd\ne\nf\nN\n")],
     },
 ];
 
 #[test]
-fn every_row_of_the_stale_matrix_holds() {
-    for row in MATRIX {
-        for (mode, gives) in ["strict", "anchored", "merge"].into_iter().zip(row.gives) {
-            let desk = Desk::new();
-            desk.put("f", BASE);
-            let other = desk.and("agent:b");
-            other.put("f", row.now);
-            let edits = one(row.edit.0, row.edit.1);
-            let found = desk.call("edit", json!({ "path": "f", "edits": edits, "base": "r1", "mode": mode }));
-            let text = desk.text("f").unwrap();
+fn stale_base_cases() {
+    for row in STALE_BASE_CASES {
+        for (mode, gives) in ["strict", "anchored", "merge"].into_iter().zip(row.expected) {
+            let session = SessionFixture::new();
+            session.write_file("f", BASE);
+            let other = session.with_principal("agent:b");
+            other.write_file("f", row.current);
+            let edits = single_edit(row.edit.0, row.edit.1);
+            let found = session.call("edit", json!({ "path": "f", "edits": edits, "base": "r1", "mode": mode }));
+            let text = session.file_text("f").unwrap();
             match (&found, gives) {
-                (Ok(answer), Ok(expected)) => {
-                    assert_eq!(text, expected, "{} {mode}", row.what);
-                    assert_eq!(answer.contains_key("rebased"), row.now != BASE, "{} {mode}", row.what);
+                (Ok(outcome), Ok(expected)) => {
+                    assert_eq!(text, expected, "{} {mode}", row.description);
+                    assert_eq!(outcome.contains_key("rebased"), row.current != BASE, "{} {mode}", row.description);
                 }
-                (Err(failure), Err(expected)) => {
-                    assert_eq!(failure.kind.code(), expected, "{} {mode}: {failure}", row.what);
-                    assert_eq!(text, row.now, "{} {mode}", row.what);
-                    let version = desk.version("f").unwrap();
-                    assert_eq!(failure.facts["version"], json!(version), "{} {mode}", row.what);
-                    let diff = failure.facts.get("diff").and_then(Value::as_str);
+                (Err(error), Err(expected)) => {
+                    assert_eq!(error.kind.code(), expected, "{} {mode}: {error}", row.description);
+                    assert_eq!(text, row.current, "{} {mode}", row.description);
+                    let version = session.file_version("f").unwrap();
+                    assert_eq!(error.details["version"], json!(version), "{} {mode}", row.description);
+                    let diff = error.details.get("diff").and_then(Value::as_str);
                     assert!(
                         expected == "ambiguous" || diff.is_some_and(|diff| diff.contains("@@")),
                         "{}",
-                        row.what
+                        row.description
                     );
                 }
-                (_, _) => panic!("{} {mode}: {found:?}, expected {gives:?}", row.what),
+                (_, _) => panic!("{} {mode}: {found:?}, expected {gives:?}", row.description),
             }
         }
     }
 }
 
 #[test]
-fn the_answer_says_over_what_it_was_rebased() {
-    let desk = Desk::new();
-    let base = desk.put("f", BASE);
-    desk.and("agent:b").put("f", "A\nb\nc\nd\ne\nf\ng\n");
-    let answer = desk.run("edit", json!({ "path": "f", "edits": one("c", "C"), "base": base }));
-    assert_eq!(answer["rebased"], json!({ "from": "r1", "to": "r2", "added": 2, "removed": 1 }));
-    assert_eq!(answer["diff"], json!({ "added": 1, "removed": 1 }));
+fn outcome_reports_rebased_changes() {
+    let session = SessionFixture::new();
+    let base = session.write_file("f", BASE);
+    session.with_principal("agent:b").write_file("f", "A\nb\nc\nd\ne\nf\ng\n");
+    let outcome = session.call_ok("edit", json!({ "path": "f", "edits": single_edit("c", "C"), "base": base }));
+    assert_eq!(outcome["rebased"], json!({ "from": "r1", "to": "r2", "added": 2, "removed": 1 }));
+    assert_eq!(outcome["diff"], json!({ "added": 1, "removed": 1 }));
 }
 
 #[test]
-fn a_file_that_changed_back_is_not_stale() {
-    let desk = Desk::new();
-    let base = desk.put("f", BASE);
-    desk.put("f", "other\n");
-    desk.put("f", BASE);
-    let arguments = json!({ "path": "f", "edits": one("c", "C"), "base": base, "mode": "strict" });
-    assert!(!desk.run("edit", arguments).contains_key("rebased"));
+fn file_changed_back_is_not_stale() {
+    let session = SessionFixture::new();
+    let base = session.write_file("f", BASE);
+    session.write_file("f", "other\n");
+    session.write_file("f", BASE);
+    let arguments = json!({ "path": "f", "edits": single_edit("c", "C"), "base": base, "mode": "strict" });
+    assert!(!session.call_ok("edit", arguments).contains_key("rebased"));
 }
 
 #[test]
-fn a_file_that_went_away_is_named_where_it_is() {
-    let desk = Desk::new();
-    let base = desk.put("f", BASE);
-    desk.and("agent:b").run("move", json!({ "from": "f", "to": "g" }));
-    let (kind, failure) = desk.fails("edit", json!({ "path": "f", "edits": one("c", "C"), "base": base }));
-    assert_eq!((kind, &failure.facts["moved_to"]), ("stale", &json!("g")));
-    assert!(failure.hint.unwrap().contains("agent:b moved it to g"));
-    desk.run("remove", json!({ "path": "g" }));
-    let (kind, failure) = desk.fails("edit", json!({ "path": "g", "edits": one("c", "C") }));
-    assert_eq!((kind, &failure.facts["changed_by"]), ("not_found", &json!("agent:a")));
+fn moved_file_error_names_new_path() {
+    let session = SessionFixture::new();
+    let base = session.write_file("f", BASE);
+    session.with_principal("agent:b").call_ok("move", json!({ "from": "f", "to": "g" }));
+    let (kind, error) = session.call_err("edit", json!({ "path": "f", "edits": single_edit("c", "C"), "base": base }));
+    assert_eq!((kind, &error.details["moved_to"]), ("stale", &json!("g")));
+    assert!(error.next_step.unwrap().contains("agent:b moved it to g"));
+    session.call_ok("remove", json!({ "path": "g" }));
+    let (kind, error) = session.call_err("edit", json!({ "path": "g", "edits": single_edit("c", "C") }));
+    assert_eq!((kind, &error.details["changed_by"]), ("not_found", &json!("agent:a")));
 }
 
 #[test]
-fn a_base_that_nobody_kept_needs_the_quote_as_it_stands() {
-    let desk = Desk::new();
-    desk.workspace.put_file("f", "seen\n  kept\n");
-    let base = desk.version("f").unwrap();
-    desk.workspace.put_file("f", "changed\n  kept\n");
-    let arguments = json!({ "path": "f", "edits": one("kept", "K"), "base": base });
-    assert_eq!(desk.run("edit", arguments)["rebased"]["unverified"], json!(true));
-    let arguments = json!({ "path": "f", "edits": one("changed\nK\n", "x"), "base": base });
-    assert_eq!(desk.fails("edit", arguments).0, "text_not_found");
-    let arguments = json!({ "path": "f", "edits": one("    K\n", "    x\n"), "base": base });
-    assert_eq!(desk.fails("edit", arguments).0, "stale");
-    let arguments = json!({ "path": "f", "edits": one("K", "x"), "base": base, "mode": "strict" });
-    assert_eq!(desk.fails("edit", arguments).0, "stale");
+fn unavailable_base_requires_exact_quote() {
+    let session = SessionFixture::new();
+    session.workspace.put_file("f", "seen\n  kept\n");
+    let base = session.file_version("f").unwrap();
+    session.workspace.put_file("f", "changed\n  kept\n");
+    let arguments = json!({ "path": "f", "edits": single_edit("kept", "K"), "base": base });
+    assert_eq!(session.call_ok("edit", arguments)["rebased"]["unverified"], json!(true));
+    let arguments = json!({ "path": "f", "edits": single_edit("changed\nK\n", "x"), "base": base });
+    assert_eq!(session.call_err("edit", arguments).0, "text_not_found");
+    let arguments = json!({ "path": "f", "edits": single_edit("    K\n", "    x\n"), "base": base });
+    assert_eq!(session.call_err("edit", arguments).0, "stale");
+    let arguments = json!({ "path": "f", "edits": single_edit("K", "x"), "base": base, "mode": "strict" });
+    assert_eq!(session.call_err("edit", arguments).0, "stale");
 }
 
 #[test]
-fn edits_of_different_lines_made_at_once_both_land() {
-    let world = World::with(&[("f", BASE)]);
-    let base = world.ok("read", json!({ "path": "f" })).json["version"].clone();
+fn concurrent_edits_of_different_lines_both_apply() {
+    let world = EngineFixture::with_files(&[("f", BASE)]);
+    let base = world.call_ok("read", json!({ "path": "f" })).json["version"].clone();
     std::thread::scope(|scope| {
         for (name, letter) in [("one", "a"), ("two", "c"), ("three", "e")] {
             let (world, base) = (&world, &base);
             scope.spawn(move || {
-                let edits = one(&format!("{letter}\n"), &format!("{letter}!\n"));
+                let edits = single_edit(&format!("{letter}\n"), &format!("{letter}!\n"));
                 let arguments = json!({ "path": "f", "edits": edits, "base": base });
                 world.call_as(&agent(name), "edit", arguments).unwrap();
             });
         }
     });
-    let text = world.ok("read", json!({ "path": "f" })).json["content"].clone();
+    let text = world.call_ok("read", json!({ "path": "f" })).json["content"].clone();
     assert_eq!(text, "a!\nb\nc!\nd\ne!\nf\n");
 }
 
 #[test]
-fn whoever_may_not_read_a_file_learns_nothing_from_editing_it() {
-    let world = World::with(&[("secret/f", "token\n"), ("own/f", "x\n")]);
-    let caller = crate::world::confined("one", &["own"]);
-    let failure = world
-        .call_as(&caller, "edit", json!({ "path": "secret/f", "edits": one("token", "x") }))
-        .unwrap_err();
-    assert_eq!(failure.kind, Kind::OutOfScope);
-    assert!(!failure.to_json().to_string().contains("token"));
-    assert!(world.workspace.stat(&at("secret/f")).unwrap().is_some());
+fn edit_of_unreadable_file_reveals_nothing() {
+    let world = EngineFixture::with_files(&[("secret/f", "token\n"), ("own/f", "x\n")]);
+    let caller = crate::engine_fixture::confined_agent("one", &["own"]);
+    let error =
+        world.call_as(&caller, "edit", json!({ "path": "secret/f", "edits": single_edit("token", "x") })).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::OutOfScope);
+    assert!(!error.to_json().to_string().contains("token"));
+    assert!(world.workspace.stat(&rel_path("secret/f")).unwrap().is_some());
 }
 
 #[test]
-fn a_base_nobody_kept_is_good_only_for_whole_lines_as_they_stand() {
-    let world = World::with(&[("f", "a\nb\nc\n")]);
-    let base = world.ok("read", json!({ "path": "f" })).json["version"].clone();
+fn unavailable_base_requires_whole_exact_lines() {
+    let world = EngineFixture::with_files(&[("f", "a\nb\nc\n")]);
+    let base = world.call_ok("read", json!({ "path": "f" })).json["version"].clone();
     world.workspace.put_file("f", "a\nb2\nc\n");
     let edit = |old: &str, new: &str| {
         world.call("edit", json!({ "path": "f", "base": base, "edits": [{ "old": old, "new": new }] }))
     };
-    assert_eq!(edit("b", "B").map(|_| ()).unwrap_err().kind, Kind::Stale);
-    let answer = edit("c\n", "C\n").unwrap().json;
-    assert_eq!(answer["rebased"]["unverified"], true, "{answer:?}");
+    assert_eq!(edit("b", "B").map(|_| ()).unwrap_err().kind, ErrorKind::Stale);
+    let outcome = edit("c\n", "C\n").unwrap().json;
+    assert_eq!(outcome["rebased"]["unverified"], true, "{outcome:?}");
 }

@@ -1,83 +1,88 @@
 //! `list`: order, depth, hidden names, pages, scope.
 
-use engine::{Kind, limits};
 use serde_json::{Value, json};
+use stead_engine::{ErrorKind, limits};
 
-use crate::world::{World, confined};
+use crate::engine_fixture::{EngineFixture, confined_agent};
 
-fn paths(answer: &engine::Answer) -> Vec<String> {
-    let entries = answer.json["entries"].as_array().unwrap();
+fn listed_paths(outcome: &stead_engine::CallOutcome) -> Vec<String> {
+    let entries = outcome.json["entries"].as_array().unwrap();
     entries.iter().map(|entry| entry["path"].as_str().unwrap().to_owned()).collect()
 }
 
-fn tree() -> World {
-    let world =
-        World::with(&[("b", "12"), ("a/y", "1"), ("a/x/deep", ""), ("a-b", ""), (".hidden", ""), ("Z", "")]);
+fn fixture_with_tree() -> EngineFixture {
+    let world = EngineFixture::with_files(&[
+        ("b", "12"),
+        ("a/y", "1"),
+        ("a/x/deep", ""),
+        ("a-b", ""),
+        (".hidden", ""),
+        ("Z", ""),
+    ]);
     world.workspace.put_link("l", "b");
     world.workspace.put_directory("empty");
     world
 }
 
 #[test]
-fn one_level_in_byte_order() {
-    let answer = tree().ok("list", json!({}));
-    assert_eq!(paths(&answer), ["Z", "a", "a-b", "b", "empty", "l"]);
-    assert_eq!(answer.json["total"], 6);
-    assert_eq!(answer.json["hidden"], 1);
-    assert_eq!(answer.json["entries"][1], json!({ "path": "a", "type": "directory" }));
-    assert_eq!(answer.json["entries"][3], json!({ "path": "b", "type": "file", "size": 2 }));
-    assert_eq!(answer.json["entries"][5], json!({ "path": "l", "type": "link" }));
-    assert_eq!(
-        answer.text,
-        "Z  0\na/\na-b  0\nb  2\nempty/\nl@\n[.: 6 entries, 1 hidden (all: true shows them)]"
-    );
+fn one_level_is_listed_in_byte_order() {
+    let outcome = fixture_with_tree().call_ok("list", json!({}));
+    assert_eq!(listed_paths(&outcome), ["Z", "a", "a-b", "b", "empty", "l"]);
+    assert_eq!(outcome.json["total"], 6);
+    assert_eq!(outcome.json["hidden"], 1);
+    assert_eq!(outcome.json["entries"][1], json!({ "path": "a", "type": "directory" }));
+    assert_eq!(outcome.json["entries"][3], json!({ "path": "b", "type": "file", "size": 2 }));
+    assert_eq!(outcome.json["entries"][5], json!({ "path": "l", "type": "link" }));
+    assert_eq!(outcome.text, "Z  0\na/\na-b  0\nb  2\nempty/\nl@\n[.: 6 entries, 1 hidden (all: true shows them)]");
 }
 
 #[test]
 fn deeper_levels_follow_their_parent() {
-    let world = tree();
-    let answer = world.ok("list", json!({ "depth": 2, "all": true }));
-    assert_eq!(paths(&answer), [".hidden", "Z", "a", "a/x", "a/y", "a-b", "b", "empty", "l"]);
-    assert_eq!((answer.json.get("hidden"), answer.json.get("total")), (None, None));
-    let below = world.ok("list", json!({ "path": "a", "depth": 9 }));
-    assert_eq!(paths(&below), ["a/x", "a/x/deep", "a/y"]);
+    let world = fixture_with_tree();
+    let outcome = world.call_ok("list", json!({ "depth": 2, "all": true }));
+    assert_eq!(listed_paths(&outcome), [".hidden", "Z", "a", "a/x", "a/y", "a-b", "b", "empty", "l"]);
+    assert_eq!((outcome.json.get("hidden"), outcome.json.get("total")), (None, None));
+    let below = world.call_ok("list", json!({ "path": "a", "depth": 9 }));
+    assert_eq!(listed_paths(&below), ["a/x", "a/x/deep", "a/y"]);
     assert_eq!(below.text, "x/\nx/deep  0\ny  1\n[a: 3 entries]");
-    assert_eq!(world.ok("list", json!({ "path": "empty" })).text, "[empty: empty]");
+    assert_eq!(world.call_ok("list", json!({ "path": "empty" })).text, "[empty: empty]");
 }
 
 #[test]
-fn what_is_no_directory_is_refused() {
-    let world = tree();
+fn non_directories_are_rejected() {
+    let world = fixture_with_tree();
     world.workspace.put_link("out", "/etc");
-    assert!(world.fails("list", json!({ "path": "b" }), Kind::NotDirectory).hint.unwrap().contains("read"));
     assert!(
-        world.fails("list", json!({ "path": "a/none" }), Kind::NotFound).hint.unwrap().contains("path a")
+        world.call_err("list", json!({ "path": "b" }), ErrorKind::NotDirectory).next_step.unwrap().contains("read")
     );
-    world.fails("list", json!({ "path": "out" }), Kind::PathEscape);
-    world.fails("list", json!({ "depth": 0 }), Kind::BadRequest);
-    world.fails("list", json!({ "depth": limits::LIST_DEPTH_MAX + 1 }), Kind::BadRequest);
-    world.fails("list", json!({ "cursor": "../x" }), Kind::BadRequest);
-    world.fails("list", json!({ "path": "a", "cursor": "b" }), Kind::BadRequest);
+    assert!(
+        world.call_err("list", json!({ "path": "a/none" }), ErrorKind::NotFound).next_step.unwrap().contains("path a")
+    );
+    world.call_err("list", json!({ "path": "out" }), ErrorKind::PathEscape);
+    world.call_err("list", json!({ "depth": 0 }), ErrorKind::BadRequest);
+    world.call_err("list", json!({ "depth": limits::LIST_DEPTH_MAX + 1 }), ErrorKind::BadRequest);
+    world.call_err("list", json!({ "cursor": "../x" }), ErrorKind::BadRequest);
+    world.call_err("list", json!({ "path": "a", "cursor": "b" }), ErrorKind::BadRequest);
 }
 
 /// Reads all pages, calling `between` after each.
-fn all_pages(world: &World, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
+fn all_pages(world: &EngineFixture, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
-        let answer = world.ok("list", arguments);
-        assert!(answer.text.chars().count() < limits::PAGE_CHARS + 500);
-        seen.extend(paths(&answer));
+        let outcome = world.call_ok("list", arguments);
+        assert!(outcome.text.chars().count() < limits::OUTCOME_PAGE_CHARS + 500);
+        seen.extend(listed_paths(&outcome));
         between(&seen);
-        assert_eq!(answer.json["truncated"], answer.json.contains_key("next"));
-        let Some(next) = answer.json.get("next") else { return seen };
-        assert!(answer.text.contains("… truncated: call list with path"));
+        assert_eq!(outcome.json["truncated"], outcome.json.contains_key("next"));
+        let Some(next) = outcome.json.get("next") else { return seen };
+        assert!(outcome.text.contains("… truncated: call list with path"));
         arguments = next.clone();
     }
 }
 
 #[test]
-fn pages_add_up_at_every_depth() {
-    let world = World::new();
+fn pages_cover_all_entries_at_every_depth() {
+    let world = EngineFixture::new();
     let name = "n".repeat(60);
     let mut expected = Vec::new();
     for directory in 0..40 {
@@ -94,16 +99,16 @@ fn pages_add_up_at_every_depth() {
 }
 
 #[test]
-fn a_page_goes_on_after_what_was_shown_even_if_that_is_gone() {
-    let world = World::new();
+fn cursor_continues_after_removed_entry() {
+    let world = EngineFixture::new();
     let name = "n".repeat(200);
     for file in 0..500 {
         world.workspace.put_file(&format!("{name}{file:03}"), "x");
     }
-    let first = world.ok("list", json!({}));
+    let first = world.call_ok("list", json!({}));
     assert_eq!(first.json["total"], 500);
     let found = all_pages(&world, json!({}), |seen| {
-        world.workspace.take(seen.last().unwrap());
+        world.workspace.remove_silently(seen.last().unwrap());
         world.workspace.put_file(&format!("{name}000-new"), "before the cursor, so not on a later page");
     });
     assert_eq!(found.len(), 500);
@@ -111,22 +116,22 @@ fn a_page_goes_on_after_what_was_shown_even_if_that_is_gone() {
 }
 
 #[test]
-fn strange_names_are_escaped_in_the_twin() {
-    let world = World::new();
+fn unusual_names_are_escaped_in_text() {
+    let world = EngineFixture::new();
     world.workspace.put_file("a\nb\u{202e}", "");
     world.workspace.put_file("caf\\xE9", "");
-    let answer = world.ok("list", json!({}));
-    assert_eq!(answer.text, "a\\u{a}b\\u{202e}  0\ncaf\\xE9  0\n[.: 2 entries]");
-    assert_eq!(paths(&answer), ["a\nb\u{202e}", "caf\\xE9"]);
-    world.ok("read", json!({ "path": "caf\\xE9" }));
+    let outcome = world.call_ok("list", json!({}));
+    assert_eq!(outcome.text, "a\\u{a}b\\u{202e}  0\ncaf\\xE9  0\n[.: 2 entries]");
+    assert_eq!(listed_paths(&outcome), ["a\nb\u{202e}", "caf\\xE9"]);
+    world.call_ok("read", json!({ "path": "caf\\xE9" }));
 }
 
 #[test]
-fn only_what_may_be_seen_is_listed() {
-    let world = World::with(&[("a/open/x", ""), ("a/closed/y", ""), ("b/z", "")]);
-    let caller = confined("two", &["a/open"]);
+fn only_visible_entries_are_listed() {
+    let world = EngineFixture::with_files(&[("a/open/x", ""), ("a/closed/y", ""), ("b/z", "")]);
+    let caller = confined_agent("two", &["a/open"]);
     let list = |arguments: Value| world.call_as(&caller, "list", arguments);
-    assert_eq!(paths(&list(json!({ "depth": 5 })).unwrap()), ["a", "a/open", "a/open/x"]);
-    assert_eq!(list(json!({ "path": "b" })).unwrap_err().kind, Kind::OutOfScope);
-    assert_eq!(list(json!({ "path": "a/closed" })).unwrap_err().kind, Kind::OutOfScope);
+    assert_eq!(listed_paths(&list(json!({ "depth": 5 })).unwrap()), ["a", "a/open", "a/open/x"]);
+    assert_eq!(list(json!({ "path": "b" })).unwrap_err().kind, ErrorKind::OutOfScope);
+    assert_eq!(list(json!({ "path": "a/closed" })).unwrap_err().kind, ErrorKind::OutOfScope);
 }

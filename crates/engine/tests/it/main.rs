@@ -1,29 +1,30 @@
-//! The engine's operations, called through the pipeline on a workspace in memory.
+//! The engine's operations, called through the pipeline on an in-memory workspace.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in what they share as well")]
 
 mod approvals;
 mod buffers;
-mod chain;
 mod changes;
-mod desk;
+mod copy_move_remove;
 mod diff;
 mod edit;
+mod engine_fixture;
 mod history;
-mod ignore;
-mod keys;
+mod idempotency_keys;
+mod ignore_files;
 mod list;
 mod lock;
-mod moves;
 mod patch;
+mod pins;
 mod policy;
-mod ranked;
 mod read;
 mod search;
+mod search_ranking;
 mod session;
+mod session_fixture;
 mod stat;
 mod stories;
-mod typing;
+mod typing_simulation;
 mod undo;
+mod undo_redo_chain;
 mod watch;
-mod world;
 mod write;

@@ -1,41 +1,41 @@
-//! `stat`: every kind of thing, and nothing about the outside.
+//! `stat`: every kind of entry, and nothing outside the workspace.
 
-use engine::{Kind, Version};
 use serde_json::{Value, json};
+use stead_engine::{ErrorKind, Version};
 
-use crate::world::World;
+use crate::engine_fixture::EngineFixture;
 
 #[test]
-fn a_file_has_all_its_facts() {
-    let world = World::with(&[("d/a", "hi")]);
+fn stat_returns_all_file_metadata() {
+    let world = EngineFixture::with_files(&[("d/a", "hi")]);
     world.workspace.set_mode("d/a", 0o100_640);
-    let answer = world.ok("stat", json!({ "path": "d/a" }));
-    let version = Version::of(b"hi");
+    let outcome = world.call_ok("stat", json!({ "path": "d/a" }));
+    let version = Version::hash_bytes(b"hi");
     let expected = json!({
         "path": "d/a", "type": "file", "size": 2, "modified": "2026-01-01T00:00:00.000Z", "mode": "0640",
-        "version": version.to_string(), "rev": version.short(),
+        "version": version.to_string(), "rev": version.short_form(),
     });
-    assert_eq!(Value::Object(answer.json), expected);
-    assert!(answer.text.starts_with("d/a: file, 2 bytes, mode 0640"), "{}", answer.text);
-    world.workspace.set_links("d/a", 2);
-    assert_eq!(world.ok("stat", json!({ "path": "d/a" })).json["links"], 2);
+    assert_eq!(Value::Object(outcome.json), expected);
+    assert!(outcome.text.starts_with("d/a: file, 2 bytes, mode 0640"), "{}", outcome.text);
+    world.workspace.set_link_count("d/a", 2);
+    assert_eq!(world.call_ok("stat", json!({ "path": "d/a" })).json["links"], 2);
 }
 
 #[test]
-fn other_things_have_a_type() {
-    let world = World::with(&[("d/a", "hi")]);
+fn non_files_report_their_kind() {
+    let world = EngineFixture::with_files(&[("d/a", "hi")]);
     world.workspace.put_special("pipe");
     for (path, kind) in [(".", "directory"), ("d", "directory"), ("d/", "directory"), ("pipe", "other")] {
-        let answer = world.ok("stat", json!({ "path": path }));
-        assert_eq!((&answer.json["type"], answer.json.get("version")), (&json!(kind), None), "{path}");
+        let outcome = world.call_ok("stat", json!({ "path": path }));
+        assert_eq!((&outcome.json["type"], outcome.json.get("version")), (&json!(kind), None), "{path}");
     }
-    let failure = world.fails("stat", json!({ "path": "d/none" }), Kind::NotFound);
-    assert!(failure.hint.unwrap().contains("list with path d"));
+    let error = world.call_err("stat", json!({ "path": "d/none" }), ErrorKind::NotFound);
+    assert!(error.next_step.unwrap().contains("list with path d"));
 }
 
 #[test]
-fn a_link_is_described_itself_and_never_names_the_outside() {
-    let world = World::with(&[("d/a", "hi")]);
+fn link_stat_never_reveals_outside_target() {
+    let world = EngineFixture::with_files(&[("d/a", "hi")]);
     for (target, shown) in [
         ("d/a", "d/a"),
         ("missing", "missing"),
@@ -47,12 +47,8 @@ fn a_link_is_described_itself_and_never_names_the_outside() {
         ("d/a/x", "d/a/x"),
     ] {
         world.workspace.put_link("link", target);
-        let answer = world.ok("stat", json!({ "path": "link" }));
-        assert_eq!(
-            (&answer.json["type"], &answer.json["target"]),
-            (&json!("link"), &json!(shown)),
-            "{target}"
-        );
-        assert!(!answer.text.contains("passwd"), "{target}");
+        let outcome = world.call_ok("stat", json!({ "path": "link" }));
+        assert_eq!((&outcome.json["type"], &outcome.json["target"]), (&json!("link"), &json!(shown)), "{target}");
+        assert!(!outcome.text.contains("passwd"), "{target}");
     }
 }

@@ -1,20 +1,20 @@
 //! Inclusion and consistency proofs of RFC 9162, section 2.1.
 //!
-//! Making a proof reads the leaves once, in order, and keeps only logarithmically many hashes, so it works on a
-//! stream from a store. Checking a proof needs no leaves at all.
+//! Creating a proof reads the leaves once, in order, and keeps a logarithmic number of hashes, so it works on a stream
+//! from a store. Verifying a proof needs no leaves.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Frontier, Leaf, node};
+use super::{MerkleFrontier, MerkleLeaf, node_hash};
 use crate::Digest;
 
-/// Proof that a leaf stands at an index of a tree.
+/// Proof that a leaf is at an index of a tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InclusionProof {
-    /// Index of the leaf from 0: an entry's number less one.
+    /// Index of the leaf from 0: the entry number minus one.
     pub index: u64,
     /// Number of leaves in the tree.
     pub size: u64,
@@ -22,7 +22,7 @@ pub struct InclusionProof {
     pub path: Vec<Digest>,
 }
 
-/// Proof that a tree is the beginning of a later one.
+/// Proof that a tree is a prefix of a later one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConsistencyProof {
@@ -34,24 +34,24 @@ pub struct ConsistencyProof {
     pub path: Vec<Digest>,
 }
 
-/// A proof that does not prove its claim.
+/// The proof is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the proof does not lead to the expected root")]
-pub struct BadProof;
+pub struct InvalidProof;
 
-/// Why a proof could not be made.
+/// Why a proof cannot be created.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError<E> {
     /// The leaf is not in the tree, or the earlier tree is larger than the later one.
-    #[error("there is no such proof in a tree of {size} entries")]
+    #[error("the requested proof is outside a tree of {size} entries")]
     OutOfRange {
-        /// Size of the tree asked about.
+        /// Size of the requested tree.
         size: u64,
     },
     /// The leaves ended before the tree was complete.
-    #[error("the leaves end after {found}")]
+    #[error("only {found} leaves are available")]
     TooFewLeaves {
-        /// How many there were.
+        /// The number of leaves.
         found: u64,
     },
     /// Reading a leaf failed.
@@ -59,11 +59,11 @@ pub enum ProofError<E> {
     Source(E),
 }
 
-/// Makes an inclusion proof from the first `size` leaves in order.
+/// Creates an inclusion proof from the first `size` leaves in order.
 pub fn inclusion_proof<E>(
     index: u64,
     size: u64,
-    leaves: impl IntoIterator<Item = Result<Leaf, E>>,
+    leaves: impl IntoIterator<Item = Result<MerkleLeaf, E>>,
 ) -> Result<InclusionProof, ProofError<E>> {
     if index >= size {
         return Err(ProofError::OutOfRange { size });
@@ -71,7 +71,7 @@ pub fn inclusion_proof<E>(
     let mut ranges = Vec::new();
     let mut within = 0..size;
     while within.end - within.start > 1 {
-        let (left, right) = split(&within);
+        let (left, right) = split_range(&within);
         if left.contains(&index) {
             ranges.push(right);
             within = left;
@@ -81,14 +81,14 @@ pub fn inclusion_proof<E>(
         }
     }
     ranges.reverse();
-    Ok(InclusionProof { index, size, path: roots(&ranges, size, leaves)? })
+    Ok(InclusionProof { index, size, path: subtree_roots(&ranges, size, leaves)? })
 }
 
-/// Makes a consistency proof from the first `to` leaves in order.
+/// Creates a consistency proof from the first `to` leaves in order.
 pub fn consistency_proof<E>(
     from: u64,
     to: u64,
-    leaves: impl IntoIterator<Item = Result<Leaf, E>>,
+    leaves: impl IntoIterator<Item = Result<MerkleLeaf, E>>,
 ) -> Result<ConsistencyProof, ProofError<E>> {
     if from > to {
         return Err(ProofError::OutOfRange { size: to });
@@ -96,7 +96,7 @@ pub fn consistency_proof<E>(
     let mut ranges = Vec::new();
     let mut within = 0..to;
     while from > 0 && within.end > from {
-        let (left, right) = split(&within);
+        let (left, right) = split_range(&within);
         if from <= left.end {
             ranges.push(right);
             within = left;
@@ -105,124 +105,123 @@ pub fn consistency_proof<E>(
             within = right;
         }
     }
-    // What is left ends at `from`. If it is the whole earlier tree the checker knows its root already.
+    // The rest ends at `from`. If it is the whole earlier tree, the verifier already has its root.
     if within.start > 0 {
         ranges.push(within);
     }
     ranges.reverse();
-    Ok(ConsistencyProof { from, to, path: roots(&ranges, to, leaves)? })
+    Ok(ConsistencyProof { from, to, path: subtree_roots(&ranges, to, leaves)? })
 }
 
-/// Splits a range of more than one leaf where RFC 9162 does: at the largest power of two below its length.
-fn split(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
+/// Splits a range of more than one leaf as RFC 9162 does: at the largest power of two below its length.
+fn split_range(range: &Range<u64>) -> (Range<u64>, Range<u64>) {
     let length = range.end - range.start;
     let middle = range.start + (1 << (u64::BITS - 1 - (length - 1).leading_zeros()));
     (range.start..middle, middle..range.end)
 }
 
-/// The subtree roots of some disjoint ranges, in their order, from one pass over the leaves.
-fn roots<E>(
+/// The subtree roots of disjoint ranges, in order, from one pass over the leaves.
+fn subtree_roots<E>(
     ranges: &[Range<u64>],
     size: u64,
-    leaves: impl IntoIterator<Item = Result<Leaf, E>>,
+    leaves: impl IntoIterator<Item = Result<MerkleLeaf, E>>,
 ) -> Result<Vec<Digest>, ProofError<E>> {
-    let mut subtrees = vec![Frontier::new(); ranges.len()];
+    let mut subtrees = vec![MerkleFrontier::new(); ranges.len()];
     let mut leaves = leaves.into_iter();
     for found in 0..size {
         let leaf = leaves.next().ok_or(ProofError::TooFewLeaves { found })?.map_err(ProofError::Source)?;
-        if let Some(place) = ranges.iter().position(|range| range.contains(&found)) {
-            subtrees[place].append(leaf);
+        if let Some(range_index) = ranges.iter().position(|range| range.contains(&found)) {
+            subtrees[range_index].append(leaf);
         }
     }
-    Ok(subtrees.iter().map(Frontier::root).collect())
+    Ok(subtrees.iter().map(MerkleFrontier::root).collect())
 }
 
 impl InclusionProof {
-    /// Checks that `leaf` stands at the claimed index of the tree with this root.
-    pub fn verify(&self, leaf: &Leaf, root: &Digest) -> Result<(), BadProof> {
+    /// Verifies that `leaf` is at the claimed index of the tree with this root.
+    pub fn verify(&self, leaf: &MerkleLeaf, root: &Digest) -> Result<(), InvalidProof> {
         if self.index >= self.size {
-            return Err(BadProof);
+            return Err(InvalidProof);
         }
-        let mut walk = Walk { node: self.index, last: self.size - 1 };
+        let mut walk = MerklePath { position: self.index, last_position: self.size - 1 };
         let mut hash = leaf.digest();
         for sibling in &self.path {
-            hash = match walk.step()? {
-                Side::Left => node(sibling, &hash),
-                Side::Right => node(&hash, sibling),
+            hash = match walk.next_side()? {
+                SiblingSide::Left => node_hash(sibling, &hash),
+                SiblingSide::Right => node_hash(&hash, sibling),
             };
         }
-        if walk.last == 0 && hash == *root { Ok(()) } else { Err(BadProof) }
+        if walk.last_position == 0 && hash == *root { Ok(()) } else { Err(InvalidProof) }
     }
 }
 
 impl ConsistencyProof {
-    /// Checks that the tree with `from_root` is the beginning of the tree with `to_root`.
-    pub fn verify(&self, from_root: &Digest, to_root: &Digest) -> Result<(), BadProof> {
+    /// Verifies that the tree with `from_root` is a prefix of the tree with `to_root`.
+    pub fn verify(&self, from_root: &Digest, to_root: &Digest) -> Result<(), InvalidProof> {
         if self.from == 0 || self.from == self.to {
-            let known = if self.from == self.to { to_root } else { &Frontier::new().root() };
-            return if self.path.is_empty() && from_root == known { Ok(()) } else { Err(BadProof) };
+            let known = if self.from == self.to { to_root } else { &MerkleFrontier::new().root() };
+            return if self.path.is_empty() && from_root == known { Ok(()) } else { Err(InvalidProof) };
         }
         if self.from > self.to {
-            return Err(BadProof);
+            return Err(InvalidProof);
         }
-        let mut walk = Walk { node: self.from - 1, last: self.to - 1 };
-        while walk.node & 1 == 1 {
-            walk.up();
+        let mut walk = MerklePath { position: self.from - 1, last_position: self.to - 1 };
+        while walk.position & 1 == 1 {
+            walk.move_to_parent();
         }
-        // A full earlier tree is itself the first subtree, and then it is not repeated in the path.
+        // A full earlier tree is the first subtree, and is then not repeated in the path.
         let (first, rest) = if self.from.is_power_of_two() {
             (from_root, self.path.as_slice())
         } else {
-            self.path.split_first().ok_or(BadProof)?
+            self.path.split_first().ok_or(InvalidProof)?
         };
         let (mut earlier, mut later) = (*first, *first);
         for sibling in rest {
-            match walk.step()? {
-                Side::Left => {
-                    earlier = node(sibling, &earlier);
-                    later = node(sibling, &later);
+            match walk.next_side()? {
+                SiblingSide::Left => {
+                    earlier = node_hash(sibling, &earlier);
+                    later = node_hash(sibling, &later);
                 }
-                Side::Right => later = node(&later, sibling),
+                SiblingSide::Right => later = node_hash(&later, sibling),
             }
         }
-        let proven = walk.last == 0 && earlier == *from_root && later == *to_root;
-        if proven { Ok(()) } else { Err(BadProof) }
+        let proven = walk.last_position == 0 && earlier == *from_root && later == *to_root;
+        if proven { Ok(()) } else { Err(InvalidProof) }
     }
 }
 
-/// On which side of the path's node the sibling stands.
-enum Side {
+enum SiblingSide {
     Left,
     Right,
 }
 
-/// A walk from a node towards the root of a tree that need not be full.
-struct Walk {
-    node: u64,
-    last: u64,
+/// A path from a node to the root of a tree that need not be full.
+struct MerklePath {
+    position: u64,
+    last_position: u64,
 }
 
-impl Walk {
-    /// Uses up one sibling; an error if the root has been reached already.
-    fn step(&mut self) -> Result<Side, BadProof> {
-        if self.last == 0 {
-            return Err(BadProof);
+impl MerklePath {
+    /// Consumes one sibling; an error if the root is already reached.
+    fn next_side(&mut self) -> Result<SiblingSide, InvalidProof> {
+        if self.last_position == 0 {
+            return Err(InvalidProof);
         }
-        let side = if self.node & 1 == 1 || self.node == self.last {
-            // On the right edge, levels without a left sibling are passed over.
-            while self.node & 1 == 0 && self.node != 0 {
-                self.up();
+        let side = if self.position & 1 == 1 || self.position == self.last_position {
+            // On the right edge, levels without a left sibling are skipped.
+            while self.position & 1 == 0 && self.position != 0 {
+                self.move_to_parent();
             }
-            Side::Left
+            SiblingSide::Left
         } else {
-            Side::Right
+            SiblingSide::Right
         };
-        self.up();
+        self.move_to_parent();
         Ok(side)
     }
 
-    fn up(&mut self) {
-        self.node >>= 1;
-        self.last >>= 1;
+    fn move_to_parent(&mut self) {
+        self.position >>= 1;
+        self.last_position >>= 1;
     }
 }

@@ -1,9 +1,10 @@
-//! The journal from outside: known answers, random records, and every way of tampering.
+//! Tests of the public interface of the journal: known answers, random records, and tampering.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking, its fixtures too")]
 
 mod canonical;
 mod export;
 mod merkle;
+mod pins;
 mod sample;
-mod tamper;
+mod verify;

@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use journal::{
-    BadProof, ConsistencyProof, Digest, Frontier, InclusionProof, Leaf, ProofError, consistency_proof,
+use stead_journal::{
+    ConsistencyProof, Digest, InclusionProof, InvalidProof, MerkleFrontier, MerkleLeaf, ProofError, consistency_proof,
     inclusion_proof,
 };
 
@@ -19,7 +19,7 @@ const INPUTS: [&[u8]; 8] = [
     b"\x60\x61\x62\x63\x64\x65\x66\x67\x68\x69\x6a\x6b\x6c\x6d\x6e\x6f",
 ];
 
-/// The root after each of them, published with it.
+/// The published root after each input.
 const ROOTS: [&str; 8] = [
     "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d",
     "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125",
@@ -35,29 +35,29 @@ fn digests(texts: &[&str]) -> Vec<Digest> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
 }
 
-fn published() -> impl Iterator<Item = Result<Leaf, Infallible>> {
-    INPUTS.iter().map(|input| Ok(Leaf::of_bytes(input)))
+fn published_leaves() -> impl Iterator<Item = Result<MerkleLeaf, Infallible>> {
+    INPUTS.iter().map(|input| Ok(MerkleLeaf::from_bytes(input)))
 }
 
-fn leaf(index: u64) -> Leaf {
-    Leaf::of_bytes(&index.to_be_bytes())
+fn leaf(index: u64) -> MerkleLeaf {
+    MerkleLeaf::from_bytes(&index.to_be_bytes())
 }
 
-fn leaves() -> impl Iterator<Item = Result<Leaf, Infallible>> {
+fn leaves() -> impl Iterator<Item = Result<MerkleLeaf, Infallible>> {
     (0..).map(|index| Ok(leaf(index)))
 }
 
 fn root(size: u64) -> Digest {
-    let mut frontier = Frontier::new();
+    let mut frontier = MerkleFrontier::new();
     (0..size).for_each(|index| frontier.append(leaf(index)));
     frontier.root()
 }
 
 #[test]
 fn published_roots() {
-    let mut frontier = Frontier::new();
-    assert_eq!(frontier.root(), Digest::of(b""));
-    for (leaf, root) in published().zip(ROOTS) {
+    let mut frontier = MerkleFrontier::new();
+    assert_eq!(frontier.root(), Digest::sha256(b""));
+    for (leaf, root) in published_leaves().zip(ROOTS) {
         frontier.append(leaf.unwrap());
         assert_eq!(frontier.root().to_string(), root);
     }
@@ -70,74 +70,74 @@ fn published_proofs() {
         "5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e",
         "6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4",
     ]);
-    assert_eq!(inclusion_proof(0, 8, published()).unwrap().path, path);
-    assert_eq!(consistency_proof(1, 8, published()).unwrap().path, path);
+    assert_eq!(inclusion_proof(0, 8, published_leaves()).unwrap().path, path);
+    assert_eq!(consistency_proof(1, 8, published_leaves()).unwrap().path, path);
     let path = digests(&[
         "0ebc5d3437fbe2db158b9f126a1d118e308181031d0a949f8dededebc558ef6a",
         "ca854ea128ed050b41b35ffc1b87b8eb2bde461e9e3b5596ece6b9d5975a0ae0",
         ROOTS[3],
     ]);
-    assert_eq!(consistency_proof(6, 8, published()).unwrap().path, path);
+    assert_eq!(consistency_proof(6, 8, published_leaves()).unwrap().path, path);
 }
 
 #[test]
-fn every_inclusion_in_small_trees_is_proven_and_nothing_else() {
+fn small_trees_prove_exactly_their_inclusions() {
     for size in 1..=33 {
         let right = root(size);
         for index in 0..size {
             let proof = inclusion_proof(index, size, leaves()).unwrap();
             assert_eq!(proof.verify(&leaf(index), &right), Ok(()), "{index} of {size}");
-            assert_eq!(proof.verify(&leaf(index + 1), &right), Err(BadProof));
-            assert_eq!(proof.verify(&leaf(index), &root(size + 1)), Err(BadProof));
+            assert_eq!(proof.verify(&leaf(index + 1), &right), Err(InvalidProof));
+            assert_eq!(proof.verify(&leaf(index), &root(size + 1)), Err(InvalidProof));
             for other in (0..=size).filter(|other| *other != index) {
                 let moved = InclusionProof { index: other, ..proof.clone() };
-                assert_eq!(moved.verify(&leaf(index), &right), Err(BadProof));
+                assert_eq!(moved.verify(&leaf(index), &right), Err(InvalidProof));
             }
             let mut shorter = proof.clone();
             if shorter.path.pop().is_some() {
-                assert_eq!(shorter.verify(&leaf(index), &right), Err(BadProof));
+                assert_eq!(shorter.verify(&leaf(index), &right), Err(InvalidProof));
             }
             let mut longer = proof.clone();
             longer.path.push(right);
-            assert_eq!(longer.verify(&leaf(index), &right), Err(BadProof));
+            assert_eq!(longer.verify(&leaf(index), &right), Err(InvalidProof));
         }
     }
 }
 
 #[test]
-fn every_consistency_between_small_trees_is_proven_and_nothing_else() {
+fn small_trees_prove_exactly_their_consistency() {
     for to in 0..=33 {
         for from in 0..=to {
             let proof = consistency_proof(from, to, leaves()).unwrap();
             assert_eq!(proof.verify(&root(from), &root(to)), Ok(()), "{from} to {to}");
-            assert_eq!(proof.verify(&root(from + 1), &root(to)), Err(BadProof));
-            // The empty tree is the beginning of every tree; otherwise the later root matters.
+            assert_eq!(proof.verify(&root(from + 1), &root(to)), Err(InvalidProof));
+            // The empty tree is a prefix of every tree; otherwise the later root matters.
             if from > 0 {
-                assert_eq!(proof.verify(&root(from), &root(to + 1)), Err(BadProof));
+                assert_eq!(proof.verify(&root(from), &root(to + 1)), Err(InvalidProof));
             }
-            for place in 0..proof.path.len() {
+            for index in 0..proof.path.len() {
                 let mut bent = proof.clone();
-                bent.path[place].0[0] ^= 1;
-                assert_eq!(bent.verify(&root(from), &root(to)), Err(BadProof));
-                bent.path.remove(place);
-                assert_eq!(bent.verify(&root(from), &root(to)), Err(BadProof));
+                bent.path[index].0[0] ^= 1;
+                assert_eq!(bent.verify(&root(from), &root(to)), Err(InvalidProof));
+                bent.path.remove(index);
+                assert_eq!(bent.verify(&root(from), &root(to)), Err(InvalidProof));
             }
             let mut longer = proof.clone();
             longer.path.push(root(to));
-            assert_eq!(longer.verify(&root(from), &root(to)), Err(BadProof));
+            assert_eq!(longer.verify(&root(from), &root(to)), Err(InvalidProof));
         }
     }
 }
 
 #[test]
-fn a_proof_that_stops_below_the_root_of_the_claimed_size_is_refused() {
+fn proofs_that_end_below_the_claimed_root_are_rejected() {
     let proof = consistency_proof(4, 8, leaves()).unwrap();
     let claimed = ConsistencyProof { to: 16, ..proof };
-    assert_eq!(claimed.verify(&root(4), &root(8)), Err(BadProof));
+    assert_eq!(claimed.verify(&root(4), &root(8)), Err(InvalidProof));
 }
 
 #[test]
-fn proofs_that_cannot_be_are_not_made() {
+fn impossible_proofs_are_errors() {
     assert_eq!(inclusion_proof(5, 5, leaves()), Err(ProofError::OutOfRange { size: 5 }));
     assert_eq!(consistency_proof(6, 5, leaves()), Err(ProofError::OutOfRange { size: 5 }));
     assert_eq!(inclusion_proof(0, 5, leaves().take(3)), Err(ProofError::TooFewLeaves { found: 3 }));
@@ -146,7 +146,7 @@ fn proofs_that_cannot_be_are_not_made() {
 }
 
 #[test]
-fn a_proof_survives_json() {
+fn proofs_round_trip_through_json() {
     let proof = inclusion_proof(3, 7, leaves()).unwrap();
     let json = serde_json::to_string(&proof).unwrap();
     assert_eq!(serde_json::from_str::<InclusionProof>(&json).unwrap(), proof);

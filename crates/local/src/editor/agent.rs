@@ -1,14 +1,17 @@
-//! The files of a workspace as agents of the Agent Client Protocol ask for them: whole lines by number, and whole files.
-//! Unsaved text is what is read, and a write is merged with what the person did since the session last read.
+//! File access as in the Agent Client Protocol: line ranges and whole files. Reads include unsaved text; a write is merged
+//! with the person's changes since the session last read the file.
 
 use std::sync::Arc;
 
-use engine::{Answer, Call, Caller, Engine, Evidence, Failure, Form, Kind, Terms, Unseen};
 use serde_json::{Value, json};
+use stead_engine::{
+    BeforeAfterInclusion, Call, CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind, MissingBase,
+    ReplacementFormat,
+};
 
-use super::fields;
+use super::into_object;
 
-/// The files as one session of an agent has them. Clones share the session.
+/// The files as seen by one agent session. Clones share the session.
 #[derive(Clone)]
 pub struct AgentFiles {
     engine: Engine,
@@ -21,61 +24,60 @@ impl AgentFiles {
     }
 
     /// Marks the start of a turn, which can be reviewed and rejected as one.
-    pub fn turn(&self) -> Result<(), Failure> {
-        self.call("turn", json!({}), Terms::default()).map(|_| ())
+    pub fn begin_turn(&self) -> Result<(), Error> {
+        self.call("turn", json!({}), CallOptions::default()).map(|_| ())
     }
 
-    /// `fs/read_text_file`: the text, or `limit` lines of it from `line` on, counted from 1 (0 is taken for 1). Every line
-    /// keeps its terminator, so that slices put together are the file. A line after the end is a bad request.
-    pub fn read_text_file(
-        &self,
-        path: &str,
-        line: Option<u32>,
-        limit: Option<u32>,
-    ) -> Result<String, Failure> {
-        let terms = Terms { evidence: Evidence::Bytes, ..Terms::default() };
-        let answer = self.call("read", json!({ "path": path }), terms)?;
-        let bytes = answer.evidence.into_iter().find_map(|held| held.before).unwrap_or_default();
-        let text = engine::index::text_of(&bytes)
-            .ok_or_else(|| Failure::new(Kind::NotText, format!("{path} is not text")))?;
-        slice(&text, line, limit).map(str::to_owned).ok_or_else(|| {
-            Failure::new(Kind::BadRequest, format!("{path} ends before line {}", line.unwrap_or(1)))
-        })
+    /// `fs/read_text_file`: the whole text, or `limit` lines from `line` on, counted from 1 (0 counts as 1). Lines keep their
+    /// terminators, so that slices can be joined. A line after the end is a bad request.
+    pub fn read_text_file(&self, path: &str, line: Option<u32>, limit: Option<u32>) -> Result<String, Error> {
+        let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..CallOptions::default() };
+        let outcome = self.call("read", json!({ "path": path }), options)?;
+        let bytes = outcome.before_after.into_iter().find_map(|content| content.before).unwrap_or_default();
+        let text = stead_engine::index::decode_indexable_text(&bytes)
+            .ok_or_else(|| Error::new(ErrorKind::NotText, format!("{path} is not text")))?;
+        slice_lines(&text, line, limit)
+            .map(str::to_owned)
+            .ok_or_else(|| Error::new(ErrorKind::BadRequest, format!("{path} ends before line {}", line.unwrap_or(1))))
     }
 
-    /// `fs/write_text_file`: the file holds this from now on, with what others changed since this session last read it, and
-    /// in the encoding and with the line endings that it has. Directories above it are made. Says whether something was
-    /// merged; where both changed the same lines it is a conflict, and nothing is written.
-    pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Failure> {
-        let terms = Terms { unseen: Unseen::Yields, form: Form::OfReplaced, ..Terms::default() };
+    /// `fs/write_text_file`: replaces the content, merged with changes made since this session last read the file. Keeps the
+    /// encoding and line endings, and creates parent directories. Returns whether a merge was needed; if both sides changed
+    /// the same lines, returns a conflict and writes nothing.
+    pub fn write_text_file(&self, path: &str, content: &str) -> Result<bool, Error> {
+        let options = CallOptions {
+            missing_base: MissingBase::Overwrite,
+            replacement_format: ReplacementFormat::MatchReplaced,
+            ..CallOptions::default()
+        };
         let arguments = json!({ "path": path, "content": content, "mode": "merge" });
-        let answer = self.call("write", arguments, terms)?;
-        Ok(answer.json.get("merged") == Some(&Value::Bool(true)))
+        let outcome = self.call("write", arguments, options)?;
+        Ok(outcome.json.get("merged") == Some(&Value::Bool(true)))
     }
 
-    fn call(&self, operation: &str, arguments: Value, terms: Terms) -> Result<Answer, Failure> {
-        let call = Call { terms, ..Call::new(&self.caller, operation, fields(arguments)) };
+    fn call(&self, operation: &str, arguments: Value, options: CallOptions) -> Result<CallOutcome, Error> {
+        let call = Call { options, ..Call::new(&self.caller, operation, into_object(arguments)) };
         self.engine.call(&call)
     }
 }
 
-/// Lines of a text; nothing when it ends before the first of them. The place after the last terminator counts as a line.
-fn slice(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str> {
+/// A range of lines, or `None` if the text ends before it. The position after the last terminator counts as a line.
+fn slice_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Option<&str> {
     let skipped = usize::try_from(line.unwrap_or(1).saturating_sub(1)).unwrap_or(usize::MAX);
-    let wanted = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let lines_max = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     let mut starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
     let from = starts.nth(skipped)?;
     let rest = &text[from..];
-    let to = rest.split_inclusive('\n').take(wanted).map(str::len).sum();
+    let to = rest.split_inclusive('\n').take(lines_max).map(str::len).sum();
     rest.get(..to)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::slice;
+    use super::slice_lines;
 
     #[test]
-    fn lines_are_cut_as_the_reference_client_cuts_them() {
+    fn lines_are_sliced_like_the_reference_client() {
         let text = "one\ntwo\nthree\nfour\n";
         for (line, limit, expected) in [
             (None, None, Some(text)),
@@ -88,9 +90,9 @@ mod tests {
             (Some(6), None, None),
             (Some(u32::MAX), Some(u32::MAX), None),
         ] {
-            assert_eq!(slice(text, line, limit), expected, "{line:?} {limit:?}");
+            assert_eq!(slice_lines(text, line, limit), expected, "{line:?} {limit:?}");
         }
-        assert_eq!((slice("", Some(1), None), slice("", Some(5), None)), (Some(""), None));
-        assert_eq!(slice("a\r\nb", Some(2), Some(9)), Some("b"));
+        assert_eq!((slice_lines("", Some(1), None), slice_lines("", Some(5), None)), (Some(""), None));
+        assert_eq!(slice_lines("a\r\nb", Some(2), Some(9)), Some("b"));
     }
 }

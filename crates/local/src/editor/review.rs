@@ -1,68 +1,68 @@
-//! What an agent's session changed, as an editor shows it: files with hunks, to be kept or rejected.
+//! Review of the changes of an agent's session: files and hunks, to be accepted or rejected.
 
-use engine::Failure;
 use serde_json::{Value, json};
+use stead_engine::Error;
 
-use super::{Editor, list, word};
+use super::{EditorWorkspace, array_field, string_field};
 
-/// The work of one session.
-pub struct Reviewing<'e> {
-    editor: &'e Editor,
+/// The changes of one session.
+pub struct EditorReview<'e> {
+    editor: &'e EditorWorkspace,
     principal: String,
     session: String,
 }
 
-/// A file that the session changed.
+/// A file changed by the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnderReview {
-    /// The file.
+pub struct EditorReviewedFile {
+    /// The path of the file.
     pub path: String,
-    /// What happened to it: create, modify, remove or move.
+    /// Kind of change: create, modify, remove or move.
     pub change: String,
-    /// Everybody who changed it since.
+    /// Principals that changed the file since.
     pub actors: Vec<String>,
-    /// Its hunks, in order.
-    pub hunks: Vec<HunkUnderReview>,
-    /// The difference, as a unified diff.
+    /// The hunks in order.
+    pub hunks: Vec<EditorReviewHunk>,
+    /// The changes as a unified diff.
     pub diff: String,
 }
 
-/// Lines that were replaced by lines.
+/// A range of replaced lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HunkUnderReview {
-    /// Its name, which stays while the hunk does.
+pub struct EditorReviewHunk {
+    /// Stable name of the hunk.
     pub name: String,
     /// First line and number of lines before.
     pub before: (u64, u64),
     /// First line and number of lines now.
     pub after: (u64, u64),
-    /// Who made it.
-    pub by: Vec<String>,
+    /// Principals that made the hunk.
+    pub authors: Vec<String>,
 }
 
-impl<'e> Reviewing<'e> {
-    pub(super) fn new(editor: &'e Editor, principal: &str, session: &str) -> Self {
+impl<'e> EditorReview<'e> {
+    pub(super) fn new(editor: &'e EditorWorkspace, principal: &str, session: &str) -> Self {
         Self { editor, principal: principal.to_owned(), session: session.to_owned() }
     }
 
-    /// What was changed and not kept yet.
-    pub fn files(&self) -> Result<Vec<UnderReview>, Failure> {
-        let answer = self.editor.call("review", self.arguments(None, None))?;
-        Ok(list(&answer, "files").iter().map(file).collect())
+    /// The changed files that are not accepted yet.
+    pub fn files(&self) -> Result<Vec<EditorReviewedFile>, Error> {
+        let outcome = self.editor.call("review", self.arguments(None, None))?;
+        Ok(array_field(&outcome, "files").iter().map(reviewed_file_from_json).collect())
     }
 
-    /// A file, or one hunk of it, stands.
-    pub fn keep(&self, path: &str, hunk: Option<&str>) -> Result<(), Failure> {
+    /// Accepts a file or one of its hunks.
+    pub fn accept(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
         self.editor.call("keep", self.arguments(Some(path), hunk)).map(|_| ())
     }
 
-    /// A file, or one hunk of it, is taken back.
-    pub fn reject(&self, path: &str, hunk: Option<&str>) -> Result<(), Failure> {
+    /// Reverts a file or one of its hunks.
+    pub fn reject(&self, path: &str, hunk: Option<&str>) -> Result<(), Error> {
         self.editor.call("reject", self.arguments(Some(path), hunk)).map(|_| ())
     }
 
-    /// Everything since the last turn is taken back, all files together.
-    pub fn reject_turn(&self) -> Result<(), Failure> {
+    /// Reverts all changes since the last turn began.
+    pub fn reject_turn(&self) -> Result<(), Error> {
         let mut arguments = self.arguments(None, None);
         arguments["since"] = "turn".into();
         self.editor.call("reject", arguments).map(|_| ())
@@ -79,30 +79,28 @@ impl<'e> Reviewing<'e> {
     }
 }
 
-fn file(file: &Value) -> UnderReview {
+fn reviewed_file_from_json(file: &Value) -> EditorReviewedFile {
     let hunks = file["hunks"].as_array().map_or(&[][..], Vec::as_slice);
-    UnderReview {
-        path: word(file, "path"),
-        change: word(file, "change"),
-        actors: words(&file["actors"]),
-        hunks: hunks.iter().map(hunk).collect(),
-        diff: word(file, "diff"),
+    EditorReviewedFile {
+        path: string_field(file, "path"),
+        change: string_field(file, "change"),
+        actors: string_list(&file["actors"]),
+        hunks: hunks.iter().map(hunk_from_json).collect(),
+        diff: string_field(file, "diff"),
     }
 }
 
-fn hunk(hunk: &Value) -> HunkUnderReview {
-    let range = |side: &Value| {
-        (side["from"].as_u64().unwrap_or_default(), side["lines"].as_u64().unwrap_or_default())
-    };
-    HunkUnderReview {
-        name: word(hunk, "hunk"),
+fn hunk_from_json(hunk: &Value) -> EditorReviewHunk {
+    let range = |side: &Value| (side["from"].as_u64().unwrap_or_default(), side["lines"].as_u64().unwrap_or_default());
+    EditorReviewHunk {
+        name: string_field(hunk, "hunk"),
         before: range(&hunk["before"]),
         after: range(&hunk["after"]),
-        by: words(&hunk["by"]),
+        authors: string_list(&hunk["by"]),
     }
 }
 
-fn words(list: &Value) -> Vec<String> {
+fn string_list(list: &Value) -> Vec<String> {
     let items = list.as_array().map_or(&[][..], Vec::as_slice);
     items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }

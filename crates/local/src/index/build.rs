@@ -1,173 +1,179 @@
-//! Putting files into segments. One process at a time; others go on reading what is there.
+//! Writes files into segments. One process at a time; others continue to read the existing segments.
 //!
-//! Promises: a file enters with the stamp it had before and after it was read, and only if that stamp is old enough for
-//! every later change to have another one. The index stays below its largest size and says when it has reached it.
-//! Whatever fails or is killed half-way leaves the index as it was.
+//! Promises: a file is indexed only if its stamp is equal before and after reading, and old enough that every later change
+//! gets another stamp. The index stays below its size limit and reports when it reaches it. A failed or killed build
+//! leaves the index unchanged.
 
-use disk::{Directory, DiskError, OpenFile};
-use engine::{
-    index::{Gram, Grams, can_be_ruled_out, goes_on, text_of},
+use stead_disk::{DirectoryHandle, DiskError, OpenFile};
+use stead_engine::{
+    index::{Trigram, TrigramExtractor, decode_indexable_text, is_indexable, may_be_text},
     limits,
 };
-use path::{Name, RelPath};
+use stead_path::{FileName, RelPath};
 
 use super::{
-    ground::Ground,
-    seal::FileName,
-    segment::{Row, Sort, Writer, is_writable},
-    snapshot::{Extent, SEGMENTS_MAX, Snapshot, manifest_stamp, needed},
+    block_hash::IndexFileId,
+    context::IndexContext,
+    segment::{IndexedFile, IndexedFileKind, SegmentWriter, is_encodable},
+    snapshot::{IndexCoverage, IndexSnapshot, SEGMENTS_MAX, manifest_fingerprint, needed_file_names},
 };
-use crate::look;
+use crate::lookup;
 
-/// Largest size of the whole index on the disk.
+/// Size limit of the index on disk.
 const INDEX_BYTES_MAX: u64 = 4 << 30;
-/// Room that the index leaves on the disk for everything else.
+/// Disk space that the index leaves free.
 const FREE_BYTES_MIN: u64 = 1 << 30;
-/// A text with more different grams is hardly ever ruled out, and would fill the lists of all.
+/// A text with more distinct trigrams would rarely be excluded and would grow every posting list.
 const GRAMS_MAX: usize = 40_000;
 
-/// How building ended.
+/// Result of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Built {
-    /// Everything that was asked for is in, but for what cannot be read or is too young.
+pub(super) enum IndexBuildOutcome {
+    /// All files are indexed, except unreadable and recently modified ones.
     Done {
-        /// Files that will do in a while.
-        young: u64,
+        /// Files to be indexed later.
+        recently_modified: u64,
     },
-    /// Somebody wanted it to end.
     Stopped,
 }
 
-/// Adds files to the index, beginning from the segments of `base`. What is done counts as soon as a segment is full.
-pub(super) fn add(
-    ground: &Ground,
-    place: &Directory,
-    base: &Snapshot,
-    unknown: &[(RelPath, Vec<Name>)],
+/// Adds files to the segments of `base`. Each full segment is published at once.
+pub(super) fn build_segments(
+    context: &IndexContext,
+    index_directory: &DirectoryHandle,
+    base: &IndexSnapshot,
+    unknown: &[(RelPath, Vec<FileName>)],
     stopped: &dyn Fn() -> bool,
-) -> Result<Built, DiskError> {
-    let mut names = base.names();
-    let mut room = room(ground, base)?;
-    let mut extent = if room == 0 { Extent::Cut } else { Extent::Whole };
-    if extent == Extent::Cut && base.extent == Extent::Cut {
-        return Ok(Built::Done { young: 0 });
+) -> Result<IndexBuildOutcome, DiskError> {
+    let mut names = base.segment_ids();
+    let mut available = available_bytes(context, base)?;
+    let mut extent = if available == 0 { IndexCoverage::SizeLimited } else { IndexCoverage::Complete };
+    if extent == IndexCoverage::SizeLimited && base.coverage == IndexCoverage::SizeLimited {
+        return Ok(IndexBuildOutcome::Done { recently_modified: 0 });
     }
-    let settled_ns = i128::try_from(ground.settled.as_nanos()).unwrap_or(i128::MAX);
-    let (mut young, mut grams, mut bytes) = (0, Grams::default(), Vec::new());
-    let mut writer = Writer::begin(place, &ground.key)?;
-    for (path, files) in if room > 0 { unknown } else { &[] } {
-        let Ok(directory) = ground.root.open_directory(path) else { continue };
+    let settled_ns = i128::try_from(context.min_file_age.as_nanos()).unwrap_or(i128::MAX);
+    let (mut young, mut grams, mut bytes) = (0, TrigramExtractor::default(), Vec::new());
+    let mut writer = SegmentWriter::create(index_directory, &context.key)?;
+    for (path, files) in if available > 0 { unknown } else { &[] } {
+        let Ok(directory) = context.root.open_directory(path) else { continue };
         for name in files {
             if stopped() {
-                writer.abandon();
-                return Ok(Built::Stopped);
+                writer.discard();
+                return Ok(IndexBuildOutcome::Stopped);
             }
-            match look_into(&directory, name, writer.begun_ns - settled_ns, &mut bytes, &mut grams) {
-                Ok((row, grams)) => writer.add(path, name, row, grams)?,
-                Err(Left::Young) => young += 1,
-                Err(Left::Unfit) => {}
+            match index_file(&directory, name, writer.started_ns - settled_ns, &mut bytes, &mut grams) {
+                Ok((row, grams)) => writer.add_file(path, name, row, grams)?,
+                Err(IndexSkipReason::RecentlyModified) => young += 1,
+                Err(IndexSkipReason::NotIndexable) => {}
             }
         }
         if writer.is_full() {
-            room = room.saturating_sub(writer.size());
+            available = available.saturating_sub(writer.size());
             names.push(writer.finish()?.name);
-            publish(ground, place, &names, extent)?;
-            writer = Writer::begin(place, &ground.key)?;
-            if room == 0 || names.len() + 1 >= SEGMENTS_MAX {
-                extent = Extent::Cut;
+            publish_manifest(context, index_directory, &names, extent)?;
+            writer = SegmentWriter::create(index_directory, &context.key)?;
+            if available == 0 || names.len() + 1 >= SEGMENTS_MAX {
+                extent = IndexCoverage::SizeLimited;
                 break;
             }
         }
     }
     if writer.is_empty() {
-        writer.abandon();
+        writer.discard();
     } else {
         names.push(writer.finish()?.name);
     }
-    if names != base.names() || extent != base.extent || manifest_stamp(place).ok().flatten().is_none() {
-        publish(ground, place, &names, extent)?;
+    if names != base.segment_ids()
+        || extent != base.coverage
+        || manifest_fingerprint(index_directory).ok().flatten().is_none()
+    {
+        publish_manifest(context, index_directory, &names, extent)?;
     }
-    tidy(place, &names)?;
-    Ok(Built::Done { young })
+    remove_unused_segments(index_directory, &names)?;
+    Ok(IndexBuildOutcome::Done { recently_modified: young })
 }
 
-/// Why a file did not enter.
-enum Left {
-    /// It may still change without another stamp; it will do in a while.
-    Young,
-    /// It cannot be read, or its stamp says too little.
-    Unfit,
+/// Why a file was not indexed.
+enum IndexSkipReason {
+    /// It may still change without a new stamp; it is indexed later.
+    RecentlyModified,
+    /// It is unreadable, or its stamp is not precise enough.
+    NotIndexable,
 }
 
-/// What a search would find a file to be, if that will stay true as long as its stamp does: whatever changed since
-/// `settled_ns` may change again without another stamp.
-fn look_into<'g>(
-    directory: &Directory,
-    name: &Name,
+/// Classifies a file for the index. A file changed after `settled_ns` is refused: it may change again without a new stamp.
+fn index_file<'g>(
+    directory: &DirectoryHandle,
+    name: &FileName,
     settled_ns: i128,
     bytes: &mut Vec<u8>,
-    grams: &'g mut Grams,
-) -> Result<(Row, &'g [Gram]), Left> {
-    let file = directory.open_listed_file(name).map_err(|_| Left::Unfit)?;
-    let stamp = look::stamp(&file.stat().stamp);
-    if !is_writable(&stamp) {
-        return Err(Left::Unfit);
+    grams: &'g mut TrigramExtractor,
+) -> Result<(IndexedFile, &'g [Trigram]), IndexSkipReason> {
+    let file = directory.open_listed_file(name).map_err(|_| IndexSkipReason::NotIndexable)?;
+    let stamp = lookup::to_engine_fingerprint(&file.stat().fingerprint);
+    if !is_encodable(&stamp) {
+        return Err(IndexSkipReason::NotIndexable);
     }
     if stamp.modified_ns.max(stamp.changed_ns) >= settled_ns {
-        return Err(Left::Young);
+        return Err(IndexSkipReason::RecentlyModified);
     }
-    if stamp.size > limits::SEARCH_FILE_BYTES_MAX {
-        return Ok((Row { sort: Sort::Loose, stamp }, &[]));
+    if stamp.size > limits::SEARCH_IN_MEMORY_BYTES_MAX {
+        return Ok((IndexedFile { kind: IndexedFileKind::AlwaysRead, fingerprint: stamp }, &[]));
     }
-    file.read_into(bytes, limits::SEARCH_FILE_BYTES_MAX, &goes_on).map_err(|_| Left::Unfit)?;
-    let text = text_of(bytes);
-    if !is_same(&file, &stamp) {
-        return Err(Left::Young);
+    file.read_into(bytes, limits::SEARCH_IN_MEMORY_BYTES_MAX, &may_be_text)
+        .map_err(|_| IndexSkipReason::NotIndexable)?;
+    let text = decode_indexable_text(bytes);
+    if !is_same_fingerprint(&file, &stamp) {
+        return Err(IndexSkipReason::RecentlyModified);
     }
     if text.is_some() && bytes.len() as u64 != stamp.size {
-        return Err(Left::Unfit);
+        return Err(IndexSkipReason::NotIndexable);
     }
     let (sort, grams) = match text {
-        None => (Sort::Binary, &[][..]),
-        Some(text) if !can_be_ruled_out(&text) => (Sort::Loose, &[][..]),
-        Some(text) => match grams.of(&text) {
-            many if many.len() > GRAMS_MAX => (Sort::Loose, &[][..]),
-            few => (Sort::Text, few),
+        None => (IndexedFileKind::Binary, &[][..]),
+        Some(text) if !is_indexable(&text) => (IndexedFileKind::AlwaysRead, &[][..]),
+        Some(text) => match grams.extract(&text) {
+            many if many.len() > GRAMS_MAX => (IndexedFileKind::AlwaysRead, &[][..]),
+            few => (IndexedFileKind::Text, few),
         },
     };
-    Ok((Row { sort, stamp }, grams))
+    Ok((IndexedFile { kind: sort, fingerprint: stamp }, grams))
 }
 
-fn is_same(file: &OpenFile, stamp: &engine::Stamp) -> bool {
-    file.stat_now().is_ok_and(|now| look::stamp(&now.stamp) == *stamp)
+fn is_same_fingerprint(file: &OpenFile, stamp: &stead_engine::FileIdentity) -> bool {
+    file.restat().is_ok_and(|now| lookup::to_engine_fingerprint(&now.fingerprint) == *stamp)
 }
 
-/// Bytes that the index may still grow by.
-fn room(ground: &Ground, base: &Snapshot) -> Result<u64, DiskError> {
-    let free = ground.state.space()?.free_bytes.saturating_sub(FREE_BYTES_MIN);
+/// Bytes by which the index may still grow.
+fn available_bytes(context: &IndexContext, base: &IndexSnapshot) -> Result<u64, DiskError> {
+    let free = context.state.disk_space()?.free_bytes.saturating_sub(FREE_BYTES_MIN);
     Ok(INDEX_BYTES_MAX.saturating_sub(base.size()).min(free))
 }
 
-fn publish(ground: &Ground, place: &Directory, names: &[FileName], extent: Extent) -> Result<(), DiskError> {
-    Snapshot::write(place, &ground.key, names, extent)
+fn publish_manifest(
+    context: &IndexContext,
+    index_directory: &DirectoryHandle,
+    names: &[IndexFileId],
+    extent: IndexCoverage,
+) -> Result<(), DiskError> {
+    IndexSnapshot::write_manifest(index_directory, &context.key, names, extent)
 }
 
-/// Removes what no manifest names any more, and what a builder that was killed left.
-fn tidy(place: &Directory, names: &[FileName]) -> Result<(), DiskError> {
-    let needed = needed(names);
-    for listed in place.list()? {
-        if !needed.iter().any(|name| name.as_bytes() == listed.name.as_bytes()) {
-            // What is no file is not ours, and nothing of ours is lost when it stays.
-            place.remove_file(&listed.name).unwrap_or_default();
+/// Removes files that no manifest names, and leftovers of killed builders.
+fn remove_unused_segments(index_directory: &DirectoryHandle, names: &[IndexFileId]) -> Result<(), DiskError> {
+    let needed = needed_file_names(names);
+    for entry in index_directory.list()? {
+        if !needed.iter().any(|name| name.as_bytes() == entry.name.as_bytes()) {
+            // A directory here is not part of the index and may stay.
+            index_directory.remove_file(&entry.name).unwrap_or_default();
         }
     }
     Ok(())
 }
 
-/// Removes the whole index.
-pub(super) fn clear(place: &Directory) -> Result<(), DiskError> {
-    for listed in place.list()? {
-        place.remove_file(&listed.name).unwrap_or_default();
+pub(super) fn delete_index_files(index_directory: &DirectoryHandle) -> Result<(), DiskError> {
+    for entry in index_directory.list()? {
+        index_directory.remove_file(&entry.name).unwrap_or_default();
     }
     Ok(())
 }

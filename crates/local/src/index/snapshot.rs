@@ -1,207 +1,207 @@
-//! The index as it is at one moment: the segments that the manifest names, all open. Owns the manifest.
+//! The index at one moment: the open segments named by the manifest. Owns the manifest.
 //!
-//! Promises: a snapshot stays whole while it is used, whatever is built or dropped meanwhile. One segment that cannot be
-//! used makes the whole unusable: what is built next replaces it.
+//! Promises: a snapshot stays valid while it is used, whatever is built or deleted meanwhile. One unusable segment makes
+//! the whole index unusable; the next build replaces it.
 
 use std::sync::Arc;
 
-use disk::{Attributes, Directory, DiskError, ErrorKind, Source, Stamp};
-use engine::{
-    Stamp as FileStamp,
-    index::{Known, Need, Shelf, Sieve},
+use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, InodeFingerprint};
+use stead_engine::{
+    FileIdentity as FileStamp,
+    index::{DirectoryIndex, IndexFilter, IndexVerdict, RequiredTrigrams},
 };
-use path::{Name, RelPath};
+use stead_path::{FileName, RelPath};
 
 use super::{
-    seal::{FileName, Key, Kind, SEAL_BYTES},
-    segment::{self, Broken, Files, Row, Segment, ShelfRows, Sort},
-    wire::{Reading, put_number},
+    block_hash::{BLOCK_HASH_BYTES, IndexBlockKind, IndexFileId, IndexKey},
+    byte_codec::{IndexByteReader, write_number},
+    segment::{self, DirectoryFiles, IndexCorrupt, IndexSegment, IndexedFile, IndexedFileKind, SegmentFiles},
 };
 
-/// The file that names the segments.
 const MANIFEST: &str = "manifest";
-/// Most segments of one index.
 pub(super) const SEGMENTS_MAX: usize = 512;
-/// Largest manifest that is read.
 const MANIFEST_BYTES_MAX: u64 = 64 << 10;
-/// The manifest has no number of its own.
-const NO_FILE: FileName = [0; 16];
-const MODE: u32 = 0o600;
+/// The manifest has no id of its own.
+const MANIFEST_FILE_ID: IndexFileId = [0; 16];
+const MANIFEST_MODE: u32 = 0o600;
 
-/// Whether everything that could be indexed is.
+/// Whether all indexable files are indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
-    /// It is, or will be.
-    Whole,
-    /// The index has reached its largest size; other files are looked into.
-    Cut,
+pub(super) enum IndexCoverage {
+    /// All are, or will be.
+    Complete,
+    /// The index has reached its size limit; the remaining files are always read.
+    SizeLimited,
 }
 
-/// The index at one moment.
-pub(super) struct Snapshot {
-    pub(super) segments: Vec<Arc<Segment>>,
-    pub(super) extent: Extent,
+pub(super) struct IndexSnapshot {
+    pub(super) segments: Vec<Arc<IndexSegment>>,
+    pub(super) coverage: IndexCoverage,
 }
 
-pub(super) fn manifest_name() -> Result<Name, Broken> {
-    Name::new(MANIFEST.as_bytes()).map_err(|_| Broken)
+pub(super) fn manifest_name() -> Result<FileName, IndexCorrupt> {
+    FileName::new(MANIFEST.as_bytes()).map_err(|_| IndexCorrupt)
 }
 
-/// The stamp of the manifest; nothing when there is none.
-pub(super) fn manifest_stamp(place: &Directory) -> Result<Option<Stamp>, Broken> {
-    let stat = place.stat(&manifest_name()?).map_err(|_| Broken)?;
-    Ok(stat.map(|stat| stat.stamp))
+/// The fingerprint of the manifest; `None` if there is none.
+pub(super) fn manifest_fingerprint(directory: &DirectoryHandle) -> Result<Option<InodeFingerprint>, IndexCorrupt> {
+    let stat = directory.stat(&manifest_name()?).map_err(|_| IndexCorrupt)?;
+    Ok(stat.map(|stat| stat.fingerprint))
 }
 
-impl Snapshot {
-    /// An index without anything.
+impl IndexSnapshot {
     pub(super) fn empty() -> Self {
-        Self { segments: Vec::new(), extent: Extent::Whole }
+        Self { segments: Vec::new(), coverage: IndexCoverage::Complete }
     }
 
-    /// Reads the manifest and opens what it names. Segments that `before` has open are taken from it.
-    pub(super) fn load(place: &Directory, key: &Key, before: Option<&Self>) -> Result<Self, Broken> {
-        let file = place.open_file(&manifest_name()?).map_err(|_| Broken)?;
-        let sealed = file.read_all(MANIFEST_BYTES_MAX).map_err(|_| Broken)?;
-        let mut reading = Reading::new(key.open(Kind::Manifest, &NO_FILE, 0, &sealed).ok_or(Broken)?);
-        let extent = match reading.byte().ok_or(Broken)? {
-            0 => Extent::Whole,
-            _ => Extent::Cut,
+    /// Reads the manifest and opens its segments, reusing those open in `before`.
+    pub(super) fn load(
+        directory: &DirectoryHandle,
+        key: &IndexKey,
+        before: Option<&Self>,
+    ) -> Result<Self, IndexCorrupt> {
+        let file = directory.open_file(&manifest_name()?).map_err(|_| IndexCorrupt)?;
+        let sealed = file.read_all(MANIFEST_BYTES_MAX).map_err(|_| IndexCorrupt)?;
+        let mut reading = IndexByteReader::new(
+            key.verify_block(IndexBlockKind::Manifest, &MANIFEST_FILE_ID, 0, &sealed).ok_or(IndexCorrupt)?,
+        );
+        let extent = match reading.read_byte().ok_or(IndexCorrupt)? {
+            0 => IndexCoverage::Complete,
+            _ => IndexCoverage::SizeLimited,
         };
-        let count = reading.number().filter(|count| *count <= SEGMENTS_MAX as u64).ok_or(Broken)?;
+        let count = reading.read_number().filter(|count| *count <= SEGMENTS_MAX as u64).ok_or(IndexCorrupt)?;
         let mut segments = Vec::new();
         for _ in 0..count {
-            let name: FileName =
-                reading.take(NO_FILE.len()).and_then(|name| name.try_into().ok()).ok_or(Broken)?;
+            let name: IndexFileId =
+                reading.take_bytes(MANIFEST_FILE_ID.len()).and_then(|name| name.try_into().ok()).ok_or(IndexCorrupt)?;
             let known = before.and_then(|before| before.segments.iter().find(|segment| segment.name == name));
             segments.push(match known {
                 Some(segment) => Arc::clone(segment),
-                None => Arc::new(Segment::open(place, name, key)?),
+                None => Arc::new(IndexSegment::open(directory, name, key)?),
             });
         }
-        Ok(Self { segments, extent })
+        Ok(Self { segments, coverage: extent })
     }
 
-    /// Writes the manifest: from now on this is the index.
-    pub(super) fn write(
-        place: &Directory,
-        key: &Key,
-        names: &[FileName],
-        extent: Extent,
+    /// Writes the manifest, which publishes this snapshot.
+    pub(super) fn write_manifest(
+        directory: &DirectoryHandle,
+        key: &IndexKey,
+        names: &[IndexFileId],
+        extent: IndexCoverage,
     ) -> Result<(), DiskError> {
         let mut bytes = vec![match extent {
-            Extent::Whole => 0,
-            Extent::Cut => 1,
+            IndexCoverage::Complete => 0,
+            IndexCoverage::SizeLimited => 1,
         }];
-        put_number(&mut bytes, names.len() as u64);
+        write_number(&mut bytes, names.len() as u64);
         bytes.extend(names.iter().flatten());
-        bytes.reserve(SEAL_BYTES);
-        bytes.extend(key.seal(Kind::Manifest, &NO_FILE, 0, &bytes));
-        let staged = place.stage(Source::Bytes(&bytes), Attributes::New { mode: MODE })?;
-        let name =
-            manifest_name().map_err(|_| DiskError { kind: ErrorKind::Io, call: "manifest", errno: None })?;
-        let placed = place.replace(&staged, &name);
+        bytes.reserve(BLOCK_HASH_BYTES);
+        bytes.extend(key.hash_block(IndexBlockKind::Manifest, &MANIFEST_FILE_ID, 0, &bytes));
+        let staged =
+            directory.stage_file(ContentSource::Bytes(&bytes), AttributeSource::New { mode: MANIFEST_MODE })?;
+        let name = manifest_name().map_err(|_| DiskError { kind: DiskErrorKind::Io, step: "manifest", errno: None })?;
+        let placed = directory.replace_with_staged(&staged, &name);
         if placed.is_err() {
-            staged.discard(place).unwrap_or_default();
+            staged.discard(directory).unwrap_or_default();
         }
         placed
     }
 
-    /// The names of all segments.
-    pub(super) fn names(&self) -> Vec<FileName> {
+    pub(super) fn segment_ids(&self) -> Vec<IndexFileId> {
         self.segments.iter().map(|segment| segment.name).collect()
     }
 
-    /// Bytes on the disk.
+    /// Size on disk.
     pub(super) fn size(&self) -> u64 {
         self.segments.iter().map(|segment| segment.size()).sum()
     }
 
-    /// How many files are known, those that are no longer so included.
+    /// Number of indexed files, including stale ones.
     pub(super) fn files(&self) -> u64 {
         self.segments.iter().map(|segment| u64::from(segment.files)).sum()
     }
 
-    /// For every segment the files that may hold what is needed.
-    pub(super) fn files_with(&self, need: &Need) -> Result<Vec<Files>, Broken> {
-        self.segments.iter().map(|segment| segment.files_with(need)).collect()
+    /// For every segment the files that may match.
+    pub(super) fn files_matching(&self, required: &RequiredTrigrams) -> Result<Vec<SegmentFiles>, IndexCorrupt> {
+        self.segments.iter().map(|segment| segment.files_matching(required)).collect()
     }
 
-    /// Everything that is known of the files of a directory.
-    pub(super) fn shelves(&self, directory: &RelPath) -> Result<Shelves, Broken> {
+    /// All data about the files of a directory.
+    pub(super) fn directory_segments(&self, directory: &RelPath) -> Result<DirectorySegments, IndexCorrupt> {
         let mut shelves = Vec::new();
         for (at, segment) in self.segments.iter().enumerate() {
-            shelves.extend(segment.shelf(directory)?.map(|rows| (at, rows)));
+            shelves.extend(segment.directory_files(directory)?.map(|rows| (at, rows)));
         }
-        Ok(Shelves(shelves))
+        Ok(DirectorySegments(shelves))
     }
 }
 
-/// What segments know of one directory.
-pub(super) struct Shelves(Vec<(usize, ShelfRows)>);
+/// The segments' data about one directory.
+pub(super) struct DirectorySegments(Vec<(usize, DirectoryFiles)>);
 
-impl Shelves {
+impl DirectorySegments {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    pub(super) fn has(&self, name: &Name) -> bool {
+    pub(super) fn contains_name(&self, name: &FileName) -> bool {
         self.0.iter().any(|(_, rows)| rows.find(name.as_bytes()).is_some())
     }
 
-    /// The segment, number and facts of a file that has this stamp. Whichever segment knows that stamp knows the file.
-    pub(super) fn find(&self, name: &Name, stamp: &FileStamp) -> Option<(usize, u32, &Row)> {
+    /// The segment, number and data of a file with this stamp. Any segment with the stamp is valid.
+    pub(super) fn find_file(&self, name: &FileName, stamp: &FileStamp) -> Option<(usize, u32, &IndexedFile)> {
         self.0.iter().find_map(|(at, rows)| {
             let (number, row) = rows.find(name.as_bytes())?;
-            (row.stamp == *stamp).then_some((*at, number, row))
+            (row.fingerprint == *stamp).then_some((*at, number, row))
         })
     }
 }
 
-/// A snapshot while something is looked for.
-pub(super) struct Sifting {
-    pub(super) snapshot: Arc<Snapshot>,
-    /// For every segment the files that must be looked into.
-    pub(super) files: Vec<Files>,
-    /// What to do when a block turns out not to be what was written.
-    pub(super) broken: Arc<dyn Fn() + Send + Sync>,
+/// A snapshot with the candidates of one search.
+pub(super) struct SnapshotIndexFilter {
+    pub(super) snapshot: Arc<IndexSnapshot>,
+    /// For every segment the files that must be read.
+    pub(super) files: Vec<SegmentFiles>,
+    /// Called when a block fails verification.
+    pub(super) on_corrupt: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl Sieve for Sifting {
-    fn shelf(&self, directory: &RelPath) -> Option<Box<dyn Shelf + '_>> {
-        match self.snapshot.shelves(directory) {
+impl IndexFilter for SnapshotIndexFilter {
+    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn DirectoryIndex + '_>> {
+        match self.snapshot.directory_segments(directory) {
             Ok(shelves) if shelves.is_empty() => None,
-            Ok(shelves) => Some(Box::new(SiftedShelf { files: &self.files, shelves })),
-            Err(Broken) => {
-                (self.broken)();
+            Ok(shelves) => Some(Box::new(SnapshotDirectoryIndex { files: &self.files, segments: shelves })),
+            Err(IndexCorrupt) => {
+                (self.on_corrupt)();
                 None
             }
         }
     }
 }
 
-struct SiftedShelf<'s> {
-    files: &'s [Files],
-    shelves: Shelves,
+struct SnapshotDirectoryIndex<'s> {
+    files: &'s [SegmentFiles],
+    segments: DirectorySegments,
 }
 
-impl Shelf for SiftedShelf<'_> {
-    fn has(&self, name: &Name) -> bool {
-        self.shelves.has(name)
+impl DirectoryIndex for SnapshotDirectoryIndex<'_> {
+    fn may_know(&self, name: &FileName) -> bool {
+        self.segments.contains_name(name)
     }
 
-    fn known(&self, name: &Name, stamp: &FileStamp) -> Option<Known> {
-        let (segment, number, row) = self.shelves.find(name, stamp)?;
-        match row.sort {
-            Sort::Text if self.files.get(segment)?.contains(number) => None,
-            Sort::Text => Some(Known::Text { bytes: row.stamp.size }),
-            Sort::Binary => Some(Known::Binary),
-            Sort::Loose => None,
+    fn verdict(&self, name: &FileName, stamp: &FileStamp) -> Option<IndexVerdict> {
+        let (segment, number, row) = self.segments.find_file(name, stamp)?;
+        match row.kind {
+            IndexedFileKind::Text if self.files.get(segment)?.contains(number) => None,
+            IndexedFileKind::Text => Some(IndexVerdict::TextWithoutMatch { bytes: row.fingerprint.size }),
+            IndexedFileKind::Binary => Some(IndexVerdict::Binary),
+            IndexedFileKind::AlwaysRead => None,
         }
     }
 }
 
-/// The file names that a snapshot needs in the directory of the index.
-pub(super) fn needed(names: &[FileName]) -> Vec<String> {
-    names.iter().map(segment::file_name).chain([MANIFEST.to_owned()]).collect()
+/// The file names that these segments need in the index directory.
+pub(super) fn needed_file_names(names: &[IndexFileId]) -> Vec<String> {
+    names.iter().map(segment::segment_file_name).chain([MANIFEST.to_owned()]).collect()
 }

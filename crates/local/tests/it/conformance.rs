@@ -1,55 +1,54 @@
-//! The local workspace and the one in memory through the suite that every workspace must pass.
+//! Runs the conformance suite on the local workspace and on the one in memory.
 
 use std::sync::{Arc, Mutex};
 
-use engine::Workspace;
-use local::{Durability, LocalWorkspace, Options};
+use stead_engine::Workspace;
+use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
 use testkit::{
     MemoryWorkspace,
-    conformance::{self, Maker},
+    conformance::{self, WorkspaceFactory},
 };
 
-use crate::support::options;
+use crate::support::test_options;
 
-/// Makes workspaces in temporary directories.
-struct Local {
-    change: fn(&mut Options),
-    /// The last one made; a case has only one.
-    place: Mutex<Option<(TempDir, Arc<LocalWorkspace>)>>,
+struct LocalWorkspaceFactory {
+    adjust_options: fn(&mut LocalWorkspaceOptions),
+    /// The last workspace; a case has only one.
+    last_opened: Mutex<Option<(TempDir, Arc<LocalWorkspace>)>>,
 }
 
-impl Local {
-    fn new(change: fn(&mut Options)) -> Self {
-        Self { change, place: Mutex::default() }
+impl LocalWorkspaceFactory {
+    fn new(adjust_options: fn(&mut LocalWorkspaceOptions)) -> Self {
+        Self { adjust_options, last_opened: Mutex::default() }
     }
 
-    fn open(&self, place: TempDir) -> Arc<dyn Workspace> {
-        let mut options = options(&place);
-        (self.change)(&mut options);
+    fn open(&self, directory: TempDir) -> Arc<dyn Workspace> {
+        let mut options = test_options(&directory);
+        (self.adjust_options)(&mut options);
         let workspace = LocalWorkspace::open(options).unwrap();
-        *self.place.lock().unwrap() = Some((place, Arc::clone(&workspace)));
+        *self.last_opened.lock().unwrap() = Some((directory, Arc::clone(&workspace)));
         workspace
     }
 }
 
-impl Maker for Local {
-    fn make(&self) -> Arc<dyn Workspace> {
+impl WorkspaceFactory for LocalWorkspaceFactory {
+    fn create(&self) -> Arc<dyn Workspace> {
         self.open(tempfile::tempdir().unwrap())
     }
 
     fn reopen(&self, workspace: Arc<dyn Workspace>) -> Arc<dyn Workspace> {
-        let (place, same) = self.place.lock().unwrap().take().unwrap();
+        let (directory, same) = self.last_opened.lock().unwrap().take().unwrap();
         same.close();
         drop((workspace, same));
-        self.open(place)
+        self.open(directory)
     }
 }
 
-struct Memory;
+struct MemoryWorkspaceFactory;
 
-impl Maker for Memory {
-    fn make(&self) -> Arc<dyn Workspace> {
+impl WorkspaceFactory for MemoryWorkspaceFactory {
+    fn create(&self) -> Arc<dyn Workspace> {
         Arc::new(MemoryWorkspace::new())
     }
 
@@ -59,20 +58,20 @@ impl Maker for Memory {
 }
 
 #[test]
-fn the_local_workspace_conforms() {
-    conformance::run(&Local::new(|_| {}), |name| println!("{name}"));
+fn local_workspace_conforms() {
+    conformance::run_all(&LocalWorkspaceFactory::new(|_| {}), |name| println!("{name}"));
 }
 
 #[test]
-fn the_local_workspace_conforms_when_fast_and_without_the_kernels_resolver() {
-    let change = |options: &mut Options| {
+fn local_workspace_conforms_with_fast_durability_and_walking_resolver() {
+    let change = |options: &mut LocalWorkspaceOptions| {
         options.durability = Durability::Fast;
-        options.resolver = disk::Resolver::Walker;
+        options.resolver = stead_disk::PathResolution::Walker;
     };
-    conformance::run(&Local::new(change), |name| println!("{name}"));
+    conformance::run_all(&LocalWorkspaceFactory::new(change), |name| println!("{name}"));
 }
 
 #[test]
-fn the_workspace_in_memory_conforms() {
-    conformance::run(&Memory, |name| println!("{name}"));
+fn memory_workspace_conforms() {
+    conformance::run_all(&MemoryWorkspaceFactory, |name| println!("{name}"));
 }

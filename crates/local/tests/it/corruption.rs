@@ -1,118 +1,117 @@
-//! Ways in which file servers have damaged files in the field, each tried here: none happens. The numbers are those of
-//! the list they were gathered in; D12, a file that is
-//! a mount of its own, is among the attacks, and D16, a store without bounds, among the tests of kept bytes.
+//! Known ways in which file servers have damaged files; none happens here. The numbers are those of the original list. D12,
+//! a file that is its own mount, is among the attacks; D16, an unbounded store, among the tests of retained versions.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
 use std::os::unix::fs::PermissionsExt;
 
-use engine::{Kind, limits};
 use serde_json::{Value, json};
+use stead_engine::{ErrorKind, limits};
 
-use crate::support::Fixture;
+use crate::support::LocalFixture;
 
-/// A file before an edit, the edit, and the file after it; nothing where the edit must be refused.
-struct Case {
+/// A file before an edit, the edit, and the file after it; `None` if the edit must be refused.
+struct CorruptionCase {
     number: &'static str,
     before: &'static [u8],
     old: &'static str,
     new: &'static str,
-    after: Result<&'static [u8], Kind>,
+    after: Result<&'static [u8], ErrorKind>,
 }
 
-const EDITS: &[Case] = &[
-    Case {
+const EDITS: &[CorruptionCase] = &[
+    CorruptionCase {
         number: "D1 every ending stays",
         before: b"one\r\ntwo\r\nthree\r\n",
         old: "two",
         new: "2",
         after: Ok(b"one\r\n2\r\nthree\r\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D1 mixed endings stay mixed",
         before: b"one\r\ntwo\nthree\r\n",
         old: "two",
         new: "2",
         after: Ok(b"one\r\n2\nthree\r\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D2 a file in Latin-1 keeps its bytes",
         before: b"caf\xe9 cr\xe8me\nth\xe9 vert et caf\xe9\n",
         old: "vert",
         new: "noir",
         after: Ok(b"caf\xe9 cr\xe8me\nth\xe9 noir et caf\xe9\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D3 the second line keeps its indentation",
         before: b"def f():\n    a = 1\n    b = 2\n",
         old: "a = 1\nb = 2",
         new: "a = 3\nb = 4",
         after: Ok(b"def f():\n    a = 3\n    b = 4\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D4 blank lines at the end stay",
         before: b"def f():\n    a = 1\n    b = 2\n\n\n",
         old: "a = 1\nb = 2",
         new: "a = 3\nb = 4",
         after: Ok(b"def f():\n    a = 3\n    b = 4\n\n\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D5 tabs quoted as spaces keep their depth",
         before: b"if x {\n\tif y {\n\t\tz()\n\t}\n}\n",
         old: "    if y {\n        z()\n    }",
         new: "    if y {\n        w()\n    }",
         after: Ok(b"if x {\n\tif y {\n\t\tw()\n\t}\n}\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D6 the first of two is not taken",
         before: b"x = 1\ny = 2\nx = 1\n",
         old: "x = 1",
         new: "x = 3",
-        after: Err(Kind::Ambiguous),
+        after: Err(ErrorKind::Ambiguous),
     },
-    Case {
+    CorruptionCase {
         number: "D7 an empty quote is no place",
         before: b"abc\n",
         old: "",
         new: "x",
-        after: Err(Kind::BadRequest),
+        after: Err(ErrorKind::BadRequest),
     },
-    Case {
+    CorruptionCase {
         number: "D8 signs of other tools are text",
         before: b"price: 1\n",
         old: "1",
         new: "$& $1 \\1 $$",
         after: Ok(b"price: $& $1 \\1 $$\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D9 what is not found empties nothing",
         before: b"one\ntwo\n",
         old: "three\nfour",
         new: "",
-        after: Err(Kind::TextNotFound),
+        after: Err(ErrorKind::TextNotFound),
     },
-    Case {
+    CorruptionCase {
         number: "D19 a line that loses its end is not joined to the next",
         before: b"one\ntwo\nthree\n",
         old: "two\n",
         new: "2",
         after: Ok(b"one\n2\nthree\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D19 the same with the ending of another system",
         before: b"one\r\ntwo\r\nthree\r\n",
         old: "two\r\n",
         new: "2",
         after: Ok(b"one\r\n2\r\nthree\r\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D19 a line that shall go goes",
         before: b"one\ntwo\nthree\n",
         old: "two\n",
         new: "",
         after: Ok(b"one\nthree\n"),
     },
-    Case {
+    CorruptionCase {
         number: "D20 the byte order mark is in nobody's way",
         before: b"\xef\xbb\xbffirst\nsecond\n",
         old: "first",
@@ -122,12 +121,12 @@ const EDITS: &[Case] = &[
 ];
 
 #[test]
-fn no_edit_damages_what_was_not_quoted() {
+fn edits_change_only_quoted_text() {
     for case in EDITS {
-        let fixture = Fixture::new();
+        let fixture = LocalFixture::new();
         std::fs::write(fixture.path("f"), case.before).unwrap();
         let arguments = json!({ "path": "f", "edits": [{ "old": case.old, "new": case.new }] });
-        let outcome = fixture.call("edit", arguments).map_err(|failure| failure.kind);
+        let outcome = fixture.call("edit", arguments).map_err(|error| error.kind);
         let now = std::fs::read(fixture.path("f")).unwrap();
         match case.after {
             Ok(after) => {
@@ -143,9 +142,9 @@ fn no_edit_damages_what_was_not_quoted() {
 }
 
 #[test]
-fn d10_pages_never_cut_a_character() {
-    let fixture = Fixture::new();
-    let text = "é".repeat(limits::PAGE_CHARS + 1000);
+fn d10_pages_never_split_a_character() {
+    let fixture = LocalFixture::new();
+    let text = "é".repeat(limits::OUTCOME_PAGE_CHARS + 1000);
     std::fs::write(fixture.path("f"), &text).unwrap();
     let (mut all, mut arguments) = (String::new(), json!({ "path": "f" }));
     loop {
@@ -160,53 +159,52 @@ fn d10_pages_never_cut_a_character() {
 }
 
 #[test]
-fn d11_a_script_stays_a_script() {
-    let fixture = Fixture::new();
-    let place = fixture.path("run.sh");
-    std::fs::write(&place, "#!/bin/sh\nexit 1\n").unwrap();
-    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+fn d11_executable_bit_is_preserved() {
+    let fixture = LocalFixture::new();
+    let directory = fixture.path("run.sh");
+    std::fs::write(&directory, "#!/bin/sh\nexit 1\n").unwrap();
+    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o755)).unwrap();
     let edits = json!([{ "old": "exit 1", "new": "exit 0" }]);
     fixture.call("edit", json!({ "path": "run.sh", "edits": edits })).unwrap();
-    assert_eq!(std::fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o755);
+    assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o7777, 0o755);
     let version = fixture.call("stat", json!({ "path": "run.sh" })).unwrap().json["version"].clone();
     fixture.call("write", json!({ "path": "run.sh", "content": "x", "base": version })).unwrap();
-    assert_eq!(std::fs::metadata(&place).unwrap().permissions().mode() & 0o7777, 0o755);
+    assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o7777, 0o755);
 }
 
 #[test]
 fn d13_and_d18_nothing_is_overwritten_by_a_move_or_a_restore() {
-    let fixture = Fixture::new();
+    let fixture = LocalFixture::new();
     std::fs::write(fixture.path("a"), "a").unwrap();
     std::fs::write(fixture.path("b"), "b").unwrap();
     let refused = fixture.call("move", json!({ "from": "a", "to": "b" })).unwrap_err();
-    assert_eq!(refused.kind, Kind::Exists);
+    assert_eq!(refused.kind, ErrorKind::Exists);
     let trash = fixture.call("remove", json!({ "path": "a" })).unwrap().json["trash"].clone();
     std::fs::write(fixture.path("a"), "new").unwrap();
     let refused = fixture.call("restore", json!({ "trash": trash })).unwrap_err();
-    assert_eq!(refused.kind, Kind::Exists);
+    assert_eq!(refused.kind, ErrorKind::Exists);
     assert_eq!(std::fs::read(fixture.path("a")).unwrap(), b"new");
     assert_eq!(std::fs::read(fixture.path("b")).unwrap(), b"b");
 }
 
 #[test]
 fn d14_a_patch_whose_second_file_fails_changes_nothing() {
-    let fixture = Fixture::new();
+    let fixture = LocalFixture::new();
     std::fs::write(fixture.path("a"), "one\n").unwrap();
     std::fs::write(fixture.path("b"), "two\n").unwrap();
-    let patch =
-        "*** Begin Patch\n*** Update File: a\n-one\n+1\n*** Update File: b\n-three\n+3\n*** End Patch\n";
+    let patch = "*** Begin Patch\n*** Update File: a\n-one\n+1\n*** Update File: b\n-three\n+3\n*** End Patch\n";
     let refused = fixture.call("patch", json!({ "patch": patch })).unwrap_err();
-    assert_eq!(refused.kind, Kind::TextNotFound, "{refused}");
+    assert_eq!(refused.kind, ErrorKind::TextNotFound, "{refused}");
     assert_eq!(std::fs::read(fixture.path("a")).unwrap(), b"one\n");
     assert_eq!(std::fs::read(fixture.path("b")).unwrap(), b"two\n");
 }
 
 #[test]
-fn d15_undo_touches_only_what_the_call_touched() {
-    let fixture = Fixture::new();
-    for place in ["one", "two"] {
-        std::fs::create_dir(fixture.path(place)).unwrap();
-        std::fs::write(fixture.path(place).join("f"), "old\n").unwrap();
+fn d15_undo_changes_only_paths_of_the_call() {
+    let fixture = LocalFixture::new();
+    for directory in ["one", "two"] {
+        std::fs::create_dir(fixture.path(directory)).unwrap();
+        std::fs::write(fixture.path(directory).join("f"), "old\n").unwrap();
     }
     let edit = |path: &str| {
         let edits = json!([{ "old": "old", "new": "new" }]);
@@ -222,8 +220,8 @@ fn d15_undo_touches_only_what_the_call_touched() {
 }
 
 #[test]
-fn d17_what_comes_back_is_what_was_there_before() {
-    let fixture = Fixture::new();
+fn d17_restored_content_equals_the_original() {
+    let fixture = LocalFixture::new();
     std::fs::write(fixture.path("f"), "before\n").unwrap();
     let edits = json!([{ "old": "before", "new": "after" }]);
     fixture.call("edit", json!({ "path": "f", "edits": edits })).unwrap();

@@ -1,6 +1,6 @@
 //! Every system call of every change fails once, and the process dies at every one of them. Afterwards the workspace is
-//! wholly old or wholly new, as the caller was told; the journal verifies and tells what is on the disk; and the change
-//! can be made, or taken back.
+//! completely old or completely new, as the caller was told; the journal verifies and matches the disk; and the change can
+//! be made or undone.
 
 mod dying;
 mod rig;
@@ -8,156 +8,167 @@ mod scenario;
 pub(crate) mod snapshot;
 mod store;
 
-pub(crate) use self::rig::{check_journal, place as rig_place};
+pub(crate) use self::rig::{check_journal, fast_temporary_directory as rig_place};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use disk::faults::{Action, Call, Calls, FaultPlan, Fired, Scope, arm, disarm};
-
-use self::{
-    rig::{Heard, Litter, Rig, check_litter, close, open},
-    scenario::{BASES, Base, Way},
+use stead_disk::faults::{
+    FaultAction, FaultFilter, FaultPlan, FaultReport, FaultScope, SystemCall, arm_fault, disarm_fault,
 };
 
-/// The plan is one for the whole process, so whoever arms one is alone.
-static ALONE: Mutex<()> = Mutex::new(());
+use self::{
+    rig::{CallerReply, ExpectedLeftovers, FaultRig, check_leftovers, close, open},
+    scenario::{CallDirection, FaultScenario, SCENARIOS},
+};
 
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// The fault plan is global to the process, so these tests run one at a time.
+static FAULT_TEST_LOCK: Mutex<()> = Mutex::new(());
+
+pub(crate) fn lock_fault_tests() -> MutexGuard<'static, ()> {
+    FAULT_TEST_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const INTERRUPTED: i32 = 4;
-const BROKEN: i32 = 5;
-const FULL: i32 = 28;
+const IO_ERROR: i32 = 5;
+const NO_SPACE: i32 = 28;
 
-/// Whether a full disk can be the answer to this call.
-fn may_need_space(call: Call) -> bool {
+/// Whether this call can fail with a full disk.
+fn may_need_space(call: SystemCall) -> bool {
     match call {
-        Call::Open
-        | Call::Write
-        | Call::Clone
-        | Call::CopyRange
-        | Call::Mkdir
-        | Call::Symlink
-        | Call::Link
-        | Call::Rename
-        | Call::Xattr
-        | Call::Sync
-        | Call::SyncFileSystem => true,
-        Call::Openat2
-        | Call::Statx
-        | Call::Readlink
-        | Call::Getdents
-        | Call::Read
-        | Call::Unlink
-        | Call::Chmod
-        | Call::Chown
-        | Call::Statfs
-        | Call::Lock
-        | Call::Watch
-        | Call::Poll => false,
+        SystemCall::Open
+        | SystemCall::Write
+        | SystemCall::Clone
+        | SystemCall::CopyRange
+        | SystemCall::Mkdir
+        | SystemCall::Symlink
+        | SystemCall::Link
+        | SystemCall::Rename
+        | SystemCall::Xattr
+        | SystemCall::Sync
+        | SystemCall::SyncFileSystem => true,
+        SystemCall::Openat2
+        | SystemCall::Statx
+        | SystemCall::Readlink
+        | SystemCall::Getdents
+        | SystemCall::Read
+        | SystemCall::Unlink
+        | SystemCall::Chmod
+        | SystemCall::Chown
+        | SystemCall::Statfs
+        | SystemCall::Lock
+        | SystemCall::Watch
+        | SystemCall::Poll => false,
     }
 }
 
-/// Runs the scenario with one fault. Answers what was hit.
-fn disturbed(rig: &Rig, at: u64, errno: i32, context: &str) -> Fired {
-    let place = rig.copy();
-    let fixture = open(&place);
-    arm(FaultPlan { at, action: Action::Errno(errno), scope: Scope::ThisThread, calls: Calls::All });
+/// Runs the scenario with one fault. Returns the call that was hit.
+fn run_with_fault(rig: &FaultRig, at: u64, errno: i32, context: &str) -> FaultReport {
+    let directory = rig.copy_template();
+    let fixture = open(&directory);
+    arm_fault(FaultPlan {
+        call_number: at,
+        action: FaultAction::FailOnce(errno),
+        scope: FaultScope::ThisThread,
+        calls: FaultFilter::All,
+    });
     let answer = fixture.call(rig.operation, rig.arguments.clone());
-    let fired = disarm();
-    let context =
-        format!("{context}: call {at} ({:?}) answered {errno}: {:?}", fired.fired, answer.as_ref().err());
-    let heard = if answer.is_ok() { Heard::Success } else { Heard::Failure };
-    if fired.fired.is_none() || errno == INTERRUPTED {
-        assert_eq!(heard, Heard::Success, "{context}");
+    let fired = disarm_fault();
+    let context = format!("{context}: call {at} ({:?}) answered {errno}: {:?}", fired.hit_call, answer.as_ref().err());
+    let reply = if answer.is_ok() { CallerReply::Success } else { CallerReply::Failure };
+    if fired.hit_call.is_none() || errno == INTERRUPTED {
+        assert_eq!(reply, CallerReply::Success, "{context}");
     }
-    rig.check_whole(&fixture.path(""), heard, &format!("{context}, still open"));
+    rig.check_before_or_after(&fixture.path(""), reply, &format!("{context}, still open"));
     close(fixture);
-    let fixture = open(&place);
-    // A fault that did not fail the call hit the tidying; one that did leaves the tidying alone.
-    let expected = if heard == Heard::Success { Litter::Possible } else { Litter::None };
-    check_litter(&fixture, expected, &context);
-    rig.check_opened(&fixture, heard, &context);
+    let fixture = open(&directory);
+    // A fault that did not fail the call hit the cleanup; one that did leaves the cleanup alone.
+    let expected = if reply == CallerReply::Success { ExpectedLeftovers::Possible } else { ExpectedLeftovers::None };
+    check_leftovers(&fixture, expected, &context);
+    rig.check_opened(&fixture, reply, &context);
     close(fixture);
     fired
 }
 
-fn fail_everywhere(base: &Base, way: Way) {
-    let _alone = alone();
-    let rig = Rig::new(base, way);
-    let context = format!("{} {way:?}", base.name);
+fn fail_at_every_call(base: &FaultScenario, direction: CallDirection) {
+    let _alone = lock_fault_tests();
+    let rig = FaultRig::new(base, direction);
+    let context = format!("{} {direction:?}", base.name);
     let mut at = 0;
     loop {
         at += 1;
-        let Some(call) = disturbed(&rig, at, BROKEN, &context).fired else { break };
+        let Some(call) = run_with_fault(&rig, at, IO_ERROR, &context).hit_call else { break };
         if may_need_space(call) {
-            disturbed(&rig, at, FULL, &context);
+            run_with_fault(&rig, at, NO_SPACE, &context);
         }
-        // Undo and redo are made of the same calls; once is enough in the ordinary run.
-        if way == Way::Do || std::env::var_os("STEAD_LONG").is_some() {
-            disturbed(&rig, at, INTERRUPTED, &context);
+        // Undo and redo use the same calls; one direction is enough in the ordinary run.
+        if direction == CallDirection::Do || std::env::var_os("STEAD_LONG").is_some() {
+            run_with_fault(&rig, at, INTERRUPTED, &context);
         }
     }
     assert!(at > 10, "{context}: only {at} calls were seen");
 }
 
-/// The device dies at a call and comes back later, with the workspace open all the time or opened again.
-fn die_and_come_back(base: &Base) {
-    let _alone = alone();
-    let rig = Rig::new(base, Way::Do);
+/// The disk fails at a call and recovers later, with the workspace still open or opened again.
+fn fail_then_recover(base: &FaultScenario) {
+    let _alone = lock_fault_tests();
+    let rig = FaultRig::new(base, CallDirection::Do);
     for at in 1.. {
         let context = format!("{}: the device was dead from call {at} on", base.name);
-        let place = rig.copy();
-        let fixture = open(&place);
-        arm(FaultPlan { at, action: Action::Dead(BROKEN), scope: Scope::ThisThread, calls: Calls::All });
+        let directory = rig.copy_template();
+        let fixture = open(&directory);
+        arm_fault(FaultPlan {
+            call_number: at,
+            action: FaultAction::FailFromNowOn(IO_ERROR),
+            scope: FaultScope::ThisThread,
+            calls: FaultFilter::All,
+        });
         let answer = fixture.call(rig.operation, rig.arguments.clone());
-        let fired = disarm();
+        let fired = disarm_fault();
         let context = format!("{context}: {:?}", answer.as_ref().err());
         if answer.is_ok() {
-            rig.check_whole(&fixture.path(""), Heard::Success, &context);
+            rig.check_before_or_after(&fixture.path(""), CallerReply::Success, &context);
         }
-        // Asking again finishes what was begun, unless a failed sync has closed the workspace for changes.
+        // Repeating the call finishes it, unless a failed sync has made the workspace read-only.
         let again = fixture.call(rig.operation, rig.arguments.clone()).map(|answer| answer.json);
-        if !matches!(&again, Err(failure) if failure.kind == engine::Kind::AuditUnavailable) {
-            rig.check_whole(&fixture.path(""), Heard::Success, &format!("{context}, again {again:?}"));
+        if !matches!(&again, Err(error) if error.kind == stead_engine::ErrorKind::AuditUnavailable) {
+            rig.check_before_or_after(&fixture.path(""), CallerReply::Success, &format!("{context}, again {again:?}"));
         }
         check_journal(&fixture, &context);
         close(fixture);
-        let fixture = open(&place);
-        rig.check_whole(&fixture.path(""), Heard::Nothing, &context);
+        let fixture = open(&directory);
+        rig.check_before_or_after(&fixture.path(""), CallerReply::NoReply, &context);
         check_journal(&fixture, &context);
         close(fixture);
-        if fired.fired.is_none() {
+        if fired.hit_call.is_none() {
             break;
         }
     }
 }
 
 #[test]
-fn the_device_may_die_and_come_back() {
-    for base in BASES.iter().filter(|base| !matches!(base.name, "append" | "restore")) {
-        die_and_come_back(base);
+fn workspace_recovers_after_the_disk_failed() {
+    for base in SCENARIOS.iter().filter(|base| !matches!(base.name, "append" | "restore")) {
+        fail_then_recover(base);
     }
 }
 
-fn all(way: Way) {
-    for base in BASES {
-        fail_everywhere(base, way);
+fn for_every_scenario(direction: CallDirection) {
+    for base in SCENARIOS {
+        fail_at_every_call(base, direction);
     }
 }
 
 #[test]
-fn every_call_of_a_change_may_fail() {
-    all(Way::Do);
+fn changes_survive_a_failure_of_any_call() {
+    for_every_scenario(CallDirection::Do);
 }
 
 #[test]
-fn every_call_of_an_undo_may_fail() {
-    all(Way::Undo);
+fn undo_survives_a_failure_of_any_call() {
+    for_every_scenario(CallDirection::Undo);
 }
 
 #[test]
-fn every_call_of_a_redo_may_fail() {
-    all(Way::Redo);
+fn redo_survives_a_failure_of_any_call() {
+    for_every_scenario(CallDirection::Redo);
 }

@@ -1,5 +1,4 @@
-//! `search` against patterns and trees that are made to hurt: it ends in time, answers what is true, and shows nothing from
-//! outside.
+//! `search` with hostile patterns and trees: it ends in time, returns true results, and shows nothing from outside.
 
 #![expect(clippy::disallowed_methods, reason = "the test makes trees from outside")]
 
@@ -15,17 +14,17 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::support::Fixture;
+use crate::support::LocalFixture;
 
-/// More than any of this may take, on a slow machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// More than any of this may take on a slow, busy machine.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
-fn no_pattern_takes_forever() {
-    let fixture = Fixture::new();
-    fixture.put("a.txt", &format!("{}!\n", "a".repeat(60)).repeat(2_000));
-    fixture.put("line.txt", &"a".repeat(300_000));
-    fixture.put("words.txt", "word7 stands here\nand WORD9999 there\n");
+fn hostile_patterns_finish_in_time() {
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("a.txt", &format!("{}!\n", "a".repeat(60)).repeat(2_000));
+    fixture.write_on_disk("line.txt", &"a".repeat(300_000));
+    fixture.write_on_disk("words.txt", "word7 stands here\nand WORD9999 there\n");
     let words: Vec<String> = (0..10_000).map(|number| format!("word{number}")).collect();
     let alternation = words.join("|");
     let refused = None;
@@ -50,78 +49,78 @@ fn no_pattern_takes_forever() {
         let shown: String = query.to_string().chars().take(40).collect();
         match (answer, total) {
             (Ok(answer), Some(total)) => assert_eq!(answer.json["total"], total, "{shown}"),
-            (Err(failure), None) => assert_eq!(failure.kind.code(), "bad_request", "{shown}"),
+            (Err(error), None) => assert_eq!(error.kind.code(), "bad_request", "{shown}"),
             (answer, total) => panic!("{shown}: {answer:?}, not {total:?}"),
         }
-        assert!(started.elapsed() < PATIENCE, "{shown}: {:?}", started.elapsed());
+        assert!(started.elapsed() < SEARCH_TIMEOUT, "{shown}: {:?}", started.elapsed());
     }
     for (word, ignore_case, total) in [(false, false, 1), (false, true, 2), (true, true, 2)] {
         let arguments = json!({ "query": words, "word": word, "ignore_case": ignore_case });
-        assert_eq!(fixture.ok("search", arguments)["total"], total, "{word} {ignore_case}");
+        assert_eq!(fixture.call_ok("search", arguments)["total"], total, "{word} {ignore_case}");
     }
 }
 
 #[test]
 fn a_million_hits_are_counted() {
-    let fixture = Fixture::new();
-    fixture.put("one.txt", &"needle\n".repeat(1_000_000));
-    let search = fixture.ok("search", json!({ "query": "needle" }));
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("one.txt", &"needle\n".repeat(1_000_000));
+    let search = fixture.call_ok("search", json!({ "query": "needle" }));
     assert_eq!((&search["total"], &search["truncated"]), (&json!(1_000_000), &json!(true)));
     fs::remove_file(fixture.path("one.txt")).unwrap();
     for number in 0..20 {
-        fixture.put(&format!("d{}/f{number}.txt", number % 5), &"a needle\n".repeat(50_000));
+        fixture.write_on_disk(&format!("d{}/f{number}.txt", number % 5), &"a needle\n".repeat(50_000));
     }
     let answer = fixture.call("search", json!({ "query": "needle" })).unwrap();
     assert_eq!((&answer.json["total"], &answer.json["truncated"]), (&json!(1_000_000), &json!(true)));
     assert!(answer.text.to_string().starts_with("1000000 hits in 20 files"));
 }
 
-/// Ends the others however a test ends.
-struct Done<'a>(&'a AtomicBool);
+/// Stops the other threads however a test ends.
+struct SwapEndGuard<'a>(&'a AtomicBool);
 
-impl Drop for Done<'_> {
+impl Drop for SwapEndGuard<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Takes a place and puts something else there for a moment: a link out, a pipe, nothing.
-fn swap(place: &Path, aside: &Path, outside: &Path, round: usize) {
-    if fs::rename(place, aside).is_err() {
+/// Replaces a path for a moment by a symlink to the outside, a pipe, or nothing.
+fn swap_briefly(directory: &Path, aside: &Path, outside: &Path, round: usize) {
+    if fs::rename(directory, aside).is_err() {
         return;
     }
     let made = match round % 4 {
-        0 => symlink(outside, place).is_ok(),
+        0 => symlink(outside, directory).is_ok(),
         1 => {
             let (mode, kind) = (rustix::fs::Mode::from_raw_mode(0o644), rustix::fs::FileType::Fifo);
-            rustix::fs::mknodat(rustix::fs::CWD, place, kind, mode, 0).is_ok()
+            rustix::fs::mknodat(rustix::fs::CWD, directory, kind, mode, 0).is_ok()
         }
-        2 => symlink(".", place).is_ok(),
+        2 => symlink(".", directory).is_ok(),
         _ => false,
     };
     thread::yield_now();
     if made {
-        fs::remove_file(place).unwrap();
+        fs::remove_file(directory).unwrap();
     }
-    fs::rename(aside, place).unwrap();
+    fs::rename(aside, directory).unwrap();
 }
 
 #[test]
-fn a_tree_that_is_swapped_meanwhile_shows_nothing_from_outside() {
+fn search_in_a_swapped_tree_shows_nothing_outside() {
     const ROUNDS: usize = 60;
     const SWAPS_MIN: usize = 2_000;
-    let fixture = Fixture::new();
-    let outside = fixture.place.path().join("outside");
+    let fixture = LocalFixture::new();
+    let outside = fixture.directory.path().join("outside");
     fs::create_dir(&outside).unwrap();
     for number in 0..40 {
-        fixture.put(&format!("stays/f{number}.txt"), "needle inside\n");
-        fixture.put(&format!("d{}/e/f{number}.txt", number % 8), "needle inside\n");
-        // What a swapped directory would be looked into for.
+        fixture.write_on_disk(&format!("stays/f{number}.txt"), "needle inside\n");
+        fixture.write_on_disk(&format!("d{}/e/f{number}.txt", number % 8), "needle inside\n");
+        // The files that a swapped directory would be searched for.
         fs::create_dir_all(outside.join("e")).unwrap();
         fs::write(outside.join(format!("e/f{number}.txt")), "needle outside\n").unwrap();
         fs::write(outside.join(format!("f{number}.txt")), "needle outside\n").unwrap();
     }
-    let aside = fixture.place.path().join("aside");
+    let aside = fixture.directory.path().join("aside");
     fs::create_dir(&aside).unwrap();
     let (ended, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -131,19 +130,19 @@ fn a_tree_that_is_swapped_meanwhile_shows_nothing_from_outside() {
                 let mut round = 0;
                 while !ended.load(Ordering::Relaxed) {
                     round += 1;
-                    // Each has its own directories: the other one's are not to be lost.
+                    // Each thread has its own directories, so that none loses the other's.
                     let directory = 2 * (round % 4) + attacker;
                     let (place, from) = match round % 3 {
                         0 => (format!("d{directory}"), outside.clone()),
                         1 => (format!("d{directory}/e"), outside.join("e")),
                         _ => (format!("d{directory}/e/f{directory}.txt"), outside.join("f1.txt")),
                     };
-                    swap(&fixture.path(&place), &aside.join(format!("a{attacker}")), &from, round / 3);
+                    swap_briefly(&fixture.path(&place), &aside.join(format!("a{attacker}")), &from, round / 3);
                     swaps.fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        let _done = Done(&ended);
+        let _done = SwapEndGuard(&ended);
         let (started, mut rounds) = (Instant::now(), 0);
         while rounds < ROUNDS || swaps.load(Ordering::Relaxed) < SWAPS_MIN {
             rounds += 1;
@@ -156,12 +155,12 @@ fn a_tree_that_is_swapped_meanwhile_shows_nothing_from_outside() {
             let files = answer.json["files"].as_array().unwrap().iter();
             let kept = files.filter(|file| file["path"].as_str().unwrap().starts_with("stays/f")).count();
             assert_eq!(kept, 40, "{text}");
-            assert!(started.elapsed() < PATIENCE, "{rounds} rounds, {swaps:?} swaps");
+            assert!(started.elapsed() < SEARCH_TIMEOUT, "{rounds} rounds, {swaps:?} swaps");
         }
     });
 }
 
-/// Says to a test that it is the child without rights.
+/// Set in the unprivileged child process.
 const CHILD: &str = "LOCAL_TEST_CHILD";
 
 #[test]
@@ -179,17 +178,16 @@ fn closed_files_and_directories_are_counted_for_whoever_has_no_rights() {
         assert!(output.status.success() && said.contains("1 passed"), "{said}{error}");
         return;
     }
-    let fixture = Fixture::new();
+    let fixture = LocalFixture::new();
     for path in ["open/f.txt", "closed/f.txt", "listed/f.txt", "file.txt", "large.txt"] {
-        fixture.put(path, "needle\n");
+        fixture.write_on_disk(path, "needle\n");
     }
-    fixture.put("large.txt", &"needle\n".repeat(1 << 20));
-    let bits =
-        |path: &str, mode| fs::set_permissions(fixture.path(path), fs::Permissions::from_mode(mode)).unwrap();
+    fixture.write_on_disk("large.txt", &"needle\n".repeat(1 << 20));
+    let bits = |path: &str, mode| fs::set_permissions(fixture.path(path), fs::Permissions::from_mode(mode)).unwrap();
     // Neither entered nor listed; listed and not entered; not read; not read and large.
     let closed = [("closed", 0), ("listed", 0o444), ("file.txt", 0), ("large.txt", 0o200)];
     closed.iter().for_each(|(path, mode)| bits(path, *mode));
-    let search = fixture.ok("search", json!({ "query": "needle" }));
+    let search = fixture.call_ok("search", json!({ "query": "needle" }));
     closed.iter().for_each(|(path, _)| bits(path, 0o755));
     assert_eq!((&search["total"], &search["unreadable"]), (&json!(1), &json!(4)), "{search:?}");
     assert_eq!(search.get("large").and_then(Value::as_u64), None);

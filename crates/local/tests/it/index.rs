@@ -1,4 +1,4 @@
-//! The search index: the same answers with and without it, whatever happens to the tree and to the index itself.
+//! The search index: the same results with and without it, whatever happens to the tree and to the index itself.
 
 #![expect(clippy::disallowed_methods, reason = "the test changes trees and the index from outside")]
 
@@ -12,35 +12,35 @@ use std::{
     time::{Duration, Instant},
 };
 
-use edits::Tree;
-use engine::{Call, Caller, Engine, Principal};
-use local::{IndexFacts, Indexing, LocalWorkspace, Options};
+use edits::RandomTree;
 use serde_json::{Value, json};
+use stead_engine::{Call, Caller, Engine, Principal};
+use stead_local::{IndexMode, IndexStatus, LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
-use testkit::rig::Chance;
+use testkit::stress::SeededRng;
 
-/// Two changes further apart than this have different stamps on every file system that tests run on.
-const SETTLED: Duration = Duration::from_millis(30);
+/// Changes further apart than this have different stamps on every file system that tests run on.
+const MIN_FILE_AGE: Duration = Duration::from_millis(30);
 
-/// One opening of the workspace.
-pub(crate) struct Side {
+/// One open workspace.
+pub(crate) struct SearchWorkspace {
     pub(crate) workspace: Arc<LocalWorkspace>,
     engine: Engine,
 }
 
-impl Side {
-    pub(crate) fn open(place: &Path, state: &str, indexing: Indexing) -> Self {
-        fs::create_dir_all(place.join("ws")).unwrap();
-        let mut options = Options::new(place.join("ws"), place.join(state));
-        options.indexing = indexing;
+impl SearchWorkspace {
+    pub(crate) fn open(directory: &Path, state: &str, indexing: IndexMode) -> Self {
+        fs::create_dir_all(directory.join("ws")).unwrap();
+        let mut options = LocalWorkspaceOptions::new(directory.join("ws"), directory.join(state));
+        options.index_mode = indexing;
         options.index_files_min = 1;
-        options.index_settled = SETTLED;
+        options.index_min_file_age = MIN_FILE_AGE;
         let workspace = LocalWorkspace::open(options).unwrap();
-        let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn engine::Workspace>);
+        let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn stead_engine::Workspace>);
         Self { workspace, engine }
     }
 
-    /// Everything that a caller is told.
+    /// The whole result of a search.
     pub(crate) fn search(&self, arguments: &Value) -> String {
         self.search_as(&caller(), arguments)
     }
@@ -49,19 +49,19 @@ impl Side {
         let Value::Object(fields) = arguments.clone() else { panic!("arguments are an object") };
         match self.engine.call(&Call::new(caller, "search", fields)) {
             Ok(answer) => format!("{:#}\n{}", Value::Object(answer.json), answer.text),
-            Err(failure) => failure.to_string(),
+            Err(error) => error.to_string(),
         }
     }
 
-    pub(crate) fn facts(&self) -> IndexFacts {
-        self.workspace.index_facts()
+    pub(crate) fn index_status(&self) -> IndexStatus {
+        self.workspace.index_status()
     }
 
-    /// Waits until the tree is watched and everything in it known.
-    pub(crate) fn settle(&self) {
+    /// Waits until the tree is watched and fully indexed.
+    pub(crate) fn wait_until_indexed(&self) {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
-            let facts = self.facts();
+            let facts = self.index_status();
             if facts.is_watched && facts.segments > 0 {
                 return;
             }
@@ -71,15 +71,15 @@ impl Side {
     }
 }
 
-/// Waits until the file system's own clock says that what was changed so far has settled.
-pub(crate) fn stamps_pass(place: &Path) {
-    let probe = place.join("clock");
+/// Waits until the clock of the file system has passed the last change.
+pub(crate) fn wait_for_new_timestamps(directory: &Path) {
+    let probe = directory.join("clock");
     let touched = || {
         fs::write(&probe, "").unwrap();
         fs::metadata(&probe).unwrap().modified().unwrap()
     };
     let begun = touched();
-    while touched().duration_since(begun).is_ok_and(|passed| passed < SETTLED * 2) {
+    while touched().duration_since(begun).is_ok_and(|passed| passed < MIN_FILE_AGE * 2) {
         std::thread::yield_now();
     }
 }
@@ -89,39 +89,39 @@ pub(crate) fn caller() -> Caller {
 }
 
 /// The same tree without an index, with one and a walk, and watched.
-struct Sides {
-    place: TempDir,
-    plain: Side,
-    swept: Side,
-    watched: Side,
+struct SearchVariants {
+    directory: TempDir,
+    unindexed: SearchWorkspace,
+    indexed: SearchWorkspace,
+    watched: SearchWorkspace,
 }
 
-impl Sides {
-    fn new(place: TempDir) -> Self {
-        let open = |state: &str, indexing| Side::open(place.path(), state, indexing);
-        let (plain, swept) = (open("plain", Indexing::Off), open("swept", Indexing::Use));
-        let watched = open("watched", Indexing::Keep);
-        Self { place, plain, swept, watched }
+impl SearchVariants {
+    fn new(directory: TempDir) -> Self {
+        let open = |state: &str, indexing| SearchWorkspace::open(directory.path(), state, indexing);
+        let (unindexed, indexed) = (open("plain", IndexMode::Off), open("swept", IndexMode::UseExisting));
+        let watched = open("watched", IndexMode::Maintain);
+        Self { directory, unindexed, indexed, watched }
     }
 
-    fn agree(&self, arguments: &Value, after: &str) {
-        let expected = self.plain.search(arguments);
-        for (side, how) in [(&self.swept, "swept"), (&self.watched, "watched")] {
+    fn assert_same_answers(&self, arguments: &Value, after: &str) {
+        let expected = self.unindexed.search(arguments);
+        for (side, how) in [(&self.indexed, "swept"), (&self.watched, "watched")] {
             let found = side.search(arguments);
-            assert_eq!(found, expected, "{how}, {arguments} after {after}: {:?}", side.facts());
+            assert_eq!(found, expected, "{how}, {arguments} after {after}: {:?}", side.index_status());
         }
     }
 }
 
-/// A query that may or may not be true of a file.
-fn query(chance: &mut Chance) -> Value {
-    let word = edits::word(chance);
+/// A query that may or may not match a file.
+fn random_query(chance: &mut SeededRng) -> Value {
+    let word = edits::random_word(chance);
     match chance.below(13) {
         0 => json!({ "query": word, "ignore_case": true }),
         1 => json!({ "query": word, "word": true }),
-        2 => json!({ "query": format!("{}.*{}", &word[..3], edits::word(chance)), "regex": true }),
-        3 => json!({ "query": [word, edits::word(chance)] }),
-        4 => json!({ "query": format!("({word}|{})[a-c]?$", edits::word(chance)), "regex": true }),
+        2 => json!({ "query": format!("{}.*{}", &word[..3], edits::random_word(chance)), "regex": true }),
+        3 => json!({ "query": [word, edits::random_word(chance)] }),
+        4 => json!({ "query": format!("({word}|{})[a-c]?$", edits::random_word(chance)), "regex": true }),
         5 => json!({ "query": word, "all": true }),
         6 => json!({ "query": word, "glob": "*.rs" }),
         7 => json!({ "query": word, "path": "a" }),
@@ -132,122 +132,124 @@ fn query(chance: &mut Chance) -> Value {
 }
 
 fn random_edits(seed: u64, steps: usize) {
-    let sides = Sides::new(tempfile::tempdir().unwrap());
-    let mut chance = Chance::seeded(seed);
-    let tree = Tree::new(sides.place.path().join("ws"));
-    tree.make(&mut chance);
-    stamps_pass(sides.place.path());
-    sides.swept.workspace.build_index().unwrap();
-    sides.agree(&json!({ "query": "needle" }), "the beginning");
-    sides.watched.settle();
+    let sides = SearchVariants::new(tempfile::tempdir().unwrap());
+    let mut chance = SeededRng::from_seed(seed);
+    let tree = RandomTree::new(sides.directory.path().join("ws"));
+    tree.create(&mut chance);
+    wait_for_new_timestamps(sides.directory.path());
+    sides.indexed.workspace.build_index().unwrap();
+    sides.assert_same_answers(&json!({ "query": "needle" }), "the beginning");
+    sides.watched.wait_until_indexed();
     for step in 0..steps {
-        let did = tree.edit(&mut chance, &sides.plain.engine);
+        let did = tree.random_edit(&mut chance, &sides.unindexed.engine);
         for _ in 0..2 {
-            sides.agree(&query(&mut chance), &format!("{seed}, step {step}: {did}"));
+            sides.assert_same_answers(&random_query(&mut chance), &format!("{seed}, step {step}: {did}"));
         }
         if chance.below(20) == 0 {
-            stamps_pass(sides.place.path());
-            sides.swept.workspace.build_index().unwrap();
+            wait_for_new_timestamps(sides.directory.path());
+            sides.indexed.workspace.build_index().unwrap();
             sides.watched.workspace.build_index().unwrap();
         }
     }
-    let (swept, watched) = (sides.swept.facts(), sides.watched.facts());
-    assert!(swept.sifted as usize > steps / 2, "{swept:?}");
-    assert!(watched.surveyed as usize > steps / 2, "{watched:?}");
+    let (swept, watched) = (sides.indexed.index_status(), sides.watched.index_status());
+    assert!(swept.filtered_searches as usize > steps / 2, "{swept:?}");
+    assert!(watched.indexed_walks as usize > steps / 2, "{watched:?}");
 }
 
 #[test]
-fn answers_are_the_same_whatever_happens_to_the_tree() {
-    for seed in [1, Chance::seed().unwrap()] {
+fn indexed_answers_equal_unindexed_answers() {
+    for seed in [1, SeededRng::seed_of_run().unwrap()] {
         random_edits(seed, 60);
     }
 }
 
 #[test]
 fn the_index_is_really_used() {
-    let sides = Sides::new(tempfile::tempdir().unwrap());
-    let top = sides.place.path().join("ws");
+    let sides = SearchVariants::new(tempfile::tempdir().unwrap());
+    let top = sides.directory.path().join("ws");
     for number in 0..300 {
         let directory = top.join(format!("d{}", number % 20));
         fs::create_dir_all(&directory).unwrap();
-        fs::write(directory.join(format!("f{number}.txt")), format!("line {number}\nneedle{number}\n"))
-            .unwrap();
+        fs::write(directory.join(format!("f{number}.txt")), format!("line {number}\nneedle{number}\n")).unwrap();
     }
-    stamps_pass(sides.place.path());
-    sides.swept.workspace.build_index().unwrap();
-    sides.agree(&json!({ "query": "needle7" }), "the beginning");
-    sides.watched.settle();
-    assert_eq!(sides.swept.facts().files, 300);
-    let before = (sides.swept.facts().sifted, sides.watched.facts().surveyed);
-    sides.agree(&json!({ "query": "needle123" }), "building");
-    assert_eq!((sides.swept.facts().sifted, sides.watched.facts().surveyed), (before.0 + 1, before.1 + 1));
+    wait_for_new_timestamps(sides.directory.path());
+    sides.indexed.workspace.build_index().unwrap();
+    sides.assert_same_answers(&json!({ "query": "needle7" }), "the beginning");
+    sides.watched.wait_until_indexed();
+    assert_eq!(sides.indexed.index_status().files, 300);
+    let before = (sides.indexed.index_status().filtered_searches, sides.watched.index_status().indexed_walks);
+    sides.assert_same_answers(&json!({ "query": "needle123" }), "building");
+    assert_eq!(
+        (sides.indexed.index_status().filtered_searches, sides.watched.index_status().indexed_walks),
+        (before.0 + 1, before.1 + 1)
+    );
     for number in 0..40 {
         let query = json!({ "query": format!("needle{number}"), "word": true });
-        sides.agree(&query, "each");
+        sides.assert_same_answers(&query, "each");
     }
-    assert!(sides.watched.facts().surveyed >= before.1 + 40);
+    assert!(sides.watched.index_status().indexed_walks >= before.1 + 40);
 }
 
-/// A tree of a few files that is watched already.
-fn watched(files: &[(&str, &str)]) -> Sides {
-    let sides = Sides::new(tempfile::tempdir().unwrap());
+/// A small tree that is already watched.
+fn watched_variants(files: &[(&str, &str)]) -> SearchVariants {
+    let sides = SearchVariants::new(tempfile::tempdir().unwrap());
     for (path, text) in files {
-        let path = sides.place.path().join("ws").join(path);
+        let path = sides.directory.path().join("ws").join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    stamps_pass(sides.place.path());
-    sides.swept.workspace.build_index().unwrap();
-    sides.agree(&json!({ "query": "needle" }), "the beginning");
-    sides.watched.settle();
-    sides.agree(&json!({ "query": "needle" }), "settling");
-    assert!(sides.watched.facts().surveyed > 0);
+    wait_for_new_timestamps(sides.directory.path());
+    sides.indexed.workspace.build_index().unwrap();
+    sides.assert_same_answers(&json!({ "query": "needle" }), "the beginning");
+    sides.watched.wait_until_indexed();
+    sides.assert_same_answers(&json!({ "query": "needle" }), "settling");
+    assert!(sides.watched.index_status().indexed_walks > 0);
     sides
 }
 
 #[test]
-fn a_write_through_another_name_is_seen() {
-    let sides = watched(&[("a/one.txt", "first\n"), ("b/two.txt", "second\n")]);
-    let top = sides.place.path().join("ws");
+fn writes_through_a_hard_link_are_seen() {
+    let sides = watched_variants(&[("a/one.txt", "first\n"), ("b/two.txt", "second\n")]);
+    let top = sides.directory.path().join("ws");
     fs::hard_link(top.join("a/one.txt"), top.join("b/name.txt")).unwrap();
     fs::write(top.join("b/name.txt"), "needle\n").unwrap();
-    sides.agree(&json!({ "query": "needle" }), "a link and a write");
+    sides.assert_same_answers(&json!({ "query": "needle" }), "a link and a write");
     fs::write(top.join("b/name.txt"), "other\n").unwrap();
-    sides.agree(&json!({ "query": "needle" }), "another write");
-    sides.agree(&json!({ "query": "other" }), "another write");
+    sides.assert_same_answers(&json!({ "query": "needle" }), "another write");
+    sides.assert_same_answers(&json!({ "query": "other" }), "another write");
 }
 
 #[test]
-fn a_line_that_is_too_long_for_a_pattern_is_told_all_the_same() {
+fn overlong_lines_are_reported_with_the_index() {
     let long = format!("{}\n", "x".repeat(40_000));
-    let sides = watched(&[("a/long.txt", &long), ("a/needle.txt", "a needle\n"), ("b/short.txt", "x\n")]);
+    let sides = watched_variants(&[("a/long.txt", &long), ("a/needle.txt", "a needle\n"), ("b/short.txt", "x\n")]);
     let query = json!({ "query": "needle|zebra\\w{60}", "regex": true });
-    assert!(sides.plain.search(&query).contains("\"left\""), "{}", sides.plain.search(&query));
-    sides.agree(&query, "nothing");
+    assert!(sides.unindexed.search(&query).contains("\"left\""), "{}", sides.unindexed.search(&query));
+    sides.assert_same_answers(&query, "nothing");
     let large = format!("{}needle\n", "a line of it\n".repeat(400_000));
-    let sides = watched(&[("large.txt", &large), ("small.txt", "a needle\n")]);
-    sides.agree(&json!({ "query": "needle" }), "nothing");
+    let sides = watched_variants(&[("large.txt", &large), ("small.txt", "a needle\n")]);
+    sides.assert_same_answers(&json!({ "query": "needle" }), "nothing");
 }
 
 #[test]
-fn very_many_changes_at_once_are_all_seen_and_the_tree_is_watched_again() {
-    let sides = watched(&[("a/one.txt", "needle\n"), ("b/two.txt", "second\n")]);
-    let top = sides.place.path().join("ws");
+fn watching_resumes_after_an_event_overflow() {
+    let sides = watched_variants(&[("a/one.txt", "needle\n"), ("b/two.txt", "second\n")]);
+    let top = sides.directory.path().join("ws");
     for number in 0..6_000 {
         fs::write(top.join(format!("a/f{}", number % 10)), "x").unwrap();
     }
     fs::write(top.join("b/two.txt"), "needle as well\n").unwrap();
-    sides.agree(&json!({ "query": "needle" }), "very many changes");
-    sides.watched.settle();
-    let before = sides.watched.facts().surveyed;
-    sides.agree(&json!({ "query": "needle" }), "recovering");
-    assert!(sides.watched.facts().surveyed > before, "{:?}", sides.watched.facts());
+    sides.assert_same_answers(&json!({ "query": "needle" }), "very many changes");
+    sides.watched.wait_until_indexed();
+    let before = sides.watched.index_status().indexed_walks;
+    sides.assert_same_answers(&json!({ "query": "needle" }), "recovering");
+    assert!(sides.watched.index_status().indexed_walks > before, "{:?}", sides.watched.index_status());
 }
 
 #[test]
-fn an_index_shows_nobody_what_they_may_not_see() {
+fn the_index_respects_permissions() {
     let text = "needle\nother\n";
-    let sides = watched(&[
+    let sides = watched_variants(&[
         ("open/a.txt", text),
         ("closed/b.txt", text),
         ("closed/deep/c.txt", text),
@@ -255,15 +257,15 @@ fn an_index_shows_nobody_what_they_may_not_see() {
         ("closed/.gitignore", "c.txt\n"),
     ]);
     let mut narrow = caller();
-    narrow.grants.readable = vec![path::RelPath::from_wire("open").unwrap()];
+    narrow.grants.readable = vec![stead_path::RelPath::from_wire("open").unwrap()];
     let mut hiding = caller();
-    hiding.grants.hidden = engine::Globs::new(["closed/**"]).unwrap();
+    hiding.grants.hidden = stead_engine::Globs::new(["closed/**"]).unwrap();
     for caller in [narrow, hiding] {
         for query in ["needle", "nowhere", "other"] {
             let arguments = json!({ "query": query });
-            let expected = sides.plain.search_as(&caller, &arguments);
+            let expected = sides.unindexed.search_as(&caller, &arguments);
             assert!(!expected.contains("closed"), "{expected}");
-            assert_eq!(sides.swept.search_as(&caller, &arguments), expected);
+            assert_eq!(sides.indexed.search_as(&caller, &arguments), expected);
             assert_eq!(sides.watched.search_as(&caller, &arguments), expected);
         }
     }

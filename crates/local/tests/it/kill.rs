@@ -4,31 +4,32 @@
 
 use std::process::Command;
 
-use testkit::{crash, rig::Length, workload};
+use testkit::{crash, stress::StressLength, workload};
 
-/// Says to the test `child` that it is one.
-const MARK: &str = "LOCAL_TEST_CHILD";
+/// Set in the child process.
+const CHILD_ENV: &str = "LOCAL_TEST_CHILD";
 /// Rounds in an ordinary run, and in a long one.
 const ROUNDS: (u64, u64) = (250, 10_000);
 
-/// This binary again, running only the test below.
-fn start() -> Command {
+/// This binary, running only the test below.
+fn child_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "kill::child", "--nocapture", "--test-threads=1"]).env(MARK, "1");
+    command.args(["--exact", "kill::child", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");
     command
 }
 
 #[test]
 fn child() {
-    if std::env::var_os(MARK).is_some() {
+    if std::env::var_os(CHILD_ENV).is_some() {
         workload::run_child().unwrap();
     }
 }
 
 #[test]
-fn no_acknowledged_change_is_lost_and_none_is_half_done() {
-    let figures = crash::run(Length::wanted().of(ROUNDS.0, ROUNDS.1), &start).unwrap();
+fn acknowledged_changes_survive_kills_completely() {
+    let figures =
+        crash::run_rounds(StressLength::from_environment().choose(ROUNDS.0, ROUNDS.1), &child_command).unwrap();
     eprintln!("{figures:?}");
-    assert!(figures.came_true > 0 && figures.came_true < figures.under_way, "{figures:?}");
-    assert!(figures.replayed > 0, "{figures:?}");
+    assert!(figures.in_flight_applied > 0 && figures.in_flight_applied < figures.in_flight, "{figures:?}");
+    assert!(figures.replayed_steps > 0, "{figures:?}");
 }

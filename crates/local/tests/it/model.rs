@@ -1,8 +1,8 @@
-//! A directory against a model: two agents and a person make random calls, the same ones on a local workspace and on
-//! one in memory, and both must answer alike and look alike. In between somebody else edits files, time passes, and the
-//! local workspace is closed or abandoned and opened again. Deterministic from the seed that is printed.
+//! Compares the local workspace with a model: two agents and a user make the same random calls on a local workspace and on
+//! one in memory, and results and trees must be equal. In between, files are edited externally, time passes, and the local
+//! workspace is closed or abandoned and opened again. Deterministic from the printed seed.
 //!
-//! `STEAD_SEED=n` repeats one round; `STEAD_LONG=1` goes on for minutes.
+//! `STEAD_SEED=n` repeats one round; `STEAD_LONG=1` runs for minutes.
 
 mod calls;
 
@@ -16,43 +16,41 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Call, Caller, Engine, Failure, Principal, Workspace};
-use local::{Clock, LocalWorkspace, Moment};
 use serde_json::{Map, Value};
+use stead_engine::{Call, Caller, Engine, Error, Principal, Workspace};
+use stead_local::{Clock, ClockReading, LocalWorkspace};
 use tempfile::TempDir;
 use testkit::MemoryWorkspace;
 
-use self::calls::{Asked, Dice, Known};
+use self::calls::{CallRandom, KnownObjects, RandomCall};
 use crate::{
     faults::{
         rig_place,
-        snapshot::{Seen, snapshot},
+        snapshot::{SnapshotEntry, take_snapshot},
     },
-    support::options,
+    support::test_options,
 };
 
-/// Calls in one round.
-const CALLS: usize = 250;
-/// How long the ordinary run goes on, and the long one.
-const ORDINARY: Duration = Duration::from_secs(10);
-const LONG: Duration = Duration::from_secs(300);
-/// Calls shown when something differs.
-const SHOWN: usize = 12;
+const CALLS_PER_ROUND: usize = 250;
+/// Duration of the ordinary run, and of the long one.
+const ROUNDS_DEFAULT: Duration = Duration::from_secs(10);
+const ROUNDS_LONG: Duration = Duration::from_secs(300);
+/// Calls printed when results differ.
+const RECENT_CALLS_SHOWN: usize = 12;
 
-/// The model's time, for both.
-struct Shared(AtomicI64);
+/// The clock of both workspaces.
+struct SharedTestClock(AtomicI64);
 
-impl Clock for Shared {
-    fn now(&self) -> Moment {
+impl Clock for SharedTestClock {
+    fn now(&self) -> ClockReading {
         let wall_ms = self.0.load(Ordering::SeqCst);
-        Moment { wall_ms, uptime_ms: wall_ms, boot: "boot".to_owned() }
+        ClockReading { wall_ms, uptime_ms: wall_ms, boot_id: "boot".to_owned() }
     }
 }
 
-/// Both workspaces.
-struct Pair {
-    place: TempDir,
-    clock: Arc<Shared>,
+struct ModelPair {
+    directory: TempDir,
+    clock: Arc<SharedTestClock>,
     local: Arc<LocalWorkspace>,
     real: Engine,
     memory: Arc<MemoryWorkspace>,
@@ -60,23 +58,23 @@ struct Pair {
     callers: [Caller; 3],
     /// Abandoned without closing, as by a process that still runs.
     abandoned: Vec<Engine>,
-    told: VecDeque<String>,
+    recent_calls: VecDeque<String>,
     seed: u64,
 }
 
-type Answered = Result<Map<String, Value>, Failure>;
+type ModelCallResult = Result<Map<String, Value>, Error>;
 
-impl Pair {
+impl ModelPair {
     fn new(seed: u64) -> Self {
-        let place = rig_place();
+        let directory = rig_place();
         let memory = Arc::new(MemoryWorkspace::new());
-        let clock = Arc::new(Shared(AtomicI64::new(memory.now_ms())));
-        let local = open(&place, &clock);
+        let clock = Arc::new(SharedTestClock(AtomicI64::new(memory.now_ms())));
+        let local = open(&directory, &clock);
         let caller = |principal| Caller::new(principal, "session", "test");
         Self {
             real: Engine::new(local.clone()),
             model: Engine::new(memory.clone()),
-            place,
+            directory,
             clock,
             local,
             memory,
@@ -86,70 +84,70 @@ impl Pair {
                 caller(Principal::User("person".into())),
             ],
             abandoned: Vec::new(),
-            told: VecDeque::new(),
+            recent_calls: VecDeque::new(),
             seed,
         }
     }
 
-    fn tell(&mut self, what: String) {
-        if self.told.len() == SHOWN {
-            self.told.pop_front();
+    fn remember_call(&mut self, what: String) {
+        if self.recent_calls.len() == RECENT_CALLS_SHOWN {
+            self.recent_calls.pop_front();
         }
-        self.told.push_back(what);
+        self.recent_calls.push_back(what);
     }
 
     fn context(&self) -> String {
-        let told: Vec<&str> = self.told.iter().map(String::as_str).collect();
-        format!("STEAD_SEED={}; the last calls:\n{}\n", self.seed, told.join("\n"))
+        let calls: Vec<&str> = self.recent_calls.iter().map(String::as_str).collect();
+        format!("STEAD_SEED={}; the last calls:\n{}\n", self.seed, calls.join("\n"))
     }
 
-    /// Makes one call on both and compares the answers.
-    fn call(&mut self, asked: &Asked, known: &mut Known) {
-        let caller = &self.callers[asked.caller];
-        let ask = |engine: &Engine, arguments: &Value| -> Answered {
+    /// Makes one call on both and compares the results.
+    fn call(&mut self, random_call: &RandomCall, known: &mut KnownObjects) {
+        let caller = &self.callers[random_call.caller];
+        let ask = |engine: &Engine, arguments: &Value| -> ModelCallResult {
             let Value::Object(arguments) = arguments.clone() else { panic!("arguments are an object") };
-            let mut call = Call::new(caller, asked.operation, arguments);
-            call.key = asked.key.as_deref();
+            let mut call = Call::new(caller, random_call.operation, arguments);
+            call.idempotency_key = random_call.key.as_deref();
             engine.call(&call).map(|answer| answer.json)
         };
-        let model = ask(&self.model, &asked.model_arguments());
-        let real = ask(&self.real, &asked.arguments);
-        let shown = |answered: &Answered| match answered {
+        let model = ask(&self.model, &random_call.model_arguments());
+        let real = ask(&self.real, &random_call.arguments);
+        let format_result = |answered: &ModelCallResult| match answered {
             Ok(answer) => Value::from(answer.clone()).to_string(),
-            Err(failure) => format!("{failure}"),
+            Err(error) => format!("{error}"),
         };
-        self.tell(format!(
+        self.remember_call(format!(
             "{} {} {} key {:?}\n  local: {:.300}\n  model: {:.300}",
-            asked.caller,
-            asked.operation,
-            calls::shortened(&asked.arguments),
-            asked.key,
-            shown(&real),
-            shown(&model)
+            random_call.caller,
+            random_call.operation,
+            calls::shorten_arguments(&random_call.arguments),
+            random_call.key,
+            format_result(&real),
+            format_result(&model)
         ));
         match (&real, &model) {
             (Ok(real), Ok(model)) => {
                 let (mut one, mut other) = (Value::from(real.clone()), Value::from(model.clone()));
-                calls::leave_out_what_differs(&mut one);
-                calls::leave_out_what_differs(&mut other);
+                calls::remove_incomparable_fields(&mut one);
+                calls::remove_incomparable_fields(&mut other);
                 assert_eq!(one, other, "{}", self.context());
-                known.learn(real, model);
+                known.learn_from_answers(real, model);
             }
             (Err(real), Err(model)) => {
-                let kinds = (calls::comparable(real.kind), calls::comparable(model.kind));
+                let kinds = (calls::comparable_kind(real.kind), calls::comparable_kind(model.kind));
                 assert_eq!(kinds.0, kinds.1, "{}", self.context());
             }
             (Ok(_), Err(_)) | (Err(_), Ok(_)) => panic!("only one of them did it: {}", self.context()),
         }
     }
 
-    /// Somebody edits a file behind the back of both.
-    fn edit(&mut self, path: &str, content: Option<&str>) {
-        let target = self.place.path().join("ws").join(path);
+    /// Edits a file in both workspaces without a call.
+    fn edit_externally(&mut self, path: &str, content: Option<&str>) {
+        let target = self.directory.path().join("ws").join(path);
         if self.memory.bytes(path).is_none() {
             return;
         }
-        self.tell(format!("edit {path} {content:.40?}"));
+        self.remember_call(format!("edit {path} {content:.40?}"));
         match content {
             Some(content) => {
                 let mode = self.memory.mode(path);
@@ -157,71 +155,73 @@ impl Pair {
                 if let Some(mode) = mode {
                     self.memory.set_mode(path, mode);
                 }
-                calls::overwrite(&target, content);
+                calls::overwrite_externally(&target, content);
             }
             None => {
-                self.memory.take(path);
-                calls::remove(&target);
+                self.memory.remove_silently(path);
+                calls::remove_externally(&target);
             }
         }
     }
 
     fn pass_time(&mut self, ms: i64) {
-        self.tell(format!("{ms} ms pass"));
+        self.remember_call(format!("{ms} ms pass"));
         self.memory.advance_ms(ms);
         self.clock.0.fetch_add(ms, Ordering::SeqCst);
     }
 
-    fn reopen(&mut self, closing: Closing) {
-        self.tell(format!("opened again: {closing:?}"));
+    fn reopen(&mut self, closing: ReopenMode) {
+        self.remember_call(format!("opened again: {closing:?}"));
         match closing {
-            Closing::Closed => {
+            ReopenMode::Closed => {
                 self.local.close();
                 self.abandoned.clear();
             }
-            Closing::Abandoned => {
-                // Its reads would be written later, behind entries of the next.
+            ReopenMode::Abandoned => {
+                // Its deferred reads would be written after entries of the next workspace.
                 self.local.flush().unwrap();
                 self.abandoned.push(std::mem::replace(&mut self.real, Engine::new(self.memory.clone())));
             }
         }
-        self.local = open(&self.place, &self.clock);
+        self.local = open(&self.directory, &self.clock);
         self.real = Engine::new(self.local.clone());
         let recovery = self.local.recovery();
-        assert_eq!((recovery.replayed, recovery.conflicts), (0, 0), "{}", self.context());
+        assert_eq!((recovery.redone_steps, recovery.conflicts), (0, 0), "{}", self.context());
     }
 
-    /// Both trees, journals, leases and trashes look alike.
+    /// Compares trees, journals, leases and trashes.
     fn compare(&self) {
-        let real: Vec<(String, String)> = snapshot(&self.place.path().join("ws"))
+        let real: Vec<(String, String)> = take_snapshot(&self.directory.path().join("ws"))
             .into_iter()
             .map(|(path, seen)| match seen {
-                Seen::File(bytes, mode) => (path, format!("{mode:o} {}", engine::Version::of(&bytes))),
-                Seen::Directory(mode) => (path, format!("{mode:o} directory")),
-                Seen::Link(target) => (path, target),
+                SnapshotEntry::File(bytes, mode) => {
+                    (path, format!("{mode:o} {}", stead_engine::Version::hash_bytes(&bytes)))
+                }
+                SnapshotEntry::Directory(mode) => (path, format!("{mode:o} directory")),
+                SnapshotEntry::Link(target) => (path, target),
             })
             .collect();
         let mut model: Vec<(String, String)> = self
             .memory
-            .paths()
+            .all_paths()
             .into_iter()
             .map(|path| {
                 let mode = self.memory.mode(&path).unwrap_or(0);
-                let shown = match self.memory.bytes(&path) {
-                    Some(bytes) => format!("{mode:o} {}", engine::Version::of(&bytes)),
+                let format_result = match self.memory.bytes(&path) {
+                    Some(bytes) => format!("{mode:o} {}", stead_engine::Version::hash_bytes(&bytes)),
                     None => format!("{mode:o} directory"),
                 };
-                (path, shown)
+                (path, format_result)
             })
             .collect();
         model.sort();
         assert_eq!(real, model, "{}", self.context());
         let heads = (self.local.head().unwrap().number, self.memory.head().unwrap().number);
         assert_eq!(heads.0, heads.1, "{}", self.context());
-        let root = [path::RelPath::root()];
+        let root = [stead_path::RelPath::root()];
         let mut leases = (self.local.leases(&root).unwrap(), self.memory.leases(&root).unwrap());
-        leases.0.sort_by_key(|lease| lease.fence);
-        leases.1.sort_by_key(|lease| lease.fence);
+        leases.0.sort_by_key(|lease| lease.fencing_token);
+        leases.1.sort_by_key(|lease| lease.fencing_token);
         assert_eq!(leases.0, leases.1, "{}", self.context());
         let trash = |workspace: &dyn Workspace| -> Vec<String> {
             let mut items: Vec<String> = workspace
@@ -229,10 +229,7 @@ impl Pair {
                 .unwrap()
                 .iter()
                 .map(|item| {
-                    format!(
-                        "{} {} {} {:?} {}",
-                        item.entry, item.path, item.owner, item.tree, item.keep_until_ms
-                    )
+                    format!("{} {} {} {:?} {}", item.entry, item.path, item.owner, item.summary, item.retain_until_ms)
                 })
                 .collect();
             items.sort();
@@ -243,63 +240,63 @@ impl Pair {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Closing {
+enum ReopenMode {
     Closed,
     Abandoned,
 }
 
-fn open(place: &TempDir, clock: &Arc<Shared>) -> Arc<LocalWorkspace> {
-    let mut options = options(place);
+fn open(directory: &TempDir, clock: &Arc<SharedTestClock>) -> Arc<LocalWorkspace> {
+    let mut options = test_options(directory);
     options.clock = clock.clone();
     LocalWorkspace::open(options).unwrap()
 }
 
-fn round(seed: u64) {
-    let mut dice = Dice::new(seed);
-    let mut pair = Pair::new(seed);
-    let mut known = Known::default();
-    for _ in 0..CALLS {
-        match dice.below(40) {
+fn run_round(seed: u64) {
+    let mut random = CallRandom::new(seed);
+    let mut pair = ModelPair::new(seed);
+    let mut known = KnownObjects::default();
+    for _ in 0..CALLS_PER_ROUND {
+        match random.random_below(40) {
             0 => {
-                let content = dice.chance(3).then(|| calls::content(&mut dice));
-                let path = calls::path(&mut dice);
-                pair.edit(path, content.as_deref());
+                let content = random.one_in(3).then(|| calls::random_content(&mut random));
+                let path = calls::path(&mut random);
+                pair.edit_externally(path, content.as_deref());
             }
-            1 => pair.pass_time(i64::try_from(dice.below(200_000)).unwrap()),
-            2 if dice.chance(2) => {
-                let closing = if dice.chance(2) { Closing::Closed } else { Closing::Abandoned };
+            1 => pair.pass_time(i64::try_from(random.random_below(200_000)).unwrap()),
+            2 if random.one_in(2) => {
+                let closing = if random.one_in(2) { ReopenMode::Closed } else { ReopenMode::Abandoned };
                 pair.reopen(closing);
             }
             _ => {
-                let asked = calls::ask(&mut dice, &known, |path| {
-                    pair.memory.bytes(path).map(|bytes| engine::Version::of(&bytes).to_string())
+                let asked = calls::random_call(&mut random, &known, |path| {
+                    pair.memory.bytes(path).map(|bytes| stead_engine::Version::hash_bytes(&bytes).to_string())
                 });
                 pair.call(&asked, &mut known);
             }
         }
-        if dice.chance(5) {
+        if random.one_in(5) {
             pair.compare();
         }
     }
     pair.compare();
-    let report = pair.local.verify_log(None, &[]).unwrap();
-    assert_eq!(report.tamper, None, "{}", pair.context());
+    let report = pair.local.verify_journal(None, &[]).unwrap();
+    assert_eq!(report.integrity_error, None, "{}", pair.context());
 }
 
 #[test]
-fn a_directory_behaves_like_the_model() {
+fn local_workspace_behaves_like_the_model() {
     if let Ok(seed) = std::env::var("STEAD_SEED") {
-        return round(seed.parse().unwrap());
+        return run_round(seed.parse().unwrap());
     }
     let long = std::env::var_os("STEAD_LONG").is_some();
-    let end = Instant::now() + if long { LONG } else { ORDINARY };
+    let end = Instant::now() + if long { ROUNDS_LONG } else { ROUNDS_DEFAULT };
     let mut seed = RandomState::new().hash_one("seed") >> 16;
     let mut rounds = 0;
     while Instant::now() < end {
         println!("STEAD_SEED={seed}");
-        round(seed);
+        run_round(seed);
         seed += 1;
         rounds += 1;
     }
-    println!("{rounds} rounds of {CALLS} calls");
+    println!("{rounds} rounds of {CALLS_PER_ROUND} calls");
 }

@@ -1,4 +1,4 @@
-//! `patch` on real files: the shared table, and what only a real tree can show.
+//! `patch` on real files: the shared table, and cases that need a real tree.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
@@ -8,36 +8,36 @@ use std::{
     path::Path,
 };
 
-use engine::{Answer, Failure};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use serde_json::{Value, json};
-use testkit::patches;
+use stead_engine::{CallOutcome, Error};
+use testkit::patch_cases;
 
-use crate::support::Fixture;
+use crate::support::LocalFixture;
 
-impl patches::Ground for Fixture {
-    fn put(&self, path: &str, bytes: &[u8]) {
-        let place = self.path(path);
-        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-        std::fs::write(place, bytes).unwrap();
+impl patch_cases::PatchBackend for LocalFixture {
+    fn put_file(&self, path: &str, bytes: &[u8]) {
+        let directory = self.path(path);
+        std::fs::create_dir_all(directory.parent().unwrap()).unwrap();
+        std::fs::write(directory, bytes).unwrap();
     }
 
-    fn link(&self, path: &str, target: &str) {
+    fn put_link(&self, path: &str, target: &str) {
         symlink(target, self.path(path)).unwrap();
     }
 
-    fn call(&self, operation: &str, arguments: Value) -> Result<Answer, Failure> {
-        Fixture::call(self, operation, arguments)
+    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+        LocalFixture::call(self, operation, arguments)
     }
 
-    fn tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
+    fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>> {
         let mut tree = BTreeMap::new();
-        gather(&self.path(""), "", &mut tree);
+        collect_tree(&self.path(""), "", &mut tree);
         tree
     }
 }
 
-fn gather(directory: &Path, prefix: &str, tree: &mut BTreeMap<String, Option<Vec<u8>>>) {
+fn collect_tree(directory: &Path, prefix: &str, tree: &mut BTreeMap<String, Option<Vec<u8>>>) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
         let kind = entry.file_type().unwrap();
@@ -45,7 +45,7 @@ fn gather(directory: &Path, prefix: &str, tree: &mut BTreeMap<String, Option<Vec
             let target = std::fs::read_link(entry.path()).unwrap();
             Some(format!("-> {}", target.display()).into_bytes())
         } else if kind.is_dir() {
-            gather(&entry.path(), &format!("{name}/"), tree);
+            collect_tree(&entry.path(), &format!("{name}/"), tree);
             None
         } else {
             Some(std::fs::read(entry.path()).unwrap())
@@ -55,18 +55,18 @@ fn gather(directory: &Path, prefix: &str, tree: &mut BTreeMap<String, Option<Vec
 }
 
 #[test]
-fn every_case_of_the_table_holds() {
-    for case in &patches::cases() {
-        let fixture = Fixture::new();
-        // What links out of the workspace lead to.
-        let outside = fixture.place.path().join("outside");
+fn every_case_of_the_table_passes() {
+    for case in &patch_cases::load_cases() {
+        let fixture = LocalFixture::new();
+        // The target of symlinks out of the workspace.
+        let outside = fixture.directory.path().join("outside");
         std::fs::write(&outside, "a\n").unwrap();
         if let Err(wrong) = case.check(&fixture) {
             panic!("{}: {wrong}", case.id);
         }
         assert_eq!(std::fs::read(&outside).unwrap(), b"a\n", "{}", case.id);
         assert!(
-            !fixture.place.path().join("x").exists() && !fixture.place.path().join("f").exists(),
+            !fixture.directory.path().join("x").exists() && !fixture.directory.path().join("f").exists(),
             "{}",
             case.id
         );
@@ -74,37 +74,34 @@ fn every_case_of_the_table_holds() {
 }
 
 #[test]
-fn patches_made_by_chance_are_whole_and_can_be_taken_back() {
+fn random_patches_are_atomic_and_undoable() {
     for seed in 10_000..10_060 {
-        if let Err(wrong) = patches::by_chance(seed, &Fixture::new()) {
+        if let Err(wrong) = patch_cases::try_random_patch(seed, &LocalFixture::new()) {
             panic!("{wrong}");
         }
     }
 }
 
 #[test]
-fn the_other_name_of_a_file_keeps_its_bytes() {
-    let fixture = Fixture::new();
-    let outside = fixture.place.path().join("outside");
+fn other_hard_links_keep_the_old_content() {
+    let fixture = LocalFixture::new();
+    let outside = fixture.directory.path().join("outside");
     std::fs::write(&outside, "a\n").unwrap();
     std::fs::hard_link(&outside, fixture.path("f")).unwrap();
     let patch = "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n*** End Patch";
-    let answer = fixture.ok("patch", json!({ "patch": patch }));
-    assert_eq!(
-        (fixture.text("f").as_deref(), std::fs::read(&outside).unwrap().as_slice()),
-        (Some("b\n"), &b"a\n"[..])
-    );
-    assert!(answer["notices"][0].as_str().unwrap().contains("2 names"), "{answer:?}");
+    let answer = fixture.call_ok("patch", json!({ "patch": patch }));
+    assert_eq!((fixture.text("f").as_deref(), std::fs::read(&outside).unwrap().as_slice()), (Some("b\n"), &b"a\n"[..]));
+    assert!(answer["notices"][0].as_str().unwrap().contains("2 hard links"), "{answer:?}");
 }
 
 #[test]
-fn a_place_that_became_a_link_out_is_not_written_through() {
-    let fixture = Fixture::new();
-    let outside = fixture.place.path().join("outside");
+fn patches_do_not_write_through_symlinks() {
+    let fixture = LocalFixture::new();
+    let outside = fixture.directory.path().join("outside");
     std::fs::write(&outside, "a\n").unwrap();
-    fixture.put("f", "a\n");
+    fixture.write_on_disk("f", "a\n");
     let patch = "*** Begin Patch\n*** Update File: f\n@@\n-a\n+b\n*** End Patch";
-    fixture.ok("patch", json!({ "patch": patch, "dry_run": true }));
+    fixture.call_ok("patch", json!({ "patch": patch, "dry_run": true }));
     std::fs::remove_file(fixture.path("f")).unwrap();
     symlink(&outside, fixture.path("f")).unwrap();
     assert_eq!(fixture.kind("patch", json!({ "patch": patch })), "path_escape");
@@ -112,44 +109,44 @@ fn a_place_that_became_a_link_out_is_not_written_through() {
 }
 
 #[test]
-fn a_file_that_moves_and_changes_keeps_what_belongs_to_it() {
-    let fixture = Fixture::new();
-    fixture.put("run", "a\nb\n");
+fn moved_and_changed_files_keep_attributes() {
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("run", "a\nb\n");
     let (old, new) = (fixture.path("run"), fixture.path("bin/run"));
     std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o750)).unwrap();
     setxattr(&old, "user.colour", b"green", XattrFlags::empty()).unwrap();
     let inode = std::fs::metadata(&old).unwrap().ino();
     let patch = "*** Begin Patch\n*** Update File: run\n*** Move to: bin/run\n@@\n-b\n+c\n*** End Patch";
-    fixture.ok("patch", json!({ "patch": patch }));
+    fixture.call_ok("patch", json!({ "patch": patch }));
     assert_eq!((fixture.text("run"), fixture.text("bin/run").as_deref()), (None, Some("a\nc\n")));
     assert_eq!(std::fs::metadata(&new).unwrap().permissions().mode() & 0o7777, 0o750);
-    assert_eq!(colour(&new).as_deref(), Some(&b"green"[..]));
-    fixture.ok("undo", json!({}));
+    assert_eq!(read_colour_attribute(&new).as_deref(), Some(&b"green"[..]));
+    fixture.call_ok("undo", json!({}));
     assert_eq!((fixture.text("run").as_deref(), fixture.text("bin/run")), (Some("a\nb\n"), None));
     let back = std::fs::metadata(&old).unwrap();
     assert_eq!((back.permissions().mode() & 0o7777, back.ino()), (0o750, inode));
-    assert_eq!(colour(&old).as_deref(), Some(&b"green"[..]));
+    assert_eq!(read_colour_attribute(&old).as_deref(), Some(&b"green"[..]));
 }
 
 #[test]
-fn a_file_that_moves_over_another_brings_its_own_attributes() {
-    let fixture = Fixture::new();
+fn files_moved_over_others_keep_their_attributes() {
+    let fixture = LocalFixture::new();
     for (name, mode, value) in [("a", 0o750, &b"green"[..]), ("b", 0o600, b"red")] {
-        fixture.put(name, &format!("{name}\n"));
+        fixture.write_on_disk(name, &format!("{name}\n"));
         std::fs::set_permissions(fixture.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
         setxattr(fixture.path(name), "user.colour", value, XattrFlags::empty()).unwrap();
     }
     let patch = "*** Begin Patch\n*** Move File: a -> b\n@@\n-a\n+A\n*** Add File: a\n+new\n*** End Patch";
-    fixture.ok("patch", json!({ "patch": patch, "overwrite": true }));
+    fixture.call_ok("patch", json!({ "patch": patch, "overwrite": true }));
     assert_eq!((fixture.text("a").as_deref(), fixture.text("b").as_deref()), (Some("new\n"), Some("A\n")));
     assert_eq!(std::fs::metadata(fixture.path("b")).unwrap().permissions().mode() & 0o7777, 0o750);
-    assert_eq!(colour(&fixture.path("b")).as_deref(), Some(&b"green"[..]));
-    fixture.ok("undo", json!({}));
+    assert_eq!(read_colour_attribute(&fixture.path("b")).as_deref(), Some(&b"green"[..]));
+    fixture.call_ok("undo", json!({}));
     assert_eq!((fixture.text("a").as_deref(), fixture.text("b").as_deref()), (Some("a\n"), Some("b\n")));
     assert_eq!(std::fs::metadata(fixture.path("b")).unwrap().permissions().mode() & 0o7777, 0o600);
 }
 
-fn colour(path: &Path) -> Option<Vec<u8>> {
+fn read_colour_attribute(path: &Path) -> Option<Vec<u8>> {
     let mut value = [0_u8; 64];
     let length = getxattr(path, "user.colour", &mut value).ok()?;
     Some(value[..length].to_vec())

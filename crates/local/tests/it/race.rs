@@ -1,36 +1,39 @@
-//! The race rig on this workspace: every shape of attack, both resolvers.
+//! The race rig on this workspace: every kind of attack with both resolvers.
 
 #![expect(clippy::print_stderr, reason = "the figures of a run are part of it")]
 
-use disk::Resolver;
+use stead_disk::PathResolution;
 use testkit::{
-    race::{self, Quota, Shape},
-    rig::Length,
+    race::{self, RaceAttackKind, RaceCallCounts},
+    stress::StressLength,
 };
 
-/// Calls of each shape and resolver in an ordinary run.
-const ORDINARY: Quota = Quota { looks: 9_500, changes: 1_700 };
-/// The same in a long one.
-const LONG: Quota = Quota { looks: 150_000, changes: 50_000 };
-/// What all shapes and both resolvers must add up to.
+/// Calls per attack and resolver in an ordinary run.
+const CALLS_DEFAULT: RaceCallCounts = RaceCallCounts { reads: 9_500, changes: 1_700 };
+/// Calls per attack and resolver in a long run.
+const CALLS_LONG: RaceCallCounts = RaceCallCounts { reads: 150_000, changes: 50_000 };
+/// Minimum total over all attacks and both resolvers.
 const CALLS_MIN: u64 = 200_000;
-const _: () = assert!((ORDINARY.looks + ORDINARY.changes) * 2 * Shape::ALL.len() as u64 >= CALLS_MIN);
+const _: () =
+    assert!((CALLS_DEFAULT.reads + CALLS_DEFAULT.changes) * 2 * RaceAttackKind::ALL.len() as u64 >= CALLS_MIN);
 
-fn both(shape: Shape) {
-    for resolver in [Resolver::Kernel, Resolver::Walker] {
-        let report = race::run(shape, resolver, Length::wanted().of(ORDINARY, LONG)).unwrap();
+fn race_both_resolvers(shape: RaceAttackKind) {
+    for resolver in [PathResolution::Kernel, PathResolution::Walker] {
+        let report =
+            race::run_race(shape, resolver, StressLength::from_environment().choose(CALLS_DEFAULT, CALLS_LONG))
+                .unwrap();
         eprintln!("{shape:?} {resolver:?}: {report:?}");
     }
 }
 
 macro_rules! shapes {
     ($($name:ident = $shape:ident;)+) => {
-        $(#[test] fn $name() { both(Shape::$shape); })+
+        $(#[test] fn $name() { race_both_resolvers(RaceAttackKind::$shape); })+
 
         #[test]
         fn every_shape_is_run() {
-            let run = [$(Shape::$shape),+];
-            assert!(Shape::ALL.iter().all(|shape| run.contains(shape)));
+            let run = [$(RaceAttackKind::$shape),+];
+            assert!(RaceAttackKind::ALL.iter().all(|shape| run.contains(shape)));
         }
     };
 }
@@ -48,15 +51,15 @@ shapes! {
 }
 
 #[test]
-fn the_usual_way_escapes() {
+fn naive_access_escapes_the_root() {
     for shape in [
-        Shape::DirectoryLink,
-        Shape::DirectoryAbsoluteLink,
-        Shape::LeafLink,
-        Shape::RootReplaced,
-        Shape::RetargetedLink,
+        RaceAttackKind::DirectoryLink,
+        RaceAttackKind::DirectoryAbsoluteLink,
+        RaceAttackKind::LeafLink,
+        RaceAttackKind::RootReplaced,
+        RaceAttackKind::RetargetedLink,
     ] {
-        let took = race::control_escapes(shape).unwrap();
+        let took = race::measure_control_escape(shape).unwrap();
         eprintln!("{shape:?}: realpath-then-open read a canary after {took:?}");
     }
 }

@@ -1,70 +1,70 @@
-//! Opening a workspace that another process has open, or left: what was done stays done, whatever became of the places
-//! since, and nothing is done twice. A second opening stands for another process; another boot for a power cut, whose
-//! damage is done by hand.
+//! Opens a workspace that another process has open or left behind: applied changes stay, whatever happened to their paths
+//! since, and nothing is applied twice. A second open stands for another process; another boot for a power cut, whose
+//! damage the test does itself.
 
 #![expect(clippy::disallowed_methods, reason = "the test does to the directory what others do")]
 
-mod cut;
+mod power_cut;
 
 use std::{
     fs::{self, File},
     sync::Arc,
 };
 
-use local::{Clock, Moment};
 use serde_json::json;
+use stead_local::{Clock, ClockReading};
 
 use crate::{
-    faults::{check_journal, snapshot::snapshot},
-    support::{Fixture, options},
+    faults::{check_journal, snapshot::take_snapshot},
+    support::{LocalFixture, test_options},
 };
 
-/// A clock that stands still, on one start of the machine.
-struct Boot(&'static str);
+/// A clock that stands still, on one boot.
+struct FixedBootClock(&'static str);
 
-impl Clock for Boot {
-    fn now(&self) -> Moment {
-        Moment { wall_ms: 1_800_000_000_000, uptime_ms: 1_000, boot: self.0.to_owned() }
+impl Clock for FixedBootClock {
+    fn now(&self) -> ClockReading {
+        ClockReading { wall_ms: 1_800_000_000_000, uptime_ms: 1_000, boot_id: self.0.to_owned() }
     }
 }
 
-impl Fixture {
-    /// A new workspace on the first start of the machine.
-    fn on_first_boot() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let mut options = options(&place);
-        options.clock = Arc::new(Boot("first"));
-        Self::open(place, options)
+impl LocalFixture {
+    /// A new workspace on the first boot.
+    fn open_on_first_boot() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = test_options(&directory);
+        options.clock = Arc::new(FixedBootClock("first"));
+        Self::open(directory, options)
     }
 
-    /// The same workspace, opened once more without closing it.
-    fn again_on(&self, boot: &'static str) -> Self {
-        let mut options = options(&self.place);
-        options.clock = Arc::new(Boot(boot));
-        Self::open(Arc::clone(&self.place), options)
+    /// The same workspace, opened again without closing it.
+    fn reopen_on_boot(&self, boot: &'static str) -> Self {
+        let mut options = test_options(&self.directory);
+        options.clock = Arc::new(FixedBootClock(boot));
+        Self::open(Arc::clone(&self.directory), options)
     }
 
-    /// Nothing changes by opening it again, and the journal tells what is there.
-    fn undisturbed(&self, boot: &'static str) {
-        let before = snapshot(&self.path(""));
+    /// Checks that another open changes nothing and that the journal matches the disk.
+    fn assert_recovers_without_conflict(&self, boot: &'static str) {
+        let before = take_snapshot(&self.path(""));
         let entries = self.engine.workspace().head().unwrap().number;
-        let other = self.again_on(boot);
+        let other = self.reopen_on_boot(boot);
         let recovery = other.workspace.recovery();
-        assert_eq!((recovery.replayed, recovery.conflicts), (0, 0), "{boot}");
-        assert_eq!(snapshot(&self.path("")), before, "{boot}");
+        assert_eq!((recovery.redone_steps, recovery.conflicts), (0, 0), "{boot}");
+        assert_eq!(take_snapshot(&self.path("")), before, "{boot}");
         assert_eq!(other.engine.workspace().head().unwrap().number, entries, "{boot}");
-        // A change on the same places is not hindered, nor does it disturb.
-        other.ok("list", json!({}));
+        // A change of the same paths still works and disturbs nothing.
+        other.call_ok("list", json!({}));
     }
 
     fn write(&self, path: &str, content: &str) {
-        let base = self.text(path).map(|text| engine::Version::of(text.as_bytes()).to_string());
-        self.ok("write", json!({ "path": path, "content": content, "base": base.unwrap_or_default() }));
+        let base = self.text(path).map(|text| stead_engine::Version::hash_bytes(text.as_bytes()).to_string());
+        self.call_ok("write", json!({ "path": path, "content": content, "base": base.unwrap_or_default() }));
     }
 }
 
-/// Ways to change one place several times, none of which is settled.
-const CHAINS: &[fn(&Fixture)] = &[
+/// Ways to change one path several times without a sync.
+const CHANGE_CHAINS: &[fn(&LocalFixture)] = &[
     |f| {
         f.write("f", "1");
         f.write("f", "2");
@@ -72,65 +72,65 @@ const CHAINS: &[fn(&Fixture)] = &[
     },
     |f| {
         f.write("f", "1");
-        f.ok("remove", json!({ "path": "f" }));
+        f.call_ok("remove", json!({ "path": "f" }));
     },
     |f| {
         f.write("f", "1");
-        f.ok("remove", json!({ "path": "f" }));
-        f.ok("undo", json!({}));
+        f.call_ok("remove", json!({ "path": "f" }));
+        f.call_ok("undo", json!({}));
     },
     |f| {
         f.write("d/f", "1");
-        f.ok("undo", json!({}));
-        f.ok("redo", json!({}));
-        f.ok("undo", json!({}));
+        f.call_ok("undo", json!({}));
+        f.call_ok("redo", json!({}));
+        f.call_ok("undo", json!({}));
     },
     |f| {
         f.write("a", "1");
-        f.ok("move", json!({ "from": "a", "to": "b" }));
-        f.ok("undo", json!({}));
+        f.call_ok("move", json!({ "from": "a", "to": "b" }));
+        f.call_ok("undo", json!({}));
     },
     |f| {
         f.write("d/e/f", "1");
-        f.ok("move", json!({ "from": "d", "to": "x" }));
+        f.call_ok("move", json!({ "from": "d", "to": "x" }));
         f.write("x/e/f", "2");
-        f.ok("remove", json!({ "path": "x", "recursive": true }));
+        f.call_ok("remove", json!({ "path": "x", "recursive": true }));
         f.write("d/e/f", "3");
     },
     |f| {
         f.write("d/keep", "1");
-        f.ok("remove", json!({ "path": "d/keep" }));
-        f.ok("copy", json!({ "from": "d", "to": "e" }));
-        f.ok("remove", json!({ "path": "e" }));
-        f.ok("remove", json!({ "path": "d" }));
+        f.call_ok("remove", json!({ "path": "d/keep" }));
+        f.call_ok("copy", json!({ "from": "d", "to": "e" }));
+        f.call_ok("remove", json!({ "path": "e" }));
+        f.call_ok("remove", json!({ "path": "d" }));
     },
     |f| {
         let large = "l".repeat(100_000);
         f.write("f", &large);
         f.write("f", "small");
         f.write("f", &large);
-        f.ok("move", json!({ "from": "f", "to": "g" }));
+        f.call_ok("move", json!({ "from": "f", "to": "g" }));
         f.write("f", "1");
-        f.ok("move", json!({ "from": "g", "to": "f", "overwrite": true }));
+        f.call_ok("move", json!({ "from": "g", "to": "f", "overwrite": true }));
     },
 ];
 
 #[test]
-fn later_changes_of_the_same_places_stay() {
-    for chain in CHAINS {
-        let fixture = Fixture::on_first_boot();
+fn recovery_keeps_later_changes_of_the_same_paths() {
+    for chain in CHANGE_CHAINS {
+        let fixture = LocalFixture::open_on_first_boot();
         chain(&fixture);
         check_journal(&fixture, "before");
-        fixture.undisturbed("first");
+        fixture.assert_recovers_without_conflict("first");
         check_journal(&fixture, "opened again");
-        fixture.undisturbed("second");
+        fixture.assert_recovers_without_conflict("second");
         check_journal(&fixture, "opened after another start of the machine");
     }
 }
 
 #[test]
-fn what_others_did_since_stays() {
-    let fixture = Fixture::on_first_boot();
+fn recovery_keeps_foreign_changes() {
+    let fixture = LocalFixture::open_on_first_boot();
     for path in ["removed", "replaced", "grown", "moved"] {
         fixture.write(path, "ours\n");
     }
@@ -138,35 +138,32 @@ fn what_others_did_since_stays() {
     fs::remove_file(fixture.path("removed")).unwrap();
     fs::write(fixture.path("theirs"), "theirs").unwrap();
     fs::rename(fixture.path("theirs"), fixture.path("replaced")).unwrap();
-    std::io::Write::write_all(
-        &mut File::options().append(true).open(fixture.path("grown")).unwrap(),
-        b"theirs\n",
-    )
-    .unwrap();
+    std::io::Write::write_all(&mut File::options().append(true).open(fixture.path("grown")).unwrap(), b"theirs\n")
+        .unwrap();
     fs::rename(fixture.path("moved"), fixture.path("elsewhere")).unwrap();
     fs::rename(fixture.path("d"), fixture.path("e")).unwrap();
-    fixture.undisturbed("first");
+    fixture.assert_recovers_without_conflict("first");
 }
 
 #[test]
-fn two_processes_see_each_others_changes_as_done() {
-    let one = Fixture::on_first_boot();
-    let two = one.again_on("first");
+fn two_processes_see_each_others_applied_changes() {
+    let one = LocalFixture::open_on_first_boot();
+    let two = one.reopen_on_boot("first");
     for round in 0..5 {
         one.write("f", &format!("one {round}"));
         one.write("f", &format!("one again {round}"));
         two.write("f", &format!("two {round}"));
-        two.ok("remove", json!({ "path": "f" }));
+        two.call_ok("remove", json!({ "path": "f" }));
         one.write("f", "back");
     }
     check_journal(&one, "by turns");
     check_journal(&two, "by turns");
-    one.ok("undo", json!({}));
+    one.call_ok("undo", json!({}));
     assert_eq!(one.text("f"), None);
 }
 
-/// Makes a file look as a power cut leaves one that was renamed before its bytes were written.
-fn tear(fixture: &Fixture, path: &str) {
+/// Damages a file like a power cut after its rename and before its content was written.
+fn tear_file(fixture: &LocalFixture, path: &str) {
     let file = File::options().write(true).open(fixture.path(path)).unwrap();
     let modified = file.metadata().unwrap().modified().unwrap();
     file.set_len(1).unwrap();
@@ -174,27 +171,27 @@ fn tear(fixture: &Fixture, path: &str) {
 }
 
 #[test]
-fn torn_files_are_written_again_after_a_power_cut() {
-    let fixture = Fixture::on_first_boot();
+fn torn_files_are_rewritten_after_a_power_cut() {
+    let fixture = LocalFixture::open_on_first_boot();
     fixture.write("new", "12345");
     fixture.write("f", "before");
     fixture.write("f", "after");
     fixture.write("edited", "12345");
-    tear(&fixture, "new");
-    tear(&fixture, "f");
+    tear_file(&fixture, "new");
+    tear_file(&fixture, "f");
     fs::write(fixture.path("edited"), "x").unwrap();
-    let other = fixture.again_on("second");
+    let other = fixture.reopen_on_boot("second");
     assert_eq!(other.text("new").as_deref(), Some("12345"));
     assert_eq!(other.text("f").as_deref(), Some("after"));
     assert_eq!(other.text("edited").as_deref(), Some("x"), "somebody wrote to it: not torn");
-    other.ok("undo", json!({ "entry": 3 }));
+    other.call_ok("undo", json!({ "entry": 3 }));
     assert_eq!(other.text("f").as_deref(), Some("before"));
 }
 
 #[test]
-fn lost_renames_are_done_again_after_a_power_cut() {
+fn lost_renames_are_redone_after_a_power_cut() {
     for survived in ["", "1", "2", "3"] {
-        let fixture = Fixture::on_first_boot();
+        let fixture = LocalFixture::open_on_first_boot();
         for content in ["1", "2", "3"] {
             fixture.write("f", content);
         }
@@ -204,7 +201,7 @@ fn lost_renames_are_done_again_after_a_power_cut() {
         if !survived.is_empty() {
             fs::write(fixture.path("f"), survived).unwrap();
         }
-        let other = fixture.again_on("second");
+        let other = fixture.reopen_on_boot("second");
         assert_eq!(other.text("f").as_deref(), Some("3"), "{survived:?}");
         assert_eq!(other.text("gone").as_deref(), Some("x"));
         check_journal(&other, survived);
@@ -212,35 +209,35 @@ fn lost_renames_are_done_again_after_a_power_cut() {
 }
 
 #[test]
-fn what_moves_is_on_the_device_first() {
-    let fixture = Fixture::on_first_boot();
+fn content_is_synced_before_it_is_moved() {
+    let fixture = LocalFixture::open_on_first_boot();
     fixture.write("d/f", "1");
-    fixture.ok("move", json!({ "from": "d", "to": "e" }));
-    // Only the move is pending: the file it took along was settled before.
-    let other = fixture.again_on("second");
+    fixture.call_ok("move", json!({ "from": "d", "to": "e" }));
+    // Only the move is pending: the moved file was synced before.
+    let other = fixture.reopen_on_boot("second");
     assert_eq!(other.workspace.recovery().entries, 1);
 }
 
 #[test]
-fn an_unfinished_entry_is_finished_before_its_tree_is_touched() {
-    let fixture = Fixture::on_first_boot();
+fn unfinished_entries_finish_before_their_tree_changes() {
+    let fixture = LocalFixture::open_on_first_boot();
     fixture.write("d/f", "1");
-    let two = fixture.again_on("first");
+    let two = fixture.reopen_on_boot("first");
     fixture.write("d/f", "2");
-    fixture.ok("remove", json!({ "path": "d", "recursive": true }));
+    fixture.call_ok("remove", json!({ "path": "d", "recursive": true }));
     two.write("d/f", "3");
     assert_eq!(two.text("d/f").as_deref(), Some("3"));
     check_journal(&two, "written below what another process removed");
 }
 
 #[test]
-fn a_new_directory_where_one_was_taken_away_stays() {
-    let fixture = Fixture::on_first_boot();
+fn recovery_keeps_a_directory_recreated_later() {
+    let fixture = LocalFixture::open_on_first_boot();
     fixture.write("d/f", "1");
-    fixture.ok("undo", json!({}));
+    fixture.call_ok("undo", json!({}));
     assert!(fs::symlink_metadata(fixture.path("d")).is_err());
     fs::create_dir(fixture.path("d")).unwrap();
     for boot in ["first", "second"] {
-        fixture.undisturbed(boot);
+        fixture.assert_recovers_without_conflict(boot);
     }
 }

@@ -1,33 +1,32 @@
-//! What outlives a process and a clock that was set: questions, answers, sessions, leases and trash are there again after
-//! another opening, whatever the wall clock says, and nothing is used or purged that should not be.
+//! State that survives a process and clock changes: approvals, sessions, leases and trash exist after another open,
+//! whatever the wall clock says, and nothing is used or deleted wrongly.
 
 use std::sync::{Arc, Mutex};
 
-use engine::{ApprovalState, Approver, Caller, Desk, Kind, Principal, Workspace};
-use local::{Clock, Moment};
 use serde_json::{Value, json};
+use stead_engine::{ApprovalState, ApproverProof, Caller, ErrorKind, Principal, SessionStore, Workspace};
+use stead_local::{Clock, ClockReading};
 use tempfile::TempDir;
 
-use crate::support::{Fixture, options};
+use crate::support::{LocalFixture, test_options};
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
 
-/// Clocks that can be set one by one.
+/// Clocks that can be set separately.
 #[derive(Clone)]
-struct Clocks(Arc<Mutex<Moment>>);
+struct SettableClock(Arc<Mutex<ClockReading>>);
 
-impl Clocks {
+impl SettableClock {
     fn new() -> Self {
-        let now = Moment { wall_ms: 1_900_000_000_000, uptime_ms: 5_000_000, boot: "first".to_owned() };
+        let now = ClockReading { wall_ms: 1_900_000_000_000, uptime_ms: 5_000_000, boot_id: "first".to_owned() };
         Self(Arc::new(Mutex::new(now)))
     }
 
-    fn set(&self, change: impl FnOnce(&mut Moment)) {
+    fn set(&self, change: impl FnOnce(&mut ClockReading)) {
         change(&mut self.0.lock().unwrap());
     }
 
-    /// Time passes.
-    fn pass_ms(&self, ms: i64) {
+    fn advance_ms(&self, ms: i64) {
         self.set(|now| {
             now.wall_ms += ms;
             now.uptime_ms += ms;
@@ -35,37 +34,37 @@ impl Clocks {
     }
 }
 
-impl Clock for Clocks {
-    fn now(&self) -> Moment {
+impl Clock for SettableClock {
+    fn now(&self) -> ClockReading {
         self.0.lock().unwrap().clone()
     }
 }
 
-const ASK: &str =
+const APPROVAL_POLICY: &str =
     "[[system.rules]]\noperations = [\"append\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n";
 
-fn open(place: impl Into<Arc<TempDir>>, clocks: &Clocks) -> Fixture {
-    let place = place.into();
-    let mut options = options(&place);
+fn open(directory: impl Into<Arc<TempDir>>, clocks: &SettableClock) -> LocalFixture {
+    let directory = directory.into();
+    let mut options = test_options(&directory);
     options.clock = Arc::new(clocks.clone());
     #[expect(clippy::disallowed_methods, reason = "the operator writes the policy")]
     {
-        std::fs::create_dir_all(&options.state).unwrap();
-        std::fs::write(options.state.join("policy.toml"), ASK).unwrap();
+        std::fs::create_dir_all(&options.state_path).unwrap();
+        std::fs::write(options.state_path.join("policy.toml"), APPROVAL_POLICY).unwrap();
     }
-    Fixture::open(place, options)
+    LocalFixture::open(directory, options)
 }
 
-fn person() -> Caller {
+fn person_caller() -> Caller {
     let mut caller = Caller::new(Principal::User("ann".into()), "u1", "library");
-    caller.grants.approver = Approver::Shown;
+    caller.grants.approver = ApproverProof::SecretVerified;
     caller
 }
 
-/// What was left open when the process ended.
-struct Left {
-    asked: String,
-    approved: String,
+/// Items left open when the process ended.
+struct OpenItems {
+    waiting_approval: String,
+    granted_approval: String,
     session: Value,
     trash: String,
 }
@@ -74,41 +73,41 @@ fn append(content: &str) -> Value {
     json!({ "path": "log", "content": content })
 }
 
-fn ask(at: &Fixture, content: &str) -> String {
-    let failure = at.call("append", append(content)).unwrap_err();
-    assert_eq!(failure.kind, Kind::ApprovalPending, "{failure}");
-    failure.facts["approval"].as_str().unwrap().to_owned()
+fn request_approval(at: &LocalFixture, content: &str) -> String {
+    let error = at.call("append", append(content)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ApprovalPending, "{error}");
+    error.details["approval"].as_str().unwrap().to_owned()
 }
 
-fn leave(at: &Fixture) -> Left {
-    at.put("log", "");
-    at.put("gone", "precious");
-    let asked = ask(at, "never");
-    let approved = ask(at, "once");
-    at.call_as(&person(), "approve", json!({ "id": approved })).unwrap();
-    let session = at.ok("session", json!({ "action": "begin" }))["session"].clone();
-    at.ok("lock", json!({ "path": "held", "seconds": 600 }));
-    let trash = at.ok("remove", json!({ "path": "gone" }))["trash"].as_str().unwrap().to_owned();
-    Left { asked, approved, session, trash }
+fn create_open_items(at: &LocalFixture) -> OpenItems {
+    at.write_on_disk("log", "");
+    at.write_on_disk("gone", "precious");
+    let asked = request_approval(at, "never");
+    let approved = request_approval(at, "once");
+    at.call_as(&person_caller(), "approve", json!({ "id": approved })).unwrap();
+    let session = at.call_ok("session", json!({ "action": "begin" }))["session"].clone();
+    at.call_ok("lock", json!({ "path": "held", "seconds": 600 }));
+    let trash = at.call_ok("remove", json!({ "path": "gone" }))["trash"].as_str().unwrap().to_owned();
+    OpenItems { waiting_approval: asked, granted_approval: approved, session, trash }
 }
 
-/// How things stand now.
-fn standing(at: &Fixture, left: &Left) -> (ApprovalState, ApprovalState, bool, bool, bool) {
+/// The current states of the items.
+fn open_item_states(at: &LocalFixture, left: &OpenItems) -> (ApprovalState, ApprovalState, bool, bool, bool) {
     let state = |id: &str| at.workspace.approval(id).unwrap().unwrap().state;
     let session = at.workspace.session(left.session.as_str().unwrap()).unwrap().unwrap();
-    let held = !at.workspace.leases(&[path::RelPath::from_wire("held").unwrap()]).unwrap().is_empty();
-    at.workspace.empty_expired().unwrap();
-    let there = at.workspace.trashed(&left.trash).unwrap().is_some();
-    (state(&left.asked), state(&left.approved), session.ended_ms.is_none(), held, there)
+    let held = !at.workspace.leases(&[stead_path::RelPath::from_wire("held").unwrap()]).unwrap().is_empty();
+    at.workspace.delete_expired_trash().unwrap();
+    let there = at.workspace.trash_item(&left.trash).unwrap().is_some();
+    (state(&left.waiting_approval), state(&left.granted_approval), session.ended_ms.is_none(), held, there)
 }
 
 #[test]
-fn what_was_open_is_open_again_whatever_the_clock_says() {
+fn open_items_survive_restarts_and_clock_changes() {
     use ApprovalState::{Approved, Expired, Pending};
-    type Setting = fn(&Clocks);
-    let cases: [(&str, Setting, _); 8] = [
+    type ClockSetting = fn(&SettableClock);
+    let cases: [(&str, ClockSetting, _); 8] = [
         ("at once", |_| {}, (Pending, Approved, true, true, true)),
-        ("a minute later", |clocks| clocks.pass_ms(60_000), (Pending, Approved, true, true, true)),
+        ("a minute later", |clocks| clocks.advance_ms(60_000), (Pending, Approved, true, true, true)),
         (
             "the wall clock set forward",
             |clocks| clocks.set(|now| now.wall_ms += 48 * HOUR_MS),
@@ -123,21 +122,17 @@ fn what_was_open_is_open_again_whatever_the_clock_says() {
             "set back, and a day passed",
             |clocks| {
                 clocks.set(|now| now.wall_ms -= 48 * HOUR_MS);
-                clocks.pass_ms(25 * HOUR_MS);
+                clocks.advance_ms(25 * HOUR_MS);
             },
             (Expired, Expired, true, false, true),
         ),
-        ("nearly a day", |clocks| clocks.pass_ms(24 * HOUR_MS - 1), (Pending, Approved, true, false, true)),
-        (
-            "a day and a bit",
-            |clocks| clocks.pass_ms(24 * HOUR_MS + 1),
-            (Expired, Expired, true, false, false),
-        ),
+        ("nearly a day", |clocks| clocks.advance_ms(24 * HOUR_MS - 1), (Pending, Approved, true, false, true)),
+        ("a day and a bit", |clocks| clocks.advance_ms(24 * HOUR_MS + 1), (Expired, Expired, true, false, false)),
         (
             "another start of the machine, five minutes later",
             |clocks| {
                 clocks.set(|now| {
-                    now.boot = "second".to_owned();
+                    now.boot_id = "second".to_owned();
                     now.uptime_ms = 1_000;
                     now.wall_ms += 300_000;
                 });
@@ -146,76 +141,75 @@ fn what_was_open_is_open_again_whatever_the_clock_says() {
         ),
     ];
     for (title, set, expected) in cases {
-        let (place, clocks) = (Arc::new(tempfile::tempdir().unwrap()), Clocks::new());
-        let at = open(Arc::clone(&place), &clocks);
-        let left = leave(&at);
+        let (directory, clocks) = (Arc::new(tempfile::tempdir().unwrap()), SettableClock::new());
+        let at = open(Arc::clone(&directory), &clocks);
+        let left = create_open_items(&at);
         set(&clocks);
-        // The process that runs and the one that is started see the same.
-        assert_eq!(standing(&at, &left), expected, "{title}, running");
+        // The running process and a new one see the same.
+        assert_eq!(open_item_states(&at, &left), expected, "{title}, running");
         drop(at);
-        let at = open(place, &clocks);
-        assert_eq!(standing(&at, &left), expected, "{title}, started again");
+        let at = open(directory, &clocks);
+        assert_eq!(open_item_states(&at, &left), expected, "{title}, started again");
     }
 }
 
 #[test]
-fn a_yes_is_used_once_over_every_restart() {
-    let (place, clocks) = (Arc::new(tempfile::tempdir().unwrap()), Clocks::new());
-    let at = open(Arc::clone(&place), &clocks);
-    let left = leave(&at);
+fn approvals_are_used_once_across_restarts() {
+    let (directory, clocks) = (Arc::new(tempfile::tempdir().unwrap()), SettableClock::new());
+    let at = open(Arc::clone(&directory), &clocks);
+    let left = create_open_items(&at);
     drop(at);
-    let at = open(Arc::clone(&place), &clocks);
-    at.ok("append", append("once"));
+    let at = open(Arc::clone(&directory), &clocks);
+    at.call_ok("append", append("once"));
     assert_eq!(at.text("log").as_deref(), Some("once"));
     for shift_ms in [0, -48 * HOUR_MS, 96 * HOUR_MS] {
         clocks.set(|now| now.wall_ms += shift_ms);
-        let at = open(Arc::clone(&place), &clocks);
-        assert_eq!(at.workspace.approval(&left.approved).unwrap().unwrap().state, ApprovalState::Used);
-        ask(&at, "once");
-        let again = at.call_as(&person(), "approve", json!({ "id": left.approved })).unwrap_err();
-        assert_eq!(again.kind, Kind::Conflict, "{again}");
+        let at = open(Arc::clone(&directory), &clocks);
+        assert_eq!(at.workspace.approval(&left.granted_approval).unwrap().unwrap().state, ApprovalState::Used);
+        request_approval(&at, "once");
+        let again = at.call_as(&person_caller(), "approve", json!({ "id": left.granted_approval })).unwrap_err();
+        assert_eq!(again.kind, ErrorKind::Conflict, "{again}");
         assert_eq!(at.text("log").as_deref(), Some("once"));
     }
 }
 
 #[test]
-fn a_lease_lasts_as_long_as_was_said_and_its_number_never_comes_again() {
-    let (place, clocks) = (Arc::new(tempfile::tempdir().unwrap()), Clocks::new());
-    let at = open(Arc::clone(&place), &clocks);
-    let first = at.ok("lock", json!({ "path": "f", "seconds": 600 }))["fence"].as_u64().unwrap();
+fn leases_keep_their_duration_and_fences_are_never_reused() {
+    let (directory, clocks) = (Arc::new(tempfile::tempdir().unwrap()), SettableClock::new());
+    let at = open(Arc::clone(&directory), &clocks);
+    let first = at.call_ok("lock", json!({ "path": "f", "seconds": 600 }))["fence"].as_u64().unwrap();
     let other = Caller::new(Principal::Agent("other".into()), "s2", "library");
-    let take =
-        |at: &Fixture| at.call_as(&other, "lock", json!({ "path": "f" })).map_err(|failure| failure.kind);
+    let take = |at: &LocalFixture| at.call_as(&other, "lock", json!({ "path": "f" })).map_err(|error| error.kind);
     for shift_ms in [48 * HOUR_MS, -96 * HOUR_MS, 48 * HOUR_MS] {
         clocks.set(|now| now.wall_ms += shift_ms);
-        assert_eq!(take(&at).map(|_| ()), Err(Kind::Locked), "{shift_ms}");
-        assert_eq!(take(&open(Arc::clone(&place), &clocks)).map(|_| ()), Err(Kind::Locked), "{shift_ms}");
+        assert_eq!(take(&at).map(|_| ()), Err(ErrorKind::Locked), "{shift_ms}");
+        assert_eq!(take(&open(Arc::clone(&directory), &clocks)).map(|_| ()), Err(ErrorKind::Locked), "{shift_ms}");
     }
     clocks.set(|now| now.wall_ms -= 48 * HOUR_MS);
-    clocks.pass_ms(600_000);
-    let at = open(place, &clocks);
+    clocks.advance_ms(600_000);
+    let at = open(directory, &clocks);
     let second = take(&at).unwrap().json["fence"].as_u64().unwrap();
     assert!(second > first, "{first} {second}");
 }
 
 #[test]
-fn a_clock_that_was_set_empties_no_trash_until_somebody_trusts_it() {
-    let (place, clocks) = (Arc::new(tempfile::tempdir().unwrap()), Clocks::new());
-    let at = open(Arc::clone(&place), &clocks);
-    let left = leave(&at);
+fn clock_jumps_do_not_empty_the_trash() {
+    let (directory, clocks) = (Arc::new(tempfile::tempdir().unwrap()), SettableClock::new());
+    let at = open(Arc::clone(&directory), &clocks);
+    let left = create_open_items(&at);
     clocks.set(|now| now.wall_ms += 48 * HOUR_MS);
     for _ in 0..3 {
-        let at = open(Arc::clone(&place), &clocks);
-        assert_eq!(at.workspace.empty_expired().unwrap(), 0);
-        assert!(at.workspace.trashed(&left.trash).unwrap().is_some());
+        let at = open(Arc::clone(&directory), &clocks);
+        assert_eq!(at.workspace.delete_expired_trash().unwrap(), 0);
+        assert!(at.workspace.trash_item(&left.trash).unwrap().is_some());
     }
-    // Set right again, it comes back.
+    // With the clock corrected, it is valid again.
     clocks.set(|now| now.wall_ms -= 48 * HOUR_MS);
-    at.ok("restore", json!({ "trash": left.trash }));
+    at.call_ok("restore", json!({ "trash": left.trash }));
     assert_eq!(at.text("gone").as_deref(), Some("precious"));
-    let again = at.ok("remove", json!({ "path": "gone" }))["trash"].as_str().unwrap().to_owned();
+    let again = at.call_ok("remove", json!({ "path": "gone" }))["trash"].as_str().unwrap().to_owned();
     clocks.set(|now| now.wall_ms += 48 * HOUR_MS);
-    at.workspace.trust_clock().unwrap();
-    assert_eq!(at.workspace.empty_expired().unwrap(), 1);
-    assert!(at.workspace.trashed(&again).unwrap().is_none());
+    at.workspace.accept_clock().unwrap();
+    assert_eq!(at.workspace.delete_expired_trash().unwrap(), 1);
+    assert!(at.workspace.trash_item(&again).unwrap().is_none());
 }

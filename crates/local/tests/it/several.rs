@@ -1,35 +1,35 @@
-//! Four processes on one tree, overlapping in every path; one of them dies every now and then.
+//! Four processes on one tree with overlapping paths; one of them dies from time to time.
 
 #![expect(clippy::disallowed_methods, reason = "processes must be started")]
 
 use std::process::Command;
 
-use testkit::{rig::Length, several};
+use testkit::{multi_process, stress::StressLength};
 
-/// Says to the test `member` that it is one.
-const MARK: &str = "LOCAL_TEST_MEMBER";
+/// Set in the child processes.
+const CHILD_ENV: &str = "LOCAL_TEST_MEMBER";
 /// Deaths, and calls of each process, in an ordinary run and in a long one.
-const ORDINARY: (u64, u64) = (24, 250);
-const LONG: (u64, u64) = (400, 1_000);
+const ROUNDS_DEFAULT: (u64, u64) = (24, 250);
+const ROUNDS_LONG: (u64, u64) = (400, 1_000);
 
-/// This binary again, running only the test below.
-fn start() -> Command {
+/// This binary, running only the test below.
+fn member_command() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "several::member", "--nocapture", "--test-threads=1"]).env(MARK, "1");
+    command.args(["--exact", "several::member", "--nocapture", "--test-threads=1"]).env(CHILD_ENV, "1");
     command
 }
 
 #[test]
 fn member() {
-    if std::env::var_os(MARK).is_some() {
-        several::run_member().unwrap();
+    if std::env::var_os(CHILD_ENV).is_some() {
+        multi_process::run_member().unwrap();
     }
 }
 
 #[test]
 fn four_processes_share_one_tree() {
-    let (deaths, steps) = Length::wanted().of(ORDINARY, LONG);
-    let figures = several::run(deaths, steps, &start).unwrap();
+    let (deaths, steps) = StressLength::from_environment().choose(ROUNDS_DEFAULT, ROUNDS_LONG);
+    let figures = multi_process::run_processes(deaths, steps, &member_command).unwrap();
     eprintln!("{figures:?}");
-    assert!(figures.keys_shared > 0 && figures.seen_of_others > 0, "{figures:?}");
+    assert!(figures.shared_keys > 0 && figures.entries_of_others > 0, "{figures:?}");
 }

@@ -4,91 +4,85 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use engine::{Answer, Call, Caller, Engine, Failure, Principal};
-use local::{LocalWorkspace, Options};
 use serde_json::{Map, Value};
+use stead_engine::{Call, CallOutcome, Caller, Engine, Error, Principal};
+use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 use tempfile::TempDir;
 
-pub(crate) struct Fixture {
-    pub(crate) place: Arc<TempDir>,
+pub(crate) struct LocalFixture {
+    pub(crate) directory: Arc<TempDir>,
     pub(crate) workspace: Arc<LocalWorkspace>,
     pub(crate) engine: Engine,
     pub(crate) caller: Caller,
 }
 
-pub(crate) fn options(place: &TempDir) -> Options {
-    options_at(place.path())
+pub(crate) fn test_options(directory: &TempDir) -> LocalWorkspaceOptions {
+    test_options_at(directory.path())
 }
 
-pub(crate) fn options_at(place: &std::path::Path) -> Options {
-    std::fs::create_dir_all(place.join("ws")).unwrap();
-    Options::new(place.join("ws"), place.join("state"))
+pub(crate) fn test_options_at(directory: &std::path::Path) -> LocalWorkspaceOptions {
+    std::fs::create_dir_all(directory.join("ws")).unwrap();
+    LocalWorkspaceOptions::new(directory.join("ws"), directory.join("state"))
 }
 
-impl Fixture {
+impl LocalFixture {
     pub(crate) fn new() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let options = options(&place);
-        Self::open(place, options)
+        let directory = tempfile::tempdir().unwrap();
+        let options = test_options(&directory);
+        Self::open(directory, options)
     }
 
-    pub(crate) fn open(place: impl Into<Arc<TempDir>>, options: Options) -> Self {
+    pub(crate) fn open(directory: impl Into<Arc<TempDir>>, options: LocalWorkspaceOptions) -> Self {
         let workspace = LocalWorkspace::open(options).unwrap();
-        let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn engine::Workspace>);
+        let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn stead_engine::Workspace>);
         let caller = Caller::new(Principal::Agent("tester".into()), "s1", "library");
-        Self { place: place.into(), workspace, engine, caller }
+        Self { directory: directory.into(), workspace, engine, caller }
     }
 
-    /// Closes the workspace and opens it again.
     pub(crate) fn reopen(self) -> Self {
-        let Self { place, workspace, engine, .. } = self;
-        // Its keeper may hold it at this very moment: stop that first, or it is still open when it is opened again.
+        let Self { directory, workspace, engine, .. } = self;
+        // The maintenance thread may hold the workspace right now: stop it first, or the workspace is still open at the next open.
         workspace.close();
         drop(engine);
         drop(workspace);
-        let options = options(&place);
-        Self::open(place, options)
+        let options = test_options(&directory);
+        Self::open(directory, options)
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
-        self.place.path().join("ws").join(path)
+        self.directory.path().join("ws").join(path)
     }
 
     pub(crate) fn text(&self, path: &str) -> Option<String> {
         std::fs::read_to_string(self.path(path)).ok()
     }
 
-    pub(crate) fn put(&self, path: &str, text: &str) {
-        let place = self.path(path);
-        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
-        std::fs::write(place, text).unwrap();
+    pub(crate) fn write_on_disk(&self, path: &str, text: &str) {
+        let directory = self.path(path);
+        std::fs::create_dir_all(directory.parent().unwrap()).unwrap();
+        std::fs::write(directory, text).unwrap();
     }
 
-    pub(crate) fn call(&self, operation: &str, arguments: Value) -> Result<Answer, Failure> {
+    pub(crate) fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
         self.call_as(&self.caller, operation, arguments)
     }
 
-    pub(crate) fn call_as(
-        &self,
-        caller: &Caller,
-        operation: &str,
-        arguments: Value,
-    ) -> Result<Answer, Failure> {
+    pub(crate) fn call_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         self.engine.call(&Call::new(caller, operation, arguments))
     }
 
-    pub(crate) fn ok(&self, operation: &str, arguments: Value) -> Map<String, Value> {
+    pub(crate) fn call_ok(&self, operation: &str, arguments: Value) -> Map<String, Value> {
         match self.call(operation, arguments.clone()) {
             Ok(answer) => answer.json,
-            Err(failure) => panic!("{operation} {arguments}: {failure}"),
+            Err(error) => panic!("{operation} {arguments}: {error}"),
         }
     }
 
     pub(crate) fn kind(&self, operation: &str, arguments: Value) -> &'static str {
         match self.call(operation, arguments.clone()) {
             Ok(answer) => panic!("{operation} {arguments} answered {:?}", answer.json),
-            Err(failure) => failure.kind.code(),
+            Err(error) => error.kind.code(),
         }
     }
 }

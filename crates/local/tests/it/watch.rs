@@ -1,4 +1,4 @@
-//! What other programs do is told, once and by its name, and what is done through here is never told as theirs.
+//! External changes are recorded once and by name; changes through stead are never recorded as external.
 
 #![expect(clippy::disallowed_methods, reason = "the test is the other program")]
 
@@ -8,321 +8,317 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Caller, Grants, Principal};
-use path::RelPath;
 use serde_json::{Value, json};
+use stead_engine::{Caller, Grants, Principal};
+use stead_path::RelPath;
 
-use crate::{follower::Follower, support::Fixture};
+use crate::{event_follower::EventFollower, support::LocalFixture};
 
-/// Longest time an event is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One event in short: `create a.txt`, `rename a -> b`.
-pub(crate) fn short(event: &Value) -> String {
+pub(crate) fn short_event(event: &Value) -> String {
     let word = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
     let new_path = event["new_path"].as_str().map(|path| format!(" -> {path}")).unwrap_or_default();
     format!("{} {}{new_path}", word("event"), word("path"))
 }
 
-/// A listener that remembers where it was.
-pub(crate) struct Listener<'a> {
-    fixture: &'a Fixture,
+/// A client that remembers its cursor.
+pub(crate) struct WatchListener<'a> {
+    fixture: &'a LocalFixture,
     cursor: Value,
 }
 
-impl<'a> Listener<'a> {
-    pub(crate) fn new(fixture: &'a Fixture, watch: Value) -> Self {
-        let begun = fixture.ok("watch", watch);
+impl<'a> WatchListener<'a> {
+    pub(crate) fn new(fixture: &'a LocalFixture, watch: Value) -> Self {
+        let begun = fixture.call_ok("watch", watch);
         Self { fixture, cursor: begun["cursor"].clone() }
     }
 
     /// The next events, waiting for one.
-    pub(crate) fn page(&mut self, wait_ms: u64) -> Vec<Value> {
-        let page = self.fixture.ok("watched", json!({ "cursor": self.cursor, "wait_ms": wait_ms }));
+    pub(crate) fn next_page(&mut self, wait_ms: u64) -> Vec<Value> {
+        let page = self.fixture.call_ok("watched", json!({ "cursor": self.cursor, "wait_ms": wait_ms }));
         self.cursor = page["cursor"].clone();
         page["events"].as_array().unwrap().clone()
     }
 
-    /// Events until all of these have come, in short.
-    pub(crate) fn until(&mut self, wanted: &[&str]) -> Vec<Value> {
-        let (mut heard, end) = (Vec::new(), Instant::now() + PATIENCE);
-        while !wanted.iter().all(|wanted| heard.iter().any(|event| short(event) == *wanted)) {
-            heard.extend(self.page(500));
-            assert!(Instant::now() < end, "{wanted:?} of {:?}", heard.iter().map(short).collect::<Vec<_>>());
+    /// Events until all wanted ones have arrived, in short form.
+    pub(crate) fn wait_for_events(&mut self, wanted: &[&str]) -> Vec<Value> {
+        let (mut heard, end) = (Vec::new(), Instant::now() + EVENT_TIMEOUT);
+        while !wanted.iter().all(|wanted| heard.iter().any(|event| short_event(event) == *wanted)) {
+            heard.extend(self.next_page(500));
+            assert!(Instant::now() < end, "{wanted:?} of {:?}", heard.iter().map(short_event).collect::<Vec<_>>());
         }
         heard
     }
 
-    fn shorts(&mut self, wanted: &[&str]) -> Vec<String> {
-        self.until(wanted).iter().map(short).collect()
+    fn wait_for_short_events(&mut self, wanted: &[&str]) -> Vec<String> {
+        self.wait_for_events(wanted).iter().map(short_event).collect()
     }
 }
 
 #[test]
-fn what_others_do_is_told_with_versions_and_lines() {
-    let fixture = Fixture::new();
-    let written = fixture.ok("write", json!({ "path": "d/a.txt", "content": "one\ntwo\nthree\n" }));
-    let mut listener = Listener::new(&fixture, json!({ "path": "d" }));
+fn external_changes_are_reported_with_versions_and_lines() {
+    let fixture = LocalFixture::new();
+    let written = fixture.call_ok("write", json!({ "path": "d/a.txt", "content": "one\ntwo\nthree\n" }));
+    let mut listener = WatchListener::new(&fixture, json!({ "path": "d" }));
     fs::write(fixture.path("d/a.txt"), "one\nTWO\nthree\n").unwrap();
-    let heard = listener.until(&["modify d/a.txt"]);
+    let heard = listener.wait_for_events(&["modify d/a.txt"]);
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert_eq!(heard[0]["actor"], "outside");
     assert_eq!(heard[0]["before"], written["version"]);
-    assert_eq!(heard[0]["version"], json!(engine::Version::of(b"one\nTWO\nthree\n").to_string()));
+    assert_eq!(heard[0]["version"], json!(stead_engine::Version::hash_bytes(b"one\nTWO\nthree\n").to_string()));
     assert_eq!(heard[0]["lines"], json!([[2, 2]]));
-    let read = fixture.ok("read", json!({ "path": "d/a.txt" }));
+    let read = fixture.call_ok("read", json!({ "path": "d/a.txt" }));
     assert_eq!(read["rev"], heard[0]["rev"], "a version made outside has a short name too");
 
     fs::write(fixture.path("d/new"), "x").unwrap();
     fs::rename(fixture.path("d/a.txt"), fixture.path("d/b.txt")).unwrap();
-    listener.until(&["create d/new", "rename d/a.txt -> d/b.txt"]);
+    listener.wait_for_events(&["create d/new", "rename d/a.txt -> d/b.txt"]);
     fs::remove_file(fixture.path("d/new")).unwrap();
     fs::set_permissions(fixture.path("d/b.txt"), fs::Permissions::from_mode(0o600)).unwrap();
-    listener.until(&["delete d/new", "modify d/b.txt"]);
+    listener.wait_for_events(&["delete d/new", "modify d/b.txt"]);
 
-    let history = fixture.ok("history", json!({ "path": "d/b.txt" }));
+    let history = fixture.call_ok("history", json!({ "path": "d/b.txt" }));
     assert_eq!(history["entries"][0]["principal"], "outside");
     assert_eq!(fixture.kind("undo", json!({ "entry": heard[0]["entry"] })), "not_owner");
     let undone = fixture.call("undo", json!({})).unwrap_err();
-    assert_eq!(undone.facts["of"], written["entry"], "what others did is nobody's to undo");
-    let report = fixture.workspace.verify_log(None, &[]).unwrap();
-    assert_eq!(report.tamper, None);
+    assert_eq!(undone.details["of"], written["entry"], "what others did is nobody's to undo");
+    let report = fixture.workspace.verify_journal(None, &[]).unwrap();
+    assert_eq!(report.integrity_error, None);
 }
 
 #[test]
-fn what_is_done_through_here_is_never_told_as_theirs() {
-    let fixture = Fixture::new();
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
-    fixture.ok("write", json!({ "path": "a/b/c.txt", "content": "1\n" }));
-    let second = fixture.ok("write", json!({ "path": "a/b/d.txt", "content": "2\n" }));
-    fixture.ok(
-        "edit",
-        json!({ "path": "a/b/d.txt", "edits": [{ "old": "2", "new": "3" }], "base": second["rev"] }),
-    );
-    fixture.ok("copy", json!({ "from": "a", "to": "x/y" }));
-    fixture.ok("copy", json!({ "from": "a/b/c.txt", "to": "e.txt" }));
-    fixture.ok("move", json!({ "from": "x/y", "to": "z" }));
-    let removed = fixture.ok("remove", json!({ "path": "z", "recursive": true }));
-    fixture.ok("restore", json!({ "trash": removed["trash"] }));
-    fixture.ok("undo", json!({}));
-    fixture.ok("redo", json!({}));
-    fixture.ok("append", json!({ "path": "z/b/c.txt", "content": "more\n" }));
-    fixture.ok("move", json!({ "from": "a/b", "to": "a/moved" }));
-    fixture.ok("write", json!({ "path": "a/moved/f", "content": "4\n" }));
+fn own_changes_are_not_reported_as_external() {
+    let fixture = LocalFixture::new();
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    fixture.call_ok("write", json!({ "path": "a/b/c.txt", "content": "1\n" }));
+    let second = fixture.call_ok("write", json!({ "path": "a/b/d.txt", "content": "2\n" }));
+    fixture
+        .call_ok("edit", json!({ "path": "a/b/d.txt", "edits": [{ "old": "2", "new": "3" }], "base": second["rev"] }));
+    fixture.call_ok("copy", json!({ "from": "a", "to": "x/y" }));
+    fixture.call_ok("copy", json!({ "from": "a/b/c.txt", "to": "e.txt" }));
+    fixture.call_ok("move", json!({ "from": "x/y", "to": "z" }));
+    let removed = fixture.call_ok("remove", json!({ "path": "z", "recursive": true }));
+    fixture.call_ok("restore", json!({ "trash": removed["trash"] }));
+    fixture.call_ok("undo", json!({}));
+    fixture.call_ok("redo", json!({}));
+    fixture.call_ok("append", json!({ "path": "z/b/c.txt", "content": "more\n" }));
+    fixture.call_ok("move", json!({ "from": "a/b", "to": "a/moved" }));
+    fixture.call_ok("write", json!({ "path": "a/moved/f", "content": "4\n" }));
     for round in 0..50 {
-        fixture.ok("append", json!({ "path": "log", "content": format!("{round}\n") }));
+        fixture.call_ok("append", json!({ "path": "log", "content": format!("{round}\n") }));
     }
     fs::write(fixture.path("end"), "").unwrap();
-    let heard = listener.until(&["create end"]);
-    let theirs: Vec<String> = heard.iter().filter(|event| event["actor"] == "outside").map(short).collect();
+    let heard = listener.wait_for_events(&["create end"]);
+    let theirs: Vec<String> = heard.iter().filter(|event| event["actor"] == "outside").map(short_event).collect();
     assert_eq!(theirs, ["create end"]);
     assert_eq!(heard.len(), 1, "one's own changes are left out unless asked for");
-    let all = fixture.ok("watched", json!({ "own": true }));
+    let all = fixture.call_ok("watched", json!({ "own": true }));
     assert!(all["events"].as_array().unwrap().len() > 60);
 }
 
 #[test]
-fn a_file_saved_beside_and_moved_over_is_a_change_of_the_file() {
-    let fixture = Fixture::new();
-    fixture.ok("write", json!({ "path": "a.rs", "content": "old\n" }));
-    let mut listener = Listener::new(&fixture, json!({}));
+fn atomic_save_is_reported_as_a_change() {
+    let fixture = LocalFixture::new();
+    fixture.call_ok("write", json!({ "path": "a.rs", "content": "old\n" }));
+    let mut listener = WatchListener::new(&fixture, json!({}));
     fs::write(fixture.path(".a.rs.swp"), "new\n").unwrap();
     fs::rename(fixture.path(".a.rs.swp"), fixture.path("a.rs")).unwrap();
-    assert_eq!(listener.shorts(&["modify a.rs"]), ["modify a.rs"]);
+    assert_eq!(listener.wait_for_short_events(&["modify a.rs"]), ["modify a.rs"]);
 }
 
 #[test]
-fn new_directories_are_heard_from_the_first_file_on() {
-    let fixture = Fixture::new();
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true, "glob": "*.txt" }));
+fn new_directories_are_watched_from_the_first_file() {
+    let fixture = LocalFixture::new();
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true, "glob": "*.txt" }));
     for number in 0..20 {
-        fixture.put(&format!("n{number}/deep/er/f.txt"), "x");
-        fixture.put(&format!("n{number}/deep/er/f.log"), "x");
+        fixture.write_on_disk(&format!("n{number}/deep/er/f.txt"), "x");
+        fixture.write_on_disk(&format!("n{number}/deep/er/f.log"), "x");
     }
     let wanted: Vec<String> = (0..20).map(|number| format!("create n{number}/deep/er/f.txt")).collect();
-    let mut heard = listener.shorts(&wanted.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut heard = listener.wait_for_short_events(&wanted.iter().map(String::as_str).collect::<Vec<_>>());
     heard.sort();
     heard.dedup();
     assert!(heard.iter().all(|event| event.ends_with(".txt")), "{heard:?}");
 }
 
 #[test]
-fn moved_directories_are_heard_under_their_new_name() {
-    let fixture = Fixture::new();
-    fixture.put("a/b/f", "1");
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
+fn moved_directories_are_reported_under_their_new_name() {
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("a/b/f", "1");
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
     fs::rename(fixture.path("a"), fixture.path("c")).unwrap();
-    assert_eq!(listener.shorts(&["rename a -> c"]), ["rename a -> c"]);
+    assert_eq!(listener.wait_for_short_events(&["rename a -> c"]), ["rename a -> c"]);
     fs::write(fixture.path("c/b/f"), "2").unwrap();
-    assert_eq!(listener.shorts(&["modify c/b/f"]), ["modify c/b/f"]);
+    assert_eq!(listener.wait_for_short_events(&["modify c/b/f"]), ["modify c/b/f"]);
     // Out of the workspace and back in.
-    let out = fixture.place.path().join("out");
+    let out = fixture.directory.path().join("out");
     fs::rename(fixture.path("c"), &out).unwrap();
-    listener.until(&["delete c"]);
+    listener.wait_for_events(&["delete c"]);
     fs::write(out.join("b/unheard"), "").unwrap();
     fs::rename(&out, fixture.path("d")).unwrap();
-    listener.until(&["create d", "create d/b", "create d/b/f", "create d/b/unheard"]);
+    listener.wait_for_events(&["create d", "create d/b", "create d/b/f", "create d/b/unheard"]);
 }
 
-/// Two things change places in one step.
-fn exchange(fixture: &Fixture, one: &str, other: &str) {
+/// Exchanges two paths in one step.
+fn exchange_paths(fixture: &LocalFixture, one: &str, other: &str) {
     let (one, other) = (fixture.path(one), fixture.path(other));
     let here = rustix::fs::CWD;
     rustix::fs::renameat_with(here, one, here, other, rustix::fs::RenameFlags::EXCHANGE).unwrap();
 }
 
 #[test]
-fn things_that_change_places_are_known_afterwards() {
-    let fixture = Fixture::new();
+fn swapped_paths_are_known_afterwards() {
+    let fixture = LocalFixture::new();
     for (path, content) in [("a", "1"), ("b", "2"), ("d/x", "3"), ("d/s/y", "4"), ("e/z", "5")] {
-        fixture.put(path, content);
+        fixture.write_on_disk(path, content);
     }
     let ws = fixture.path("");
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
-    let mut follower = Follower::of(&ws);
-    exchange(&fixture, "a", "b");
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut follower = EventFollower::from_directory(&ws);
+    exchange_paths(&fixture, "a", "b");
     follower.catch_up(&mut listener, &ws).unwrap();
     assert_eq!(follower.rescans, 0);
-    exchange(&fixture, "d", "e");
+    exchange_paths(&fixture, "d", "e");
     follower.catch_up(&mut listener, &ws).unwrap();
     assert!(follower.rescans > 0, "whose name each of them has cannot be told from the events");
     for path in ["d/z", "e/x", "e/s/y"] {
         fs::write(fixture.path(path), "changed").unwrap();
-        listener.until(&[&format!("modify {path}")]);
+        listener.wait_for_events(&[&format!("modify {path}")]);
     }
 }
 
 #[test]
-fn a_name_that_something_left_for_good_may_be_used_again_at_once() {
-    let fixture = Fixture::new();
-    fixture.put("d/old", "1");
+fn freed_names_can_be_reused_at_once() {
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("d/old", "1");
     let ws = fixture.path("");
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
-    let mut follower = Follower::of(&ws);
-    fs::rename(fixture.path("d"), fixture.place.path().join("out")).unwrap();
-    fixture.put("d/new", "2");
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut follower = EventFollower::from_directory(&ws);
+    fs::rename(fixture.path("d"), fixture.directory.path().join("out")).unwrap();
+    fixture.write_on_disk("d/new", "2");
     follower.catch_up(&mut listener, &ws).unwrap();
     fs::write(fixture.path("d/new"), "3").unwrap();
-    listener.until(&["modify d/new"]);
+    listener.wait_for_events(&["modify d/new"]);
 }
 
 #[test]
-fn a_directory_that_carries_what_fits_a_pattern_is_told_when_it_moves() {
-    let fixture = Fixture::new();
-    fixture.put("d/x.log", "1");
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true, "glob": "*.log" }));
+fn moved_directories_with_matching_files_are_reported() {
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("d/x.log", "1");
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true, "glob": "*.log" }));
     fs::rename(fixture.path("d"), fixture.path("e")).unwrap();
-    listener.until(&["rename d -> e"]);
+    listener.wait_for_events(&["rename d -> e"]);
     fs::write(fixture.path("e/x.log"), "2").unwrap();
-    listener.until(&["modify e/x.log"]);
-    fs::rename(fixture.path("e"), fixture.place.path().join("out")).unwrap();
-    listener.until(&["delete e"]);
+    listener.wait_for_events(&["modify e/x.log"]);
+    fs::rename(fixture.path("e"), fixture.directory.path().join("out")).unwrap();
+    listener.wait_for_events(&["delete e"]);
 }
 
 #[test]
-fn a_watched_place_may_go_and_come_back() {
-    let fixture = Fixture::new();
-    fixture.put("a/b/f", "1");
-    let mut listener = Listener::new(&fixture, json!({ "path": "a/b" }));
+fn watched_paths_may_disappear_and_return() {
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("a/b/f", "1");
+    let mut listener = WatchListener::new(&fixture, json!({ "path": "a/b" }));
     fs::rename(fixture.path("a"), fixture.path("x")).unwrap();
-    assert_eq!(listener.shorts(&["delete a/b"]), ["delete a/b"]);
+    assert_eq!(listener.wait_for_short_events(&["delete a/b"]), ["delete a/b"]);
     fs::write(fixture.path("x/b/f"), "2").unwrap();
     fs::create_dir_all(fixture.path("a/b")).unwrap();
     fs::write(fixture.path("a/b/g"), "3").unwrap();
-    let heard = listener.shorts(&["create a/b", "create a/b/g"]);
+    let heard = listener.wait_for_short_events(&["create a/b", "create a/b/g"]);
     assert!(heard.iter().all(|event| !event.contains('x')), "{heard:?}");
 }
 
 #[test]
-fn types_and_scope_narrow_what_is_told() {
-    let fixture = Fixture::new();
-    fixture.put("open/f", "1");
-    fixture.put("secret/f", "1");
+fn types_and_scope_filter_events() {
+    let fixture = LocalFixture::new();
+    fixture.write_on_disk("open/f", "1");
+    fixture.write_on_disk("secret/f", "1");
     let readable = vec![RelPath::from_wire("open").unwrap()];
     let mut narrow = Caller::new(Principal::Agent("narrow".into()), "s", "library");
     narrow.grants = Grants { readable, ..Grants::default() };
     let refused = fixture.call_as(&narrow, "watch", json!({ "path": "secret" })).unwrap_err();
     assert_eq!(refused.kind.code(), "out_of_scope");
-    let begun = fixture
-        .call_as(&narrow, "watch", json!({ "path": ".", "recursive": true, "types": ["create"] }))
-        .unwrap();
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
+    let begun =
+        fixture.call_as(&narrow, "watch", json!({ "path": ".", "recursive": true, "types": ["create"] })).unwrap();
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
     fs::write(fixture.path("secret/g"), "2").unwrap();
     fs::write(fixture.path("open/f"), "2").unwrap();
     fs::rename(fixture.path("secret/f"), fixture.path("open/h")).unwrap();
     fs::write(fixture.path("open/g"), "2").unwrap();
-    listener.until(&["create secret/g", "modify open/f", "rename secret/f -> open/h", "create open/g"]);
+    listener.wait_for_events(&["create secret/g", "modify open/f", "rename secret/f -> open/h", "create open/g"]);
     let told = fixture.call_as(&narrow, "watched", json!({ "cursor": begun.json["cursor"] })).unwrap().json;
-    let told: Vec<String> = told["events"].as_array().unwrap().iter().map(short).collect();
+    let told: Vec<String> = told["events"].as_array().unwrap().iter().map(short_event).collect();
     assert_eq!(told, ["create open/h", "create open/g"]);
     let other = fixture.call_as(&narrow, "unwatch", json!({ "watch": "w-0" })).unwrap_err();
     assert_eq!(other.kind.code(), "not_found");
 }
 
 #[test]
-fn watches_end_and_the_listening_with_them() {
-    let fixture = Fixture::new();
-    let begun = fixture.ok("watch", json!({}));
+fn listening_ends_with_the_last_watch() {
+    let fixture = LocalFixture::new();
+    let begun = fixture.call_ok("watch", json!({}));
     fs::write(fixture.path("a"), "1").unwrap();
-    let heard = fixture.ok("watched", json!({ "wait_ms": 10_000 }));
+    let heard = fixture.call_ok("watched", json!({ "wait_ms": 10_000 }));
     assert_eq!(heard["events"].as_array().unwrap().len(), 1);
-    fixture.ok("unwatch", json!({ "watch": begun["watch"] }));
+    fixture.call_ok("unwatch", json!({ "watch": begun["watch"] }));
     assert_eq!(fixture.kind("unwatch", json!({ "watch": begun["watch"] })), "not_found");
     fs::write(fixture.path("b"), "1").unwrap();
-    let begun = fixture.ok("watch", json!({}));
+    let begun = fixture.call_ok("watch", json!({}));
     fs::write(fixture.path("c"), "1").unwrap();
-    let heard = fixture.ok("watched", json!({ "watch": begun["watch"], "wait_ms": 10_000 }));
-    assert_eq!(heard["events"].as_array().unwrap().iter().map(short).collect::<Vec<_>>(), ["create c"]);
+    let heard = fixture.call_ok("watched", json!({ "watch": begun["watch"], "wait_ms": 10_000 }));
+    assert_eq!(heard["events"].as_array().unwrap().iter().map(short_event).collect::<Vec<_>>(), ["create c"]);
     assert_eq!(fixture.kind("watch", json!({ "path": "nowhere" })), "not_found");
     assert_eq!(fixture.kind("watch", json!({ "types": ["read"] })), "bad_request");
     assert_eq!(fixture.kind("watch", json!({ "glob": "a[" })), "bad_request");
 }
 
 #[test]
-fn a_restart_keeps_watches_and_tells_of_the_gap() {
-    let fixture = Fixture::new();
-    let begun = fixture.ok("watch", json!({ "recursive": true }));
+fn restarts_keep_watches_and_report_the_gap() {
+    let fixture = LocalFixture::new();
+    let begun = fixture.call_ok("watch", json!({ "recursive": true }));
     let mut fixture = fixture.reopen();
     fs::write(fixture.path("missed"), "1").unwrap();
-    let mut options = crate::support::options(&fixture.place);
-    options.listening = local::Listening::AtOnce;
+    let mut options = crate::support::test_options(&fixture.directory);
+    options.watch_start = stead_local::WatchStart::AtOpen;
     fixture.workspace.close();
-    fixture = Fixture::open(std::sync::Arc::clone(&fixture.place), options);
-    let mut listener = Listener { fixture: &fixture, cursor: begun["cursor"].clone() };
-    listener.until(&["rescan ."]);
+    fixture = LocalFixture::open(std::sync::Arc::clone(&fixture.directory), options);
+    let mut listener = WatchListener { fixture: &fixture, cursor: begun["cursor"].clone() };
+    listener.wait_for_events(&["rescan ."]);
     fs::write(fixture.path("heard"), "1").unwrap();
-    listener.until(&["create heard"]);
+    listener.wait_for_events(&["create heard"]);
 }
 
 #[test]
-fn what_came_unheard_and_was_seen_after_a_rescan_is_told_when_it_goes() {
-    let fixture = Fixture::new();
-    fixture.ok("write", json!({ "path": "a", "content": "1\n" }));
-    let begun = fixture.ok("watch", json!({ "recursive": true }));
-    fixture.ok("remove", json!({ "path": "a" }));
+fn deletion_of_files_first_seen_in_a_rescan_is_reported() {
+    let fixture = LocalFixture::new();
+    fixture.call_ok("write", json!({ "path": "a", "content": "1\n" }));
+    let begun = fixture.call_ok("watch", json!({ "recursive": true }));
+    fixture.call_ok("remove", json!({ "path": "a" }));
     let mut fixture = fixture.reopen();
     fs::write(fixture.path("a"), "2").unwrap();
-    let mut options = crate::support::options(&fixture.place);
-    options.listening = local::Listening::AtOnce;
+    let mut options = crate::support::test_options(&fixture.directory);
+    options.watch_start = stead_local::WatchStart::AtOpen;
     fixture.workspace.close();
-    fixture = Fixture::open(std::sync::Arc::clone(&fixture.place), options);
-    let mut listener = Listener { fixture: &fixture, cursor: begun["cursor"].clone() };
-    listener.until(&["rescan ."]);
+    fixture = LocalFixture::open(std::sync::Arc::clone(&fixture.directory), options);
+    let mut listener = WatchListener { fixture: &fixture, cursor: begun["cursor"].clone() };
+    listener.wait_for_events(&["rescan ."]);
     fs::remove_file(fixture.path("a")).unwrap();
-    listener.until(&["delete a"]);
+    listener.wait_for_events(&["delete a"]);
 }
 
 #[test]
-fn a_thousand_watches_cost_nothing_while_nothing_happens() {
-    let fixture = Fixture::new();
+fn idle_watches_cost_nothing() {
+    let fixture = LocalFixture::new();
     for number in 0..1000 {
         fs::create_dir(fixture.path(&format!("d{number}"))).unwrap();
     }
     for number in 0..1000 {
-        fixture.ok("watch", json!({ "path": format!("d{number}") }));
+        fixture.call_ok("watch", json!({ "path": format!("d{number}") }));
     }
-    // What is left of making them is written meanwhile.
-    let end = Instant::now() + PATIENCE;
+    // Remaining entries of their creation are written meanwhile.
+    let end = Instant::now() + EVENT_TIMEOUT;
     let mut rounds = fixture.workspace.listening_rounds();
     loop {
         std::thread::sleep(Duration::from_millis(1500));
@@ -334,6 +330,6 @@ fn a_thousand_watches_cost_nothing_while_nothing_happens() {
         assert!(Instant::now() < end, "it does not come to rest");
     }
     fs::write(fixture.path("d777/f"), "1").unwrap();
-    let heard = fixture.ok("watched", json!({ "wait_ms": 10_000 }));
-    assert_eq!(heard["events"].as_array().unwrap().iter().map(short).collect::<Vec<_>>(), ["create d777/f"]);
+    let heard = fixture.call_ok("watched", json!({ "wait_ms": 10_000 }));
+    assert_eq!(heard["events"].as_array().unwrap().iter().map(short_event).collect::<Vec<_>>(), ["create d777/f"]);
 }

@@ -1,25 +1,23 @@
-//! Directories that move while others write in them: whatever another program does and however fast, a listener that does as
-//! it is told ends up knowing every file.
+//! Directories move while other programs write in them: a client that follows the events literally ends up with every file.
 
 #![expect(clippy::disallowed_methods, reason = "the test is the other program")]
 
 use std::{fs, path::Path, thread};
 
 use serde_json::json;
-use testkit::rig::Chance;
+use testkit::stress::SeededRng;
 
-use crate::{follower::Follower, support::Fixture, watch::Listener};
+use crate::{event_follower::EventFollower, support::LocalFixture, watch::WatchListener};
 
 /// Bursts, each followed by a comparison.
 const ROUNDS: usize = 150;
-/// Changes of one burst, at most.
 const STEPS: u64 = 60;
-/// Nearly everything can be told.
+/// Rescans are the exception.
 const RESCANS_MAX: usize = 3;
-/// Few names, so that they are used again and again.
+/// Few names, so that they are reused often.
 const NAMES: u64 = 4;
 
-fn directory(chance: &mut Chance) -> String {
+fn random_directory(chance: &mut SeededRng) -> String {
     let mut path = format!("d{}", chance.below(NAMES));
     for _ in 0..chance.below(3) {
         path.push_str(&format!("/d{}", chance.below(NAMES)));
@@ -27,25 +25,25 @@ fn directory(chance: &mut Chance) -> String {
     path
 }
 
-fn file(chance: &mut Chance) -> String {
-    format!("{}/f{}", directory(chance), chance.below(NAMES))
+fn random_file(chance: &mut SeededRng) -> String {
+    format!("{}/f{}", random_directory(chance), chance.below(NAMES))
 }
 
-/// One change, in words. Many of them cannot be made, and that is as good.
-fn step(ws: &Path, out: &Path, chance: &mut Chance) -> Option<String> {
-    let (place, other) = (directory(chance), directory(chance));
-    let (name, target) = (file(chance), file(chance));
+/// One change, described in words. Many fail, which is fine.
+fn random_change(ws: &Path, out: &Path, chance: &mut SeededRng) -> Option<String> {
+    let (directory, other) = (random_directory(chance), random_directory(chance));
+    let (name, target) = (random_file(chance), random_file(chance));
     let at = |path: &str| ws.join(path);
     let hidden = out.join(chance.below(NAMES).to_string());
     let (did, done) = match chance.below(12) {
-        0..=2 => (format!("mkdir {place}"), fs::create_dir_all(at(&place))),
-        3..=5 => (format!("write {name}"), fs::write(at(&name), chance.number().to_string())),
+        0..=2 => (format!("mkdir {directory}"), fs::create_dir_all(at(&directory))),
+        3..=5 => (format!("write {name}"), fs::write(at(&name), chance.next_u64().to_string())),
         6 => (format!("mv {name} {target}"), fs::rename(at(&name), at(&target))),
-        7 | 8 => (format!("mv {place} {other}"), fs::rename(at(&place), at(&other))),
-        9 => (format!("mv {place} OUT"), fs::rename(at(&place), hidden)),
-        10 => (format!("mv OUT {place}"), fs::rename(hidden, at(&place))),
+        7 | 8 => (format!("mv {directory} {other}"), fs::rename(at(&directory), at(&other))),
+        9 => (format!("mv {directory} OUT"), fs::rename(at(&directory), hidden)),
+        10 => (format!("mv OUT {directory}"), fs::rename(hidden, at(&directory))),
         _ => match chance.below(4) {
-            0 => (format!("rm -r {place}"), fs::remove_dir_all(at(&place))),
+            0 => (format!("rm -r {directory}"), fs::remove_dir_all(at(&directory))),
             _ => (format!("rm {name}"), fs::remove_file(at(&name))),
         },
     };
@@ -53,29 +51,29 @@ fn step(ws: &Path, out: &Path, chance: &mut Chance) -> Option<String> {
 }
 
 #[test]
-fn directories_that_move_under_writers_are_followed() {
-    let seed = Chance::seed().unwrap();
-    let mut chance = Chance::seeded(seed);
-    let fixture = Fixture::new();
+fn moved_directories_are_followed_under_concurrent_writes() {
+    let seed = SeededRng::seed_of_run().unwrap();
+    let mut chance = SeededRng::from_seed(seed);
+    let fixture = LocalFixture::new();
     let ws = fixture.path("");
-    let out = fixture.place.path().join("out");
+    let out = fixture.directory.path().join("out");
     fs::create_dir(&out).unwrap();
-    let mut listener = Listener::new(&fixture, json!({ "recursive": true }));
-    let mut follower = Follower::default();
+    let mut listener = WatchListener::new(&fixture, json!({ "recursive": true }));
+    let mut follower = EventFollower::default();
     for round in 0..ROUNDS {
-        let (place, out, mut burst) = (ws.clone(), out.clone(), Chance::seeded(chance.number()));
+        let (directory, out, mut burst) = (ws.clone(), out.clone(), SeededRng::from_seed(chance.next_u64()));
         let other = thread::spawn(move || {
-            (0..burst.below(STEPS)).filter_map(|_| step(&place, &out, &mut burst)).collect::<Vec<_>>()
+            (0..burst.below(STEPS)).filter_map(|_| random_change(&directory, &out, &mut burst)).collect::<Vec<_>>()
         });
-        follower.heard.clear();
+        follower.recent_events.clear();
         while !other.is_finished() {
-            for event in listener.page(1) {
-                follower.take(&event, &ws);
+            for event in listener.next_page(1) {
+                follower.apply_event(&event, &ws);
             }
         }
         let done = other.join().unwrap();
         if let Err(unlike) = follower.catch_up(&mut listener, &ws) {
-            let [done, heard] = [&done, &follower.heard].map(|lines| lines.join("\n"));
+            let [done, heard] = [&done, &follower.recent_events].map(|lines| lines.join("\n"));
             panic!("seed {seed}, round {round}: {unlike}\ndone:\n{done}\nheard:\n{heard}");
         }
     }

@@ -1,4 +1,4 @@
-//! `stead log export`: the journal as lines, into a new file or down a pipe whose reader may go away.
+//! `stead log export`: writes the journal as JSON lines to a new file or to standard output.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -6,65 +6,65 @@ use std::{
 };
 
 use crate::{
-    outside,
-    show::{self, Exit, Outcome, Problem},
-    wire::Opened,
+    host_files,
+    open_workspace::CommandWorkspace,
+    output::{self, CommandError, CommandExit, CommandResult},
 };
 
-/// Writes the journal to a file that does not exist yet, or to standard output.
-pub(super) fn run(opened: &Opened, file: Option<&Path>) -> Outcome {
+pub(super) fn run(opened: &CommandWorkspace, file: Option<&Path>) -> CommandResult {
     let lines = match file {
         Some(path) => {
-            let mut out = outside::create(path)?;
-            let lines = opened.local.export_log(&mut out)?;
-            out.flush().map_err(|error| outside::problem(path, &error))?;
+            let mut out = host_files::create_new(path)?;
+            let lines = opened.local.export_journal(&mut out)?;
+            out.flush().map_err(|error| host_files::file_error(path, &error))?;
             lines
         }
         None => {
-            let mut out = Pipe { out: BufWriter::new(io::stdout().lock()), reader: Reader::There };
-            let exported = opened.local.export_log(&mut out);
-            // The journal knows only that it could not write; why is known here.
+            let mut out =
+                ExportPipe { output: BufWriter::new(io::stdout().lock()), reader: PipeReaderState::Connected };
+            let exported = opened.local.export_journal(&mut out);
+            // The journal reports only a write error; a closed pipe is detected here.
             let lines = match (exported, out.reader) {
-                (Err(_), Reader::Gone) => return Err(Problem::Closed),
+                (Err(_), PipeReaderState::Disconnected) => return Err(CommandError::OutputClosed),
                 (exported, _) => exported?,
             };
             out.flush()?;
             lines
         }
     };
-    show::remark(&format!("{lines} lines exported"));
-    Ok(Exit::Fine)
+    output::print_note(&format!("{lines} lines exported"));
+    Ok(CommandExit::Success)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reader {
-    There,
-    Gone,
+enum PipeReaderState {
+    Connected,
+    Disconnected,
 }
 
-/// Writes on, and remembers when the reader has gone.
-struct Pipe<W> {
-    out: W,
-    reader: Reader,
+/// A writer that remembers whether the reader closed the pipe.
+struct ExportPipe<W> {
+    output: W,
+    reader: PipeReaderState,
 }
 
-impl<W> Pipe<W> {
-    fn noted<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
+impl<W> ExportPipe<W> {
+    fn note_closed_pipe<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
         if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-            self.reader = Reader::Gone;
+            self.reader = PipeReaderState::Disconnected;
         }
         outcome
     }
 }
 
-impl<W: Write> Write for Pipe<W> {
+impl<W: Write> Write for ExportPipe<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let outcome = self.out.write(bytes);
-        self.noted(outcome)
+        let outcome = self.output.write(bytes);
+        self.note_closed_pipe(outcome)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let outcome = self.out.flush();
-        self.noted(outcome)
+        let outcome = self.output.flush();
+        self.note_closed_pipe(outcome)
     }
 }

@@ -1,142 +1,151 @@
-//! `stead log verify`: whether the journal is what it was.
+//! `stead log verify`: checks the integrity of the journal.
 
 use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::Args;
-use engine::{Failure, Kind};
-use journal::{Checkpoint, Leaf, Trusted};
-use local::LogReport;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use stead_engine::{Error, ErrorKind};
+use stead_journal::{Checkpoint, MerkleLeaf, VerifiedPrefix};
+use stead_local::JournalVerifyReport;
 
 use crate::{
-    outside,
-    show::{self, Exit, Form, Outcome, Problem},
-    wire::Opened,
+    host_files,
+    open_workspace::CommandWorkspace,
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
 };
 
-/// The flags of `stead log verify`.
 #[derive(Debug, Args)]
-pub(super) struct VerifyArguments {
-    /// Check everything from the first entry on (the default)
+pub(super) struct LogVerifyCliArgs {
+    /// Verify from the first entry on (the default)
     #[arg(long, conflicts_with = "from_checkpoint")]
     full: bool,
-    /// Go on from what --save wrote after an earlier verification
+    /// Continue from a file that --save wrote after an earlier verification
     #[arg(long, value_name = "FILE")]
     from_checkpoint: Option<PathBuf>,
-    /// Prove that this one entry is in the signed journal
+    /// Prove that this entry is in the signed journal
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["full", "from_checkpoint", "against", "save"])]
     entry: Option<u64>,
-    /// Hold the journal against a checkpoint that was kept elsewhere (repeatable)
+    /// Verify the journal against a checkpoint that was stored elsewhere (repeatable)
     #[arg(long, value_name = "FILE")]
     against: Vec<PathBuf>,
-    /// Write down where to go on next time
+    /// Save the verified state for --from-checkpoint
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Answer with one JSON object
+    /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// What `--save` writes: a verified state and the signed checkpoint that vouches for it.
+/// File format of `--save`: the verified state and a signed checkpoint of it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Saved {
+struct SavedVerification {
     trusted: String,
     checkpoint: Option<String>,
 }
 
-/// Verifies.
-pub(super) fn run(opened: &Opened, arguments: &VerifyArguments) -> Outcome {
-    let form = Form::from(arguments.json);
+pub(super) fn run(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs) -> CommandResult {
+    let form = OutputFormat::from(arguments.json);
     match arguments.entry {
-        Some(number) => one(opened, number, form),
-        None => all(opened, arguments, form),
+        Some(number) => verify_entry(opened, number, form),
+        None => verify_journal(opened, arguments, form),
     }
 }
 
-fn all(opened: &Opened, arguments: &VerifyArguments, form: Form) -> Outcome {
+fn verify_journal(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs, form: OutputFormat) -> CommandResult {
     let mut against =
-        arguments.against.iter().map(|path| outside::read(path)).collect::<Result<Vec<_>, _>>()?;
+        arguments.against.iter().map(|path| host_files::read_text(path)).collect::<Result<Vec<_>, _>>()?;
     let from = match &arguments.from_checkpoint {
         Some(path) => {
-            let (trusted, checkpoint) = load(path)?;
+            let (trusted, checkpoint) = load_saved(path)?;
             against.extend(checkpoint);
             Some(trusted)
         }
         None => None,
     };
-    let report = opened.local.verify_log(from, &against)?;
-    tell(&report, form)?;
-    if report.tamper.is_some() {
-        return Ok(Exit::Tampered);
+    let report = opened.local.verify_journal(from, &against)?;
+    print_report(&report, form)?;
+    if report.integrity_error.is_some() {
+        return Ok(CommandExit::Tampered);
     }
     if let Some(path) = &arguments.save {
-        save(opened, path, &report)?;
+        save_verification(opened, path, &report)?;
     }
-    Ok(Exit::Fine)
+    Ok(CommandExit::Success)
 }
 
-fn tell(report: &LogReport, form: Form) -> Result<(), Problem> {
-    let size = report.trusted.frontier.size();
-    match (form, &report.tamper) {
-        (Form::Json, tamper) => show::json(&json!({
+fn print_report(report: &JournalVerifyReport, form: OutputFormat) -> Result<(), CommandError> {
+    let size = report.verified_prefix.frontier.size();
+    match (form, &report.integrity_error) {
+        (OutputFormat::Json, tamper) => output::print_json(&json!({
             "ok": tamper.is_none(),
             "checked": report.entries,
             "entries": size,
-            "covered": report.covered,
-            "checkpoints": report.checkpoints,
-            "head": report.trusted.head.to_string(),
+            "covered": report.covered_by_checkpoint,
+            "checkpoints": report.checkpoint_count,
+            "head": report.verified_prefix.head.to_string(),
             "tamper": tamper,
         }))?,
-        (Form::Text, Some(tamper)) => show::text(&format!("TAMPERED: {tamper}"))?,
-        (Form::Text, None) => show::text(&format!(
-            "intact: {} entries checked, {size} in all, {} covered by {} signed checkpoints, head {}",
-            report.entries, report.covered, report.checkpoints, report.trusted.head
+        (OutputFormat::Text, Some(tamper)) => output::print_text(&format!("TAMPERED: {tamper}"))?,
+        (OutputFormat::Text, None) => output::print_text(&format!(
+            "intact: {} entries checked, {size} in total, {} covered by {} signed checkpoints, head {}",
+            report.entries, report.covered_by_checkpoint, report.checkpoint_count, report.verified_prefix.head
         ))?,
     }
     Ok(())
 }
 
-fn one(opened: &Opened, number: u64, form: Form) -> Outcome {
-    let proof = opened.local.prove(number)?;
-    let unreadable = |error: journal::CheckpointError| Failure::new(Kind::CorruptHistory, error.to_string());
+fn verify_entry(opened: &CommandWorkspace, number: u64, form: OutputFormat) -> CommandResult {
+    let proof = opened.local.prove_entry(number)?;
+    let unreadable = |error: stead_journal::CheckpointError| Error::new(ErrorKind::CorruptHistory, error.to_string());
     let checkpoint = Checkpoint::parse(&proof.checkpoint).map_err(unreadable)?;
-    let holds = proof.proof.verify(&Leaf::of_entry(&proof.hash), &checkpoint.root).is_ok();
+    let holds = proof.proof.verify(&MerkleLeaf::from_entry_hash(&proof.hash), &checkpoint.root).is_ok();
     match (form, holds) {
-        (Form::Json, _) => show::json(&json!({
+        (OutputFormat::Json, _) => output::print_json(&json!({
             "ok": holds,
             "entry": number,
             "hash": proof.hash.to_string(),
             "proof": proof.proof,
             "checkpoint": proof.checkpoint,
         }))?,
-        (Form::Text, true) => show::text(&format!(
+        (OutputFormat::Text, true) => output::print_text(&format!(
             "intact: r{number} with hash {} is in the signed journal of {} entries",
             proof.hash, proof.proof.size
         ))?,
-        (Form::Text, false) => {
-            show::text(&format!("TAMPERED: r{number} is not what the signed journal holds"))?
+        (OutputFormat::Text, false) => {
+            output::print_text(&format!("TAMPERED: r{number} does not match the signed journal"))?
         }
     }
-    Ok(if holds { Exit::Fine } else { Exit::Tampered })
+    Ok(if holds { CommandExit::Success } else { CommandExit::Tampered })
 }
 
-fn load(path: &Path) -> Result<(Trusted, Option<String>), Problem> {
-    let broken = |what: &str| Problem::Usage(format!("{}: {what}", path.display()));
-    let saved: Saved =
-        serde_json::from_str(&outside::read(path)?).map_err(|_| broken("not what --save writes"))?;
-    let bytes = STANDARD.decode(&saved.trusted).map_err(|_| broken("not what --save writes"))?;
-    let trusted = Trusted::from_bytes(&bytes).map_err(|error| broken(&error.to_string()))?;
+fn load_saved(path: &Path) -> Result<(VerifiedPrefix, Option<String>), CommandError> {
+    let broken = |what: &str| CommandError::Usage(format!("{}: {what}", path.display()));
+    let saved: SavedVerification =
+        serde_json::from_str(&host_files::read_text(path)?).map_err(|_| broken("not a file written by --save"))?;
+    let bytes = STANDARD.decode(&saved.trusted).map_err(|_| broken("not a file written by --save"))?;
+    let trusted = VerifiedPrefix::from_bytes(&bytes).map_err(|error| broken(&error.to_string()))?;
     Ok((trusted, saved.checkpoint))
 }
 
-fn save(opened: &Opened, path: &Path, report: &LogReport) -> Result<(), Problem> {
-    let size = report.trusted.frontier.size();
+fn save_verification(opened: &CommandWorkspace, path: &Path, report: &JournalVerifyReport) -> Result<(), CommandError> {
+    let size = report.verified_prefix.frontier.size();
     let same_size = |note: &String| Checkpoint::parse(note).is_ok_and(|checkpoint| checkpoint.size == size);
     let checkpoint = opened.local.latest_checkpoint()?.filter(same_size);
-    let saved = Saved { trusted: STANDARD.encode(report.trusted.to_bytes()), checkpoint };
-    let text = serde_json::to_string(&saved).map_err(|error| Problem::Outside(error.to_string()))?;
-    outside::write(path, &format!("{text}\n"))
+    let saved = SavedVerification { trusted: STANDARD.encode(report.verified_prefix.to_bytes()), checkpoint };
+    let text = serde_json::to_string(&saved).map_err(|error| CommandError::System(error.to_string()))?;
+    host_files::replace_text(path, &format!("{text}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saved_state_has_the_fields_of_0_1_0() {
+        let saved = SavedVerification { trusted: "t".to_owned(), checkpoint: Some("c".to_owned()) };
+        assert_eq!(serde_json::to_string(&saved).unwrap(), r#"{"trusted":"t","checkpoint":"c"}"#);
+    }
 }

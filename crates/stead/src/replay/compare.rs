@@ -1,31 +1,29 @@
-//! An answer against the recorded one, and a file against what must be there. Owns what counts as equal: error texts
-//! are compared by their first words and their reason, because what stands between depends on the version of the
-//! original's libraries; answers of searches are put in order first.
+//! Compares answers and files with the recording. Error texts are compared by their prefix and their reason, because the text
+//! between depends on library versions of the recorded server. Search results are sorted first.
 
-use faces::dialect::{Reply, Verdict};
 use serde_json::{Map, Value, json};
-use text::diff;
+use stead_protocols::dialect::{DialectReply, ReplyStatus};
+use stead_text::diff;
 
-use super::{ground::Found, placeholders::Placeholders, recording::Call};
+use super::{directory::ReplayFileState, placeholders::Placeholders, recording::RecordedCall};
 
-/// What differs, as two texts.
 #[derive(Debug)]
-pub(super) struct Mismatch {
+pub(super) struct ReplayMismatch {
     expected: String,
     actual: String,
 }
 
-impl Mismatch {
+impl ReplayMismatch {
     pub(super) fn new(expected: impl Into<String>, actual: impl Into<String>) -> Self {
         Self { expected: expected.into(), actual: actual.into() }
     }
 
-    fn of(expected: &Value, actual: &Value) -> Self {
+    fn from_values(expected: &Value, actual: &Value) -> Self {
         Self::new(format!("{expected:#}"), format!("{actual:#}"))
     }
 
     /// The lines that differ: `-` expected, `+` found.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn diff_text(&self) -> String {
         let old: Vec<&str> = self.expected.lines().collect();
         let new: Vec<&str> = self.actual.lines().collect();
         let mut lines = Vec::new();
@@ -37,64 +35,67 @@ impl Mismatch {
     }
 }
 
-/// What a step showed.
-pub(super) type Judged = Result<(), Mismatch>;
+pub(super) type ComparisonResult = Result<(), ReplayMismatch>;
 
-/// Judges an answer; nothing when the recording does not say what it must be.
-pub(super) fn answer(call: &Call, reply: &Reply, words: &mut Placeholders) -> Option<Judged> {
+/// Compares an answer; `None` if the recording expects nothing.
+pub(super) fn compare_answer(
+    call: &RecordedCall,
+    reply: &DialectReply,
+    words: &mut Placeholders,
+) -> Option<ComparisonResult> {
     if let Some(issues) = &call.schema_error {
-        let told = |issue: &&super::recording::Issue| {
+        let is_missing = |issue: &&super::recording::RecordedIssue| {
             !reply.text.contains(&format!("`{}`: {}", issue.path, issue.message))
         };
         let missing: Vec<String> =
-            issues.iter().filter(told).map(|issue| format!("`{}`: {}", issue.path, issue.message)).collect();
-        let fine = missing.is_empty() && reply.verdict == Verdict::Error;
-        return Some(if fine { Ok(()) } else { Err(Mismatch::new(missing.join("\n"), reply.text.clone())) });
+            issues.iter().filter(is_missing).map(|issue| format!("`{}`: {}", issue.path, issue.message)).collect();
+        let fine = missing.is_empty() && reply.status == ReplyStatus::Error;
+        return Some(if fine { Ok(()) } else { Err(ReplayMismatch::new(missing.join("\n"), reply.text.clone())) });
     }
     if let Some(thrown) = &call.throws {
-        // The original broke off; ours must refuse in an orderly way.
-        return Some(match reply.verdict {
-            Verdict::Error => Ok(()),
-            Verdict::Fine => Err(Mismatch::new(format!("an error: {thrown}"), reply.text.clone())),
+        // The recorded server crashed; the dialect must return an error.
+        return Some(match reply.status {
+            ReplyStatus::Error => Ok(()),
+            ReplyStatus::Success => Err(ReplayMismatch::new(format!("an error: {thrown}"), reply.text.clone())),
         });
     }
     let expected = call.expect.as_ref()?;
-    let actual = in_recorded_form(expected, &reply.json);
-    let fits = object_fits(expected, &actual, words);
+    let actual = to_recorded_form(expected, &reply.json);
+    let fits = object_matches(expected, &actual, words);
     Some(if fits {
         Ok(())
     } else {
-        Err(Mismatch::of(&Value::Object(words.filled_in(expected)), &Value::Object(actual)))
+        Err(ReplayMismatch::from_values(&Value::Object(words.substitute_object(expected)), &Value::Object(actual)))
     })
 }
 
 /// Whether two objects have the same fields, each as expected.
-fn object_fits(expected: &Map<String, Value>, actual: &Map<String, Value>, words: &mut Placeholders) -> bool {
+fn object_matches(expected: &Map<String, Value>, actual: &Map<String, Value>, words: &mut Placeholders) -> bool {
     let failed = expected.get("is_error") == Some(&Value::Bool(true));
     expected.len() == actual.len()
         && expected.iter().all(|(name, expected)| match (expected, actual.get(name)) {
             (Value::String(expected), Some(Value::String(actual))) if failed && name == "for_llm" => {
-                error_fits(&words.filled(expected), actual)
+                error_matches(&words.substitute(expected), actual)
             }
-            (expected, Some(actual)) => value_fits(expected, actual, words),
+            (expected, Some(actual)) => value_matches(expected, actual, words),
             (_, None) => false,
         })
 }
 
-fn value_fits(expected: &Value, actual: &Value, words: &mut Placeholders) -> bool {
+fn value_matches(expected: &Value, actual: &Value, words: &mut Placeholders) -> bool {
     match (expected, actual) {
-        (Value::String(expected), Value::String(actual)) => words.fits(expected, actual),
+        (Value::String(expected), Value::String(actual)) => words.matches(expected, actual),
         (Value::Array(expected), Value::Array(actual)) => {
             expected.len() == actual.len()
-                && expected.iter().zip(actual).all(|(expected, actual)| value_fits(expected, actual, words))
+                && expected.iter().zip(actual).all(|(expected, actual)| value_matches(expected, actual, words))
         }
-        (Value::Object(expected), Value::Object(actual)) => object_fits(expected, actual, words),
+        (Value::Object(expected), Value::Object(actual)) => object_matches(expected, actual, words),
         (expected, actual) => expected == actual,
     }
 }
 
 /// `prefix: step path: reason` with the same prefix and the same reason.
-fn error_fits(expected: &str, actual: &str) -> bool {
+fn error_matches(expected: &str, actual: &str) -> bool {
     let ends = |text: &str| {
         let (prefix, _) = text.split_once(": ")?;
         let (_, reason) = text.rsplit_once(": ")?;
@@ -103,11 +104,11 @@ fn error_fits(expected: &str, actual: &str) -> bool {
     expected == actual || ends(expected).is_some_and(|expected| Some(expected) == ends(actual))
 }
 
-/// The answer as recordings keep it.
-fn in_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) -> Map<String, Value> {
+/// The answer in the form of recordings.
+fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) -> Map<String, Value> {
     let mut actual = answer.clone();
     if expected.contains_key("for_llm") {
-        // Recordings have some of the fields, and an empty text where there is none.
+        // Recordings have some of the fields, and an empty string for a missing one.
         let field = |name: &String| (name.clone(), actual.get(name).cloned().unwrap_or_else(|| "".into()));
         return expected.keys().map(field).collect();
     }
@@ -126,16 +127,16 @@ fn in_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) 
     actual
 }
 
-/// Judges what is on the disk.
-pub(super) fn disk(facts: &Map<String, Value>, found: Option<&Found>) -> Judged {
+/// Compares a file on disk.
+pub(super) fn compare_file(facts: &Map<String, Value>, found: Option<&ReplayFileState>) -> ComparisonResult {
     let actual: Map<String, Value> = facts
         .keys()
         .map(|name| {
             let value = match (name.as_str(), found) {
-                ("text", Some(Found { bytes: Some(bytes), .. })) => {
+                ("text", Some(ReplayFileState { bytes: Some(bytes), .. })) => {
                     Value::String(String::from_utf8_lossy(bytes).into_owned())
                 }
-                ("hex", Some(Found { bytes: Some(bytes), .. })) => {
+                ("hex", Some(ReplayFileState { bytes: Some(bytes), .. })) => {
                     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
                 }
                 ("mode", Some(found)) => format!("{:o}", found.mode).into(),
@@ -148,7 +149,7 @@ pub(super) fn disk(facts: &Map<String, Value>, found: Option<&Found>) -> Judged 
     if *facts == actual {
         return Ok(());
     }
-    Err(Mismatch::of(&json!(facts), &json!(actual)))
+    Err(ReplayMismatch::from_values(&json!(facts), &json!(actual)))
 }
 
 #[cfg(test)]
@@ -156,17 +157,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_compared_by_prefix_and_reason() {
+    fn error_matches_by_prefix_and_reason() {
         let expected = "failed to read directory: readdirent /w/a: not a directory";
-        assert!(error_fits(expected, "failed to read directory: open /w/a: not a directory"));
-        assert!(!error_fits(expected, "failed to read file: open /w/a: not a directory"));
-        assert!(!error_fits(expected, "failed to read directory: open /w/a: is a directory"));
-        assert!(!error_fits("path is required", "content is required"));
+        assert!(error_matches(expected, "failed to read directory: open /w/a: not a directory"));
+        assert!(!error_matches(expected, "failed to read file: open /w/a: not a directory"));
+        assert!(!error_matches(expected, "failed to read directory: open /w/a: is a directory"));
+        assert!(!error_matches("path is required", "content is required"));
     }
 
     #[test]
-    fn a_difference_shows_only_what_differs() {
-        let shown = Mismatch::new("a\nb\nc", "a\nx\nc").shown();
+    fn diff_text_shows_only_differing_lines() {
+        let shown = ReplayMismatch::new("a\nb\nc", "a\nx\nc").diff_text();
         assert_eq!(shown, "  - b\n  + x");
     }
 }

@@ -1,35 +1,31 @@
-//! The words in a recording that stand for something of the moment: `$ROOT`, `$WS` and `$PARENT` for directories,
-//! `$TRASH1`, `$TRASH2`, … for what was trashed, `<ts>` and `<tmp>` for anything. Owns filling them in and matching
-//! them.
+//! Placeholders in recordings: `$ROOT`, `$WS` and `$PARENT` for directories, `$TRASH1`, `$TRASH2`, … for trashed items, `<ts>`
+//! and `<tmp>` for any text. Substitutes and matches them.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// What stands for a thing in the trash, before its number.
-const TRASH: &str = "$TRASH";
-/// What stands for anything.
-const ANYTHING: &[&str] = &["<ts>", "<tmp>"];
-/// The fields of an answer that name things in the trash.
+/// Prefix of a trash placeholder, before its number.
+const TRASH_PREFIX: &str = "$TRASH";
+/// Placeholders that match any text.
+const WILDCARDS: &[&str] = &["<ts>", "<tmp>"];
+/// Fields of an answer with trash paths.
 const TRASH_FIELDS: &[&str] = &["trashedTo", "overwroteTrashedTo"];
 
-/// What the words stand for.
 #[derive(Debug, Default)]
 pub(super) struct Placeholders {
     directories: Vec<(&'static str, String)>,
     trash: BTreeMap<usize, String>,
 }
 
-/// A piece of an expected text.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'a> {
+enum ExpectedTextPiece<'a> {
     Literal(&'a str),
-    Anything,
+    Wildcard,
     Trash(usize),
 }
 
 impl Placeholders {
-    /// The words for a workspace and what holds it.
     pub(super) fn new(root: &str, workspace: &str) -> Self {
         let parent = workspace.rsplit_once('/').map_or("/", |(parent, _)| parent);
         let directories =
@@ -37,48 +33,46 @@ impl Placeholders {
         Self { directories, trash: BTreeMap::new() }
     }
 
-    /// A text with everything filled in that is known.
-    pub(super) fn filled(&self, text: &str) -> String {
-        let known =
-            self.directories.iter().fold(text.to_owned(), |text, (word, path)| text.replace(word, path));
+    /// Replaces all known placeholders.
+    pub(super) fn substitute(&self, text: &str) -> String {
+        let known = self.directories.iter().fold(text.to_owned(), |text, (word, path)| text.replace(word, path));
         // The longest number first: `$TRASH1` is the start of `$TRASH12`.
         let trash = self.trash.iter().rev();
-        trash.fold(known, |text, (number, place)| text.replace(&format!("{TRASH}{number}"), place))
+        trash.fold(known, |text, (number, place)| text.replace(&format!("{TRASH_PREFIX}{number}"), place))
     }
 
-    /// The same for a whole object.
-    pub(super) fn filled_in(&self, object: &Map<String, Value>) -> Map<String, Value> {
-        object.iter().map(|(name, value)| (name.clone(), self.filled_value(value))).collect()
+    pub(super) fn substitute_object(&self, object: &Map<String, Value>) -> Map<String, Value> {
+        object.iter().map(|(name, value)| (name.clone(), self.substitute_value(value))).collect()
     }
 
-    fn filled_value(&self, value: &Value) -> Value {
+    fn substitute_value(&self, value: &Value) -> Value {
         match value {
-            Value::String(text) => self.filled(text).into(),
-            Value::Array(items) => items.iter().map(|item| self.filled_value(item)).collect(),
-            Value::Object(object) => self.filled_in(object).into(),
+            Value::String(text) => self.substitute(text).into(),
+            Value::Array(items) => items.iter().map(|item| self.substitute_value(item)).collect(),
+            Value::Object(object) => self.substitute_object(object).into(),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
 
-    /// Whether a text is what is expected. Words for the trash that stand for nothing yet take what they find.
-    pub(super) fn fits(&mut self, expected: &str, actual: &str) -> bool {
-        let expected = self.filled(expected);
-        let pieces = pieces(&expected);
+    /// Whether a text matches. An unbound trash placeholder is bound to the text that it matches.
+    pub(super) fn matches(&mut self, expected: &str, actual: &str) -> bool {
+        let expected = self.substitute(expected);
+        let pieces = split_pieces(&expected);
         let mut found = Vec::new();
         let mut rest = actual;
-        let mut open: Option<&Piece<'_>> = None;
+        let mut open: Option<&ExpectedTextPiece<'_>> = None;
         for piece in &pieces {
             match (piece, open.take()) {
-                (Piece::Literal(text), None) => match rest.strip_prefix(text) {
+                (ExpectedTextPiece::Literal(text), None) => match rest.strip_prefix(text) {
                     Some(after) => rest = after,
                     None => return false,
                 },
-                (Piece::Literal(text), Some(before)) => {
+                (ExpectedTextPiece::Literal(text), Some(before)) => {
                     let Some(at) = rest.find(text) else { return false };
                     found.push((before, &rest[..at]));
                     rest = &rest[at + text.len()..];
                 }
-                (Piece::Anything | Piece::Trash(_), _) => open = Some(piece),
+                (ExpectedTextPiece::Wildcard | ExpectedTextPiece::Trash(_), _) => open = Some(piece),
             }
         }
         match open {
@@ -87,15 +81,15 @@ impl Placeholders {
             None => {}
         }
         for (piece, text) in found {
-            if let Piece::Trash(number) = piece {
+            if let ExpectedTextPiece::Trash(number) = piece {
                 self.trash.insert(*number, text.to_owned());
             }
         }
         true
     }
 
-    /// Numbers what an answer says was trashed, if nothing stands for it yet.
-    pub(super) fn learn(&mut self, answer: &Map<String, Value>) {
+    /// Binds trash paths of an answer to the next free numbers.
+    pub(super) fn bind_trash_handles(&mut self, answer: &Map<String, Value>) {
         for (name, value) in answer {
             match value {
                 Value::String(place) if TRASH_FIELDS.contains(&name.as_str()) => {
@@ -104,9 +98,9 @@ impl Placeholders {
                         self.trash.insert(next, place.clone());
                     }
                 }
-                Value::Object(object) => self.learn(object),
+                Value::Object(object) => self.bind_trash_handles(object),
                 Value::Array(items) => {
-                    items.iter().filter_map(Value::as_object).for_each(|object| self.learn(object));
+                    items.iter().filter_map(Value::as_object).for_each(|object| self.bind_trash_handles(object));
                 }
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
             }
@@ -114,28 +108,28 @@ impl Placeholders {
     }
 }
 
-/// Cuts an expected text at the words that stand for something else.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+/// Splits an expected text at its placeholders.
+fn split_pieces(text: &str) -> Vec<ExpectedTextPiece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let next = ANYTHING.iter().chain([&TRASH]).filter_map(|word| Some((rest.find(word)?, *word))).min();
+        let next = WILDCARDS.iter().chain([&TRASH_PREFIX]).filter_map(|word| Some((rest.find(word)?, *word))).min();
         let Some((at, word)) = next else { break };
         if at > 0 {
-            pieces.push(Piece::Literal(&rest[..at]));
+            pieces.push(ExpectedTextPiece::Literal(&rest[..at]));
         }
         rest = &rest[at + word.len()..];
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         match rest[..digits].parse() {
-            Ok(number) if word == TRASH => {
-                pieces.push(Piece::Trash(number));
+            Ok(number) if word == TRASH_PREFIX => {
+                pieces.push(ExpectedTextPiece::Trash(number));
                 rest = &rest[digits..];
             }
-            Ok(_) | Err(_) => pieces.push(Piece::Anything),
+            Ok(_) | Err(_) => pieces.push(ExpectedTextPiece::Wildcard),
         }
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Literal(rest));
+        pieces.push(ExpectedTextPiece::Literal(rest));
     }
     pieces
 }
@@ -145,16 +139,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_filled_in_and_learned() {
+    fn placeholders_are_substituted_and_bound() {
         let mut words = Placeholders::new("/t/root", "/t/root/ws");
-        assert_eq!(words.filled("$WS/a $PARENT/b $ROOT"), "/t/root/ws/a /t/root/b /t/root");
-        assert!(words.fits("trashed to $TRASH3)", "trashed to /x/y.tar.gz)"));
-        assert_eq!(words.filled("$TRASH3"), "/x/y.tar.gz");
-        assert!(words.fits("$TRASH3!", "/x/y.tar.gz!") && !words.fits("$TRASH3", "/z"));
-        assert!(words.fits("at <ts>", "at 12:00") && !words.fits("at <ts>.", "at 12:00"));
-        assert!(words.fits("", "") && !words.fits("", "x") && !words.fits("x", ""));
+        assert_eq!(words.substitute("$WS/a $PARENT/b $ROOT"), "/t/root/ws/a /t/root/b /t/root");
+        assert!(words.matches("trashed to $TRASH3)", "trashed to /x/y.tar.gz)"));
+        assert_eq!(words.substitute("$TRASH3"), "/x/y.tar.gz");
+        assert!(words.matches("$TRASH3!", "/x/y.tar.gz!") && !words.matches("$TRASH3", "/z"));
+        assert!(words.matches("at <ts>", "at 12:00") && !words.matches("at <ts>.", "at 12:00"));
+        assert!(words.matches("", "") && !words.matches("", "x") && !words.matches("x", ""));
         let answer = serde_json::json!({ "data": { "trashedTo": "/n" }, "list": [{ "trashedTo": "/n" }] });
-        words.learn(answer.as_object().unwrap());
-        assert_eq!(words.filled("$TRASH4"), "/n");
+        words.bind_trash_handles(answer.as_object().unwrap());
+        assert_eq!(words.substitute("$TRASH4"), "/n");
     }
 }

@@ -1,42 +1,47 @@
-//! The form of a recording: one JSON object a line, in order. Steps prepare the tree, make a call, or say what must be
-//! so. What is not known is refused, so that no line is passed over in silence.
+//! The format of a recording: one JSON object per line. Steps prepare files, make a call, or state an expectation. Unknown steps
+//! and fields are errors, so that no line is skipped silently.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One line.
-pub(super) struct Step {
+pub(super) struct RecordingStep {
     pub(super) line: usize,
-    /// The line itself, for showing.
-    pub(super) text: String,
-    pub(super) what: What,
+    pub(super) source_line: String,
+    pub(super) action: RecordingAction,
 }
 
-/// What a line says.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub(super) enum What {
-    /// Everything starts anew, with an empty workspace.
-    NewWorkspace(NewWorkspace),
-    /// A directory is made.
-    Mkdir { path: String },
-    /// A file is written.
-    Put(Put),
-    /// A link is made.
-    Symlink { path: String, target: String },
-    /// Permission bits are set.
-    Chmod { path: String, mode: String },
-    /// A tool is called.
-    Call(Box<Call>),
-    /// What must be on the disk.
-    Disk(Disk),
-    /// What must be in the log, in order.
-    AuditEntry { entry: Map<String, Value> },
+pub(super) enum RecordingAction {
+    /// Starts anew with an empty workspace.
+    NewWorkspace(NewWorkspaceStep),
+    Mkdir {
+        path: String,
+    },
+    #[serde(rename = "put")]
+    WriteFile(RecordedFileWrite),
+    Symlink {
+        path: String,
+        target: String,
+    },
+    Chmod {
+        path: String,
+        mode: String,
+    },
+    Call(Box<RecordedCall>),
+    /// Expects a file on disk.
+    #[serde(rename = "disk")]
+    ExpectFile(ExpectedFileState),
+    /// Expects an audit row, in order.
+    #[serde(rename = "audit_entry")]
+    ExpectAuditEntry {
+        entry: Map<String, Value>,
+    },
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NewWorkspace {
+pub(super) struct NewWorkspaceStep {
     #[serde(default)]
     pub(super) workspace: Option<String>,
     #[serde(default)]
@@ -45,7 +50,7 @@ pub(super) struct NewWorkspace {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Put {
+pub(super) struct RecordedFileWrite {
     pub(super) path: String,
     #[serde(default)]
     text: Option<String>,
@@ -53,20 +58,19 @@ pub(super) struct Put {
     hex: Option<String>,
 }
 
-/// A call, and what it must answer if that is known.
+/// A call and its expected answer, if any.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Call {
+pub(super) struct RecordedCall {
     pub(super) tool: String,
     #[serde(default)]
     pub(super) args: Map<String, Value>,
-    /// The answer.
     #[serde(default)]
     pub(super) expect: Option<Map<String, Value>>,
-    /// What is wrong with the arguments, by field.
+    /// Expected argument errors, by field.
     #[serde(default)]
-    pub(super) schema_error: Option<Vec<Issue>>,
-    /// The original broke off here.
+    pub(super) schema_error: Option<Vec<RecordedIssue>>,
+    /// The recorded server crashed with this error.
     #[serde(default)]
     pub(super) throws: Option<String>,
     #[serde(default, rename = "forbiddenGlobs")]
@@ -75,41 +79,39 @@ pub(super) struct Call {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Issue {
+pub(super) struct RecordedIssue {
     pub(super) path: String,
     pub(super) message: String,
 }
 
-/// What must be at a path; `text` that is null means nothing.
+/// The expected state of a path; a `text` of null means that it must not exist.
 #[derive(Debug, Deserialize)]
-pub(super) struct Disk {
+pub(super) struct ExpectedFileState {
     pub(super) path: String,
     #[serde(flatten)]
     pub(super) facts: Map<String, Value>,
 }
 
-/// Reads a recording.
-pub(super) fn read(text: &str) -> Result<Vec<Step>, String> {
+pub(super) fn parse_recording(text: &str) -> Result<Vec<RecordingStep>, String> {
     let mut steps = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let what = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))?;
-        steps.push(Step { line: at + 1, text: line.to_owned(), what });
+        steps.push(RecordingStep { line: at + 1, source_line: line.to_owned(), action: what });
     }
     Ok(steps)
 }
 
-impl Put {
-    /// The bytes to write.
+impl RecordedFileWrite {
     pub(super) fn bytes(&self) -> Result<Vec<u8>, String> {
         match (&self.text, &self.hex) {
             (Some(text), None) => Ok(text.clone().into_bytes()),
-            (None, Some(hex)) => from_hex(hex).ok_or_else(|| format!("{}: not hexadecimal", self.path)),
+            (None, Some(hex)) => decode_hex(hex).ok_or_else(|| format!("{}: not hexadecimal", self.path)),
             (Some(_), Some(_)) | (None, None) => Err(format!("{}: give text or hex", self.path)),
         }
     }
 }
 
-fn from_hex(hex: &str) -> Option<Vec<u8>> {
+fn decode_hex(hex: &str) -> Option<Vec<u8>> {
     let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
     let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
     rest.is_empty().then_some(())?;
@@ -121,16 +123,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_strange_ones_refused() {
+    fn recording_lines_are_parsed_and_unknown_ones_rejected() {
         let steps =
-            read("{\"op\":\"mkdir\",\"path\":\"a\"}\n\n{\"op\":\"put\",\"path\":\"b\",\"hex\":\"61ff\"}")
+            parse_recording("{\"op\":\"mkdir\",\"path\":\"a\"}\n\n{\"op\":\"put\",\"path\":\"b\",\"hex\":\"61ff\"}")
                 .unwrap();
         assert_eq!(steps.iter().map(|step| step.line).collect::<Vec<_>>(), [1, 3]);
-        let What::Put(put) = &steps[1].what else { panic!("a put") };
+        let RecordingAction::WriteFile(put) = &steps[1].action else { panic!("a put") };
         assert_eq!(put.bytes(), Ok(vec![0x61, 0xff]));
         for strange in ["{\"op\":\"fly\"}", "{}", "x", "{\"op\":\"call\",\"tool\":\"t\",\"hope\":1}"] {
-            assert!(read(strange).is_err(), "{strange}");
+            assert!(parse_recording(strange).is_err(), "{strange}");
         }
-        assert_eq!(from_hex("6"), None);
+        assert_eq!(decode_hex("6"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The configuration file: one TOML table whose keys are the settings. Whatever is not known, or not of the right kind, is an
-//! error with its line: a setting that is silently not in force is worse than a server that does not start.
+//! The configuration file: one TOML table with the settings as keys. An unknown key or a value of the wrong type is an error
+//! with its line number, because a setting that is silently ignored is worse than a server that does not start.
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -8,108 +8,107 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{Form, Setting, near};
+use super::{ConfigSetting, SettingForm, suggestion};
 
-/// One setting as the file gives it.
+/// One setting of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Given {
-    /// Its place in the table.
-    pub(super) setting: usize,
+pub(super) struct FileSetting {
+    /// Index in the table of settings.
+    pub(super) setting_index: usize,
     pub(super) values: Vec<String>,
     pub(super) line: usize,
 }
 
-/// What is wrong, and where, counted from 1.
+/// An error and its line, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}: {reason}")]
-pub(super) struct FileError {
+pub(super) struct ConfigFileError {
     pub(super) line: usize,
     pub(super) reason: String,
 }
 
-/// Reads the text of a file that lies in this directory.
-pub(super) fn read(text: &str, directory: &Path, settings: &[Setting]) -> Result<Vec<Given>, FileError> {
-    let wrong = |span: &Range<usize>, reason: String| FileError { line: line(text, span), reason };
-    let table = DeTable::parse(text).map_err(|error| {
-        wrong(&error.span().unwrap_or_default(), error.message().trim().replace('\n', " "))
-    })?;
+/// Parses the text of a configuration file in `directory`.
+pub(super) fn parse_config(
+    text: &str,
+    directory: &Path,
+    settings: &[ConfigSetting],
+) -> Result<Vec<FileSetting>, ConfigFileError> {
+    let wrong = |span: &Range<usize>, reason: String| ConfigFileError { line: line_of_span(text, span), reason };
+    let table = DeTable::parse(text)
+        .map_err(|error| wrong(&error.span().unwrap_or_default(), error.message().trim().replace('\n', " ")))?;
     let mut given = Vec::new();
     for (key, value) in table.get_ref() {
         let name: &Cow<'_, str> = key.get_ref();
         let Some(at) = settings.iter().position(|setting| setting.name == *name) else {
-            return Err(wrong(&key.span(), unknown(name, settings)));
+            return Err(wrong(&key.span(), unknown_key_reason(name, settings)));
         };
-        let values =
-            values(&settings[at], value, directory).map_err(|reason| wrong(&value.span(), reason))?;
-        given.push(Given { setting: at, values, line: line(text, &key.span()) });
+        let values = values_of(&settings[at], value, directory).map_err(|reason| wrong(&value.span(), reason))?;
+        given.push(FileSetting { setting_index: at, values, line: line_of_span(text, &key.span()) });
     }
     Ok(given)
 }
 
-fn unknown(name: &str, settings: &[Setting]) -> String {
-    match near::nearest(name, settings.iter().map(|setting| setting.name.as_str())) {
-        Some(near) => format!("there is no setting {name}; perhaps {near}?"),
-        None => format!("there is no setting {name}; `stead config show` lists them"),
+fn unknown_key_reason(name: &str, settings: &[ConfigSetting]) -> String {
+    match suggestion::nearest_name(name, settings.iter().map(|setting| setting.name.as_str())) {
+        Some(near) => format!("unknown setting {name}; did you mean {near}?"),
+        None => format!("unknown setting {name}; to list all settings, run: stead config show"),
     }
 }
 
-fn values(setting: &Setting, value: &Spanned<DeValue<'_>>, directory: &Path) -> Result<Vec<String>, String> {
-    let placed = |text: String| match setting.is_path {
+fn values_of(setting: &ConfigSetting, value: &Spanned<DeValue<'_>>, directory: &Path) -> Result<Vec<String>, String> {
+    let to_path = |text: String| match setting.is_path {
         true => directory.join(text).to_string_lossy().into_owned(),
         false => text,
     };
     let one = |value: &DeValue<'_>| match value {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) => Some(number.to_string()),
-        DeValue::Float(_)
-        | DeValue::Boolean(_)
-        | DeValue::Datetime(_)
-        | DeValue::Array(_)
-        | DeValue::Table(_) => None,
+        DeValue::Float(_) | DeValue::Boolean(_) | DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     };
     let values = match (setting.form, value.get_ref()) {
-        (Form::Switch, DeValue::Boolean(word)) => Some(vec![word.to_string()]),
-        (Form::Switch, _) => None,
-        (Form::One, value) => one(value).map(|text| vec![placed(text)]),
-        (Form::Many, DeValue::Array(values)) => {
-            values.iter().map(|value| one(value.get_ref()).map(placed)).collect()
+        (SettingForm::Switch, DeValue::Boolean(word)) => Some(vec![word.to_string()]),
+        (SettingForm::Switch, _) => None,
+        (SettingForm::Single, value) => one(value).map(|text| vec![to_path(text)]),
+        (SettingForm::List, DeValue::Array(values)) => {
+            values.iter().map(|value| one(value.get_ref()).map(to_path)).collect()
         }
-        (Form::Many, _) => None,
+        (SettingForm::List, _) => None,
     };
     values.ok_or_else(|| {
         let wanted = match setting.form {
-            Form::Switch => "true or false",
-            Form::One => "one text in quotes, or a number",
-            Form::Many => "a list of texts: [\"…\", \"…\"]",
+            SettingForm::Switch => "true or false",
+            SettingForm::Single => "a string or a number",
+            SettingForm::List => "a list of strings: [\"…\", \"…\"]",
         };
-        format!("{} is {wanted}", setting.name)
+        format!("{} must be {wanted}", setting.name)
     })
 }
 
-fn line(text: &str, span: &Range<usize>) -> usize {
+fn line_of_span(text: &str, span: &Range<usize>) -> usize {
     let before = text.as_bytes().get(..span.start).unwrap_or_default();
     before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 #[cfg(test)]
 mod tests {
-    use faces::definition::Definition;
+    use stead_protocols::definition::DialectDefinition;
 
     use super::*;
     use crate::{cli, settings};
 
-    fn given(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
-        let settings = settings::table(&cli::command(&Definition::stead().unwrap()));
-        let given = read(text, Path::new("/etc/stead"), &settings).map_err(|error| error.to_string())?;
-        let told = |given: Given| (settings[given.setting].name.clone(), given.values, given.line);
+    fn parse_settings(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
+        let settings = settings::all_settings(&cli::build_command_line(&DialectDefinition::native().unwrap()));
+        let given = parse_config(text, Path::new("/etc/stead"), &settings).map_err(|error| error.to_string())?;
+        let told = |given: FileSetting| (settings[given.setting_index].name.clone(), given.values, given.line);
         let mut given: Vec<_> = given.into_iter().map(told).collect();
         given.sort_by_key(|(.., line)| *line);
         Ok(given)
     }
 
     #[test]
-    fn values_are_read_with_their_lines() {
-        let text = "# mine\nlisten = \"[::1]:1\"\n\nhost = [\"a\", \"b\"]\nbehind_proxy = true\ntls_key = \"key.pem\"\n";
+    fn values_are_parsed_with_line_numbers() {
+        let text =
+            "# mine\nlisten = \"[::1]:1\"\n\nhost = [\"a\", \"b\"]\nbehind_proxy = true\ntls_key = \"key.pem\"\n";
         let one = |name: &str, values: &[&str], line| {
             (name.to_owned(), values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>(), line)
         };
@@ -119,23 +118,23 @@ mod tests {
             one("behind_proxy", &["true"], 5),
             one("tls_key", &["/etc/stead/key.pem"], 6),
         ];
-        assert_eq!(given(text), Ok(expected));
+        assert_eq!(parse_settings(text), Ok(expected));
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_where_it_stands() {
-        for (text, said) in [
-            ("\nlisten = \"[::1]:1\"\nlistn = \"x\"", "3: there is no setting listn; perhaps listen?"),
-            ("colour = 1", "1: there is no setting colour; `stead config show` lists them"),
-            ("[serve]\nlisten = 1", "1: there is no setting serve"),
-            ("behind_proxy = \"yes\"", "1: behind_proxy is true or false"),
-            ("host = \"a\"", "1: host is a list of texts"),
-            ("listen = [\"a\"]", "1: listen is one text"),
-            ("config = \"x\"", "1: there is no setting config"),
+    fn invalid_setting_is_rejected_with_its_line() {
+        for (text, expected) in [
+            ("\nlisten = \"[::1]:1\"\nlistn = \"x\"", "3: unknown setting listn; did you mean listen?"),
+            ("colour = 1", "1: unknown setting colour; to list all settings, run: stead config show"),
+            ("[serve]\nlisten = 1", "1: unknown setting serve"),
+            ("behind_proxy = \"yes\"", "1: behind_proxy must be true or false"),
+            ("host = \"a\"", "1: host must be a list of strings"),
+            ("listen = [\"a\"]", "1: listen must be a string"),
+            ("config = \"x\"", "1: unknown setting config"),
             ("\n\nlisten = ", "3: "),
         ] {
-            let refused = given(text).unwrap_err();
-            assert!(refused.starts_with(said), "{text}: {refused}");
+            let refused = parse_settings(text).unwrap_err();
+            assert!(refused.starts_with(expected), "{text}: {refused}");
         }
     }
 }

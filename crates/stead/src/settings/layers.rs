@@ -1,6 +1,6 @@
-//! Where settings come from: a flag, else a variable, else the file, else what is usual. What comes from a variable or the
-//! file is put on the command line as if it had been typed, so that one parser judges all of it; where it came from is kept
-//! for whoever asks. A setting of a higher layer takes away those of lower ones that it cannot stand beside.
+//! The layers of settings: flag, environment variable, configuration file, default. Values from variables and the file are
+//! added to the command line, so that one parser checks all of them; their origin is kept for error messages and
+//! `stead config show`. A setting overrides conflicting settings of lower layers.
 
 use std::{
     collections::HashMap,
@@ -10,256 +10,251 @@ use std::{
 
 use clap::{ArgMatches, Command, parser::ValueSource};
 
-use super::{CONFIG, Form, PREFIX, SERVE, Scope, Setting, file, near, table};
+use super::{
+    CONFIG_FLAG, ConfigSetting, SERVE_COMMAND, SettingForm, SettingScope, VARIABLE_PREFIX, all_settings, file,
+    suggestion,
+};
 use crate::{
-    cli, outside,
-    show::{self, Problem},
+    cli, host_files,
+    output::{self, CommandError},
 };
 
-/// The file in each of its usual places.
-const FILE: &str = "stead/config.toml";
-/// Where machines keep configuration.
-const MACHINE: &str = "/etc";
-/// What separates the values of a list in a variable.
-const SEPARATOR: char = ',';
+/// The configuration file, relative to a configuration directory.
+const CONFIG_FILE: &str = "stead/config.toml";
+const SYSTEM_CONFIG_DIRECTORY: &str = "/etc";
+/// Separates the values of a list in a variable.
+const LIST_SEPARATOR: char = ',';
 
-/// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// The command line.
+pub(crate) enum SettingOrigin {
     Flag,
-    /// This variable.
     Variable(String),
-    /// This line of the file.
+    /// A line of the configuration file.
     File(PathBuf, usize),
-    /// Nobody said anything.
-    Usual,
+    Default,
 }
 
-impl std::fmt::Display for Origin {
+impl std::fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Origin::Flag => write!(f, "flag"),
-            Origin::Variable(name) => write!(f, "{name}"),
-            Origin::File(path, line) => write!(f, "{}:{line}", path.display()),
-            Origin::Usual => write!(f, "default"),
+            SettingOrigin::Flag => write!(f, "flag"),
+            SettingOrigin::Variable(name) => write!(f, "{name}"),
+            SettingOrigin::File(path, line) => write!(f, "{}:{line}", path.display()),
+            SettingOrigin::Default => write!(f, "default"),
         }
     }
 }
 
-/// A command line with everything that other layers say.
+/// A command line with the values of all layers.
 #[derive(Debug, Default)]
-pub(crate) struct Layered {
-    /// As if it had been typed.
-    pub(crate) line: Vec<OsString>,
-    /// Where settings that were not typed came from, by name.
-    origins: HashMap<String, Origin>,
-    /// The file, if one was read.
-    pub(crate) file: Option<PathBuf>,
+pub(crate) struct LayeredCommandLine {
+    pub(crate) arguments: Vec<OsString>,
+    /// Origins of settings from other layers, by name.
+    origins: HashMap<String, SettingOrigin>,
+    pub(crate) config_file: Option<PathBuf>,
 }
 
-impl Layered {
-    /// Where a setting came from.
-    pub(crate) fn origin(&self, matches: &ArgMatches, name: &str) -> Origin {
+impl LayeredCommandLine {
+    pub(crate) fn origin_of(&self, matches: &ArgMatches, name: &str) -> SettingOrigin {
         let typed = || match value_source(matches, name) {
-            Some(ValueSource::CommandLine) => Origin::Flag,
-            Some(_) | None => Origin::Usual,
+            Some(ValueSource::CommandLine) => SettingOrigin::Flag,
+            Some(_) | None => SettingOrigin::Default,
         };
         self.origins.get(name).cloned().unwrap_or_else(typed)
     }
 
-    /// Where the setting came from that the parser does not take, if it was not typed.
-    pub(crate) fn blamed(&self, error: &clap::Error) -> Option<&Origin> {
+    /// The origin of the setting that the parser rejected, if it is not from the command line.
+    pub(crate) fn origin_of_error(&self, error: &clap::Error) -> Option<&SettingOrigin> {
         let context = error.get(clap::error::ContextKind::InvalidArg)?.to_string();
         let flag = context.trim_start_matches('-').split(['=', ' ', '[']).next()?;
         self.origins.get(&flag.replace('-', "_"))
     }
 }
 
-/// The environment of a process, as far as it matters here.
-pub(crate) type Environment = Vec<(OsString, OsString)>;
+pub(crate) type EnvironmentVariables = Vec<(OsString, OsString)>;
 
-/// Which flags a command takes.
+/// The settings that a command accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
-    /// All of them.
-    Everything,
-    /// Those that say which workspace.
-    Workspace,
+enum AcceptedSettings {
+    All,
+    WorkspaceOnly,
 }
 
-/// Adds what the environment and the file say.
-pub(crate) fn layered(
+/// Adds the settings of the environment and the configuration file to a command line.
+pub(crate) fn apply_layers(
     command: &Command,
     line: Vec<OsString>,
-    environment: &Environment,
-) -> Result<Layered, Problem> {
-    if !concerns(&line, environment) {
-        return Ok(Layered { line, ..Layered::default() });
+    environment: &EnvironmentVariables,
+) -> Result<LayeredCommandLine, CommandError> {
+    if !has_other_layers(&line, environment) {
+        return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     }
     let Ok(typed) = command.clone().ignore_errors(true).try_get_matches_from(&line) else {
-        // Help and the like: the parser answers that itself.
-        return Ok(Layered { line, ..Layered::default() });
+        // Help, version or a syntax error: the parser reports it later.
+        return Ok(LayeredCommandLine { arguments: line, ..LayeredCommandLine::default() });
     };
     let takes = match typed.subcommand() {
-        Some((SERVE, _)) => Takes::Everything,
-        Some((CONFIG, below)) if below.subcommand().is_some() => Takes::Everything,
-        Some(_) | None => Takes::Workspace,
+        Some((SERVE_COMMAND, _)) => AcceptedSettings::All,
+        Some((CONFIG_FLAG, below)) if below.subcommand().is_some() => AcceptedSettings::All,
+        Some(_) | None => AcceptedSettings::WorkspaceOnly,
     };
-    let settings = table(command);
-    let mut adding = Adding::new(&settings, takes, &typed);
-    adding.variables(environment)?;
-    let file = find(&typed, environment, takes)?;
+    let settings = all_settings(command);
+    let mut adding = LayerBuilder::new(&settings, takes, &typed);
+    adding.add_variables(environment)?;
+    let file = find_config_file(&typed, environment, takes)?;
     if let Some((path, text)) = &file {
-        adding.file(path, text)?;
+        adding.add_file(path, text)?;
     }
-    Ok(Layered { line: adding.onto(line), origins: adding.origins, file: file.map(|(path, _)| path) })
+    Ok(LayeredCommandLine {
+        arguments: adding.add_to_command_line(line),
+        origins: adding.origins,
+        config_file: file.map(|(path, _)| path),
+    })
 }
 
-/// Whether anything but the command line can have a say: most commands are parsed once.
-fn concerns(line: &[OsString], environment: &Environment) -> bool {
-    let named =
-        |word: &OsString| word == SERVE || word == CONFIG || word.as_encoded_bytes().starts_with(b"--config");
+/// Whether other layers can exist. Most commands have none and are parsed only once.
+fn has_other_layers(line: &[OsString], environment: &EnvironmentVariables) -> bool {
+    let named = |word: &OsString| {
+        word == SERVE_COMMAND || word == CONFIG_FLAG || word.as_encoded_bytes().starts_with(b"--config")
+    };
     line.iter().any(named)
-        || environment.iter().any(|(name, _)| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+        || environment.iter().any(|(name, _)| name.as_encoded_bytes().starts_with(VARIABLE_PREFIX.as_bytes()))
 }
 
-/// Settings on their way to the command line.
-struct Adding<'a> {
-    settings: &'a [Setting],
-    takes: Takes,
-    /// Places in the table of what has been said so far.
-    said: Vec<usize>,
-    words: Vec<(Scope, OsString)>,
-    origins: HashMap<String, Origin>,
+/// Collects settings from the layers, highest first.
+struct LayerBuilder<'a> {
+    settings: &'a [ConfigSetting],
+    accepted: AcceptedSettings,
+    /// Indexes of the settings that a higher layer has set.
+    already_set: Vec<usize>,
+    added_arguments: Vec<(SettingScope, OsString)>,
+    origins: HashMap<String, SettingOrigin>,
 }
 
-impl<'a> Adding<'a> {
-    fn new(settings: &'a [Setting], takes: Takes, typed: &ArgMatches) -> Self {
-        let is_typed =
-            |setting: &Setting| value_source(typed, &setting.name) == Some(ValueSource::CommandLine);
-        let said = (0..settings.len()).filter(|at| is_typed(&settings[*at])).collect();
-        Self { settings, takes, said, words: Vec::new(), origins: HashMap::new() }
+impl<'a> LayerBuilder<'a> {
+    fn new(settings: &'a [ConfigSetting], accepted: AcceptedSettings, typed: &ArgMatches) -> Self {
+        let is_typed = |setting: &ConfigSetting| value_source(typed, &setting.name) == Some(ValueSource::CommandLine);
+        let already_set = (0..settings.len()).filter(|at| is_typed(&settings[*at])).collect();
+        Self { settings, accepted, already_set, added_arguments: Vec::new(), origins: HashMap::new() }
     }
 
-    /// Whether a setting is this command's, and not said or excluded by a higher layer.
-    fn is_open(&self, at: usize) -> bool {
+    /// Whether the command accepts a setting and no higher layer sets it or a conflicting one.
+    fn may_set(&self, at: usize) -> bool {
         let setting = &self.settings[at];
-        let is_taken = self.takes == Takes::Everything || setting.scope == Scope::Workspace;
-        is_taken && !self.said.iter().any(|said| *said == at || self.settings[*said].excludes(setting))
+        let is_taken = self.accepted == AcceptedSettings::All || setting.scope == SettingScope::Workspace;
+        is_taken && !self.already_set.iter().any(|set| *set == at || self.settings[*set].conflicts_with(setting))
     }
 
-    fn variables(&mut self, environment: &Environment) -> Result<(), Problem> {
-        let mut said = Vec::new();
+    fn add_variables(&mut self, environment: &EnvironmentVariables) -> Result<(), CommandError> {
+        let mut layer = Vec::new();
         for (name, value) in environment.iter().filter(|(_, value)| !value.is_empty()) {
             let at = self.settings.iter().position(|setting| name == setting.variable.as_str());
             let Some(at) = at else {
-                self.odd_variable(name);
+                self.warn_unknown_variable(name);
                 continue;
             };
-            if self.is_open(at) {
-                let values = split(&self.settings[at], value)?;
-                let origin = Origin::Variable(self.settings[at].variable.clone());
-                said.push((at, values, origin));
+            if self.may_set(at) {
+                let values = split_values(&self.settings[at], value)?;
+                let origin = SettingOrigin::Variable(self.settings[at].variable.clone());
+                layer.push((at, values, origin));
             }
         }
-        self.take(said);
+        self.add_layer(layer);
         Ok(())
     }
 
-    /// A variable that looks like one of ours and is none.
-    fn odd_variable(&self, name: &OsStr) {
+    /// Warns about a variable whose name is close to a setting's.
+    fn warn_unknown_variable(&self, name: &OsStr) {
         let known = self.settings.iter().map(|setting| setting.variable.as_str());
-        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { return };
-        if self.takes == Takes::Everything
-            && let Some(near) = near::nearest(name, known)
+        let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { return };
+        if self.accepted == AcceptedSettings::All
+            && let Some(near) = suggestion::nearest_name(name, known)
         {
-            show::remark(&format!("{name} is no setting; perhaps {near}?"));
+            output::print_note(&format!("unknown setting {name}; did you mean {near}?"));
         }
     }
 
-    fn file(&mut self, path: &Path, text: &str) -> Result<(), Problem> {
+    fn add_file(&mut self, path: &Path, text: &str) -> Result<(), CommandError> {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        let given = file::read(text, directory, self.settings)
-            .map_err(|error| Problem::Usage(format!("{}:{error}", path.display())))?;
-        let open = given.into_iter().filter(|given| self.is_open(given.setting));
-        let said = open
+        let given = file::parse_config(text, directory, self.settings)
+            .map_err(|error| CommandError::Usage(format!("{}:{error}", path.display())))?;
+        let open = given.into_iter().filter(|given| self.may_set(given.setting_index));
+        let layer = open
             .map(|given| {
                 let values = given.values.into_iter().map(OsString::from).collect();
-                (given.setting, values, Origin::File(path.to_path_buf(), given.line))
+                (given.setting_index, values, SettingOrigin::File(path.to_path_buf(), given.line))
             })
             .collect();
-        self.take(said);
+        self.add_layer(layer);
         Ok(())
     }
 
-    /// Takes one layer.
-    fn take(&mut self, said: Vec<(usize, Vec<OsString>, Origin)>) {
-        for (at, values, origin) in said {
+    fn add_layer(&mut self, layer: Vec<(usize, Vec<OsString>, SettingOrigin)>) {
+        for (at, values, origin) in layer {
             let setting = &self.settings[at];
             for value in values {
                 let mut word = OsString::from(format!("--{}=", setting.flag));
                 word.push(value);
-                self.words.push((setting.scope, word));
+                self.added_arguments.push((setting.scope, word));
             }
-            self.said.push(at);
+            self.already_set.push(at);
             self.origins.insert(setting.name.clone(), origin);
         }
     }
 
-    /// What every command has goes first, the server's own last: there may be free text between.
-    fn onto(&self, line: Vec<OsString>) -> Vec<OsString> {
-        let of = |scope| self.words.iter().filter(move |(of, _)| *of == scope).map(|(_, word)| word.clone());
+    /// Workspace settings go first and server settings last, because free arguments may be between them.
+    fn add_to_command_line(&self, line: Vec<OsString>) -> Vec<OsString> {
+        let of = |scope| self.added_arguments.iter().filter(move |(of, _)| *of == scope).map(|(_, word)| word.clone());
         let mut words = line.into_iter();
         let program = words.next().unwrap_or_else(|| "stead".into());
-        [program].into_iter().chain(of(Scope::Workspace)).chain(words).chain(of(Scope::Serve)).collect()
+        [program].into_iter().chain(of(SettingScope::Workspace)).chain(words).chain(of(SettingScope::Serve)).collect()
     }
 }
 
 fn value_source(matches: &ArgMatches, name: &str) -> Option<ValueSource> {
-    let deepest = cli::deepest(matches);
+    let deepest = cli::innermost_matches(matches);
     // Not every command has every flag.
     deepest.try_contains_id(name).is_ok().then(|| deepest.value_source(name)).flatten()
 }
 
-fn split(setting: &Setting, value: &OsStr) -> Result<Vec<OsString>, Problem> {
+fn split_values(setting: &ConfigSetting, value: &OsStr) -> Result<Vec<OsString>, CommandError> {
     match setting.form {
-        Form::One | Form::Switch => Ok(vec![value.to_owned()]),
-        Form::Many => {
-            let unreadable = || Problem::Usage(format!("{} is not text", setting.variable));
+        SettingForm::Single | SettingForm::Switch => Ok(vec![value.to_owned()]),
+        SettingForm::List => {
+            let unreadable = || CommandError::Usage(format!("{} is not UTF-8", setting.variable));
             let text = value.to_str().ok_or_else(unreadable)?;
-            Ok(text.split(SEPARATOR).map(|part| part.trim().into()).collect())
+            Ok(text.split(LIST_SEPARATOR).map(|part| part.trim().into()).collect())
         }
     }
 }
 
-/// The file that holds, with its text. One that is named must be there; the usual places count for the server alone, so
+/// Finds the configuration file and reads it. A file that is named must exist. Default locations apply to the server only, so
 /// that its file never moves another command to another workspace.
-fn find(
+fn find_config_file(
     typed: &ArgMatches,
-    environment: &Environment,
-    takes: Takes,
-) -> Result<Option<(PathBuf, String)>, Problem> {
+    environment: &EnvironmentVariables,
+    takes: AcceptedSettings,
+) -> Result<Option<(PathBuf, String)>, CommandError> {
     let variable = |wanted: &str| {
         let known = environment.iter().find(|(name, value)| name == wanted && !value.is_empty());
         known.map(|(_, value)| PathBuf::from(value))
     };
-    let named = cli::deepest(typed).try_get_one::<PathBuf>(CONFIG).ok().flatten().cloned();
-    if let Some(path) = named.or_else(|| variable(&format!("{PREFIX}CONFIG"))) {
-        let path = std::path::absolute(&path).map_err(|error| outside::problem(&path, &error))?;
-        let text = outside::read(&path)?;
+    let named = cli::innermost_matches(typed).try_get_one::<PathBuf>(CONFIG_FLAG).ok().flatten().cloned();
+    if let Some(path) = named.or_else(|| variable(&format!("{VARIABLE_PREFIX}CONFIG"))) {
+        let path = std::path::absolute(&path).map_err(|error| host_files::file_error(&path, &error))?;
+        let text = host_files::read_text(&path)?;
         return Ok(Some((path, text)));
     }
-    if takes == Takes::Workspace {
+    if takes == AcceptedSettings::WorkspaceOnly {
         return Ok(None);
     }
     let own = variable("XDG_CONFIG_HOME")
         .filter(|path| path.is_absolute())
         .or_else(|| variable("HOME").map(|home| home.join(".config")));
-    for place in own.into_iter().chain([PathBuf::from(MACHINE)]) {
-        let path = place.join(FILE);
-        if outside::is_there(&path) {
-            let text = outside::read(&path)?;
+    for directory in own.into_iter().chain([PathBuf::from(SYSTEM_CONFIG_DIRECTORY)]) {
+        let path = directory.join(CONFIG_FILE);
+        if host_files::exists(&path) {
+            let text = host_files::read_text(&path)?;
             return Ok(Some((path, text)));
         }
     }
@@ -268,41 +263,41 @@ fn find(
 
 #[cfg(test)]
 mod tests {
-    use faces::definition::Definition;
+    use stead_protocols::definition::DialectDefinition;
 
     use super::*;
 
-    fn environment(variables: &[(&str, &str)]) -> Environment {
+    fn environment_of(variables: &[(&str, &str)]) -> EnvironmentVariables {
         variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
     }
 
-    fn line(words: &str, variables: &[(&str, &str)]) -> String {
-        let command = cli::command(&Definition::stead().unwrap());
+    fn layered_line(words: &str, variables: &[(&str, &str)]) -> String {
+        let command = cli::build_command_line(&DialectDefinition::native().unwrap());
         let words = words.split(' ').map(OsString::from).collect();
-        let layered = layered(&command, words, &environment(variables)).unwrap();
-        layered.line.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+        let layered = apply_layers(&command, words, &environment_of(variables)).unwrap();
+        layered.arguments.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn a_variable_counts_where_no_flag_does() {
+    fn variable_applies_only_without_a_flag() {
         let variables = [("STEAD_HOST", "a, b"), ("STEAD_STATE", "/s"), ("STEAD_PRINT_TOKEN", "false")];
         assert_eq!(
-            line("stead serve", &variables),
+            layered_line("stead serve", &variables),
             "stead --state=/s serve --host=a --host=b --print-token=false"
         );
         assert_eq!(
-            line("stead serve --host c --state /t", &variables),
+            layered_line("stead serve --host c --state /t", &variables),
             "stead serve --host c --state /t --print-token=false"
         );
-        // The server's own settings are not another command's.
-        assert_eq!(line("stead read a.txt", &variables), "stead --state=/s read a.txt");
-        assert_eq!(line("stead serve", &[("STEAD_HOST", "")]), "stead serve");
+        // Server settings do not apply to other commands.
+        assert_eq!(layered_line("stead read a.txt", &variables), "stead --state=/s read a.txt");
+        assert_eq!(layered_line("stead serve", &[("STEAD_HOST", "")]), "stead serve");
     }
 
     #[test]
-    fn a_higher_layer_takes_away_what_cannot_stand_beside_it() {
+    fn higher_layer_removes_conflicting_settings() {
         let variables = [("STEAD_SOCKET", "/s")];
-        assert_eq!(line("stead serve --listen 127.0.0.1:1", &variables), "stead serve --listen 127.0.0.1:1");
-        assert_eq!(line("stead serve", &variables), "stead serve --socket=/s");
+        assert_eq!(layered_line("stead serve --listen 127.0.0.1:1", &variables), "stead serve --listen 127.0.0.1:1");
+        assert_eq!(layered_line("stead serve", &variables), "stead serve --socket=/s");
     }
 }

@@ -1,54 +1,49 @@
-//! The table of settings as people read it: `docs/reference/configuration.md`.
+//! Renders `docs/reference/configuration.md`.
 
-use super::{Form, Scope, Setting};
+use super::{ConfigSetting, SettingForm, SettingScope};
 
-const HEAD: &str = "\
+const INTRODUCTION: &str = "\
 # Configuration
 
 Printed by `stead config reference`; a test keeps it current.
 
-Every setting is a flag of `stead serve`, a key of the configuration file and a variable of the environment. A flag counts before
-a variable, a variable before the file, the file before the default. What cannot stand beside a setting of a higher layer is left out.
+Every setting is a flag of `stead serve`, a key of the configuration file and an environment variable. A flag overrides a
+variable, a variable overrides the file, and the file overrides the default. A setting also overrides conflicting settings of
+lower layers.
 
-The file is TOML: the one that `--config` or `STEAD_CONFIG` names, else `$XDG_CONFIG_HOME/stead/config.toml` (`~/.config` where that is
-not set), else `/etc/stead/config.toml`. Paths in it are relative to its directory. A key that is not known stops the server, with the line
-and the nearest name. What is repeatable is a list in the file; in a variable its values are separated by commas; a switch is `true` or `false`, also as
-`--flag=false`.
+The file is TOML. It is the one named by `--config` or `STEAD_CONFIG`; otherwise `$XDG_CONFIG_HOME/stead/config.toml`
+(`~/.config` if that is not set); otherwise `/etc/stead/config.toml`. Paths in it are relative to its directory. An unknown key
+stops the server; the error names the line and the nearest known key. A repeatable setting is a list in the file and a
+comma-separated value in a variable. A switch is `true` or `false`, also as `--flag=false`.
 
-The settings of the workspace hold for every command: by flag and by variable always, by the file where it is named, so that the
-server's file never moves another command to another workspace. `stead config show` tells every value and where it came from;
-`stead config check` says whether a server would start with them.
+Workspace settings apply to every command, as flags and as variables. From the file they apply to other commands only if
+`--config` or `STEAD_CONFIG` names it, so that the server's file never moves another command to another workspace.
+`stead config show` prints every value and its origin. `stead config check` reports whether a server would start with them.
 ";
 
-/// The document.
-pub(crate) fn reference(settings: &[Setting]) -> String {
-    let mut text = HEAD.to_owned();
-    for (scope, title) in [(Scope::Serve, "The server"), (Scope::Workspace, "The workspace")] {
-        text.push_str(&format!(
-            "\n## {title}\n\n| key, flag, variable | what | default |\n| --- | --- | --- |\n"
-        ));
+pub(crate) fn settings_reference(settings: &[ConfigSetting]) -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for (scope, title) in [(SettingScope::Serve, "Server"), (SettingScope::Workspace, "Workspace")] {
+        text.push_str(&format!("\n## {title}\n\n| key, flag, variable | meaning | default |\n| --- | --- | --- |\n"));
         for setting in settings.iter().filter(|setting| setting.scope == scope) {
-            let Setting { name, flag, variable, .. } = setting;
+            let ConfigSetting { name, flag, variable, .. } = setting;
             let list = match setting.form {
-                Form::Many if !setting.summary.contains("(repeatable") => " (repeatable)",
-                Form::Many | Form::One | Form::Switch => "",
+                SettingForm::List if !setting.summary.contains("(repeatable") => " (repeatable)",
+                SettingForm::List | SettingForm::Single | SettingForm::Switch => "",
             };
             let choices = if setting.choices.is_empty() {
                 String::new()
             } else {
-                format!(": {}", quoted(&setting.choices))
+                format!(": {}", quote_values(&setting.choices))
             };
-            // What the help says about defaults in prose stands there for people at a terminal.
             let summary = setting.summary.replace('|', "\\|");
-            let usual = quoted(&setting.usual);
-            text.push_str(&format!(
-                "| `{name}`, `--{flag}`, `{variable}` | {summary}{choices}{list} | {usual} |\n"
-            ));
+            let default = quote_values(&setting.default_values);
+            text.push_str(&format!("| `{name}`, `--{flag}`, `{variable}` | {summary}{choices}{list} | {default} |\n"));
         }
     }
     text
 }
 
-fn quoted(values: &[String]) -> String {
+fn quote_values(values: &[String]) -> String {
     values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,115 +1,109 @@
-//! `stead watch --supervisor`: what a person who supervises agents should see, as it happens. Everything comes from the
-//! journal: calls of the tiers that are told, refusals by the policy, questions to people and their answers.
+//! `stead watch --supervisor`: events for people who supervise agents, read from the journal: reported calls, policy refusals,
+//! approvals and alerts.
 
 use std::time::{Duration, Instant};
 
-use engine::{EntryFilter, Kind, Order, Stored, Tier, Workspace};
-use journal::Decision;
-use local::Wall;
 use serde_json::{Value, json};
+use stead_engine::{ErrorKind, JournalEntryOrder, JournalEntryQuery, PolicyTier, StoredJournalEntry, Workspace};
+use stead_journal::EntryDecision;
+use stead_local::LandlockMode;
 
 use crate::{
     cli::WorkspaceFlags,
-    show::{self, Exit, Form, Outcome},
-    time, wire,
+    open_workspace,
+    output::{self, CommandExit, CommandResult, OutputFormat},
+    time,
 };
 
-/// What a supervisor asks for.
-pub(super) struct Wish {
-    /// Begin after this entry; what comes from now on when nothing is said.
+pub(super) struct SupervisorWatchOptions {
+    /// Start after this entry; `None` for the latest.
     pub(super) since: Option<u64>,
-    /// What to do when there is nothing more.
-    pub(super) then: Then,
-    /// For whom.
-    pub(super) form: Form,
+    pub(super) when_caught_up: WhenCaughtUp,
+    pub(super) format: OutputFormat,
 }
 
-/// What to do when there is nothing more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum WhenCaughtUp {
     Wait,
-    End,
+    Exit,
 }
 
-/// Entries that are read together.
-const PAGE: usize = 500;
-/// How long one wait for news lasts.
-const WAIT: Duration = Duration::from_secs(5);
+const ENTRIES_PER_PAGE: usize = 500;
+const POLL_WAIT: Duration = Duration::from_secs(5);
 
 /// Shows events until it is interrupted.
-pub(super) fn run(flags: &WorkspaceFlags, wish: &Wish) -> Outcome {
-    let opened = wire::open(flags, Wall::Leave)?;
+pub(super) fn run(flags: &WorkspaceFlags, options: &SupervisorWatchOptions) -> CommandResult {
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let workspace: &dyn Workspace = &*opened.local;
     let head = workspace.head()?.number;
-    let mut cursor = wish.since.unwrap_or(head);
+    let mut cursor = options.since.unwrap_or(head);
     loop {
-        let filter = EntryFilter {
+        let filter = JournalEntryQuery {
             after: Some(cursor),
-            order: Order::OldestFirst,
-            limit: PAGE,
-            ..EntryFilter::default()
+            order: JournalEntryOrder::OldestFirst,
+            limit: ENTRIES_PER_PAGE,
+            ..JournalEntryQuery::default()
         };
         let page = workspace.entries(&filter)?;
         for stored in &page {
             cursor = stored.entry.number;
-            for event in events(stored) {
-                match wish.form {
-                    Form::Json => show::json(&event)?,
-                    Form::Text => show::text(&line(&event))?,
+            for event in supervisor_events(stored) {
+                match options.format {
+                    OutputFormat::Json => output::print_json(&event)?,
+                    OutputFormat::Text => output::print_text(&event_line(&event))?,
                 }
             }
         }
         if page.is_empty() {
-            if wish.then == Then::End {
-                return Ok(Exit::Fine);
+            if options.when_caught_up == WhenCaughtUp::Exit {
+                return Ok(CommandExit::Success);
             }
-            workspace.wait_after(cursor, Instant::now() + WAIT)?;
+            workspace.wait_for_entry_after(cursor, Instant::now() + POLL_WAIT)?;
         }
     }
 }
 
-/// What one entry tells a supervisor; nothing for a call that runs alone.
-fn events(stored: &Stored) -> Vec<Value> {
+/// The events of one entry; none for calls of the autonomous tier.
+fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
     let entry = &stored.entry;
     let reason = entry.reason.as_deref();
-    let is_told = entry.tier.as_deref().is_some_and(|tier| tier != Tier::Blocked.word());
+    let is_reported = entry.tier.as_deref().is_some_and(|tier| tier != PolicyTier::Blocked.as_str());
     let types: &[&str] = match (entry.operation.as_str(), entry.decision, reason) {
-        ("approve" | "deny", Decision::Allowed, _) => &["approval_resolved"],
-        ("alert", Decision::Allowed, _) => &["alert"],
-        (_, _, Some(kind)) if kind == Kind::ApprovalPending.code() || kind == Kind::ApprovalStale.code() => {
+        ("approve" | "deny", EntryDecision::Allowed, _) => &["approval_resolved"],
+        ("alert", EntryDecision::Allowed, _) => &["alert"],
+        (_, _, Some(kind)) if kind == ErrorKind::ApprovalPending.code() || kind == ErrorKind::ApprovalStale.code() => {
             &["approval_requested"]
         }
-        (_, Decision::Refused, Some(kind)) if is_violation(kind) => &["policy_violation"],
-        (_, Decision::Allowed, _) if is_told => &["capability_invoked", "capability_result"],
-        (_, Decision::Refused | Decision::Failed, _) if is_told => {
+        (_, EntryDecision::Refused, Some(kind)) if is_policy_violation(kind) => &["policy_violation"],
+        (_, EntryDecision::Allowed, _) if is_reported => &["capability_invoked", "capability_result"],
+        (_, EntryDecision::Refused | EntryDecision::Failed, _) if is_reported => {
             &["capability_invoked", "capability_error"]
         }
-        (_, Decision::Allowed | Decision::Refused | Decision::Failed, _) => &[],
+        (_, EntryDecision::Allowed | EntryDecision::Refused | EntryDecision::Failed, _) => &[],
     };
-    types.iter().map(|kind| event(kind, stored)).collect()
+    types.iter().map(|kind| entry_event(kind, stored)).collect()
 }
 
-/// Whether a refusal is one by the rules, and not by the arguments.
-fn is_violation(kind: &str) -> bool {
+/// Whether a refusal is due to rules and limits rather than to the arguments.
+fn is_policy_violation(kind: &str) -> bool {
     let kinds = [
-        Kind::PolicyDenied,
-        Kind::ApprovalDenied,
-        Kind::RateLimited,
-        Kind::Quota,
-        Kind::ProtectedPath,
-        Kind::PathEscape,
-        Kind::CrossMount,
-        Kind::OutOfScope,
-        Kind::ReadOnly,
+        ErrorKind::PolicyDenied,
+        ErrorKind::ApprovalDenied,
+        ErrorKind::RateLimited,
+        ErrorKind::QuotaExceeded,
+        ErrorKind::ProtectedPath,
+        ErrorKind::PathEscape,
+        ErrorKind::CrossMount,
+        ErrorKind::OutOfScope,
+        ErrorKind::ReadOnly,
     ];
     kinds.iter().any(|known| known.code() == kind)
 }
 
-fn event(kind: &str, stored: &Stored) -> Value {
+fn entry_event(kind: &str, stored: &StoredJournalEntry) -> Value {
     let entry = &stored.entry;
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
-    let changes: Vec<&str> =
-        entry.changes.iter().map(|change| change.path.as_str()).take(CHANGES_SHOWN).collect();
+    let changes: Vec<&str> = entry.changes.iter().map(|change| change.path.as_str()).take(CHANGES_SHOWN).collect();
     let mut data = json!({
         "entry": entry.number,
         "capability": tool.unwrap_or(&entry.operation),
@@ -134,10 +128,10 @@ fn event(kind: &str, stored: &Stored) -> Value {
     })
 }
 
-/// Changed places that one event names.
+/// Changed paths that one event lists.
 const CHANGES_SHOWN: usize = 20;
 
-fn line(event: &Value) -> String {
+fn event_line(event: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let data = &event["data"];
     let mut line = format!(

@@ -1,11 +1,11 @@
 //! `stead acp` as an editor starts it, with an agent that is played here.
 
 mod attacks;
-mod ending;
-mod peers;
-mod puppet;
+mod harness;
+mod official_libraries;
 mod roots;
 mod scenarios;
+mod shutdown;
 mod tickets;
 mod turns;
-mod unsaved;
+mod unsaved_buffers;

@@ -10,17 +10,19 @@
 use std::{io, path::Path};
 
 use testkit::attack::{
-    Group, McpSubject, Namespace, Opening, Report, Subject, Suite, Where, groups, in_a_namespace, matrix,
+    AttackGroup, AttackReport, AttackSubject, AttackSuite, CaseLocation, McpAttackSubject, NamespaceOutcome,
+    SubjectOptions, load_groups, load_matrix, run_in_mount_namespace,
 };
 
-fn open(opening: &Opening) -> io::Result<Box<dyn Subject>> {
-    McpSubject::open(Path::new(env!("CARGO_BIN_EXE_stead")), opening)
+fn open_mcp_subject(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
+    McpAttackSubject::open(Path::new(env!("CARGO_BIN_EXE_stead")), opening)
 }
 
-const MCP: Suite<'_> = Suite { subject: "mcp", opener: &open, resolvers: &[disk::Resolver::Auto] };
+const MCP_SUITE: AttackSuite<'_> =
+    AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolution::Auto] };
 
-fn hold(group: &Group, place: Where) {
-    let Report { ran, not_run, wrong } = MCP.run(group, place).unwrap();
+fn assert_group_passes(group: &AttackGroup, place: CaseLocation) {
+    let AttackReport { ran, skipped: not_run, failures: wrong } = MCP_SUITE.run_group(group, place).unwrap();
     for line in not_run {
         eprintln!("NOT RUN: {line}");
     }
@@ -28,23 +30,23 @@ fn hold(group: &Group, place: Where) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-macro_rules! groups_hold {
+macro_rules! test_groups {
     ($($test:ident = $name:literal;)+) => {
         $(#[test] fn $test() {
-            let group = groups().unwrap().into_iter().find(|group| group.group == $name).unwrap();
-            hold(&group, Where::Here);
+            let group = load_groups().unwrap().into_iter().find(|group| group.group == $name).unwrap();
+            assert_group_passes(&group, CaseLocation::ThisProcess);
         })+
 
         /// Every group of the corpus has its test.
         #[test]
-        fn no_group_is_forgotten() {
-            let found: Vec<String> = groups().unwrap().into_iter().map(|group| group.group).collect();
+        fn every_attack_group_has_a_test() {
+            let found: Vec<String> = load_groups().unwrap().into_iter().map(|group| group.group).collect();
             assert_eq!(found, [$($name),+]);
         }
     };
 }
 
-groups_hold! {
+test_groups! {
     traversal = "traversal";
     absolute = "absolute";
     encoding = "encoding";
@@ -68,27 +70,30 @@ groups_hold! {
 }
 
 #[test]
-fn every_operation_by_every_way_out() {
-    hold(&matrix().unwrap(), Where::Here);
+fn every_operation_refuses_every_escape() {
+    assert_group_passes(&load_matrix().unwrap(), CaseLocation::ThisProcess);
 }
 
 #[test]
-fn mounted() {
-    match in_a_namespace("attacks::mounted").unwrap() {
-        Namespace::Inside => {
-            for group in groups().unwrap() {
-                hold(&group, Where::Mounted);
+fn mount_cases_pass() {
+    match run_in_mount_namespace("attacks::mount_cases_pass").unwrap() {
+        NamespaceOutcome::Inside => {
+            for group in load_groups().unwrap() {
+                assert_group_passes(&group, CaseLocation::MountNamespace);
             }
         }
-        Namespace::Child(output) => {
+        NamespaceOutcome::Child(output) => {
             let said = String::from_utf8_lossy(&output.stdout);
             let cried = String::from_utf8_lossy(&output.stderr);
             println!("{said}");
             assert!(output.status.success() && said.contains("1 passed"), "{said}{cried}");
         }
-        Namespace::None => {
-            for group in groups().unwrap() {
-                for case in MCP.cases(&group, Where::Mounted, &mut Report::default()).unwrap() {
+        NamespaceOutcome::Unavailable => {
+            for group in load_groups().unwrap() {
+                for case in MCP_SUITE
+                    .runnable_cases(&group, CaseLocation::MountNamespace, &mut AttackReport::default())
+                    .unwrap()
+                {
                     eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);
                 }
             }

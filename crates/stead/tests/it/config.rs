@@ -4,18 +4,18 @@ use std::{path::Path, process::Command};
 
 use serde_json::Value;
 
-use crate::served::{BINARY, Server};
+use crate::server_process::{BINARY, ServerProcess};
 
 /// What the command line is told about its settings: the line, variables, the text of the file.
-struct Told<'a> {
+struct ConfigInput<'a> {
     flags: &'a [&'a str],
     variables: &'a [(&'a str, &'a str)],
     file: &'a str,
 }
 
-const NOTHING: Told<'_> = Told { flags: &[], variables: &[], file: "" };
+const EMPTY_INPUT: ConfigInput<'_> = ConfigInput { flags: &[], variables: &[], file: "" };
 
-impl Told<'_> {
+impl ConfigInput<'_> {
     fn run(&self, place: &Path, action: &[&str]) -> std::process::Output {
         std::fs::create_dir_all(place.join("stead")).unwrap();
         std::fs::write(place.join("stead/config.toml"), self.file).unwrap();
@@ -25,7 +25,7 @@ impl Told<'_> {
     }
 
     /// Every setting, as `stead config show` tells it.
-    fn shown(&self, place: &Path) -> Vec<Value> {
+    fn show_settings(&self, place: &Path) -> Vec<Value> {
         let output = self.run(place, &["config", "show", "--json"]);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{:?} {:?} {}: {said}", self.flags, self.variables, self.file);
@@ -33,38 +33,34 @@ impl Told<'_> {
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn refused(&self, place: &Path, action: &[&str]) -> String {
+    fn run_expecting_error(&self, place: &Path, action: &[&str]) -> String {
         let output = self.run(place, action);
         assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
         String::from_utf8(output.stderr).unwrap()
     }
 }
 
-fn setting<'a>(shown: &'a [Value], name: &str) -> &'a Value {
+fn find_setting<'a>(shown: &'a [Value], name: &str) -> &'a Value {
     shown.iter().find(|setting| setting["name"] == name).expect(name)
 }
 
 /// A text that this setting may have.
-fn sample(setting: &Value) -> String {
-    let first = |value: &Value| {
-        value.as_array().and_then(|list| list.first()).and_then(Value::as_str).map(str::to_owned)
-    };
+fn sample_value(setting: &Value) -> String {
+    let first =
+        |value: &Value| value.as_array().and_then(|list| list.first()).and_then(Value::as_str).map(str::to_owned);
     let usual = || setting["value"].as_str().map(str::to_owned);
-    first(&setting["choices"])
-        .or_else(|| first(&setting["value"]))
-        .or_else(usual)
-        .unwrap_or_else(|| "7".to_owned())
+    first(&setting["choices"]).or_else(|| first(&setting["value"])).or_else(usual).unwrap_or_else(|| "7".to_owned())
 }
 
 #[test]
-fn every_setting_is_a_flag_a_variable_and_a_key() {
+fn every_setting_has_a_flag_a_variable_and_a_key() {
     let place = tempfile::tempdir().unwrap();
-    let settings = NOTHING.shown(place.path());
+    let settings = EMPTY_INPUT.show_settings(place.path());
     assert!(settings.len() > 20, "{settings:?}");
     for known in &settings {
         let name = known["name"].as_str().unwrap();
         assert_eq!(known["origin"], "default", "{known}");
-        let text = if known["value"].is_boolean() { "true".to_owned() } else { sample(known) };
+        let text = if known["value"].is_boolean() { "true".to_owned() } else { sample_value(known) };
         let flag = format!("--{}={text}", name.replace('_', "-"));
         let variable = format!("STEAD_{}", name.to_uppercase());
         let key = match &known["value"] {
@@ -83,91 +79,91 @@ fn every_setting_is_a_flag_a_variable_and_a_key() {
         let mut flags = partner.clone();
         flags.push(&flag);
         let variables = [(variable.as_str(), text.as_str())];
-        let by_file = Told { flags: &partner, variables: &[], file: &key };
-        let by_variable = Told { flags: &partner, variables: &variables, file: &key };
-        let by_flag = Told { flags: &flags, variables: &variables, file: &key };
+        let by_file = ConfigInput { flags: &partner, variables: &[], file: &key };
+        let by_variable = ConfigInput { flags: &partner, variables: &variables, file: &key };
+        let by_flag = ConfigInput { flags: &flags, variables: &variables, file: &key };
         for (told, origin) in [(by_file, "file"), (by_variable, "variable"), (by_flag, "flag")] {
-            let shown = told.shown(place.path());
-            assert_eq!(setting(&shown, name)["origin"], origin, "{name}");
+            let shown = told.show_settings(place.path());
+            assert_eq!(find_setting(&shown, name)["origin"], origin, "{name}");
         }
     }
 }
 
 #[test]
-fn a_flag_counts_before_a_variable_and_that_before_the_file() {
+fn flag_overrides_variable_overrides_file() {
     let place = tempfile::tempdir().unwrap();
     let file = "\nlisten = \"127.0.0.1:3\"\nhost = [\"f\"]\nbehind_proxy = true\npolicy = \"p.toml\"\n";
-    let told = Told {
+    let told = ConfigInput {
         flags: &["--listen", "127.0.0.1:1", "--behind-proxy=false"],
         variables: &[("STEAD_LISTEN", "127.0.0.1:2"), ("STEAD_HOST", "v,w")],
         file,
     };
-    let shown = told.shown(place.path());
-    assert_eq!(setting(&shown, "listen")["value"], "127.0.0.1:1");
-    assert_eq!(setting(&shown, "host")["value"], serde_json::json!(["v", "w"]));
-    assert_eq!(setting(&shown, "host")["place"], "STEAD_HOST");
-    assert_eq!(setting(&shown, "behind_proxy")["value"], false);
+    let shown = told.show_settings(place.path());
+    assert_eq!(find_setting(&shown, "listen")["value"], "127.0.0.1:1");
+    assert_eq!(find_setting(&shown, "host")["value"], serde_json::json!(["v", "w"]));
+    assert_eq!(find_setting(&shown, "host")["place"], "STEAD_HOST");
+    assert_eq!(find_setting(&shown, "behind_proxy")["value"], false);
     // Paths in the file are relative to it.
     let at = place.path().join("stead");
-    assert_eq!(setting(&shown, "policy")["value"], at.join("p.toml").to_str().unwrap());
-    assert_eq!(setting(&shown, "policy")["place"], format!("{}:5", at.join("config.toml").display()));
+    assert_eq!(find_setting(&shown, "policy")["value"], at.join("p.toml").to_str().unwrap());
+    assert_eq!(find_setting(&shown, "policy")["place"], format!("{}:5", at.join("config.toml").display()));
     // What is shown is a file that means the same.
     let output = told.run(place.path(), &["config", "show"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    let again = Told { file: &text, ..NOTHING }.shown(place.path());
+    let again = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(place.path());
     for (one, other) in shown.iter().zip(&again).filter(|(one, _)| !one["value"].is_null()) {
         assert_eq!((&one["value"], "file"), (&other["value"], other["origin"].as_str().unwrap()));
     }
 }
 
 #[test]
-fn what_cannot_be_is_refused_where_it_was_said() {
+fn invalid_setting_is_reported_with_its_origin() {
     let place = tempfile::tempdir().unwrap();
-    let file = |file| Told { file, ..NOTHING };
+    let file = |file| ConfigInput { file, ..EMPTY_INPUT };
     for action in [&["config", "check"][..], &["config", "show"], &["serve"]] {
-        let said = file("host = []\nlistn = \"x\"").refused(place.path(), action);
-        assert!(said.contains("config.toml:2: there is no setting listn; perhaps listen?"), "{said}");
-        let said = file("\nlisten = \"nowhere\"").refused(place.path(), action);
-        assert!(said.contains("config.toml:2 says") && said.contains("--listen"), "{said}");
+        let said = file("host = []\nlistn = \"x\"").run_expecting_error(place.path(), action);
+        assert!(said.contains("config.toml:2: unknown setting listn; did you mean listen?"), "{said}");
+        let said = file("\nlisten = \"nowhere\"").run_expecting_error(place.path(), action);
+        assert!(said.contains("config.toml:2:") && said.contains("--listen"), "{said}");
     }
     let variables = [("STEAD_DURABILITY", "some")];
-    let said = Told { variables: &variables, ..NOTHING }.refused(place.path(), &["config", "check"]);
-    assert!(said.contains("STEAD_DURABILITY says"), "{said}");
-    let said = file("listen = \"0.0.0.0:1\"").refused(place.path(), &["config", "check"]);
+    let said =
+        ConfigInput { variables: &variables, ..EMPTY_INPUT }.run_expecting_error(place.path(), &["config", "check"]);
+    assert!(said.contains("invalid value from STEAD_DURABILITY"), "{said}");
+    let said = file("listen = \"0.0.0.0:1\"").run_expecting_error(place.path(), &["config", "check"]);
     assert!(said.contains("--behind-proxy"), "{said}");
-    let said = file("dialect = [\"klingon\"]").refused(place.path(), &["config", "check"]);
+    let said = file("dialect = [\"klingon\"]").run_expecting_error(place.path(), &["config", "check"]);
     assert!(said.contains("klingon"), "{said}");
     let fine = file("behind_proxy = true\nlisten = \"0.0.0.0:1\"").run(place.path(), &["config", "check"]);
     assert!(fine.status.success());
 }
 
 #[test]
-fn a_server_is_set_by_its_file_and_another_command_only_by_one_that_is_named() {
+fn default_config_file_applies_only_to_serve() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("config/stead/config.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(&file, "listen = \"127.0.0.1:0\"\nprincipal = \"agent:filed\"\nprint_token = false\n")
-        .unwrap();
-    let server = Server::start_at(place, &[], &[("STEAD_HOST", "files.example")]);
+    std::fs::write(&file, "listen = \"127.0.0.1:0\"\nprincipal = \"agent:filed\"\nprint_token = false\n").unwrap();
+    let server = ServerProcess::start_at(place, &[], &[("STEAD_HOST", "files.example")]);
     assert_eq!(server.get("/health", "").0, 200);
-    server.end();
+    server.terminate();
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(place.path().join("elsewhere")).unwrap();
     std::fs::write(place.path().join("elsewhere/x.txt"), "x\n").unwrap();
     let file = format!("workspace = {:?}\nstate = \"../state\"\n", place.path().join("elsewhere"));
-    let told = Told { file: &file, ..NOTHING };
+    let told = ConfigInput { file: &file, ..EMPTY_INPUT };
     assert_eq!(told.run(place.path(), &["read", "x.txt"]).status.code(), Some(1));
     let named = told.run(place.path(), &["read", "x.txt", "--config", "stead/config.toml"]);
     assert_eq!(String::from_utf8_lossy(&named.stdout), "x\n", "{}", String::from_utf8_lossy(&named.stderr));
 }
 
 #[test]
-fn the_examples_are_understood() {
+fn example_config_files_are_valid() {
     let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
     let place = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(contrib.join("config.toml")).unwrap();
-    let shown = Told { file: &text, ..NOTHING }.shown(place.path());
-    assert_eq!(setting(&shown, "workspace")["value"], "/srv/project");
+    let shown = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(place.path());
+    assert_eq!(find_setting(&shown, "workspace")["value"], "/srv/project");
     // What is commented out is there to be used.
     let whole: String = text
         .lines()
@@ -176,23 +172,23 @@ fn the_examples_are_understood() {
             Some(_) | None => format!("{line}\n"),
         })
         .collect();
-    let shown = Told { file: &whole, ..NOTHING }.shown(place.path());
-    assert_eq!(setting(&shown, "tls_key")["origin"], "file");
+    let shown = ConfigInput { file: &whole, ..EMPTY_INPUT }.show_settings(place.path());
+    assert_eq!(find_setting(&shown, "tls_key")["origin"], "file");
     // The container is set by variables, each of them one of ours.
     let container = std::fs::read_to_string(contrib.join("Containerfile")).unwrap();
     let line = container.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();
     for (name, _) in line.split(' ').filter_map(|pair| pair.split_once('=')) {
         let name = name.strip_prefix("STEAD_").unwrap().to_lowercase();
-        setting(&shown, &name);
+        find_setting(&shown, &name);
     }
     let unit = std::fs::read_to_string(contrib.join("stead.service")).unwrap();
     assert!(unit.contains("stead serve --config /etc/stead/config.toml"));
 }
 
 #[test]
-fn the_reference_is_current() {
+fn settings_reference_is_up_to_date() {
     let place = tempfile::tempdir().unwrap();
-    let output = NOTHING.run(place.path(), &["config", "reference"]);
+    let output = EMPTY_INPUT.run(place.path(), &["config", "reference"]);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(

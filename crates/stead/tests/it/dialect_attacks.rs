@@ -4,25 +4,25 @@
 
 use std::{io, path::Path, sync::Arc};
 
-use engine::{Call, Caller, Engine, Principal};
-use faces::dialect::{self, Dialects, Place};
-use local::{Durability, LocalWorkspace, Options};
 use serde_json::{Map, Value, json};
+use stead_engine::{Call, Caller, Engine, Principal};
+use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
+use stead_protocols::dialect::{self, DialectSet, WorkspaceLocation};
 use testkit::attack::{
-    Asked, Case, Ending, Ledger, Opening, Reply, Subject, Verdict, groups, matrix, needs, portions,
-    run_together,
+    AttackCase, AttackSubject, AttackVerdict, ExpectedAttackResult, SubjectJournal, SubjectOptions, SubjectReply,
+    SubjectRequest, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
 /// One vocabulary over a workspace.
-struct Spoken {
+struct DialectAttackSubject {
     engine: Engine,
-    dialects: Dialects,
+    dialects: DialectSet,
     name: &'static str,
     workspace: String,
 }
 
 /// What a native operation is called there.
-fn tool(dialect: &str, operation: &str) -> Option<&'static str> {
+fn tool_of_operation(dialect: &str, operation: &str) -> Option<&'static str> {
     match (dialect, operation) {
         ("weaver", "read" | "stat") => Some("read_file"),
         ("weaver", "write") => Some("write_file"),
@@ -42,25 +42,25 @@ fn tool(dialect: &str, operation: &str) -> Option<&'static str> {
     }
 }
 
-impl Spoken {
-    fn open(name: &'static str, options: &[&str], opening: &Opening) -> io::Result<Box<dyn Subject>> {
-        let mut local = Options::new(opening.workspace.clone(), opening.state.clone());
+impl DialectAttackSubject {
+    fn open(name: &'static str, options: &[&str], opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
+        let mut local = LocalWorkspaceOptions::new(opening.workspace.clone(), opening.state.clone());
         local.durability = Durability::Fast;
         local.resolver = opening.resolver;
         let local = LocalWorkspace::open(local).map_err(io::Error::other)?;
         let workspace = opening.workspace.to_str().unwrap_or_default().to_owned();
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let place = Place { workspace: workspace.clone() };
-        let dialects = Dialects::choose(&[name.to_owned()], &options, &place).map_err(io::Error::other)?;
+        let place = WorkspaceLocation { root: workspace.clone() };
+        let dialects = DialectSet::from_names(&[name.to_owned()], &options, &place).map_err(io::Error::other)?;
         Ok(Box::new(Self { engine: Engine::new(Arc::clone(&local) as _), dialects, name, workspace }))
     }
 
-    fn say(&self, caller: &Caller, tool: &str, arguments: &Map<String, Value>) -> Reply {
-        let dialect = self.dialects.with_tool(tool).expect("it has the tool");
-        let request = dialect.request(tool, arguments);
+    fn call_tool(&self, caller: &Caller, tool: &str, arguments: &Map<String, Value>) -> SubjectReply {
+        let dialect = self.dialects.find_by_tool(tool).expect("it has the tool");
+        let request = dialect.translate(tool, arguments);
         let mut call = Call::new(caller, &request.operation, request.arguments);
-        call.terms = request.terms;
-        let reply = dialect.reply(tool, arguments, self.engine.call(&call));
+        call.options = request.options;
+        let reply = dialect.render_reply(tool, arguments, self.engine.call(&call));
         // These vocabularies tell the workspace's own path, and what holds it to whoever named that already.
         let holder = Path::new(&self.workspace).parent().and_then(Path::to_str).unwrap_or_default();
         let named = arguments.values().filter_map(Value::as_str).any(|given| given.contains(holder));
@@ -71,13 +71,13 @@ impl Spoken {
             if named { plain.replace(holder, "$H") } else { plain }
         };
         let json = serde_json::from_str(&hide(Value::Object(reply.json).to_string())).unwrap_or_default();
-        let refused = (reply.verdict == dialect::Verdict::Error).then(|| "refused".to_owned());
-        Reply { refused, json, text: hide(reply.text) }
+        let refused = (reply.status == dialect::ReplyStatus::Error).then(|| "refused".to_owned());
+        SubjectReply { refusal: refused, json, text: hide(reply.text) }
     }
 }
 
-impl Subject for Spoken {
-    fn ask(&mut self, asked: &Asked) -> io::Result<Reply> {
+impl AttackSubject for DialectAttackSubject {
+    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
         let principal = Principal::parse(&asked.principal).map_err(io::Error::other)?;
         let caller = Caller::new(principal, "attack", "library");
         let arguments = match &asked.raw {
@@ -85,60 +85,54 @@ impl Subject for Spoken {
             Some(raw) => match serde_json::from_slice(raw) {
                 Ok(arguments) => arguments,
                 Err(_) => {
-                    return Ok(Reply {
-                        refused: Some("unread".into()),
-                        json: json!({}),
-                        text: String::new(),
-                    });
+                    return Ok(SubjectReply { refusal: Some("unread".into()), json: json!({}), text: String::new() });
                 }
             },
         };
-        if let Some(tool) = tool(self.name, &asked.operation) {
-            return Ok(self.say(&caller, tool, &arguments));
+        if let Some(tool) = tool_of_operation(self.name, &asked.operation) {
+            return Ok(self.call_tool(&caller, tool, &arguments));
         }
         // What a setup asks for is asked in the native words.
         Ok(match self.engine.call(&Call::new(&caller, &asked.operation, arguments)) {
-            Ok(answer) => Reply { refused: None, json: answer.json.into(), text: answer.text },
-            Err(failure) => Reply {
-                refused: Some(failure.kind.code().into()),
-                json: failure.to_json(),
-                text: String::new(),
-            },
+            Ok(answer) => SubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
+            Err(failure) => {
+                SubjectReply { refusal: Some(failure.kind.code().into()), json: failure.to_json(), text: String::new() }
+            }
         })
     }
 
-    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<Ledger>> {
+    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<SubjectJournal>> {
         Ok(None)
     }
 }
 
-fn hold(name: &'static str, options: &[&str]) {
-    let open = |opening: &Opening| Spoken::open(name, options, opening);
+fn assert_corpus_passes(name: &'static str, options: &[&str]) {
+    let open = |opening: &SubjectOptions| DialectAttackSubject::open(name, options, opening);
     let (mut ran, mut harmed) = (0, Vec::new());
     // Who races is met below the vocabularies, where nobody knows one.
-    let groups = groups().unwrap().into_iter().filter(|group| group.group != "race");
-    for group in groups.chain([matrix().unwrap()]) {
-        let fitting = |case: &&Case| {
-            let needs = needs(&group, case).unwrap();
-            let here = case.only.is_none() && !needs.mounts && !needs.devices && !needs.inside;
-            here && tool(name, &case.operation).is_some()
+    let groups = load_groups().unwrap().into_iter().filter(|group| group.group != "race");
+    for group in groups.chain([load_matrix().unwrap()]) {
+        let fitting = |case: &&AttackCase| {
+            let needs = case_requirements(&group, case).unwrap();
+            let here = case.only.is_none() && !needs.mounts && !needs.devices && !needs.in_process;
+            here && tool_of_operation(name, &case.operation).is_some()
         };
-        let cases: Vec<Case> = group.cases.iter().filter(fitting).cloned().collect();
-        for portion in portions(&cases) {
+        let cases: Vec<AttackCase> = group.cases.iter().filter(fitting).cloned().collect();
+        for portion in split_shareable(&cases) {
             let mut portion = portion.to_vec();
             for case in &mut portion {
-                case.expect.result = Ending::Safe;
+                case.expect.result = ExpectedAttackResult::Safe;
                 case.check = Default::default();
                 // Nobody asks for a version here.
                 case.arguments.remove("base");
             }
-            let verdicts = match run_together(&group, &portion, &open, disk::Resolver::Auto) {
+            let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolution::Auto) {
                 // What is set up with a call that this vocabulary refuses cannot be asked in it.
                 Err(error) if error.to_string().starts_with("setup: ") => continue,
                 other => other.unwrap(),
             };
             ran += portion.len();
-            harmed.extend(verdicts.iter().filter(|verdict| verdict.harmed()).map(Verdict::told));
+            harmed.extend(verdicts.iter().filter(|verdict| verdict.did_harm()).map(AttackVerdict::faults_text));
         }
     }
     assert!(ran > 100, "only {ran} cases ran");
@@ -146,22 +140,22 @@ fn hold(name: &'static str, options: &[&str]) {
 }
 
 #[test]
-fn jettson_holds() {
-    hold("jettson", &[]);
+fn attack_corpus_holds_over_jettson() {
+    assert_corpus_passes("jettson", &[]);
 }
 
 #[test]
-fn weaver_holds() {
-    hold("weaver", &[]);
+fn attack_corpus_holds_over_weaver() {
+    assert_corpus_passes("weaver", &[]);
 }
 
 #[test]
-fn the_newest_weaver_holds() {
-    hold("weaver", &["generation=newest"]);
+fn attack_corpus_holds_over_the_newest_weaver() {
+    assert_corpus_passes("weaver", &["generation=newest"]);
 }
 
 #[test]
-fn nothing_gets_out_through_comma() {
-    hold("comma", &["forbidden_globs=none"]);
-    hold("comma", &["forbidden_globs=none", "allow_absolute=true", "origin=exact"]);
+fn attack_corpus_holds_over_comma() {
+    assert_corpus_passes("comma", &["forbidden_globs=none"]);
+    assert_corpus_passes("comma", &["forbidden_globs=none", "allow_absolute=true", "origin=exact"]);
 }

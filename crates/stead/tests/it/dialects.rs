@@ -8,17 +8,17 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::cli_fixture::CliFixture;
 
-struct Client {
+struct DialectMcpClient {
     child: Child,
     output: ChildStdin,
     input: BufReader<ChildStdout>,
     next_id: u64,
 }
 
-impl Client {
-    fn start(bench: &Bench, arguments: &[&str]) -> Self {
+impl DialectMcpClient {
+    fn start(bench: &CliFixture, arguments: &[&str]) -> Self {
         let mut command = bench.command(&["mcp", "--durability", "fast", "--dialect"]);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -57,68 +57,67 @@ impl Client {
         object
     }
 
-    fn said(&mut self, tool: &str, arguments: &Value) -> String {
+    fn call_for_text(&mut self, tool: &str, arguments: &Value) -> String {
         self.call(tool, arguments)["for_llm"].as_str().unwrap().to_owned()
     }
 
-    fn end(mut self) {
+    fn close(mut self) {
         drop(self.output);
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 }
 
 #[test]
-fn weaver_reaches_the_machine_when_it_is_set_to() {
-    let bench = Bench::new();
-    let secret = bench.place.path().join("secret.txt");
+fn weaver_with_machine_reach_reads_outside_the_workspace() {
+    let bench = CliFixture::new();
+    let secret = bench.directory.path().join("secret.txt");
     std::fs::write(&secret, "top").unwrap();
     symlink(&secret, bench.workspace().join("leak")).unwrap();
-    let mut client = Client::start(&bench, &["weaver", "--dialect-option", "restrict=false"]);
-    assert_eq!(client.said("read_file", &json!({ "path": "leak" })), "top");
-    assert_eq!(client.said("read_file", &json!({ "path": secret })), "top");
+    let mut client = DialectMcpClient::start(&bench, &["weaver", "--dialect-option", "restrict=false"]);
+    assert_eq!(client.call_for_text("read_file", &json!({ "path": "leak" })), "top");
+    assert_eq!(client.call_for_text("read_file", &json!({ "path": secret })), "top");
     assert_eq!(
-        client.said("write_file", &json!({ "path": "../up.txt", "content": "NEW" })),
+        client.call_for_text("write_file", &json!({ "path": "../up.txt", "content": "NEW" })),
         "File written: ../up.txt"
     );
-    assert_eq!(client.said("write_file", &json!({ "path": "leak", "content": "NEW" })), "File written: leak");
+    assert_eq!(client.call_for_text("write_file", &json!({ "path": "leak", "content": "NEW" })), "File written: leak");
     assert_eq!(std::fs::read(&secret).unwrap(), b"NEW");
     // What the server keeps is not among what can be reached.
     let hidden = client.call("list_dir", &json!({ "path": bench.state().join("stead") }));
     assert_eq!(hidden["is_error"], true, "{hidden}");
-    client.end();
-    let states: Vec<_> =
-        std::fs::read_dir(bench.state().join("stead")).unwrap().map(Result::unwrap).collect();
+    client.close();
+    let states: Vec<_> = std::fs::read_dir(bench.state().join("stead")).unwrap().map(Result::unwrap).collect();
     let [state] = states.as_slice() else { panic!("one state directory") };
     assert!(state.file_name().to_str().unwrap().ends_with("-machine"), "a journal of its own");
     // The journal is read, and a change taken back, by whoever names that reach.
     let undo = ["undo", "--reach", "machine", "--principal", "agent:mcp"];
-    assert!(bench.ok(&["log", "--reach", "machine"]).text().contains("up.txt"));
-    bench.ok(&undo);
+    assert!(bench.run_successfully(&["log", "--reach", "machine"]).text().contains("up.txt"));
+    bench.run_successfully(&undo);
     assert_eq!(std::fs::read(&secret).unwrap(), b"top");
-    bench.ok(&undo);
-    assert!(!bench.place.path().join("up.txt").exists());
+    bench.run_successfully(&undo);
+    assert!(!bench.directory.path().join("up.txt").exists());
 }
 
 #[test]
-fn weaver_keeps_to_the_workspace_otherwise() {
-    let bench = Bench::new();
-    let outside = bench.place.path().join("outside");
+fn weaver_stays_inside_the_workspace_by_default() {
+    let bench = CliFixture::new();
+    let outside = bench.directory.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("secret"), "top").unwrap();
     for (link, target) in [("leak", "secret"), ("dangout", "new.txt"), ("outdir", ".")] {
         symlink(outside.join(target), bench.workspace().join(link)).unwrap();
     }
     symlink("nowhere", bench.workspace().join("dangling")).unwrap();
-    let mut client = Client::start(&bench, &["weaver"]);
+    let mut client = DialectMcpClient::start(&bench, &["weaver"]);
     let by_link = "access denied: symlink resolves outside workspace";
     for path in ["leak", "dangout", "outdir/new", "outdir/deep/new"] {
-        assert_eq!(client.said("write_file", &json!({ "path": path, "content": "x" })), by_link, "{path}");
-        assert_eq!(client.said("append_file", &json!({ "path": path, "content": "x" })), by_link, "{path}");
-        assert_eq!(client.said("read_file", &json!({ "path": path })), by_link, "{path}");
+        assert_eq!(client.call_for_text("write_file", &json!({ "path": path, "content": "x" })), by_link, "{path}");
+        assert_eq!(client.call_for_text("append_file", &json!({ "path": path, "content": "x" })), by_link, "{path}");
+        assert_eq!(client.call_for_text("read_file", &json!({ "path": path })), by_link, "{path}");
     }
     let by_name = "access denied: path is outside the workspace";
     for path in ["..", "../outside/secret", "a/../../outside/secret", "/etc/passwd", "/", "../ws2/x"] {
-        assert_eq!(client.said("list_dir", &json!({ "path": path })), by_name, "{path}");
+        assert_eq!(client.call_for_text("list_dir", &json!({ "path": path })), by_name, "{path}");
     }
     // A link inside that leads to nothing yet is followed, and stays a link.
     client.call("write_file", &json!({ "path": "dangling", "content": "x" }));
@@ -126,20 +125,19 @@ fn weaver_keeps_to_the_workspace_otherwise() {
     client.call("write_file", &json!({ "path": "new/deep/f", "content": "x" }));
     let mode = |path: &str| std::fs::metadata(bench.workspace().join(path)).unwrap().mode() & 0o777;
     assert_eq!((mode("nowhere"), mode("new/deep"), mode("new/deep/f")), (0o644, 0o755, 0o644));
-    std::fs::set_permissions(bench.workspace().join("nowhere"), std::fs::Permissions::from_mode(0o755))
-        .unwrap();
+    std::fs::set_permissions(bench.workspace().join("nowhere"), std::fs::Permissions::from_mode(0o755)).unwrap();
     client.call("append_file", &json!({ "path": "nowhere", "content": "y" }));
     assert_eq!(mode("nowhere"), 0o755, "an existing file keeps its mode");
-    client.end();
+    client.close();
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
-    let log = bench.ok(&["log", "--json"]).text();
+    let log = bench.run_successfully(&["log", "--json"]).text();
     assert!(log.contains("weaver/write_file") && log.contains("path_escape"), "refusals are recorded");
 }
 
 #[test]
-fn jettson_answers_as_its_document_says() {
+fn jettson_replies_match_its_documentation() {
     const MIB: usize = 1 << 20;
-    let bench = Bench::new();
+    let bench = CliFixture::new();
     let ws = bench.workspace();
     std::fs::write(ws.join("data.csv"), "id\n").unwrap();
     std::fs::write(ws.join("bad.bin"), b"a\xffb").unwrap();
@@ -150,10 +148,9 @@ fn jettson_answers_as_its_document_says() {
     symlink("scratch", ws.join("to_dir")).unwrap();
     symlink("data.csv", ws.join("to_file")).unwrap();
     symlink("/etc", ws.join("to_outside")).unwrap();
-    let mut client = Client::start(&bench, &["jettson"]);
+    let mut client = DialectMcpClient::start(&bench, &["jettson"]);
     let listed = client.call("jettson_files_list", &json!({}));
-    let entry =
-        |name: &str, size: usize, is_dir: bool| json!({ "name": name, "size_bytes": size, "is_dir": is_dir });
+    let entry = |name: &str, size: usize, is_dir: bool| json!({ "name": name, "size_bytes": size, "is_dir": is_dir });
     let entries = json!([
         entry("bad.bin", 3, false),
         entry("data.csv", 3, false),
@@ -174,16 +171,11 @@ fn jettson_answers_as_its_document_says() {
     let long = client.call("jettson_files_read", &json!({ "path": "long.txt" }));
     assert_eq!((long["content"].as_str().unwrap().len(), &long["truncated"]), (MIB - 1, &json!(true)));
     assert_eq!(long["size_bytes"], MIB + 10);
-    let rejected =
-        |reason: &str| json!({ "error": format!("Jettson Files rejected the operation: {reason}") });
+    let rejected = |reason: &str| json!({ "error": format!("Jettson Files rejected the operation: {reason}") });
     let escapes = rejected("path escapes /workspace or is empty.");
     for path in ["../etc/passwd", "/", "/tmp/foo", "/workspace/a", "", "a/../..", "to_outside/passwd"] {
         assert_eq!(client.call("jettson_files_read", &json!({ "path": path })), escapes, "{path}");
-        assert_eq!(
-            client.call("jettson_files_write", &json!({ "path": path, "content": "x" })),
-            escapes,
-            "{path}"
-        );
+        assert_eq!(client.call("jettson_files_write", &json!({ "path": path, "content": "x" })), escapes, "{path}");
         assert_eq!(client.call("jettson_files_delete", &json!({ "path": path })), escapes, "{path}");
     }
     let large = "x".repeat(5 * MIB + 1);
@@ -201,5 +193,5 @@ fn jettson_answers_as_its_document_says() {
     let deleted = client.call("jettson_files_delete", &json!({ "path": "to_dir" }));
     assert_eq!(deleted, json!({ "path": "to_dir", "deleted": true }));
     assert!(ws.join("scratch").is_dir() && !ws.join("to_dir").is_symlink(), "the link went, not its target");
-    client.end();
+    client.close();
 }

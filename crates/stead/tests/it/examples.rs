@@ -1,12 +1,12 @@
 //! Every example of the definitions, typed as a command: what is advertised can be called here too.
 
-use faces::definition::{Definition, Operation};
 use serde_json::{Map, Value};
+use stead_protocols::definition::{DialectDefinition, ToolDefinition};
 
-use crate::bench::Bench;
+use crate::cli_fixture::CliFixture;
 
 /// The words of a command line that mean these arguments.
-fn words(operation: &Operation, arguments: &Map<String, Value>) -> Vec<String> {
+fn command_line_of(operation: &ToolDefinition, arguments: &Map<String, Value>) -> Vec<String> {
     let mut positional: Vec<(usize, String)> = Vec::new();
     let mut options = Vec::new();
     for input in &operation.inputs {
@@ -32,21 +32,20 @@ fn words(operation: &Operation, arguments: &Map<String, Value>) -> Vec<String> {
     words
 }
 
-fn run(bench: &Bench, definition: &Definition, step: &Value) -> Value {
-    let operation = definition.operation(step["operation"].as_str().unwrap()).unwrap();
-    let words = words(operation, step["arguments"].as_object().unwrap());
+fn run_step(bench: &CliFixture, definition: &DialectDefinition, step: &Value) -> Value {
+    let operation = definition.find_tool(step["operation"].as_str().unwrap()).unwrap();
+    let words = command_line_of(operation, step["arguments"].as_object().unwrap());
     let ran = bench.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(!ran.out.is_empty(), "{words:?}: {}", ran.err);
+    assert!(!ran.stdout.is_empty(), "{words:?}: {}", ran.stderr);
     let answer = ran.json();
     assert_eq!(ran.code != 0, answer.get("error").is_some(), "{words:?}: exit {} with {answer}", ran.code);
     answer
 }
 
 #[test]
-fn every_example_holds_as_a_command() {
-    let definition = Definition::stead().unwrap();
-    let generated: Value =
-        serde_json::from_str(include_str!("../../../faces/tests/generated/stead.json")).unwrap();
+fn every_definition_example_passes_on_the_command_line() {
+    let definition = DialectDefinition::native().unwrap();
+    let generated: Value = serde_json::from_str(include_str!("../../../protocols/tests/generated/stead.json")).unwrap();
     let examples = generated["examples"].as_array().unwrap();
     assert!(!examples.is_empty());
     // People have commands of their own for these; they are tried there. A buffer would end with the command.
@@ -54,16 +53,16 @@ fn every_example_holds_as_a_command() {
     let of_editors = ["buffer.open", "buffer.change", "buffer.save", "buffer.close"];
     let elsewhere = otherwise.iter().chain(&of_editors).copied().map(Value::from).collect::<Vec<_>>();
     for example in examples.iter().filter(|example| !elsewhere.contains(&example["operation"])) {
-        let bench = Bench::new();
+        let bench = CliFixture::new();
         for (path, content) in example["tree"].as_object().unwrap() {
             let place = bench.workspace().join(path);
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::write(place, content.as_str().unwrap()).unwrap();
         }
         for step in example["before"].as_array().unwrap() {
-            assert!(run(&bench, &definition, step).get("error").is_none(), "{step}");
+            assert!(run_step(&bench, &definition, step).get("error").is_none(), "{step}");
         }
-        let answer = run(&bench, &definition, example);
+        let answer = run_step(&bench, &definition, example);
         if let Some(kind) = example["error"].as_str() {
             assert_eq!(answer["error"]["kind"], kind, "{example}");
         }

@@ -2,9 +2,9 @@
 
 use std::{io::Read, path::Path, process::Stdio};
 
-use crate::bench::Bench;
+use crate::cli_fixture::CliFixture;
 
-fn copy_tree(from: &Path, to: &Path) {
+pub(crate) fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -18,16 +18,16 @@ fn copy_tree(from: &Path, to: &Path) {
 }
 
 #[test]
-fn the_log_shows_what_is_asked_for() {
-    let bench = Bench::new();
-    bench.ok(&["write", "a.txt", "--content", "a"]);
-    bench.ok(&["write", "d/b.txt", "--content", "b", "--principal", "agent:x"]);
+fn log_filters_select_entries() {
+    let bench = CliFixture::new();
+    bench.run_successfully(&["write", "a.txt", "--content", "a"]);
+    bench.run_successfully(&["write", "d/b.txt", "--content", "b", "--principal", "agent:x"]);
     bench.run(&["read", "../etc/passwd"]);
-    let all = bench.ok(&["log"]).text();
+    let all = bench.run_successfully(&["log"]).text();
     assert_eq!(all.lines().count(), 3, "{all}");
     assert!(all.lines().next().unwrap().contains("refused: invalid_path"), "newest first: {all}");
     let count =
-        |arguments: &[&str]| bench.ok(&[&["log", "--json"], arguments].concat()).text().lines().count();
+        |arguments: &[&str]| bench.run_successfully(&[&["log", "--json"], arguments].concat()).text().lines().count();
     assert_eq!(count(&["--path", "d"]), 1);
     assert_eq!(count(&["--principal", "agent:x"]), 1);
     assert_eq!(count(&["--operation", "write"]), 2);
@@ -39,15 +39,15 @@ fn the_log_shows_what_is_asked_for() {
 }
 
 #[test]
-fn every_change_and_every_refusal_is_a_row_of_the_audit() {
-    let bench = Bench::new();
-    bench.ok(&["write", "a.txt", "--content", "abc"]);
+fn every_change_and_refusal_has_an_audit_row() {
+    let bench = CliFixture::new();
+    bench.run_successfully(&["write", "a.txt", "--content", "abc"]);
     bench.run(&["write", "a.txt", "--content", "x"]);
-    bench.ok(&["move", "a.txt", "b.txt"]);
-    bench.ok(&["remove", "b.txt"]);
+    bench.run_successfully(&["move", "a.txt", "b.txt"]);
+    bench.run_successfully(&["remove", "b.txt"]);
     bench.run(&["remove", "../x"]);
-    bench.ok(&["list"]);
-    let log = bench.ok(&["log", "--json"]).text();
+    bench.run_successfully(&["list"]);
+    let log = bench.run_successfully(&["log", "--json"]).text();
     let rows: Vec<serde_json::Value> = log
         .lines()
         .rev()
@@ -74,62 +74,53 @@ fn every_change_and_every_refusal_is_a_row_of_the_audit() {
 }
 
 #[test]
-fn an_intact_log_verifies_in_every_way() {
-    let bench = Bench::new();
+fn intact_log_passes_every_verification() {
+    let bench = CliFixture::new();
     for name in ["a", "b", "c"] {
-        bench.ok(&["write", name, "--content", name]);
+        bench.run_successfully(&["write", name, "--content", name]);
     }
-    let report = bench.ok(&["log", "verify", "--json"]).json();
+    let report = bench.run_successfully(&["log", "verify", "--json"]).json();
     assert_eq!((&report["ok"], &report["entries"]), (&true.into(), &3.into()), "{report}");
-    let saved = bench.place.path().join("saved.json");
+    let saved = bench.directory.path().join("saved.json");
     let saved = saved.to_str().unwrap();
-    bench.ok(&["log", "verify", "--full", "--save", saved]);
-    bench.ok(&["write", "d", "--content", "d"]);
-    let later = bench.ok(&["log", "verify", "--from-checkpoint", saved, "--json"]).json();
-    assert_eq!(
-        (&later["ok"], &later["checked"], &later["entries"]),
-        (&true.into(), &1.into(), &4.into()),
-        "{later}"
-    );
-    assert_eq!(bench.ok(&["log", "verify", "--entry", "2", "--json"]).json()["ok"], true);
+    bench.run_successfully(&["log", "verify", "--full", "--save", saved]);
+    bench.run_successfully(&["write", "d", "--content", "d"]);
+    let later = bench.run_successfully(&["log", "verify", "--from-checkpoint", saved, "--json"]).json();
+    assert_eq!((&later["ok"], &later["checked"], &later["entries"]), (&true.into(), &1.into(), &4.into()), "{later}");
+    assert_eq!(bench.run_successfully(&["log", "verify", "--entry", "2", "--json"]).json()["ok"], true);
     assert_eq!(bench.run(&["log", "verify", "--entry", "99"]).code, 1);
-    bench.ok(&["log", "rotate-key"]);
-    bench.ok(&["write", "e", "--content", "e"]);
-    bench.ok(&["log", "verify"]);
-    let export = bench.place.path().join("export.jsonl");
-    bench.ok(&["log", "export", export.to_str().unwrap()]);
+    bench.run_successfully(&["log", "rotate-key"]);
+    bench.run_successfully(&["write", "e", "--content", "e"]);
+    bench.run_successfully(&["log", "verify"]);
+    let export = bench.directory.path().join("export.jsonl");
+    bench.run_successfully(&["log", "export", export.to_str().unwrap()]);
     assert!(std::fs::read_to_string(&export).unwrap().lines().count() >= 5);
-    assert_eq!(
-        bench.run(&["log", "export", export.to_str().unwrap()]).code,
-        1,
-        "a file that is there is not touched"
-    );
+    assert_eq!(bench.run(&["log", "export", export.to_str().unwrap()]).code, 1, "a file that is there is not touched");
 }
 
 #[test]
-fn a_log_that_lost_its_end_is_found_out_by_a_checkpoint_kept_elsewhere() {
-    let bench = Bench::new();
-    bench.ok(&["write", "a", "--content", "a"]);
-    let before = bench.place.path().join("before");
+fn truncated_log_is_detected_by_an_external_checkpoint() {
+    let bench = CliFixture::new();
+    bench.run_successfully(&["write", "a", "--content", "a"]);
+    let before = bench.directory.path().join("before");
     copy_tree(&bench.state(), &before);
-    bench.ok(&["write", "b", "--content", "b"]);
-    let kept = bench.place.path().join("checkpoint");
-    std::fs::write(&kept, bench.ok(&["log", "checkpoint"]).out).unwrap();
-    bench.ok(&["log", "verify", "--against", kept.to_str().unwrap()]);
+    bench.run_successfully(&["write", "b", "--content", "b"]);
+    let kept = bench.directory.path().join("checkpoint");
+    std::fs::write(&kept, bench.run_successfully(&["log", "checkpoint"]).stdout).unwrap();
+    bench.run_successfully(&["log", "verify", "--against", kept.to_str().unwrap()]);
     std::fs::remove_dir_all(bench.state()).unwrap();
     copy_tree(&before, &bench.state());
     let ran = bench.run(&["log", "verify", "--against", kept.to_str().unwrap()]);
-    assert_eq!(ran.code, 5, "{}{}", ran.text(), ran.err);
+    assert_eq!(ran.code, 5, "{}{}", ran.text(), ran.stderr);
     assert!(ran.text().contains("TAMPERED"), "{}", ran.text());
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
-    let bench = Bench::new();
-    bench.ok(&["write", "a", "--content", "a"]);
+fn closed_output_pipe_is_not_an_error() {
+    let bench = CliFixture::new();
+    bench.run_successfully(&["write", "a", "--content", "a"]);
     for arguments in [&["log", "export"][..], &["log", "--json"]] {
-        let mut child =
-            bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         // A reader that is gone before the first byte.
         drop(child.stdout.take());
         let mut complaint = String::new();
@@ -140,10 +131,10 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn the_status_says_how_the_workspace_is_opened() {
-    let bench = Bench::new();
-    bench.ok(&["write", "a", "--content", "a"]);
-    let status = bench.ok(&["status", "--json", "--durability", "fast", "--resolver", "walker"]).json();
+fn status_shows_how_the_workspace_is_opened() {
+    let bench = CliFixture::new();
+    bench.run_successfully(&["write", "a", "--content", "a"]);
+    let status = bench.run_successfully(&["status", "--json", "--durability", "fast", "--resolver", "walker"]).json();
     assert_eq!(
         (&status["entries"], &status["durability"], &status["resolver"]),
         (&1.into(), &"fast".into(), &"walker".into())

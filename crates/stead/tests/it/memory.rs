@@ -8,23 +8,23 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::bench::Bench;
+use crate::cli_fixture::CliFixture;
 
 const MIB: usize = 1 << 20;
 /// Memory that a server without work may take, and that each of its threads may take on top, in MB.
-const BASE_MAX: u64 = 60;
-const THREAD_MAX: u64 = 60;
+const BASE_MEMORY_MB_MAX: u64 = 60;
+const THREAD_MEMORY_MB_MAX: u64 = 60;
 /// Most threads of one search.
 const THREADS_MAX: usize = 8;
 
-struct Server {
+struct McpSearchProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Server {
-    fn start(bench: &Bench) -> Self {
+impl McpSearchProcess {
+    fn start(bench: &CliFixture) -> Self {
         let mut command = bench.command(&["rpc"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -43,7 +43,7 @@ impl Server {
     }
 
     /// The most memory it ever held, in MB; it ends.
-    fn peak(self) -> u64 {
+    fn peak_memory_mb(self) -> u64 {
         let Self { mut child, input, output } = self;
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -55,20 +55,20 @@ impl Server {
 }
 
 /// Searches a workspace of its own and holds the peak against what its threads may take.
-fn bounded(fill: impl Fn(&Bench), arguments: &Value) -> Value {
-    let bench = Bench::new();
+fn search_within_memory_bound(fill: impl Fn(&CliFixture), arguments: &Value) -> Value {
+    let bench = CliFixture::new();
     fill(&bench);
-    let mut server = Server::start(&bench);
+    let mut server = McpSearchProcess::start(&bench);
     let found = server.search(arguments);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX) as u64;
-    let (peak, most) = (server.peak(), BASE_MAX + threads * THREAD_MAX);
+    let (peak, most) = (server.peak_memory_mb(), BASE_MEMORY_MB_MAX + threads * THREAD_MEMORY_MB_MAX);
     assert!(peak <= most, "{peak} MB of {most}: {arguments}");
     found
 }
 
 #[test]
-fn one_line_of_64_mib_is_not_held() {
-    let fill = |bench: &Bench| {
+fn search_does_not_hold_a_64_mib_line() {
+    let fill = |bench: &CliFixture| {
         let mut file = File::create(bench.workspace().join("line.txt")).unwrap();
         let part = "words without an end ".repeat(MIB / 21);
         for _ in 0..64 {
@@ -76,30 +76,30 @@ fn one_line_of_64_mib_is_not_held() {
         }
         file.write_all(b"\nneedle\n").unwrap();
     };
-    let found = bounded(fill, &json!({ "query": "needle", "context": 2 }));
+    let found = search_within_memory_bound(fill, &json!({ "query": "needle", "context": 2 }));
     assert_eq!((&found["total"], &found["left"][0]["why"]), (&json!(1), &json!("line")), "{found}");
 }
 
 #[test]
-fn a_million_hits_are_not_held() {
-    let fill = |bench: &Bench| {
+fn search_does_not_hold_a_million_hits() {
+    let fill = |bench: &CliFixture| {
         for number in 0..20 {
             let path = bench.workspace().join(format!("f{number}.txt"));
             fs::write(path, "a needle in a line of some length, as lines are\n".repeat(50_000)).unwrap();
         }
     };
-    let found = bounded(fill, &json!({ "query": "needle", "context": 20 }));
+    let found = search_within_memory_bound(fill, &json!({ "query": "needle", "context": 20 }));
     assert_eq!(found["total"], 1_000_000, "{found}");
 }
 
 #[test]
-fn an_expression_with_many_states_is_not_given_more() {
-    let fill = |bench: &Bench| {
+fn large_regex_stays_within_memory_bound() {
+    let fill = |bench: &CliFixture| {
         let line: String = (0_u32..3_000)
             .map(|number| char::from(b'a' + (number.wrapping_mul(2_654_435_761) >> 24) as u8 % 20))
             .collect();
         fs::write(bench.workspace().join("a.txt"), format!("{line}\n").repeat(40)).unwrap();
     };
-    let found = bounded(fill, &json!({ "query": "[a-m][a-t]{2000}[A-Z]", "regex": true }));
+    let found = search_within_memory_bound(fill, &json!({ "query": "[a-m][a-t]{2000}[A-Z]", "regex": true }));
     assert_eq!(found["total"], 0, "{found}");
 }

@@ -3,20 +3,20 @@
 
 use std::{path::Path, process::Command};
 
-use testkit::instruments;
+use testkit::external_tools;
 
-use crate::{python::python_with, served::Server};
+use crate::{python_client::python_in_environment, server_process::ServerProcess};
 
 /// Requests made up for each operation, besides those that follow from its schema alone.
-const EXAMPLES_MAX: &str = "10";
+const FUZZ_EXAMPLES_MAX: &str = "10";
 /// The same requests every time.
-const SEED: &str = "1";
+const FUZZ_SEED: &str = "1";
 
 #[test]
-fn nothing_is_found_in_what_the_document_says() {
-    let server = Server::start(&["--listen", "127.0.0.1:0"]);
-    let token = server.say(&["token", "create", "--principal", "agent:schemathesis"]);
-    let program = python_with("py-openapi").with_file_name("schemathesis");
+fn server_conforms_to_its_openapi_document() {
+    let server = ServerProcess::start(&["--listen", "127.0.0.1:0"]);
+    let token = server.run_cli(&["token", "create", "--principal", "agent:schemathesis"]);
+    let program = python_in_environment("py-openapi").with_file_name("schemathesis");
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
     let mut run = Command::new(program);
     run.env("PYTHONPATH", &scripts).env("SCHEMATHESIS_HOOKS", "short_waits");
@@ -24,10 +24,10 @@ fn nothing_is_found_in_what_the_document_says() {
     run.arg("--config-file").arg(scripts.join("schemathesis.toml")).arg("run");
     run.arg(format!("http://{}/v1/openapi.json", server.address));
     run.args(["--header", &format!("Authorization: Bearer {}", token.trim())]);
-    run.args(["--max-examples", EXAMPLES_MAX, "--seed", SEED, "--continue-on-failure", "--no-color"]);
+    run.args(["--max-examples", FUZZ_EXAMPLES_MAX, "--seed", FUZZ_SEED, "--continue-on-failure", "--no-color"]);
     // What it remembers of failures is nobody else's.
-    run.current_dir(server.place.path());
-    let said = instruments::run(run).unwrap();
-    assert_eq!(said.code, Some(0), "{}", said.whole());
-    server.end();
+    run.current_dir(server.directory.path());
+    let said = external_tools::run_program(run).unwrap();
+    assert_eq!(said.code, Some(0), "{}", said.full_text());
+    server.terminate();
 }

@@ -2,45 +2,43 @@
 
 use std::path::PathBuf;
 
-use crate::bench::{Bench, Ran};
+use crate::cli_fixture::{CliFixture, CommandOutput};
 
-fn cases(name: &str) -> String {
+fn case_path(name: &str) -> String {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name).to_str().unwrap().to_owned()
 }
 
-fn replay(recording: &str, arguments: &[&str]) -> Ran {
-    let (file, listed) =
-        (cases(&format!("{recording}.jsonl")), cases(&format!("{recording}.deviations.json")));
-    let whole =
-        [&["replay", &file, "--dialect-option", "origin=exact", "--deviations", &listed], arguments].concat();
-    Bench::new().run(&whole)
+fn run_replay(recording: &str, arguments: &[&str]) -> CommandOutput {
+    let (file, listed) = (case_path(&format!("{recording}.jsonl")), case_path(&format!("{recording}.deviations.json")));
+    let whole = [&["replay", &file, "--dialect-option", "origin=exact", "--deviations", &listed], arguments].concat();
+    CliFixture::new().run(&whole)
 }
 
-fn holds(recording: &str, arguments: &[&str]) {
-    let ran = replay(recording, arguments);
-    assert_eq!(ran.code, 0, "{}{}", ran.text(), ran.err);
+fn assert_replay_passes(recording: &str, arguments: &[&str]) {
+    let ran = run_replay(recording, arguments);
+    assert_eq!(ran.code, 0, "{}{}", ran.text(), ran.stderr);
     assert!(ran.text().contains(" passed, 0 failed"), "{}", ran.text());
 }
 
 #[test]
-fn weaver_answers_as_recorded() {
-    holds("weaver", &["--dialect", "weaver"]);
+fn weaver_matches_its_recording() {
+    assert_replay_passes("weaver", &["--dialect", "weaver"]);
 }
 
 #[test]
-fn the_newest_weaver_answers_as_recorded() {
-    holds("weaver-newest", &["--dialect", "weaver", "--dialect-option", "generation=newest"]);
+fn newest_weaver_matches_its_recording() {
+    assert_replay_passes("weaver-newest", &["--dialect", "weaver", "--dialect-option", "generation=newest"]);
 }
 
 #[test]
-fn comma_answers_as_recorded() {
-    holds("comma", &["--dialect", "comma"]);
+fn comma_matches_its_recording() {
+    assert_replay_passes("comma", &["--dialect", "comma"]);
 }
 
 #[test]
-fn what_differs_is_shown_and_counted() {
-    let bench = Bench::new();
-    let file = bench.place.path().join("r.jsonl");
+fn mismatches_are_printed_and_counted() {
+    let bench = CliFixture::new();
+    let file = bench.directory.path().join("r.jsonl");
     let lines = [
         r#"{"op": "put", "path": "a.txt", "text": "a"}"#,
         r#"{"op": "call", "tool": "read_file", "args": {"path": "a.txt"}, "expect": {"for_llm": "b", "is_error": false}}"#,
@@ -53,7 +51,7 @@ fn what_differs_is_shown_and_counted() {
     assert_eq!(ran.code, 1);
     assert!(ran.text().contains("line 2: ") && ran.text().contains("\"for_llm\": \"a\""), "{}", ran.text());
     assert!(ran.text().ends_with("2 passed, 1 failed\n"), "{}", ran.text());
-    let listed = bench.place.path().join("d.json");
+    let listed = bench.directory.path().join("d.json");
     std::fs::write(&listed, r#"[{"line": 2, "reason": "because"}]"#).unwrap();
     let listed = listed.to_str().unwrap();
     let ran = bench.run(&["replay", file, "--dialect", "weaver", "--deviations", listed]);

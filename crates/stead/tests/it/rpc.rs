@@ -8,14 +8,13 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::{bench::Bench, served::PATIENCE};
+use crate::{cli_fixture::CliFixture, server_process::LINE_TIMEOUT};
 
 #[test]
-fn calls_are_answered_one_object_a_line_and_recorded() {
-    let bench = Bench::new();
+fn calls_are_answered_per_line_and_journaled() {
+    let bench = CliFixture::new();
     let mut command = bench.command(&["rpc", "--durability", "fast"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = child.stdin.take().unwrap();
     let mut input = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut ask = |message: &str| -> Value {
@@ -23,8 +22,7 @@ fn calls_are_answered_one_object_a_line_and_recorded() {
         serde_json::from_str(&input.next().unwrap().unwrap()).expect("one object a line")
     };
     let write = json!({ "path": "a.txt", "content": "hello\n", "base": "" });
-    let written =
-        ask(&json!({ "jsonrpc": "2.0", "id": "1", "method": "write", "params": write }).to_string());
+    let written = ask(&json!({ "jsonrpc": "2.0", "id": "1", "method": "write", "params": write }).to_string());
     assert_eq!((&written["id"], &written["result"]["size"]), (&json!("1"), &json!(6)), "{written}");
     assert_eq!(ask("{")["error"]["code"], -32700);
     let discovered = ask(r#"{"jsonrpc":"2.0","id":2,"method":"rpc.discover"}"#);
@@ -32,52 +30,50 @@ fn calls_are_answered_one_object_a_line_and_recorded() {
     drop(output);
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert_eq!(std::fs::read(bench.workspace().join("a.txt")).unwrap(), b"hello\n");
-    assert!(bench.ok(&["log"]).text().contains("agent:rpc"));
+    assert!(bench.run_successfully(&["log"]).text().contains("agent:rpc"));
 }
 
 #[test]
-fn the_text_of_an_editor_that_is_killed_is_a_draft() {
-    let bench = Bench::new();
+fn buffer_of_a_killed_editor_becomes_a_draft() {
+    let bench = CliFixture::new();
     std::fs::write(bench.workspace().join("a.txt"), "one\n").unwrap();
     let mut command = bench.command(&["rpc", "--durability", "fast", "--principal", "user:ann"]);
-    let mut editor =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut editor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = editor.stdin.take().unwrap();
     let mut input = BufReader::new(editor.stdout.take().unwrap()).lines();
     let params = json!({ "path": "a.txt", "text": "one\ntyped\n" });
-    writeln!(output, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": "buffer.open", "params": params }))
-        .unwrap();
+    writeln!(output, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": "buffer.open", "params": params })).unwrap();
     let opened: Value = serde_json::from_str(&input.next().unwrap().unwrap()).unwrap();
     assert_eq!(opened["result"]["state"], "unsaved", "{opened}");
-    let read = |bench: &Bench| bench.ok(&["read", "a.txt", "--principal", "agent:one", "--json"]).text();
+    let read =
+        |bench: &CliFixture| bench.run_successfully(&["read", "a.txt", "--principal", "agent:one", "--json"]).text();
     let seen: Value = serde_json::from_str(&read(&bench)).unwrap();
     assert_eq!((&seen["content"], seen["unsaved"].is_object()), (&json!("one\ntyped\n"), true), "{seen}");
     editor.kill().unwrap();
     editor.wait().unwrap();
     let seen: Value = serde_json::from_str(&read(&bench)).unwrap();
     assert_eq!((&seen["content"], seen["notices"].is_array()), (&json!("one\n"), true), "{seen}");
-    let listed = bench.ok(&["buffer.list", "--principal", "user:ann", "--json"]).text();
+    let listed = bench.run_successfully(&["buffer.list", "--principal", "user:ann", "--json"]).text();
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["buffers"][0]["state"], "draft", "{listed}");
     let id = listed["buffers"][0]["buffer"].as_str().unwrap();
-    bench.ok(&["buffer.drop", id, "--principal", "user:ann"]);
+    bench.run_successfully(&["buffer.drop", id, "--principal", "user:ann"]);
 }
 
 #[test]
-fn events_go_on_when_what_hindered_them_is_over() {
-    let bench = Bench::new();
-    let policy = bench.place.path().join("policy.toml");
+fn events_resume_after_a_temporary_error() {
+    let bench = CliFixture::new();
+    let policy = bench.directory.path().join("policy.toml");
     let rules = "[agent.\"agent:*\".quota]\nfiles = 500\n";
     std::fs::write(&policy, rules).unwrap();
     let mut command = bench.command(&["--policy", "../policy.toml", "rpc", "--principal", "agent:a"]);
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = child.stdin.take().unwrap();
     let (heard, lines) = mpsc::channel();
     let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     std::thread::spawn(move || said.map(|line| heard.send(line)).take_while(Result::is_ok).for_each(drop));
     let next = || -> Value {
-        let line = lines.recv_timeout(PATIENCE).expect("it is told");
+        let line = lines.recv_timeout(LINE_TIMEOUT).expect("it is told");
         serde_json::from_str(&line).expect("one object a line")
     };
     writeln!(output, r#"{{"jsonrpc":"2.0","id":1,"method":"watch","params":{{"recursive":true}}}}"#).unwrap();
@@ -87,7 +83,7 @@ fn events_go_on_when_what_hindered_them_is_over() {
     std::fs::write(&policy, "nonsense").unwrap();
     let names = ["1.txt", "2.txt", "3.txt"];
     for name in names {
-        bench.ok(&["write", name, "--content", "x", "--principal", "agent:b"]);
+        bench.run_successfully(&["write", name, "--content", "x", "--principal", "agent:b"]);
     }
     std::fs::write(&policy, rules).unwrap();
     for name in names {

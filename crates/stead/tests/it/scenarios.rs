@@ -7,45 +7,47 @@ use std::{
 };
 
 use serde_json::{Map, Value, json};
-use testkit::scenario::{self, Ground, Need, Outcome, Planted, Somebody, Word};
+use testkit::krux_scenario::{
+    self, InitialItem, OtherCaller, PersonAnswer, ScenarioBackend, ScenarioCallResult, ScenarioRequirement,
+};
 
-use crate::bench::Bench;
+use crate::cli_fixture::CliFixture;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Face {
+pub(crate) enum StdioProtocol {
     Mcp,
     Rpc,
 }
 
 /// The policy file, beside the workspace.
-const POLICY: &str = "policy.toml";
+const POLICY_FILE: &str = "policy.toml";
 
 /// One server over one directory.
-pub(crate) struct Served {
-    bench: Bench,
-    face: Face,
+pub(crate) struct ProtocolProcess {
+    fixture: CliFixture,
+    protocol: StdioProtocol,
     child: Child,
     output: Option<ChildStdin>,
     input: BufReader<ChildStdout>,
     next_id: u64,
 }
 
-impl Served {
-    pub(crate) fn new(face: Face) -> Self {
-        let bench = Bench::new();
+impl ProtocolProcess {
+    pub(crate) fn new(face: StdioProtocol) -> Self {
+        let bench = CliFixture::new();
         let command = match face {
-            Face::Mcp => "mcp",
-            Face::Rpc => "rpc",
+            StdioProtocol::Mcp => "mcp",
+            StdioProtocol::Rpc => "rpc",
         };
-        std::fs::write(bench.place.path().join(POLICY), "").unwrap();
+        std::fs::write(bench.directory.path().join(POLICY_FILE), "").unwrap();
         let mut command = bench.command(&[command, "--durability", "fast", "--dialect", "krux"]);
-        command.args(["--principal", "agent:tester", "--policy", &format!("../{POLICY}")]);
+        command.args(["--principal", "agent:tester", "--policy", &format!("../{POLICY_FILE}")]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let output = child.stdin.take();
         let input = BufReader::new(child.stdout.take().unwrap());
-        let mut served = Self { bench, face, child, output, input, next_id: 0 };
-        if face == Face::Mcp {
+        let mut served = Self { fixture: bench, protocol: face, child, output, input, next_id: 0 };
+        if face == StdioProtocol::Mcp {
             let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
             served.request("initialize", &hello);
         }
@@ -67,61 +69,61 @@ impl Served {
         }
     }
 
-    pub(crate) fn bench(&self) -> &Bench {
-        &self.bench
+    pub(crate) fn fixture(&self) -> &CliFixture {
+        &self.fixture
     }
 
-    pub(crate) fn end(mut self) {
+    pub(crate) fn close(mut self) {
         drop(self.output.take());
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
     }
 }
 
-impl Ground for Served {
-    fn workspace(&self) -> String {
-        self.bench.workspace().canonicalize().unwrap().to_str().unwrap().to_owned()
+impl ScenarioBackend for ProtocolProcess {
+    fn workspace_path(&self) -> String {
+        self.fixture.workspace().canonicalize().unwrap().to_str().unwrap().to_owned()
     }
 
-    fn can(&self, _need: Need) -> bool {
+    fn supports(&self, _need: ScenarioRequirement) -> bool {
         false
     }
 
-    fn plant(&mut self, path: &str, what: Planted<'_>) {
-        let place = self.bench.workspace().join(path);
+    fn create_item(&mut self, path: &str, what: InitialItem<'_>) {
+        let place = self.fixture.workspace().join(path);
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         match what {
-            Planted::File(bytes) => std::fs::write(place, bytes).unwrap(),
-            Planted::Directory => std::fs::create_dir_all(place).unwrap(),
-            Planted::Link(target) => symlink(target, place).unwrap(),
+            InitialItem::File(bytes) => std::fs::write(place, bytes).unwrap(),
+            InitialItem::Directory => std::fs::create_dir_all(place).unwrap(),
+            InitialItem::Link(target) => symlink(target, place).unwrap(),
         }
     }
 
-    fn rule(&mut self, policy: &str) {
-        std::fs::write(self.bench.place.path().join(POLICY), policy).unwrap();
+    fn set_policy(&mut self, policy: &str) {
+        std::fs::write(self.fixture.directory.path().join(POLICY_FILE), policy).unwrap();
     }
 
-    fn say(&mut self, id: &str, word: Word) {
-        let secret = self.bench.place.path().join("secret");
+    fn answer_approval(&mut self, id: &str, word: PersonAnswer) {
+        let secret = self.fixture.directory.path().join("secret");
         if !secret.exists() {
             std::fs::write(secret, "correct horse\n").unwrap();
-            let ran = self.bench.run(&["approvals", "setup", "--secret-file", "../secret"]);
-            assert_eq!(ran.code, 0, "{}", ran.err);
+            let ran = self.fixture.run(&["approvals", "setup", "--secret-file", "../secret"]);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
         }
         let word = match word {
-            Word::Yes => "approve",
-            Word::No => "deny",
+            PersonAnswer::Yes => "approve",
+            PersonAnswer::No => "deny",
         };
-        let ran = self.bench.run(&["approvals", word, id, "--secret-file", "../secret"]);
-        assert_eq!(ran.code, 0, "{}", ran.err);
+        let ran = self.fixture.run(&["approvals", word, id, "--secret-file", "../secret"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
 
-    fn others(&mut self, somebody: Somebody, operation: &str, arguments: &Map<String, Value>) {
+    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>) {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": operation, "params": arguments });
         let principal = match somebody {
-            Somebody::Agent => "agent:other",
-            Somebody::Person => "user:ann",
+            OtherCaller::Agent => "agent:other",
+            OtherCaller::Person => "user:ann",
         };
-        let mut command = self.bench.command(&["rpc", "--durability", "fast", "--principal", principal]);
+        let mut command = self.fixture.command(&["rpc", "--durability", "fast", "--principal", principal]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
@@ -130,64 +132,63 @@ impl Ground for Served {
         assert!(answer.get("result").is_some(), "{answer}");
     }
 
-    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> Outcome {
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
         let inputs = Value::Object(inputs.clone());
-        match self.face {
-            Face::Mcp => {
+        match self.protocol {
+            StdioProtocol::Mcp => {
                 let params = json!({ "name": capability.replace('.', "__"), "arguments": inputs });
                 let answer = self.request("tools/call", &params);
                 let result = &answer["result"];
-                Outcome { object: result["structuredContent"].clone(), failed: result["isError"] == true }
+                ScenarioCallResult { object: result["structuredContent"].clone(), is_error: result["isError"] == true }
             }
-            Face::Rpc => {
+            StdioProtocol::Rpc => {
                 let answer = self.request(capability, &inputs);
                 let failed = answer.get("error").is_some();
                 let object = if failed { &answer["error"]["data"] } else { &answer["result"] };
-                Outcome { object: object.clone(), failed }
+                ScenarioCallResult { object: object.clone(), is_error: failed }
             }
         }
     }
 }
 
-fn play(face: Face) {
-    for suite in scenario::suites() {
+fn play_all_scenarios(face: StdioProtocol) {
+    for suite in krux_scenario::load_suites() {
         for scenario in &suite.scenarios {
-            let mut served = Served::new(face);
-            scenario::play(scenario, &mut served);
-            served.end();
+            let mut served = ProtocolProcess::new(face);
+            krux_scenario::play_scenario(scenario, &mut served);
+            served.close();
         }
     }
 }
 
 #[test]
-fn every_scenario_holds_over_json_rpc_on_a_directory() {
-    play(Face::Rpc);
+fn all_scenarios_pass_over_json_rpc_on_disk() {
+    play_all_scenarios(StdioProtocol::Rpc);
 }
 
 #[test]
-fn every_scenario_holds_over_mcp_on_a_directory() {
-    play(Face::Mcp);
+fn all_scenarios_pass_over_mcp_on_disk() {
+    play_all_scenarios(StdioProtocol::Mcp);
 }
 
 #[test]
-fn an_alert_is_answered_at_the_command_line_and_heard_over_json_rpc() {
-    let mut served = Served::new(Face::Rpc);
-    let ask = |served: &mut Served, capability: &str, inputs: Value| {
+fn alert_answered_on_the_cli_is_delivered_over_json_rpc() {
+    let mut served = ProtocolProcess::new(StdioProtocol::Rpc);
+    let ask = |served: &mut ProtocolProcess, capability: &str, inputs: Value| {
         let outcome = served.call(capability, inputs.as_object().unwrap());
-        assert!(!outcome.failed, "{}", outcome.object);
+        assert!(!outcome.is_error, "{}", outcome.object);
         outcome.object
     };
-    let sent =
-        ask(&mut served, "alerts.send", json!({ "message": "may I write to docs?", "severity": "warning" }));
+    let sent = ask(&mut served, "alerts.send", json!({ "message": "may I write to docs?", "severity": "warning" }));
     let id = sent["alert_id"].as_str().unwrap().to_owned();
-    let listed = served.bench.ok(&["alerts", "list"]).text();
+    let listed = served.fixture.run_successfully(&["alerts", "list"]).text();
     assert!(listed.contains("may I write to docs?") && listed.contains("agent:tester"), "{listed}");
-    assert!(served.bench.ok(&["alerts", "show", &id, "--json"]).text().contains("\"open\""));
-    let refused = served.bench.run(&["alerts", "answer", &id, "yes", "--principal", "agent:tester"]);
+    assert!(served.fixture.run_successfully(&["alerts", "show", &id, "--json"]).text().contains("\"open\""));
+    let refused = served.fixture.run(&["alerts", "answer", &id, "yes", "--principal", "agent:tester"]);
     assert_ne!(refused.code, 0, "an agent answers nobody");
-    served.bench.ok(&["alerts", "answer", &id, "yes, but only there"]);
+    served.fixture.run_successfully(&["alerts", "answer", &id, "yes, but only there"]);
     let heard = ask(&mut served, "session.events", json!({ "wait_ms": 5000 }));
     assert_eq!(heard["events"][0]["type"], "alert_answered", "{heard}");
     assert_eq!(heard["events"][0]["data"]["text"], "yes, but only there");
-    served.end();
+    served.close();
 }

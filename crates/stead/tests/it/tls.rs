@@ -4,106 +4,106 @@
 use std::{net::TcpStream, path::Path};
 
 use rustls::{ClientConnection, StreamOwned};
-use testkit::tls::{Identity, VERSIONS};
+use testkit::test_certificate::{TLS_VERSIONS, TestCertificate};
 
-use crate::served::{PATIENCE, Server, exchange, stead};
+use crate::server_process::{LINE_TIMEOUT, ServerProcess, exchange_http, stead_command};
 
-const NAME: &str = "localhost";
+const SERVER_NAME: &str = "localhost";
 
-fn place() -> tempfile::TempDir {
+fn fixture_directory() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("ws")).unwrap();
     place
 }
 
 /// Writes both files, as a program that renews certificates does: beside, and then by a rename.
-fn write(place: &Path, identity: &Identity) {
-    for (name, text) in [("chain.pem", &identity.chain), ("key.pem", &identity.key)] {
+fn write_certificate(place: &Path, identity: &TestCertificate) {
+    for (name, text) in [("chain.pem", &identity.certificate_pem), ("key.pem", &identity.key_pem)] {
         std::fs::write(place.join("next"), text).unwrap();
         std::fs::rename(place.join("next"), place.join(name)).unwrap();
     }
 }
 
-fn flags(place: &Path) -> [String; 4] {
+fn tls_flags(place: &Path) -> [String; 4] {
     let file = |name: &str| place.join(name).to_str().unwrap().to_owned();
     ["--tls-cert".to_owned(), file("chain.pem"), "--tls-key".to_owned(), file("key.pem")]
 }
 
 /// The status of the health, by a client that trusts this identity.
-fn health(server: &Server, trusted: &Identity) -> std::io::Result<u16> {
+fn request_health(server: &ServerProcess, trusted: &TestCertificate) -> std::io::Result<u16> {
     let port = server.address.rsplit(':').next().unwrap();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}"))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut client = ClientConnection::new(trusted.trusted(VERSIONS), NAME.try_into().unwrap())
+    stream.set_read_timeout(Some(LINE_TIMEOUT))?;
+    let mut client = ClientConnection::new(trusted.client_config(TLS_VERSIONS), SERVER_NAME.try_into().unwrap())
         .map_err(std::io::Error::other)?;
     while client.is_handshaking() {
         client.complete_io(&mut stream)?;
     }
-    Ok(exchange(StreamOwned::new(client, stream), &format!("{NAME}:{port}"), "/health", "").0)
+    Ok(exchange_http(StreamOwned::new(client, stream), &format!("{SERVER_NAME}:{port}"), "/health", "").0)
 }
 
 #[test]
-fn an_address_has_so_many_strangers() {
-    let one = Identity::new(NAME);
-    let place = place();
-    write(place.path(), &one);
-    let flags = flags(place.path());
+fn unauthenticated_connections_per_address_are_limited() {
+    let one = TestCertificate::for_server(SERVER_NAME);
+    let place = fixture_directory();
+    write_certificate(place.path(), &one);
+    let flags = tls_flags(place.path());
     let mut all = vec!["--listen", "0.0.0.0:0", "--strangers-per-address", "3"];
     all.extend(flags.iter().map(String::as_str));
-    let server = Server::start_at(place, &all, &[]);
+    let server = ServerProcess::start_at(place, &all, &[]);
     let port = server.address.rsplit(':').next().unwrap();
     let stay = || TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let mut silent: Vec<TcpStream> = (0..3).map(|_| stay()).collect();
-    health(&server, &one).expect_err("one too many");
+    request_health(&server, &one).expect_err("one too many");
     drop(silent.pop());
-    let until = std::time::Instant::now() + PATIENCE;
-    while health(&server, &one).is_err() {
+    let until = std::time::Instant::now() + LINE_TIMEOUT;
+    while request_health(&server, &one).is_err() {
         assert!(std::time::Instant::now() < until, "who left is still counted");
         std::thread::yield_now();
     }
     drop(silent);
-    server.end();
+    server.terminate();
 }
 
 #[test]
-fn a_certificate_opens_wider_and_is_read_again_on_a_hang_up() {
-    let (one, two) = (Identity::new(NAME), Identity::new(NAME));
-    let place = place();
-    write(place.path(), &one);
-    let flags = flags(place.path());
+fn certificate_allows_remote_listening_and_reloads_on_sighup() {
+    let (one, two) = (TestCertificate::for_server(SERVER_NAME), TestCertificate::for_server(SERVER_NAME));
+    let place = fixture_directory();
+    write_certificate(place.path(), &one);
+    let flags = tls_flags(place.path());
     let mut all = vec!["--listen", "0.0.0.0:0"];
     all.extend(flags.iter().map(String::as_str));
-    let server = Server::start_at(place, &all, &[]);
-    assert_eq!(health(&server, &one).unwrap(), 200);
-    health(&server, &two).expect_err("another certificate");
+    let server = ServerProcess::start_at(place, &all, &[]);
+    assert_eq!(request_health(&server, &one).unwrap(), 200);
+    request_health(&server, &two).expect_err("another certificate");
     // What cannot be used changes nothing.
-    std::fs::write(server.place.path().join("key.pem"), &two.key).unwrap();
-    server.signal("HUP");
-    server.wait_for(|line| line.contains("stays as it was"));
-    assert_eq!(health(&server, &one).unwrap(), 200);
-    write(server.place.path(), &two);
-    server.signal("HUP");
-    server.wait_for(|line| line.contains("was read again"));
-    assert_eq!(health(&server, &two).unwrap(), 200);
-    health(&server, &one).expect_err("the old certificate is no longer shown");
-    server.end();
+    std::fs::write(server.directory.path().join("key.pem"), &two.key_pem).unwrap();
+    server.send_signal("HUP");
+    server.wait_for_line(|line| line.contains("not reloaded"));
+    assert_eq!(request_health(&server, &one).unwrap(), 200);
+    write_certificate(server.directory.path(), &two);
+    server.send_signal("HUP");
+    server.wait_for_line(|line| line.contains("certificate reloaded"));
+    assert_eq!(request_health(&server, &two).unwrap(), 200);
+    request_health(&server, &one).expect_err("the old certificate is no longer shown");
+    server.terminate();
 }
 
 #[test]
-fn a_key_in_the_workspace_is_refused() {
-    let place = place();
+fn tls_key_inside_the_workspace_is_refused() {
+    let place = fixture_directory();
     let inside = place.path().join("ws");
-    write(&inside, &Identity::new(NAME));
+    write_certificate(&inside, &TestCertificate::for_server(SERVER_NAME));
     let output =
-        stead(place.path(), &["serve", "--listen", "127.0.0.1:0"]).args(flags(&inside)).output().unwrap();
+        stead_command(place.path(), &["serve", "--listen", "127.0.0.1:0"]).args(tls_flags(&inside)).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("lies in the workspace"), "{said}");
+    assert!(said.contains("is inside the workspace"), "{said}");
 }
 
 #[test]
-fn both_files_or_none() {
-    let place = place();
-    let one = stead(place.path(), &["serve", "--tls-cert", "chain.pem"]).output().unwrap();
+fn certificate_and_key_are_required_together() {
+    let place = fixture_directory();
+    let one = stead_command(place.path(), &["serve", "--tls-cert", "chain.pem"]).output().unwrap();
     assert_eq!(one.status.code(), Some(2), "{}", String::from_utf8_lossy(&one.stderr));
 }

@@ -148,8 +148,8 @@ async function http(flags) {
   const ended = once(child, "exit");
   let address, token;
   for await (const line of createInterface({ input: child.stderr })) {
-    address ??= line.match(/^stead: on (http:\S+?):? /)?.[1];
-    token ??= line.match(/^stead: token of this run \(ends with it\): (\S+)/)?.[1];
+    address ??= line.match(/^stead: listening on (http:\S+?):? /)?.[1];
+    token ??= line.match(/^stead: temporary token \(valid until the server stops\): (\S+)/)?.[1];
     if (address && token) break;
   }
   const requestInit = { headers: { Authorization: `Bearer ${token}` } };

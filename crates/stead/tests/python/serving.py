@@ -8,7 +8,7 @@ import urllib.parse
 
 # Nothing here takes longer unless something hangs.
 PATIENCE_SECONDS = 60
-SAID = {"address": "stead: on ", "token": "stead: token of this run (ends with it): "}
+SAID = {"address": "stead: listening on ", "token": "stead: temporary token (valid until the server stops): "}
 
 
 class Server:

@@ -1,13 +1,12 @@
-//! The attack corpus as it is written down: groups of cases, each with what is built first, what is asked, and what must
-//! come of it. Owns the file form and its loading. Never runs anything.
+//! The attack corpus as written: groups of cases, each with a setup, a request and its expected result. Owns the file
+//! format and its parser. Never runs anything.
 
 use std::{collections::BTreeMap, io};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The files of the corpus, by name.
-const FILES: &[(&str, &str)] = &[
+const GROUP_FILES: &[(&str, &str)] = &[
     ("traversal", include_str!("../../cases/attacks/traversal.json")),
     ("absolute", include_str!("../../cases/attacks/absolute.json")),
     ("encoding", include_str!("../../cases/attacks/encoding.json")),
@@ -33,82 +32,81 @@ const FILES: &[(&str, &str)] = &[
 /// One group of cases.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Group {
-    /// Its name.
+pub struct AttackGroup {
+    /// Name of the group.
     pub group: String,
-    /// What is attacked here.
+    /// What the group attacks.
     pub about: String,
-    /// Setups that several cases share, by name.
+    /// Named setups that several cases share.
     #[serde(default)]
     pub trees: BTreeMap<String, Vec<Value>>,
     /// The cases.
-    pub cases: Vec<Case>,
-    /// Cases that cannot be asked yet, or that are shown elsewhere.
+    pub cases: Vec<AttackCase>,
+    /// Cases that cannot run yet, or that are tested elsewhere.
     #[serde(default)]
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<SkippedAttackCase>,
 }
 
 /// A case that is not run here.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Waiting {
-    /// Its id.
+pub struct SkippedAttackCase {
+    /// Id of the case.
     pub id: String,
-    /// What it waits for, or where it is shown instead.
+    /// What it needs, or where it is tested instead.
     pub until: String,
-    /// What it will ask.
+    /// What it will test.
     pub about: String,
 }
 
 /// One case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
-    /// Its id, never used twice.
+pub struct AttackCase {
+    /// Unique id.
     pub id: String,
-    /// What is built first, in order.
+    /// Setup steps, in order.
     #[serde(default)]
     pub setup: Vec<Value>,
-    /// The operation asked.
+    /// The operation.
     pub operation: String,
     /// Its arguments.
     #[serde(default)]
     pub arguments: Map<String, Value>,
-    /// The arguments as raw text instead, for what a JSON value cannot say.
+    /// The arguments as raw text, where JSON cannot express them.
     #[serde(default)]
-    pub raw: Option<Raw>,
-    /// Calls made after each round, while somebody changes the tree.
+    pub raw: Option<RawArguments>,
+    /// Calls after each round, while attackers change the tree.
     #[serde(default)]
     pub then: Vec<Value>,
-    /// Who asks, when it is not the usual agent.
+    /// The caller, if not the default agent.
     #[serde(default, rename = "as")]
     pub principal: Option<String>,
-    /// What must come of it.
-    pub expect: Expected,
-    /// What must hold afterwards, besides what must always hold.
+    /// The expected result.
+    pub expect: AttackExpectation,
+    /// Checks besides the general invariants.
     #[serde(default)]
-    pub check: Checks,
-    /// The longest time it may take, when it is not the usual one.
+    pub check: PostAttackChecks,
+    /// Time limit, if not the default.
     #[serde(default)]
     pub within_ms: Option<u64>,
-    /// How we decided, where there was a choice.
+    /// The decision, where there was a choice.
     #[serde(default)]
     pub decision: Option<String>,
-    /// Which control the case must catch.
+    /// The control server that must fail the case.
     #[serde(default)]
-    pub control: Control,
-    /// Why no control can fail it.
+    pub control: ControlServerKind,
+    /// Why no control can fail the case.
     #[serde(default)]
     pub cannot_bite: Option<String>,
-    /// The only subject it can be asked of, when there is one.
+    /// The only subject of the case, if it is limited to one.
     #[serde(default)]
-    pub only: Option<Only>,
+    pub only: Option<SubjectRestriction>,
 }
 
-/// Arguments as text.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Raw {
+pub struct RawArguments {
     /// The bytes in hexadecimal.
     #[serde(default)]
     pub hex: Option<String>,
@@ -117,47 +115,47 @@ pub struct Raw {
     pub text: Option<String>,
 }
 
-impl Raw {
-    /// The bytes meant.
+impl RawArguments {
+    /// The bytes.
     pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
         match (&self.hex, &self.text) {
-            (Some(hex), None) => from_hex(hex),
+            (Some(hex), None) => decode_hex(hex),
             (None, Some(text)) => Ok(text.clone().into_bytes()),
             (None, None) | (Some(_), Some(_)) => Err(io::Error::other("raw is hex or text")),
         }
     }
 }
 
-/// What must come of a case.
+/// The expected result of a case.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Expected {
-    /// How it ends.
-    pub result: Ending,
-    /// The kinds of refusal that are right; with `safe`, those that are allowed.
+pub struct AttackExpectation {
+    /// How the case ends.
+    pub result: ExpectedAttackResult,
+    /// The expected error kinds; with `safe`, the allowed ones.
     #[serde(default)]
-    pub kind: Kinds,
+    pub kind: ExpectedErrorKinds,
 }
 
 /// How a case ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// It is done.
+pub enum ExpectedAttackResult {
+    /// The call succeeds.
     Ok,
-    /// A rule refuses it.
+    /// A rule refuses the call.
     Deny,
-    /// The world does not fit it.
+    /// The call does not fit the state of the tree.
     Error,
-    /// Either, while somebody changes the tree: what counts is what must always hold.
+    /// Either, while attackers change the tree: only the invariants count.
     Safe,
 }
 
 /// One kind or several.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(untagged)]
-pub enum Kinds {
-    /// None at all.
+pub enum ExpectedErrorKinds {
+    /// None.
     #[default]
     None,
     /// Exactly this one.
@@ -166,50 +164,50 @@ pub enum Kinds {
     Any(Vec<String>),
 }
 
-impl Kinds {
+impl ExpectedErrorKinds {
     /// The kinds as a list.
-    pub fn list(&self) -> Vec<&str> {
+    pub fn as_list(&self) -> Vec<&str> {
         match self {
-            Kinds::None => Vec::new(),
-            Kinds::One(kind) => vec![kind],
-            Kinds::Any(kinds) => kinds.iter().map(String::as_str).collect(),
+            ExpectedErrorKinds::None => Vec::new(),
+            ExpectedErrorKinds::One(kind) => vec![kind],
+            ExpectedErrorKinds::Any(kinds) => kinds.iter().map(String::as_str).collect(),
         }
     }
 }
 
-/// What must hold afterwards. Paths are relative to the workspace.
+/// Checks after a case. Paths are relative to the workspace.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Checks {
+pub struct PostAttackChecks {
     /// Regular files with exactly this text.
     pub content: BTreeMap<String, String>,
-    /// Places where nothing is, not even a link.
+    /// Paths that must not exist, not even as a link.
     pub absent: Vec<String>,
-    /// Links that say exactly this.
+    /// Links with exactly this target.
     pub link: BTreeMap<String, String>,
-    /// Places that are of this type: `file`, `directory`, `link`, `fifo`, `socket`, `device`.
+    /// Types of paths: `file`, `directory`, `link`, `fifo`, `socket`, `device`.
     pub kind: BTreeMap<String, String>,
-    /// Places with exactly these permission bits, set-id bits included.
+    /// Exact permission bits, including set-id bits.
     pub mode: BTreeMap<String, u32>,
-    /// Fields of the answer, compared exactly.
+    /// Fields of the reply, compared exactly.
     pub answer: Map<String, Value>,
-    /// What the answer, as text and as JSON, must not hold.
+    /// Text that neither the reply's text nor its JSON may contain.
     pub lacks: Vec<String>,
-    /// What the answer's JSON must hold.
+    /// Text that the reply's JSON must contain.
     pub holds: Vec<String>,
-    /// What the answer's text must not hold.
+    /// Text that the reply's text must not contain.
     pub text_lacks: Vec<String>,
-    /// Whether the workspace is as it was, although the call was answered.
+    /// Whether the workspace is unchanged although the call succeeded.
     pub unchanged: bool,
-    /// Whether nothing is left in the trash.
+    /// Whether the trash is empty.
     pub trash_empty: bool,
 }
 
-/// A server that is known to be weak.
+/// A server that is unsafe on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Control {
-    /// Joins the root and the spelling, and lets the operating system resolve it.
+pub enum ControlServerKind {
+    /// Joins the root and the given path, and lets the operating system resolve it.
     #[default]
     Join,
     /// The same, after decoding everything that looks encoded.
@@ -219,19 +217,19 @@ pub enum Control {
 /// A subject that a case is limited to.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Only {
+pub struct SubjectRestriction {
     /// `engine` or `mcp`.
     pub subject: String,
-    /// Why.
+    /// Reason for the limit.
     pub why: String,
 }
 
-/// Reads every group.
-pub fn groups() -> io::Result<Vec<Group>> {
-    FILES
+/// Parses all groups.
+pub fn load_groups() -> io::Result<Vec<AttackGroup>> {
+    GROUP_FILES
         .iter()
         .map(|(name, text)| {
-            let group: Group = serde_json::from_str(text)
+            let group: AttackGroup = serde_json::from_str(text)
                 .map_err(|error| io::Error::other(format!("cases/attacks/{name}.json: {error}")))?;
             if group.group == *name {
                 Ok(group)
@@ -242,8 +240,7 @@ pub fn groups() -> io::Result<Vec<Group>> {
         .collect()
 }
 
-/// Bytes from hexadecimal digits.
-pub(crate) fn from_hex(digits: &str) -> io::Result<Vec<u8>> {
+pub(crate) fn decode_hex(digits: &str) -> io::Result<Vec<u8>> {
     let malformed = || io::Error::other(format!("not hexadecimal: {digits}"));
     let pair = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
     if !digits.len().is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! The engine on a real directory, called as a library. Its clock stands still until it is moved.
+//! The engine on a real directory, called as a library, with a clock that tests advance.
 
 use std::{
     collections::BTreeMap,
@@ -10,134 +10,148 @@ use std::{
     },
 };
 
-use engine::{Approver, Call, Caller, Engine, EntryFilter, Order, Principal, Stored, Workspace};
-use journal::{Entry, Link};
-use local::{Clock, Durability, LocalWorkspace, Moment, Options};
-use path::RelPath;
 use serde_json::Value;
+use stead_engine::{
+    ApproverProof, Call, Caller, Engine, JournalEntryOrder, JournalEntryQuery, Principal, StoredJournalEntry, Workspace,
+};
+use stead_journal::{EntryRelation, JournalEntry};
+use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
+use stead_path::RelPath;
 
 use super::{
-    ledger,
-    subject::{Asked, Chore, Ledger, Opening, Recorded, Reply, Subject},
+    journal_check,
+    subject::{
+        AttackSubject, RecordedRequest, SubjectJournal, SubjectMaintenance, SubjectOptions, SubjectReply,
+        SubjectRequest,
+    },
 };
 
-/// A person who has shown the approver's secret. Only this subject knows one: no face ever lets anybody be it.
+/// A person who presented the approver secret. Only this subject has one: no protocol authenticates anyone as an
+/// approver.
 const APPROVER: &str = "user:approver";
-/// When the clock starts, in unix milliseconds.
+/// Start of the clock, in Unix milliseconds.
 const START_MS: i64 = 1_800_000_000_000;
 
-/// A clock that goes when it is told to.
+/// A clock that tests advance.
 #[derive(Default)]
-struct StillClock {
+struct ManualClock {
     wall_ms: AtomicI64,
     uptime_ms: AtomicI64,
 }
 
-impl Clock for StillClock {
-    fn now(&self) -> Moment {
-        Moment {
+impl Clock for ManualClock {
+    fn now(&self) -> ClockReading {
+        ClockReading {
             wall_ms: START_MS + self.wall_ms.load(Ordering::SeqCst),
             uptime_ms: self.uptime_ms.load(Ordering::SeqCst),
-            boot: "one".to_owned(),
+            boot_id: "one".to_owned(),
         }
     }
 }
 
 /// The engine over an open workspace.
-pub struct EngineSubject {
+pub struct EngineAttackSubject {
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
-    clock: Arc<StillClock>,
+    clock: Arc<ManualClock>,
 }
 
-impl EngineSubject {
-    /// Opens it.
-    pub fn open(opening: &Opening) -> io::Result<Box<dyn Subject>> {
-        let clock = Arc::new(StillClock::default());
-        let mut options = Options::new(opening.workspace.clone(), opening.state.clone());
+impl EngineAttackSubject {
+    /// Opens the workspace.
+    pub fn open(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
+        let clock = Arc::new(ManualClock::default());
+        let mut options = LocalWorkspaceOptions::new(opening.workspace.clone(), opening.state.clone());
         options.durability = Durability::Fast;
         options.resolver = opening.resolver;
         options.clock = Arc::clone(&clock) as Arc<dyn Clock>;
-        options.mounts = places(&opening.mounts)?;
+        options.allowed_mounts = parse_paths(&opening.mounts)?;
         let workspace = LocalWorkspace::open(options).map_err(io::Error::other)?;
         let engine = Engine::new(Arc::clone(&workspace) as Arc<dyn Workspace>);
         Ok(Box::new(Self { workspace, engine, clock }))
     }
 }
 
-impl Subject for EngineSubject {
-    fn ask(&mut self, asked: &Asked) -> io::Result<Reply> {
+impl AttackSubject for EngineAttackSubject {
+    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
         let principal = Principal::parse(&asked.principal).map_err(io::Error::other)?;
         let mut caller = Caller::new(principal, "attack", "library");
         if asked.principal == APPROVER {
-            caller.grants.approver = Approver::Shown;
+            caller.grants.approver = ApproverProof::SecretVerified;
         }
         let call = Call::new(&caller, &asked.operation, asked.arguments.clone());
         Ok(match self.engine.call(&call) {
-            Ok(answer) => Reply { refused: None, json: Value::Object(answer.json), text: answer.text },
-            Err(failure) => Reply {
-                refused: Some(failure.kind.code().to_owned()),
+            Ok(answer) => SubjectReply { refusal: None, json: Value::Object(answer.json), text: answer.text },
+            Err(failure) => SubjectReply {
+                refusal: Some(failure.kind.code().to_owned()),
                 json: failure.to_json(),
                 text: failure.to_string(),
             },
         })
     }
 
-    fn tend(&mut self, chore: Chore) -> io::Result<()> {
+    fn maintain(&mut self, chore: SubjectMaintenance) -> io::Result<()> {
         match chore {
-            Chore::Later(by_ms) => {
+            SubjectMaintenance::AdvanceClocks(by_ms) => {
                 self.clock.wall_ms.fetch_add(by_ms, Ordering::SeqCst);
                 self.clock.uptime_ms.fetch_add(by_ms, Ordering::SeqCst);
             }
-            Chore::WallJump(by_ms) => {
+            SubjectMaintenance::ShiftWallClock(by_ms) => {
                 self.clock.wall_ms.fetch_add(by_ms, Ordering::SeqCst);
             }
-            Chore::Expire => {
-                self.workspace.empty_expired().map_err(io::Error::other)?;
+            SubjectMaintenance::PurgeExpired => {
+                self.workspace.delete_expired_trash().map_err(io::Error::other)?;
             }
         }
         Ok(())
     }
 
-    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<Ledger>> {
-        ledger_of(&self.workspace).map(Some)
+    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<SubjectJournal>> {
+        read_journal(&self.workspace).map(Some)
     }
 }
 
-/// Places as paths.
-pub(crate) fn places(names: &[String]) -> io::Result<Vec<RelPath>> {
+pub(crate) fn parse_paths(names: &[String]) -> io::Result<Vec<RelPath>> {
     names.iter().map(|name| RelPath::from_wire(name).map_err(io::Error::other)).collect()
 }
 
-/// The operation of an entry that takes back a change while it is being made.
-const AMEND: &str = "amend";
-/// Most entries of one case.
-const ENTRIES_MAX: usize = 1_000_000;
+/// The operation of an entry that rolls back a change.
+const AMEND_OPERATION: &str = "amend";
+const CASE_ENTRIES_MAX: usize = 1_000_000;
 
-/// The journal of an open workspace, verified.
-pub fn ledger_of(workspace: &LocalWorkspace) -> io::Result<Ledger> {
+/// The verified journal of an open workspace.
+pub fn read_journal(workspace: &LocalWorkspace) -> io::Result<SubjectJournal> {
     workspace.flush().map_err(io::Error::other)?;
-    let filter = EntryFilter { order: Order::OldestFirst, limit: ENTRIES_MAX, ..EntryFilter::default() };
+    let filter = JournalEntryQuery {
+        order: JournalEntryOrder::OldestFirst,
+        limit: CASE_ENTRIES_MAX,
+        ..JournalEntryQuery::default()
+    };
     let entries = workspace.entries(&filter).map_err(io::Error::other)?;
-    let report = workspace.verify_log(None, &[]).map_err(io::Error::other)?;
-    let amended: BTreeMap<u64, Entry> = entries
+    let report = workspace.verify_journal(None, &[]).map_err(io::Error::other)?;
+    let amended: BTreeMap<u64, JournalEntry> = entries
         .iter()
-        .filter_map(|stored| match stored.entry.link {
-            // What a later opening found out was not known when the reply was given.
-            Link::Amends(number) if stored.entry.operation == AMEND => Some((number, stored.entry.clone())),
-            Link::Amends(_) | Link::None | Link::Undoes(_) | Link::Redoes(_) | Link::Restores(_) => None,
+        .filter_map(|stored| match stored.entry.relation {
+            // A later recovery may know more than was known at the time of the reply.
+            EntryRelation::Amends(number) if stored.entry.operation == AMEND_OPERATION => {
+                Some((number, stored.entry.clone()))
+            }
+            EntryRelation::Amends(_)
+            | EntryRelation::None
+            | EntryRelation::Undoes(_)
+            | EntryRelation::Redoes(_)
+            | EntryRelation::Restores(_) => None,
         })
         .collect();
     let entries = entries
         .into_iter()
         .filter(|stored| !stored.entry.caller.principal.starts_with("system:"))
-        .map(|Stored { entry, .. }| {
-            // What was recorded and then could not be made true is told by the entry that amends it.
+        .map(|StoredJournalEntry { entry, .. }| {
+            // A recorded change that could not be applied is reported by the entry that amends it.
             let (decision, reason) = match amended.get(&entry.number).and_then(|amend| amend.reason.clone()) {
-                Some(code) => (ledger::decision_of(&code), Some(code)),
+                Some(code) => (journal_check::decision_of_kind(&code), Some(code)),
                 None => (entry.decision, entry.reason.clone()),
             };
-            Recorded {
+            RecordedRequest {
                 decision: format!("{decision:?}").to_lowercase(),
                 reason,
                 principal: entry.caller.principal.clone(),
@@ -145,5 +159,5 @@ pub fn ledger_of(workspace: &LocalWorkspace) -> io::Result<Ledger> {
             }
         })
         .collect();
-    Ok(Ledger { entries, tamper: report.tamper.map(|tamper| tamper.to_string()) })
+    Ok(SubjectJournal { entries, tampering: report.integrity_error.map(|tamper| tamper.to_string()) })
 }

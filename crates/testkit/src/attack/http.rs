@@ -1,6 +1,5 @@
-//! The real binary behind HTTP: `stead serve` on a port of its own, one process for each principal, asked by plain
-//! requests, by JSON-RPC or by MCP; and at the end the journal that they left. A client of a few lines, because what is
-//! attacked is the server.
+//! The real binary over HTTP: `stead serve` on its own port, one process per principal, called by plain requests,
+//! JSON-RPC or MCP, and at the end its journal. The client is minimal, because the server is the subject.
 
 use std::{
     collections::BTreeMap,
@@ -14,18 +13,18 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    mcp::reply_of,
-    subject::{Asked, Ledger, Opening, Reply, Running, Subject},
+    mcp::reply_from_answer,
+    subject::{AttackSubject, ServerChild, SubjectJournal, SubjectOptions, SubjectReply, SubjectRequest},
 };
 
-/// How long a reply may take before the server counts as hung.
+/// Timeout of a reply.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// The revision of MCP that needs no session.
+/// The MCP revision that needs no session.
 const MCP_VERSION: &str = "2026-07-28";
 
-/// By which of its addresses the server is asked.
+/// The endpoint to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HttpWay {
+pub enum HttpApiKind {
     /// `POST /v1/{operation}`.
     Rest,
     /// `POST /rpc`.
@@ -35,46 +34,45 @@ pub enum HttpWay {
 }
 
 /// Servers of one workspace.
-pub struct HttpSubject {
+pub struct HttpAttackSubject {
     binary: PathBuf,
-    opening: Opening,
-    way: HttpWay,
-    servers: BTreeMap<String, Server>,
+    options: SubjectOptions,
+    api: HttpApiKind,
+    servers: BTreeMap<String, AttackHttpServer>,
 }
 
-impl HttpSubject {
-    /// The binary at this path, serving what the opening says.
-    pub fn open(binary: &Path, opening: &Opening, way: HttpWay) -> io::Result<Box<dyn Subject>> {
+impl HttpAttackSubject {
+    /// The binary at this path, serving the given workspace.
+    pub fn open(binary: &Path, opening: &SubjectOptions, way: HttpApiKind) -> io::Result<Box<dyn AttackSubject>> {
         let mut subject =
-            Self { binary: binary.to_owned(), opening: opening.clone(), way, servers: BTreeMap::new() };
-        // The state directory is there before a case begins, as it is with every other subject.
-        subject.server("agent:tester")?;
+            Self { binary: binary.to_owned(), options: opening.clone(), api: way, servers: BTreeMap::new() };
+        // The state directory exists before a case begins, as with every other subject.
+        subject.server_for("agent:tester")?;
         Ok(Box::new(subject))
     }
 
-    fn server(&mut self, principal: &str) -> io::Result<&mut Server> {
+    fn server_for(&mut self, principal: &str) -> io::Result<&mut AttackHttpServer> {
         if !self.servers.contains_key(principal) {
-            let server = Server::start(&self.binary, &self.opening, principal)?;
+            let server = AttackHttpServer::start(&self.binary, &self.options, principal)?;
             self.servers.insert(principal.to_owned(), server);
         }
         self.servers.get_mut(principal).ok_or_else(|| io::Error::other("no server"))
     }
 }
 
-/// One process, and a connection to it.
-struct Server {
-    child: Running,
+struct AttackHttpServer {
+    child: ServerChild,
     connection: BufReader<TcpStream>,
     host: String,
     token: String,
 }
 
-impl Server {
-    fn start(binary: &Path, opening: &Opening, principal: &str) -> io::Result<Self> {
-        let mut command = opening.server(binary, "serve", principal);
+impl AttackHttpServer {
+    fn start(binary: &Path, opening: &SubjectOptions, principal: &str) -> io::Result<Self> {
+        let mut command = opening.server_command(binary, "serve", principal);
         command.args(["--listen", "127.0.0.1:0", "--print-token"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = Running(command.spawn()?);
+        let mut child = ServerChild(command.spawn()?);
         let said = child.0.stderr.take().ok_or_else(|| io::Error::other("no output"))?;
         let (mut host, mut token) = (None, None);
         let mut lines = BufReader::new(said).lines();
@@ -85,9 +83,9 @@ impl Server {
                 rest.split([' ', ',']).next().map(|word| word.trim_end_matches(':').to_owned())
             };
             host = host.or_else(|| word("on http://"));
-            token = token.or_else(|| word("(ends with it): "));
+            token = token.or_else(|| word("(valid until the server stops): "));
         }
-        // What it says later must not fill the pipe.
+        // Later output must not fill the pipe.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         let (host, token) = (host.unwrap_or_default(), token.unwrap_or_default());
         let stream = TcpStream::connect(&host)?;
@@ -96,7 +94,7 @@ impl Server {
         Ok(Self { child, connection: BufReader::new(stream), host, token })
     }
 
-    /// Posts a body and reads the answer's.
+    /// Posts a body and returns the response's.
     fn post(&mut self, path: &str, headers: &str, body: &[u8]) -> io::Result<Vec<u8>> {
         let (host, token, length) = (&self.host, &self.token, body.len());
         let head = format!(
@@ -109,7 +107,7 @@ impl Server {
         stream.flush()?;
         let mut length = Some(0);
         loop {
-            let line = self.line()?;
+            let line = self.read_line()?;
             let (name, value) = line.split_once(": ").unwrap_or((&line, ""));
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => length = Some(value.parse().map_err(io::Error::other)?),
@@ -119,12 +117,12 @@ impl Server {
             }
         }
         match length {
-            Some(length) => self.bytes(length),
-            None => self.chunks(),
+            Some(length) => self.read_bytes(length),
+            None => self.read_chunked(),
         }
     }
 
-    fn line(&mut self) -> io::Result<String> {
+    fn read_line(&mut self) -> io::Result<String> {
         let mut line = String::new();
         if self.connection.read_line(&mut line)? == 0 {
             return Err(io::Error::other("the server closed"));
@@ -132,19 +130,19 @@ impl Server {
         Ok(line.trim_end().to_owned())
     }
 
-    fn bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
+    fn read_bytes(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.connection.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A body in chunks: the answer is the last event of its stream.
-    fn chunks(&mut self) -> io::Result<Vec<u8>> {
+    /// Reads a chunked body: the response is the last event of the stream.
+    fn read_chunked(&mut self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         loop {
-            let length = usize::from_str_radix(&self.line()?, 16).map_err(io::Error::other)?;
-            body.extend(self.bytes(length)?);
-            self.line()?;
+            let length = usize::from_str_radix(&self.read_line()?, 16).map_err(io::Error::other)?;
+            body.extend(self.read_bytes(length)?);
+            self.read_line()?;
             if length == 0 {
                 break;
             }
@@ -154,20 +152,20 @@ impl Server {
         events.next_back().map(|event| event.as_bytes().to_vec()).ok_or_else(|| io::Error::other("no event"))
     }
 
-    /// Tells it to end and waits until it has.
-    fn end(mut self) -> io::Result<()> {
-        // A connection that stays open would be waited for.
+    /// Asks the server to stop and waits for it.
+    fn terminate(mut self) -> io::Result<()> {
+        // The server would wait for an open connection.
         self.connection.get_ref().shutdown(Shutdown::Both)?;
         let told = Command::new("kill").arg(self.child.0.id().to_string()).status()?;
         if !told.success() {
             return Err(io::Error::other("the server cannot be told to end"));
         }
-        self.child.ended()
+        self.child.wait_for_exit()
     }
 }
 
-/// The parameters of a call by a protocol that wraps them, arguments as they are.
-fn wrapped(method: &str, before: &str, arguments: &[u8], after: &str) -> Vec<u8> {
+/// The parameters of a call in a protocol that wraps them, with the arguments unchanged.
+fn wrap_arguments(method: &str, before: &str, arguments: &[u8], after: &str) -> Vec<u8> {
     let mut message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":{method},"params":{before}"#).into_bytes();
     message.extend_from_slice(arguments);
     message.extend_from_slice(after.as_bytes());
@@ -175,26 +173,26 @@ fn wrapped(method: &str, before: &str, arguments: &[u8], after: &str) -> Vec<u8>
     message
 }
 
-impl Subject for HttpSubject {
-    fn ask(&mut self, asked: &Asked) -> io::Result<Reply> {
+impl AttackSubject for HttpAttackSubject {
+    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
         let arguments = match &asked.raw {
             Some(raw) => raw.clone(),
             None => serde_json::to_vec(&asked.arguments)?,
         };
         let operation = serde_json::to_string(&asked.operation)?;
-        let way = self.way;
-        let server = self.server(&asked.principal)?;
+        let way = self.api;
+        let server = self.server_for(&asked.principal)?;
         match way {
-            HttpWay::Rest => {
+            HttpApiKind::Rest => {
                 let answer = server.post(&format!("/v1/{}", asked.operation), "", &arguments)?;
-                Ok(plain(&serde_json::from_slice(&answer)?))
+                Ok(reply_from_object(&serde_json::from_slice(&answer)?))
             }
-            HttpWay::Rpc => {
-                let answer = server.post("/rpc", "", &wrapped(&operation, "", &arguments, ""))?;
+            HttpApiKind::Rpc => {
+                let answer = server.post("/rpc", "", &wrap_arguments(&operation, "", &arguments, ""))?;
                 let answer: Value = serde_json::from_slice(&answer)?;
-                Ok(plain(answer.get("result").or_else(|| answer.pointer("/error/data")).unwrap_or(&answer)))
+                Ok(reply_from_object(answer.get("result").or_else(|| answer.pointer("/error/data")).unwrap_or(&answer)))
             }
-            HttpWay::Mcp => {
+            HttpApiKind::Mcp => {
                 let meta = json!({
                     "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
                     "io.modelcontextprotocol/clientInfo": { "name": "attack", "version": "1" },
@@ -205,30 +203,29 @@ impl Subject for HttpSubject {
                     "MCP-Protocol-Version: {MCP_VERSION}\r\nMcp-Method: tools/call\r\nMcp-Name: {}\r\n",
                     asked.operation
                 );
-                let message = wrapped("\"tools/call\"", &before, &arguments, "}");
+                let message = wrap_arguments("\"tools/call\"", &before, &arguments, "}");
                 let answer = server.post("/mcp", &headers, &message)?;
-                Ok(reply_of(&serde_json::from_slice(&answer)?))
+                Ok(reply_from_answer(&serde_json::from_slice(&answer)?))
             }
         }
     }
 
-    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<Ledger>> {
-        let Self { opening, servers, .. } = *self;
+    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<SubjectJournal>> {
+        let Self { options: opening, servers, .. } = *self;
         for (_, server) in servers {
-            server.end()?;
+            server.terminate()?;
         }
-        opening.ledger(workspace).map(Some)
+        opening.read_journal(workspace).map(Some)
     }
 }
 
-/// The engine's own object, or its failure.
-fn plain(object: &Value) -> Reply {
+fn reply_from_object(object: &Value) -> SubjectReply {
     let refused = object.get("error").map(|error| {
         let kind = error.get("kind").and_then(Value::as_str).unwrap_or("protocol");
-        // What was refused before it became a call.
+        // Rejected before it became a call.
         if kind == "refused" { "protocol".to_owned() } else { kind.to_owned() }
     });
-    // Plain requests have no text twin; what people read is the detail.
+    // Plain responses have no text; people read the detail.
     let text = object.pointer("/error/detail").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Reply { refused, json: object.clone(), text }
+    SubjectReply { refusal: refused, json: object.clone(), text }
 }

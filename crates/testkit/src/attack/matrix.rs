@@ -1,29 +1,29 @@
-//! Every operation that takes a path, with every way out of the workspace, at every kind of thing that may be there:
-//! one verdict for each way, whatever the operation and whatever is outside.
+//! Every operation that takes a path, with every way to leave the workspace, at every kind of target: one expected
+//! result per way, whatever the operation and the target.
 
 use std::io;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::case::{Case, Group};
+use super::case::{AttackCase, AttackGroup};
 
-/// The name of the generated group.
-pub const MATRIX: &str = "matrix";
+/// Name of the generated group.
+pub const MATRIX_GROUP: &str = "matrix";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct AttackMatrix {
     about: String,
     setup: Vec<Value>,
-    forms: Vec<Form>,
+    forms: Vec<MatrixSpelling>,
     things: Vec<String>,
-    operations: Vec<Row>,
+    operations: Vec<MatrixOperation>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Form {
+struct MatrixSpelling {
     name: String,
     spelling: String,
     kind: String,
@@ -31,25 +31,25 @@ struct Form {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct MatrixOperation {
     name: String,
     operation: String,
     arguments: Map<String, Value>,
 }
 
-/// The matrix as one group; all of its cases share one setup and change nothing.
-pub fn matrix() -> io::Result<Group> {
-    let table: Table = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
+/// The matrix as one group. Its cases share one setup and change nothing.
+pub fn load_matrix() -> io::Result<AttackGroup> {
+    let table: AttackMatrix = serde_json::from_str(include_str!("../../cases/attacks/matrix.json"))?;
     let mut cases = Vec::new();
     for row in &table.operations {
         for form in &table.forms {
             for thing in &table.things {
-                cases.push(cell(&table, row, form, thing)?);
+                cases.push(matrix_case(&table, row, form, thing)?);
             }
         }
     }
-    Ok(Group {
-        group: MATRIX.to_owned(),
+    Ok(AttackGroup {
+        group: MATRIX_GROUP.to_owned(),
         about: table.about,
         trees: std::iter::once(("all".to_owned(), table.setup)).collect(),
         cases,
@@ -57,14 +57,17 @@ pub fn matrix() -> io::Result<Group> {
     })
 }
 
-fn cell(table: &Table, row: &Row, form: &Form, thing: &str) -> io::Result<Case> {
+fn matrix_case(
+    table: &AttackMatrix,
+    row: &MatrixOperation,
+    form: &MatrixSpelling,
+    thing: &str,
+) -> io::Result<AttackCase> {
     let spelling = form.spelling.replace("{thing}", thing);
     let arguments = row.arguments.iter().map(|(name, value)| {
         let value = match value {
             Value::String(text) => Value::String(text.replace("{place}", &spelling)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                value.clone()
-            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.clone(),
         };
         (name.clone(), value)
     });

@@ -1,5 +1,5 @@
-//! The real binary behind its protocol: `stead mcp` over pipes, one process for each principal, and at the end the
-//! journal that they left. A client of a few lines, because what is attacked is the server.
+//! The real binary over MCP: `stead mcp` on pipes, one process per principal, and at the end its journal. The client is
+//! minimal, because the server is the subject.
 
 use std::{
     collections::BTreeMap,
@@ -12,50 +12,48 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::subject::{Asked, Ledger, Opening, Reply, Running, Subject};
+use super::subject::{AttackSubject, ServerChild, SubjectJournal, SubjectOptions, SubjectReply, SubjectRequest};
 
-/// How long a reply may take before the server counts as hung.
+/// Timeout of a reply.
 const REPLY_WAIT: Duration = Duration::from_secs(30);
-/// The kind of a message that was refused before it became a call.
-const PROTOCOL: &str = "protocol";
+/// Kind of a message that was rejected before it became a call.
+const PROTOCOL_ERROR_KIND: &str = "protocol";
 
 /// Servers of one workspace.
-pub struct McpSubject {
+pub struct McpAttackSubject {
     binary: PathBuf,
-    opening: Opening,
-    servers: BTreeMap<String, Server>,
+    options: SubjectOptions,
+    servers: BTreeMap<String, AttackMcpServer>,
 }
 
-/// One process with its conversation.
-struct Server {
-    child: Running,
+struct AttackMcpServer {
+    child: ServerChild,
     input: Option<ChildStdin>,
     lines: Receiver<Vec<u8>>,
     next_id: u64,
 }
 
-impl McpSubject {
-    /// The binary at this path, serving what the opening says.
-    pub fn open(binary: &Path, opening: &Opening) -> io::Result<Box<dyn Subject>> {
-        let mut subject =
-            Self { binary: binary.to_owned(), opening: opening.clone(), servers: BTreeMap::new() };
-        // The state directory is there before a case begins, as it is with every other subject.
-        subject.server("agent:tester")?;
+impl McpAttackSubject {
+    /// The binary at this path, serving the given workspace.
+    pub fn open(binary: &Path, opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
+        let mut subject = Self { binary: binary.to_owned(), options: opening.clone(), servers: BTreeMap::new() };
+        // The state directory exists before a case begins, as with every other subject.
+        subject.server_for("agent:tester")?;
         Ok(Box::new(subject))
     }
 
-    fn server(&mut self, principal: &str) -> io::Result<&mut Server> {
+    fn server_for(&mut self, principal: &str) -> io::Result<&mut AttackMcpServer> {
         if !self.servers.contains_key(principal) {
-            let server = Server::start(&self.binary, &self.opening, principal)?;
+            let server = AttackMcpServer::start(&self.binary, &self.options, principal)?;
             self.servers.insert(principal.to_owned(), server);
         }
         self.servers.get_mut(principal).ok_or_else(|| io::Error::other("no server"))
     }
 }
 
-impl Server {
-    fn start(binary: &Path, opening: &Opening, principal: &str) -> io::Result<Self> {
-        let mut command = opening.server(binary, "mcp", principal);
+impl AttackMcpServer {
+    fn start(binary: &Path, opening: &SubjectOptions, principal: &str) -> io::Result<Self> {
+        let mut command = opening.server_command(binary, "mcp", principal);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let output = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
         let (tell, lines) = channel();
@@ -68,7 +66,7 @@ impl Server {
             }
         });
         let input = child.stdin.take();
-        let mut server = Self { child: Running(child), input, lines, next_id: 0 };
+        let mut server = Self { child: ServerChild(child), input, lines, next_id: 0 };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
@@ -89,7 +87,7 @@ impl Server {
         input.flush()
     }
 
-    /// Sends one request with these parameters, as they are, and waits for its answer.
+    /// Sends one request with these parameters unchanged and waits for its response.
     fn request(&mut self, method: &str, params: &[u8]) -> io::Result<Value> {
         self.next_id += 1;
         let id = self.next_id;
@@ -102,7 +100,7 @@ impl Server {
             let left = deadline.saturating_duration_since(Instant::now());
             let line = self.lines.recv_timeout(left).map_err(io::Error::other)?;
             let answer: Value = serde_json::from_slice(&line)?;
-            // A message that could not be read has no id to answer to.
+            // A message that could not be parsed has no id to respond to.
             let unread = answer.get("id").is_none_or(Value::is_null) && answer.get("error").is_some();
             if unread || answer.get("id") == Some(&Value::from(id)) {
                 return Ok(answer);
@@ -110,15 +108,15 @@ impl Server {
         }
     }
 
-    /// Closes its input and waits until it has ended by itself.
-    fn end(mut self) -> io::Result<()> {
+    /// Closes the input and waits for the process to exit.
+    fn close(mut self) -> io::Result<()> {
         drop(self.input.take());
-        self.child.ended()
+        self.child.wait_for_exit()
     }
 }
 
-impl Subject for McpSubject {
-    fn ask(&mut self, asked: &Asked) -> io::Result<Reply> {
+impl AttackSubject for McpAttackSubject {
+    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
         let arguments = match &asked.raw {
             Some(raw) => raw.clone(),
             None => serde_json::to_vec(&asked.arguments)?,
@@ -128,30 +126,29 @@ impl Subject for McpSubject {
         params.extend_from_slice(b",\"arguments\":");
         params.extend_from_slice(&arguments);
         params.push(b'}');
-        let answer = self.server(&asked.principal)?.request("tools/call", &params)?;
-        Ok(reply_of(&answer))
+        let answer = self.server_for(&asked.principal)?.request("tools/call", &params)?;
+        Ok(reply_from_answer(&answer))
     }
 
-    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<Ledger>> {
-        let Self { opening, servers, .. } = *self;
+    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<SubjectJournal>> {
+        let Self { options: opening, servers, .. } = *self;
         for (_, server) in servers {
-            server.end()?;
+            server.close()?;
         }
-        opening.ledger(workspace).map(Some)
+        opening.read_journal(workspace).map(Some)
     }
 }
 
-/// What an answer of the protocol says.
-pub(super) fn reply_of(answer: &Value) -> Reply {
+pub(super) fn reply_from_answer(answer: &Value) -> SubjectReply {
     if let Some(error) = answer.get("error") {
-        let kind = error.pointer("/data/error/kind").and_then(Value::as_str).unwrap_or(PROTOCOL);
+        let kind = error.pointer("/data/error/kind").and_then(Value::as_str).unwrap_or(PROTOCOL_ERROR_KIND);
         let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
-        return Reply { refused: Some(kind.to_owned()), json: error.clone(), text: text.to_owned() };
+        return SubjectReply { refusal: Some(kind.to_owned()), json: error.clone(), text: text.to_owned() };
     }
     let part = |pointer: &str| answer.pointer(pointer).cloned().unwrap_or(Value::Null);
     let json = part("/result/structuredContent");
     let text = part("/result/content/0/text").as_str().unwrap_or_default().to_owned();
     let failed = part("/result/isError") == Value::Bool(true);
     let kind = json.pointer("/error/kind").and_then(Value::as_str).unwrap_or("unnamed");
-    Reply { refused: failed.then(|| kind.to_owned()), json, text }
+    SubjectReply { refusal: failed.then(|| kind.to_owned()), json, text }
 }

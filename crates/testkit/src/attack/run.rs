@@ -1,6 +1,6 @@
-//! Runs cases against a subject and judges what came of them. What must always hold is checked for every case: the
-//! outside is as it was, nothing of it is in a reply, every request is one entry, a refused change changed nothing, and
-//! it was over in time.
+//! Runs cases against a subject and checks the results. Every case is checked for the invariants: the outside is
+//! unchanged, no outside data is in a reply, every request is one entry, a refused change changed nothing, and the time
+//! limit held.
 
 use std::{
     collections::BTreeMap,
@@ -11,136 +11,142 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    case::{Case, Checks, Ending, Group},
-    check,
-    ground::Ground,
-    ledger,
-    race::Attackers,
-    step::Step,
-    subject::{Asked, Chore, Opener, Opening, Reply, Subject},
-    time::Watch,
+    attacker_threads::AttackerThreads,
+    case::{AttackCase, AttackGroup, ExpectedAttackResult, PostAttackChecks},
+    fixture::AttackFixture,
+    journal_check, post_checks,
+    request_timer::RequestTimer,
+    setup_step::SetupStep,
+    subject::{AttackSubject, SubjectMaintenance, SubjectOpener, SubjectOptions, SubjectReply, SubjectRequest},
 };
 
-/// Who asks when a case does not say.
-const USUAL: &str = "agent:tester";
-/// The longest time of one request.
-const WITHIN: Duration = Duration::from_secs(2);
+/// The default caller.
+const DEFAULT_PRINCIPAL: &str = "agent:tester";
+/// Time limit of one request.
+const REPLY_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long a case is repeated while attackers work.
-const RACE: Duration = Duration::from_millis(250);
-/// At most this often.
+const RACE_DURATION: Duration = Duration::from_millis(250);
+/// Maximum number of repetitions.
 const RACE_ROUNDS_MAX: u64 = 2_000;
 
-/// What is wrong with one case.
+/// A problem of one case.
 #[derive(Debug, Clone)]
-pub struct Fault {
-    /// How bad it is.
-    pub weight: Weight,
-    /// In words.
-    pub what: String,
+pub struct AttackFault {
+    /// Severity.
+    pub severity: FaultSeverity,
+    /// Description.
+    pub description: String,
 }
 
-/// How bad a fault is.
+/// Severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
-    /// Something leaked, changed, hung, or was done that must not be.
+pub enum FaultSeverity {
+    /// Something leaked, changed, hung, or was wrongly done.
     Harm,
-    /// Nothing happened, but the reason given is not the right one.
-    Reason,
-    /// The journal does not say what happened.
-    Journal,
+    /// Nothing happened, but the error is not the right one.
+    WrongReason,
+    /// The journal does not match.
+    WrongJournal,
 }
 
-/// What came of one case.
+/// Result of one case.
 #[derive(Debug, Clone)]
-pub struct Verdict {
-    /// Its id.
+pub struct AttackVerdict {
+    /// Id of the case.
     pub id: String,
-    /// What is wrong; empty when it passed.
-    pub faults: Vec<Fault>,
+    /// Problems; empty if it passed.
+    pub faults: Vec<AttackFault>,
 }
 
-impl Verdict {
+impl AttackVerdict {
     /// Whether the case passed.
-    pub fn passed(&self) -> bool {
+    pub fn has_passed(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// The faults in words.
-    pub fn told(&self) -> String {
+    /// The problems as text.
+    pub fn faults_text(&self) -> String {
         let faults: Vec<String> =
-            self.faults.iter().map(|fault| format!("{:?}: {}", fault.weight, fault.what)).collect();
+            self.faults.iter().map(|fault| format!("{:?}: {}", fault.severity, fault.description)).collect();
         format!("{}: {}", self.id, faults.join("; "))
     }
 
     /// Whether harm was done.
-    pub fn harmed(&self) -> bool {
-        self.faults.iter().any(|fault| fault.weight == Weight::Harm)
+    pub fn did_harm(&self) -> bool {
+        self.faults.iter().any(|fault| fault.severity == FaultSeverity::Harm)
     }
 }
 
-/// One request as it went.
-pub(crate) struct Went {
-    pub(crate) asked: Asked,
-    pub(crate) refused: Option<String>,
+pub(crate) struct SentRequest {
+    pub(crate) request: SubjectRequest,
+    pub(crate) refusal: Option<String>,
 }
 
-/// A case or several on one ground.
-pub(crate) struct Fight<'a> {
-    pub(crate) ground: Ground,
-    group: &'a Group,
-    opener: Opener<'a>,
-    opening: Opening,
-    subject: Option<Box<dyn Subject>>,
+/// One or more cases on one fixture.
+pub(crate) struct AttackRun<'a> {
+    pub(crate) fixture: AttackFixture,
+    group: &'a AttackGroup,
+    opener: SubjectOpener<'a>,
+    options: SubjectOptions,
+    subject: Option<Box<dyn AttackSubject>>,
     principal: String,
-    /// What calls answered: `TRASH`, `ENTRY`, `VERSION`, `APPROVAL`; and the round, `N`.
-    known: BTreeMap<&'static str, String>,
-    went: Vec<Went>,
-    attackers: Vec<super::step::Attacker>,
-    pub(crate) faults: Vec<Fault>,
+    /// Values from replies: `TRASH`, `ENTRY`, `VERSION`, `APPROVAL`; and the round, `N`.
+    known_values: BTreeMap<&'static str, String>,
+    sent: Vec<SentRequest>,
+    attackers: Vec<super::setup_step::AttackerAction>,
+    pub(crate) faults: Vec<AttackFault>,
 }
 
-/// Runs one case on a ground of its own.
-pub fn run(group: &Group, case: &Case, opener: Opener<'_>, resolver: disk::Resolver) -> io::Result<Verdict> {
-    let mut verdicts = run_together(group, std::slice::from_ref(case), opener, resolver)?;
+/// Runs one case on its own fixture.
+pub fn run_case(
+    group: &AttackGroup,
+    case: &AttackCase,
+    opener: SubjectOpener<'_>,
+    resolver: stead_disk::PathResolution,
+) -> io::Result<AttackVerdict> {
+    let mut verdicts = run_sharing_fixture(group, std::slice::from_ref(case), opener, resolver)?;
     verdicts.pop().ok_or_else(|| io::Error::other("no verdict"))
 }
 
-/// Runs cases that change nothing one after another on one ground; the setup is that of the first.
-pub fn run_together(
-    group: &Group,
-    cases: &[Case],
-    opener: Opener<'_>,
-    resolver: disk::Resolver,
-) -> io::Result<Vec<Verdict>> {
+/// Runs cases that change nothing on one fixture, with the setup of the first.
+pub fn run_sharing_fixture(
+    group: &AttackGroup,
+    cases: &[AttackCase],
+    opener: SubjectOpener<'_>,
+    resolver: stead_disk::PathResolution,
+) -> io::Result<Vec<AttackVerdict>> {
     let Some(first) = cases.first() else { return Ok(Vec::new()) };
-    let steps = steps_of(group, &first.setup)?;
-    let mut fight = Fight::prepare(group, opener, resolver, &steps)?;
+    let steps = parse_setup(group, &first.setup)?;
+    let mut fight = AttackRun::prepare(group, opener, resolver, &steps)?;
     let mut verdicts = Vec::new();
     for case in cases {
-        fight.one(case)?;
-        verdicts.push(Verdict { id: case.id.clone(), faults: std::mem::take(&mut fight.faults) });
+        fight.run_one(case)?;
+        verdicts.push(AttackVerdict { id: case.id.clone(), faults: std::mem::take(&mut fight.faults) });
     }
-    let went = std::mem::take(&mut fight.went);
+    let went = std::mem::take(&mut fight.sent);
     let ledger = match fight.subject.take() {
-        Some(subject) => subject.finish(&fight.ground.workspace)?,
+        Some(subject) => subject.finish(&fight.fixture.workspace)?,
         None => None,
     };
     if let (Some(ledger), Some(last)) = (ledger, verdicts.last_mut()) {
-        last.faults.extend(ledger::compare(&went, &ledger));
+        last.faults.extend(journal_check::compare_with_journal(&went, &ledger));
     }
     if let Some(last) = verdicts.last_mut()
         && cases.iter().any(|case| case.check.trash_empty)
-        && fight.ground.trash_holds_something()
+        && fight.fixture.has_trash()
     {
-        last.faults.push(Fault { weight: Weight::Harm, what: "something is left in the trash".to_owned() });
+        last.faults.push(AttackFault {
+            severity: FaultSeverity::Harm,
+            description: "something is left in the trash".to_owned(),
+        });
     }
     Ok(verdicts)
 }
 
-/// Cases in portions that may share one ground: those that must change nothing, when they are built on the same setup.
-pub fn portions(cases: &[Case]) -> Vec<&[Case]> {
-    let still = |case: &Case| {
-        matches!(case.expect.result, Ending::Deny | Ending::Error)
+/// Batches of cases that may share one fixture: those that change nothing and have the same setup.
+pub fn split_shareable(cases: &[AttackCase]) -> Vec<&[AttackCase]> {
+    let still = |case: &AttackCase| {
+        matches!(case.expect.result, ExpectedAttackResult::Deny | ExpectedAttackResult::Error)
             && !case.check.trash_empty
             && case.only.is_none()
             && case.within_ms.is_none()
@@ -148,156 +154,158 @@ pub fn portions(cases: &[Case]) -> Vec<&[Case]> {
     cases.chunk_by(|one, next| one.setup == next.setup && still(one) && still(next)).collect()
 }
 
-/// The instructions of a setup, with named trees put in.
-pub(crate) fn steps_of(group: &Group, setup: &[Value]) -> io::Result<Vec<Step>> {
+/// The steps of a setup, with named setups expanded.
+pub(crate) fn parse_setup(group: &AttackGroup, setup: &[Value]) -> io::Result<Vec<SetupStep>> {
     let mut steps = Vec::new();
     for value in setup {
         match value.as_str().and_then(|text| text.strip_prefix("tree ")) {
             Some(name) => {
                 let tree = group.trees.get(name);
                 let tree = tree.ok_or_else(|| io::Error::other(format!("no tree {name}")))?;
-                steps.extend(steps_of(group, tree)?);
+                steps.extend(parse_setup(group, tree)?);
             }
-            None => steps.push(Step::parse(value)?),
+            None => steps.push(SetupStep::parse(value)?),
         }
     }
     Ok(steps)
 }
 
-impl<'a> Fight<'a> {
+impl<'a> AttackRun<'a> {
     fn prepare(
-        group: &'a Group,
-        opener: Opener<'a>,
-        resolver: disk::Resolver,
-        steps: &[Step],
+        group: &'a AttackGroup,
+        opener: SubjectOpener<'a>,
+        resolver: stead_disk::PathResolution,
+        steps: &[SetupStep],
     ) -> io::Result<Self> {
-        let ground = Ground::new()?;
-        let opening = Opening {
+        let ground = AttackFixture::new()?;
+        let opening = SubjectOptions {
             workspace: ground.workspace.clone(),
             state: ground.state.clone(),
             mounts: Vec::new(),
             resolver,
         };
         let mut fight = Self {
-            ground,
+            fixture: ground,
             group,
             opener,
-            opening,
+            options: opening,
             subject: None,
-            principal: USUAL.to_owned(),
-            known: BTreeMap::new(),
-            went: Vec::new(),
+            principal: DEFAULT_PRINCIPAL.to_owned(),
+            known_values: BTreeMap::new(),
+            sent: Vec::new(),
             attackers: Vec::new(),
             faults: Vec::new(),
         };
         for step in steps {
-            fight.step(step)?;
+            fight.apply_step(step)?;
         }
-        fight.subject()?;
+        fight.open_subject()?;
         Ok(fight)
     }
 
-    fn step(&mut self, step: &Step) -> io::Result<()> {
-        if self.ground.apply(step)? {
-            self.opening.state.clone_from(&self.ground.state);
+    fn apply_step(&mut self, step: &SetupStep) -> io::Result<()> {
+        if self.fixture.apply_step(step)? {
+            self.options.state.clone_from(&self.fixture.state);
             return Ok(());
         }
         match step {
-            Step::AllowMount(name) => self.opening.mounts.push(name.clone()),
-            Step::Principal(principal) => self.principal.clone_from(principal),
-            Step::Later(by_ms) => self.subject()?.tend(Chore::Later(*by_ms))?,
-            Step::WallJump(by_ms) => self.subject()?.tend(Chore::WallJump(*by_ms))?,
-            Step::Expire => self.subject()?.tend(Chore::Expire)?,
-            Step::Concurrent(attacker) => self.attackers.push(attacker.clone()),
-            Step::Call { operation, arguments, principal, refused } => {
-                let reply = self.ask(operation, arguments, principal.as_deref(), None)?;
-                if reply.refused.is_none() && refused.is_some() {
-                    self.harm(format!("setup: {operation} was done: {}", reply.text));
-                } else if reply.refused != *refused {
-                    let (ended, text) = (reply.refused, reply.text);
+            SetupStep::AllowMountInside(name) => self.options.mounts.push(name.clone()),
+            SetupStep::SetPrincipal(principal) => self.principal.clone_from(principal),
+            SetupStep::AdvanceClocks(by_ms) => {
+                self.open_subject()?.maintain(SubjectMaintenance::AdvanceClocks(*by_ms))?
+            }
+            SetupStep::ShiftWallClock(by_ms) => {
+                self.open_subject()?.maintain(SubjectMaintenance::ShiftWallClock(*by_ms))?
+            }
+            SetupStep::PurgeExpired => self.open_subject()?.maintain(SubjectMaintenance::PurgeExpired)?,
+            SetupStep::StartAttacker(attacker) => self.attackers.push(attacker.clone()),
+            SetupStep::Call { operation, arguments, principal, expected_refusal: refused } => {
+                let reply = self.send_request(operation, arguments, principal.as_deref(), None)?;
+                if reply.refusal.is_none() && refused.is_some() {
+                    self.add_harm(format!("setup: {operation} was done: {}", reply.text));
+                } else if reply.refusal != *refused {
+                    let (ended, text) = (reply.refusal, reply.text);
                     return Err(io::Error::other(format!("setup: {operation} ended with {ended:?}: {text}")));
                 }
             }
-            Step::Open => {
-                self.subject()?;
+            SetupStep::OpenWorkspace => {
+                self.open_subject()?;
             }
-            // What is about files the ground has done.
-            Step::File(..)
-            | Step::Directory(_)
-            | Step::Link(..)
-            | Step::HardLink(..)
-            | Step::Fifo(_)
-            | Step::Socket(_)
-            | Step::Device(..)
-            | Step::OutFile(..)
-            | Step::OutDirectory(_)
-            | Step::OutFifo(_)
-            | Step::OutSocket(_)
-            | Step::OutLink(..)
-            | Step::Sibling(..)
-            | Step::Mode(..)
-            | Step::Sparse(..)
-            | Step::Policy(_)
-            | Step::Gone(_)
-            | Step::Deep(..)
-            | Step::Chain(..)
-            | Step::Mount(..)
-            | Step::Bind(..)
-            | Step::OwnMount
-            | Step::ReadOnlyMount
-            | Step::StateInside(_)
-            | Step::SwapRoot => {}
+            // The fixture has run the steps that concern files.
+            SetupStep::File(..)
+            | SetupStep::Directory(_)
+            | SetupStep::Link(..)
+            | SetupStep::HardLink(..)
+            | SetupStep::Fifo(_)
+            | SetupStep::Socket(_)
+            | SetupStep::Device(..)
+            | SetupStep::OutsideFile(..)
+            | SetupStep::OutsideDirectory(_)
+            | SetupStep::OutsideFifo(_)
+            | SetupStep::OutsideSocket(_)
+            | SetupStep::OutsideLink(..)
+            | SetupStep::SiblingFile(..)
+            | SetupStep::SetMode(..)
+            | SetupStep::SparseFile(..)
+            | SetupStep::PolicyFile(_)
+            | SetupStep::Remove(_)
+            | SetupStep::DeepDirectories(..)
+            | SetupStep::LinkChain(..)
+            | SetupStep::MountFilesystem(..)
+            | SetupStep::BindMount(..)
+            | SetupStep::WorkspaceMount
+            | SetupStep::ReadOnlyWorkspaceMount
+            | SetupStep::StateInWorkspace(_)
+            | SetupStep::ReplaceRoot => {}
         }
         Ok(())
     }
 
-    fn subject(&mut self) -> io::Result<&mut Box<dyn Subject>> {
+    fn open_subject(&mut self) -> io::Result<&mut Box<dyn AttackSubject>> {
         if self.subject.is_none() {
-            self.subject = Some((self.opener)(&self.opening)?);
+            self.subject = Some((self.opener)(&self.options)?);
         }
         self.subject.as_mut().ok_or_else(|| io::Error::other("not open"))
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         operation: &str,
         arguments: &Map<String, Value>,
         principal: Option<&str>,
         raw: Option<Vec<u8>>,
-    ) -> io::Result<Reply> {
-        let arguments = match self.filled(&Value::Object(arguments.clone()))? {
+    ) -> io::Result<SubjectReply> {
+        let arguments = match self.substitute_values(&Value::Object(arguments.clone()))? {
             Value::Object(arguments) => arguments,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Map::new()
-            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
         };
         let principal = principal.unwrap_or(&self.principal).to_owned();
-        let asked = Asked { principal, operation: operation.to_owned(), arguments, raw };
-        let reply = self.subject()?.ask(&asked)?;
+        let asked = SubjectRequest { principal, operation: operation.to_owned(), arguments, raw };
+        let reply = self.open_subject()?.send(&asked)?;
         for (name, field) in [("TRASH", "trash"), ("ENTRY", "entry"), ("VERSION", "version")] {
             match reply.json.get(field) {
-                Some(Value::String(text)) => drop(self.known.insert(name, text.clone())),
-                Some(Value::Number(number)) => drop(self.known.insert(name, format!("r{number}"))),
+                Some(Value::String(text)) => drop(self.known_values.insert(name, text.clone())),
+                Some(Value::Number(number)) => drop(self.known_values.insert(name, format!("r{number}"))),
                 Some(_) | None => {}
             }
         }
         if let Some(Value::String(id)) = reply.json.pointer("/error/approval") {
-            self.known.insert("APPROVAL", id.clone());
+            self.known_values.insert("APPROVAL", id.clone());
         }
-        self.went.push(Went { asked, refused: reply.refused.clone() });
+        self.sent.push(SentRequest { request: asked, refusal: reply.refusal.clone() });
         Ok(reply)
     }
 
-    /// Arguments with real places and known ids put in.
-    fn filled(&self, value: &Value) -> io::Result<Value> {
+    /// Arguments with placeholders replaced.
+    fn substitute_values(&self, value: &Value) -> io::Result<Value> {
         Ok(match value {
             Value::String(text) => match text.strip_prefix("$VERSION:") {
-                Some(path) => Value::String(self.ground.version_of(path)?),
-                None => {
-                    Value::String(self.known.iter().fold(self.ground.fill(text), |text, (name, known)| {
+                Some(path) => Value::String(self.fixture.version_of(path)?),
+                None => Value::String(
+                    self.known_values.iter().fold(self.fixture.substitute_places(text), |text, (name, known)| {
                         text.replace(&format!("${name}"), known)
-                    }))
-                }
+                    }),
+                ),
             },
             Value::Object(object) if object.contains_key("$repeat") => {
                 let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -306,131 +314,136 @@ impl<'a> Fight<'a> {
                 Value::String(format!("{}{}{}", text("first"), text("$repeat").repeat(times), text("then")))
             }
             Value::Object(object) => {
-                let filled = object.iter().map(|(name, value)| Ok((name.clone(), self.filled(value)?)));
+                let filled = object.iter().map(|(name, value)| Ok((name.clone(), self.substitute_values(value)?)));
                 Value::Object(filled.collect::<io::Result<_>>()?)
             }
             Value::Array(values) => {
-                Value::Array(values.iter().map(|value| self.filled(value)).collect::<io::Result<_>>()?)
+                Value::Array(values.iter().map(|value| self.substitute_values(value)).collect::<io::Result<_>>()?)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         })
     }
 
-    /// Asks one case and judges it.
-    fn one(&mut self, case: &Case) -> io::Result<()> {
-        let outside = self.ground.look_outside()?;
-        let inside = self.ground.look_inside()?;
-        let within = case.within_ms.map_or(WITHIN, Duration::from_millis);
+    /// Runs and checks one case.
+    fn run_one(&mut self, case: &AttackCase) -> io::Result<()> {
+        let outside = self.fixture.snapshot_outside()?;
+        let inside = self.fixture.snapshot_workspace()?;
+        let within = case.within_ms.map_or(REPLY_TIME_MAX, Duration::from_millis);
         if self.attackers.is_empty() {
-            let (reply, took) = self.timed(case)?;
-            self.judge(case, &reply);
-            self.late(took, within);
-            let refused = case.expect.result == Ending::Deny || case.expect.result == Ending::Error;
+            let (reply, took) = self.send_timed(case)?;
+            self.judge_reply(case, &reply);
+            self.check_time(took, within);
+            let refused =
+                case.expect.result == ExpectedAttackResult::Deny || case.expect.result == ExpectedAttackResult::Error;
             if refused || case.check.unchanged {
-                for change in inside.changes(&self.ground.look_inside()?) {
-                    self.harm(format!("inside: {change}"));
+                for change in inside.describe_changes(&self.fixture.snapshot_workspace()?) {
+                    self.add_harm(format!("inside: {change}"));
                 }
             }
-            check::after(self, &case.check, &reply)?;
+            post_checks::check_after(self, &case.check, &reply)?;
         } else {
-            self.race(case, within)?;
-            let calm = Reply { refused: None, json: Value::Null, text: String::new() };
-            check::after(self, &Checks { answer: Map::new(), ..case.check.clone() }, &calm)?;
+            self.race_case(case, within)?;
+            let calm = SubjectReply { refusal: None, json: Value::Null, text: String::new() };
+            post_checks::check_after(self, &PostAttackChecks { answer: Map::new(), ..case.check.clone() }, &calm)?;
         }
-        for change in outside.changes(&self.ground.look_outside()?) {
-            self.harm(format!("outside: {change}"));
+        for change in outside.describe_changes(&self.fixture.snapshot_outside()?) {
+            self.add_harm(format!("outside: {change}"));
         }
         Ok(())
     }
 
-    fn timed(&mut self, case: &Case) -> io::Result<(Reply, Duration)> {
-        let watch = Watch::start();
-        let raw = case.raw.as_ref().map(super::case::Raw::bytes).transpose()?;
-        let reply = self.ask(&case.operation, &case.arguments, case.principal.as_deref(), raw)?;
-        Ok((reply, watch.took()))
+    fn send_timed(&mut self, case: &AttackCase) -> io::Result<(SubjectReply, Duration)> {
+        let watch = RequestTimer::start();
+        let raw = case.raw.as_ref().map(super::case::RawArguments::bytes).transpose()?;
+        let reply = self.send_request(&case.operation, &case.arguments, case.principal.as_deref(), raw)?;
+        Ok((reply, watch.elapsed()))
     }
 
     /// Repeats a case while attackers work.
-    fn race(&mut self, case: &Case, within: Duration) -> io::Result<()> {
-        let then = steps_of(self.group, &case.then)?;
-        let mut attackers = Attackers::default();
+    fn race_case(&mut self, case: &AttackCase, within: Duration) -> io::Result<()> {
+        let then = parse_setup(self.group, &case.then)?;
+        let mut attackers = AttackerThreads::default();
         for attacker in self.attackers.clone() {
-            attackers.start(&self.ground, &attacker)?;
+            attackers.start(&self.fixture, &attacker)?;
         }
         let started = Instant::now();
         let mut rounds = 0;
-        while rounds < RACE_ROUNDS_MAX && started.elapsed() < RACE && self.faults.is_empty() {
+        while rounds < RACE_ROUNDS_MAX && started.elapsed() < RACE_DURATION && self.faults.is_empty() {
             rounds += 1;
-            self.known.insert("N", rounds.to_string());
-            let (reply, took) = self.timed(case)?;
-            self.judge(case, &reply);
-            self.late(took, within);
+            self.known_values.insert("N", rounds.to_string());
+            let (reply, took) = self.send_timed(case)?;
+            self.judge_reply(case, &reply);
+            self.check_time(took, within);
             for step in &then {
-                if let Step::Call { operation, arguments, principal, .. } = step {
-                    let reply = self.ask(operation, arguments, principal.as_deref(), None)?;
-                    check::leaks(self, &reply);
+                if let SetupStep::Call { operation, arguments, principal, .. } = step {
+                    let reply = self.send_request(operation, arguments, principal.as_deref(), None)?;
+                    post_checks::check_leaks(self, &reply);
                 }
             }
         }
-        if attackers.any() && attackers.stop() == 0 {
+        if attackers.has_any() && attackers.stop_all() == 0 {
             return Err(io::Error::other(format!("{}: the attacker never got to work", case.id)));
         }
-        if self.ground.limbo_holds_something() {
-            self.harm("a directory that was moved out could not come back".to_owned());
+        if self.fixture.is_attacker_scratch_used() {
+            self.add_harm("a directory that was moved out could not come back".to_owned());
         }
         Ok(())
     }
 
-    /// Judges how a request ended.
-    fn judge(&mut self, case: &Case, reply: &Reply) {
-        check::leaks(self, reply);
-        let wanted = case.expect.kind.list();
-        match (case.expect.result, &reply.refused) {
-            (Ending::Ok | Ending::Safe, None) => {}
-            (Ending::Ok, Some(kind)) => self.reason(format!("refused as {kind}: {}", reply.text)),
-            (Ending::Deny | Ending::Error, None) => self.harm(format!("was done: {}", reply.text)),
-            (Ending::Deny | Ending::Error | Ending::Safe, Some(kind)) => {
-                if kind == super::naive::HUNG {
-                    self.harm("hung".to_owned());
+    /// Checks how a request ended.
+    fn judge_reply(&mut self, case: &AttackCase, reply: &SubjectReply) {
+        post_checks::check_leaks(self, reply);
+        let wanted = case.expect.kind.as_list();
+        match (case.expect.result, &reply.refusal) {
+            (ExpectedAttackResult::Ok | ExpectedAttackResult::Safe, None) => {}
+            (ExpectedAttackResult::Ok, Some(kind)) => {
+                self.add_wrong_reason(format!("refused as {kind}: {}", reply.text))
+            }
+            (ExpectedAttackResult::Deny | ExpectedAttackResult::Error, None) => {
+                self.add_harm(format!("was done: {}", reply.text))
+            }
+            (ExpectedAttackResult::Deny | ExpectedAttackResult::Error | ExpectedAttackResult::Safe, Some(kind)) => {
+                if kind == super::naive_server::HUNG_KIND {
+                    self.add_harm("hung".to_owned());
                 } else if !wanted.contains(&kind.as_str()) {
-                    self.reason(format!("refused as {kind} instead of {wanted:?}: {}", reply.text));
+                    self.add_wrong_reason(format!("refused as {kind} instead of {wanted:?}: {}", reply.text));
                 }
             }
         }
     }
 
-    fn late(&mut self, took: Duration, within: Duration) {
+    fn check_time(&mut self, took: Duration, within: Duration) {
         if took > within {
-            self.harm(format!("took {} ms", took.as_millis()));
+            self.add_harm(format!("took {} ms", took.as_millis()));
         }
     }
 
-    pub(crate) fn harm(&mut self, what: String) {
-        self.faults.push(Fault { weight: Weight::Harm, what });
+    pub(crate) fn add_harm(&mut self, what: String) {
+        self.faults.push(AttackFault { severity: FaultSeverity::Harm, description: what });
     }
 
-    fn reason(&mut self, what: String) {
-        self.faults.push(Fault { weight: Weight::Reason, what });
+    fn add_wrong_reason(&mut self, what: String) {
+        self.faults.push(AttackFault { severity: FaultSeverity::WrongReason, description: what });
     }
 }
 
-/// What a case needs from the machine and from its subject.
+/// Requirements of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Needs {
-    /// A mount namespace of its own.
+pub struct CaseRequirements {
+    /// A mount namespace.
     pub mounts: bool,
-    /// The right to make devices.
+    /// The right to create devices.
     pub devices: bool,
-    /// A subject in this process, whose clock and configuration can be reached.
-    pub inside: bool,
+    /// A subject in this process, whose clock and configuration are accessible.
+    pub in_process: bool,
 }
 
-/// What this case needs.
-pub fn needs(group: &Group, case: &Case) -> io::Result<Needs> {
-    let steps = steps_of(group, &case.setup)?;
-    Ok(Needs {
-        mounts: steps.iter().any(Step::needs_mounts),
-        devices: steps.iter().any(Step::needs_devices),
-        inside: steps.iter().any(Step::needs_inside),
+/// The requirements of this case.
+pub fn case_requirements(group: &AttackGroup, case: &AttackCase) -> io::Result<CaseRequirements> {
+    let steps = parse_setup(group, &case.setup)?;
+    Ok(CaseRequirements {
+        mounts: steps.iter().any(SetupStep::needs_mounts),
+        devices: steps.iter().any(SetupStep::needs_devices),
+        in_process: steps.iter().any(SetupStep::needs_in_process),
     })
 }

@@ -1,5 +1,5 @@
-//! A tree as it is at one moment: names, types, bytes, modes and times. Two of them say what changed. Never follows a
-//! link, never opens what is not a regular file, never enters another file system.
+//! A snapshot of a tree: names, types, bytes, modes and times. Comparing two shows the changes. Never follows a link,
+//! opens a special file, or enters another file system.
 
 use std::{
     collections::BTreeMap,
@@ -8,27 +8,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Deeper than this a tree is only counted as deep.
+/// Depth limit of the walk.
 const DEPTH_MAX: usize = 64;
-/// Bytes of one file that are compared; the length is always.
+/// Bytes compared of one file; the length is always compared.
 const BYTES_MAX: u64 = 1 << 16;
 
 /// Which times are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Times {
-    /// Of everything.
+pub(crate) enum ComparedTimes {
+    /// All.
     All,
-    /// Of everything but directories: making and taking away a temporary file may touch those.
-    NotOfDirectories,
+    /// All but those of directories, which a temporary file may touch.
+    FilesOnly,
 }
 
-/// One tree at one moment.
+/// A tree at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Snapshot(BTreeMap<PathBuf, Thing>);
+pub(crate) struct TreeSnapshot(BTreeMap<PathBuf, SnapshotItem>);
 
-/// One thing in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Thing {
+struct SnapshotItem {
     kind: &'static str,
     mode: u32,
     size: u64,
@@ -36,13 +35,13 @@ struct Thing {
     content: Vec<u8>,
 }
 
-impl Snapshot {
-    /// Looks at everything below `top` except the places left out.
-    pub(crate) fn of(top: &Path, except: &[&Path], times: Times) -> io::Result<Self> {
+impl TreeSnapshot {
+    /// Reads everything below `top` except the excluded paths.
+    pub(crate) fn take(top: &Path, except: &[&Path], times: ComparedTimes) -> io::Result<Self> {
         let mut seen = BTreeMap::new();
         let device = match fs::symlink_metadata(top) {
             Ok(meta) => meta.dev(),
-            // Somebody took all of it away.
+            // The whole tree was removed.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self(seen)),
             Err(error) => return Err(error),
         };
@@ -53,20 +52,20 @@ impl Snapshot {
                 if except.contains(&path.as_path()) {
                     continue;
                 }
-                // Something that goes away while it is looked at is not there.
+                // A path that disappears during the walk does not exist.
                 let Ok(meta) = fs::symlink_metadata(&path) else { continue };
-                let kind = kind_of(&meta);
+                let kind = file_kind_name(&meta);
                 if kind == "directory" && depth < DEPTH_MAX && meta.dev() == device {
                     waiting.push((path.clone(), depth + 1));
                 }
-                seen.insert(path.clone(), thing(&path, &meta, kind, times)?);
+                seen.insert(path.clone(), snapshot_item(&path, &meta, kind, times)?);
             }
         }
         Ok(Self(seen))
     }
 
-    /// What is different, in words; empty when nothing is.
-    pub(crate) fn changes(&self, later: &Self) -> Vec<String> {
+    /// The differences as text; empty if there are none.
+    pub(crate) fn describe_changes(&self, later: &Self) -> Vec<String> {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let gone = self.0.keys().filter(|path| !later.0.contains_key(*path));
         let mut found: Vec<String> = gone.map(|path| format!("{} is gone", name(path))).collect();
@@ -81,15 +80,20 @@ impl Snapshot {
     }
 }
 
-fn thing(path: &Path, meta: &fs::Metadata, kind: &'static str, times: Times) -> io::Result<Thing> {
+fn snapshot_item(
+    path: &Path,
+    meta: &fs::Metadata,
+    kind: &'static str,
+    times: ComparedTimes,
+) -> io::Result<SnapshotItem> {
     let content = match kind {
         "file" if meta.len() <= BYTES_MAX => fs::read(path).unwrap_or_default(),
         "link" => fs::read_link(path)?.into_os_string().into_encoded_bytes(),
         _ => Vec::new(),
     };
     let modified = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
-    let timed = times == Times::All || kind != "directory";
-    Ok(Thing {
+    let timed = times == ComparedTimes::All || kind != "directory";
+    Ok(SnapshotItem {
         kind,
         mode: meta.mode(),
         size: if kind == "directory" { 0 } else { meta.len() },
@@ -98,8 +102,7 @@ fn thing(path: &Path, meta: &fs::Metadata, kind: &'static str, times: Times) -> 
     })
 }
 
-/// The word for what something is.
-pub(crate) fn kind_of(meta: &fs::Metadata) -> &'static str {
+pub(crate) fn file_kind_name(meta: &fs::Metadata) -> &'static str {
     let file_type = meta.file_type();
     if file_type.is_dir() {
         "directory"
@@ -121,23 +124,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_every_kind_of_change() {
+    fn every_kind_of_change_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         for name in ["same", "other", "gone", "mode"] {
             fs::write(at(name), name).unwrap();
         }
-        let before = Snapshot::of(place.path(), &[], Times::All).unwrap();
-        assert_eq!(before.changes(&before), Vec::<String>::new());
+        let before = TreeSnapshot::take(place.path(), &[], ComparedTimes::All).unwrap();
+        assert_eq!(before.describe_changes(&before), Vec::<String>::new());
         fs::write(at("other"), "OTHER").unwrap();
         fs::remove_file(at("gone")).unwrap();
         fs::write(at("fresh"), "").unwrap();
         fs::set_permissions(at("mode"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let after = Snapshot::of(place.path(), &[], Times::All).unwrap();
-        let mut changes = before.changes(&after);
+        let after = TreeSnapshot::take(place.path(), &[], ComparedTimes::All).unwrap();
+        let mut changes = before.describe_changes(&after);
         changes.sort();
         assert_eq!(changes, ["fresh is new", "gone is gone", "mode is different", "other is different"]);
-        let without = Snapshot::of(place.path(), &[&at("fresh")], Times::All).unwrap();
-        assert_eq!(after.changes(&without), ["fresh is gone"]);
+        let without = TreeSnapshot::take(place.path(), &[&at("fresh")], ComparedTimes::All).unwrap();
+        assert_eq!(after.describe_changes(&without), ["fresh is gone"]);
     }
 }

@@ -1,5 +1,5 @@
-//! What is attacked. Owns the shape that every server takes in the runner's eyes: it is opened on a directory, it is
-//! asked, and at the end it shows its journal if it keeps one.
+//! The subjects under attack: a server is opened on a directory, gets requests, and returns its journal at the end, if
+//! it has one.
 
 use std::{
     io,
@@ -8,38 +8,38 @@ use std::{
     time::Duration,
 };
 
-use disk::Resolver;
-use local::{LocalWorkspace, Options};
 use serde_json::{Map, Value};
+use stead_disk::PathResolution;
+use stead_local::{LocalWorkspace, LocalWorkspaceOptions};
 
-use super::time::Watch;
+use super::request_timer::RequestTimer;
 
-/// How long a server may take to end once it is told to.
-const END_WAIT: Duration = Duration::from_secs(30);
-/// How often one that ends is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How long a server may take to stop.
+const EXIT_WAIT: Duration = Duration::from_secs(30);
+/// How often a stopping server is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How a subject is opened.
 #[derive(Debug, Clone)]
-pub struct Opening {
+pub struct SubjectOptions {
     /// The workspace directory.
     pub workspace: PathBuf,
     /// The state directory.
     pub state: PathBuf,
-    /// Mounts inside that belong to the workspace.
+    /// Mounts that belong to the workspace.
     pub mounts: Vec<String>,
-    /// How paths are resolved.
-    pub resolver: Resolver,
+    /// The path resolver.
+    pub resolver: PathResolution,
 }
 
 /// One request.
 #[derive(Debug, Clone)]
-pub struct Asked {
-    /// Who asks: `agent:…` or `user:…`.
+pub struct SubjectRequest {
+    /// The caller: `agent:…` or `user:…`.
     pub principal: String,
     /// The operation.
     pub operation: String,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Map<String, Value>,
     /// The arguments as raw bytes instead.
     pub raw: Option<Vec<u8>>,
@@ -47,69 +47,69 @@ pub struct Asked {
 
 /// One reply.
 #[derive(Debug, Clone)]
-pub struct Reply {
-    /// Nothing when it was done, else the kind of refusal.
-    pub refused: Option<String>,
-    /// The object for machines.
+pub struct SubjectReply {
+    /// `None` on success, otherwise the error kind.
+    pub refusal: Option<String>,
+    /// The JSON object.
     pub json: Value,
     /// The text for people.
     pub text: String,
 }
 
-/// Time and tidying, for subjects whose clock can be moved.
+/// Clock and maintenance, for subjects that allow them.
 #[derive(Debug, Clone, Copy)]
-pub enum Chore {
-    /// Both clocks go on by so many milliseconds.
-    Later(i64),
-    /// Only the wall clock is set by so many milliseconds.
-    WallJump(i64),
-    /// Empty what has passed its time.
-    Expire,
+pub enum SubjectMaintenance {
+    /// Advances both clocks by this many milliseconds.
+    AdvanceClocks(i64),
+    /// Moves only the wall clock by this many milliseconds.
+    ShiftWallClock(i64),
+    /// Purges expired trash items.
+    PurgeExpired,
 }
 
-/// One entry of a journal, as far as the corpus looks at it.
+/// A journal entry, as far as the corpus uses it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Recorded {
-    /// Who asked.
+pub struct RecordedRequest {
+    /// The principal.
     pub principal: String,
-    /// What.
+    /// The operation.
     pub operation: String,
     /// `allowed`, `refused` or `failed`.
     pub decision: String,
-    /// Why not.
+    /// The error kind, if any.
     pub reason: Option<String>,
 }
 
 /// A journal at the end of a case.
 #[derive(Debug, Clone)]
-pub struct Ledger {
-    /// Every entry that a caller made, in order.
-    pub entries: Vec<Recorded>,
-    /// What does not fit in the chain, if anything.
-    pub tamper: Option<String>,
+pub struct SubjectJournal {
+    /// Every entry of a caller, in order.
+    pub entries: Vec<RecordedRequest>,
+    /// The first problem of the hash chain, if any.
+    pub tampering: Option<String>,
 }
 
-/// Something that serves a directory.
-pub trait Subject {
-    /// Asks it.
-    fn ask(&mut self, asked: &Asked) -> io::Result<Reply>;
+/// A server of a directory.
+pub trait AttackSubject {
+    /// Makes a request.
+    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply>;
 
-    /// Moves its clock or makes it tidy up.
-    fn tend(&mut self, chore: Chore) -> io::Result<()> {
+    /// Moves its clock or runs its maintenance.
+    fn maintain(&mut self, chore: SubjectMaintenance) -> io::Result<()> {
         Err(io::Error::other(format!("this subject cannot do {chore:?}")))
     }
 
-    /// Ends it and shows its journal; nothing when it keeps none. The workspace may have another name by now.
-    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<Ledger>>;
+    /// Stops the server and returns its journal, if it has one. The workspace may have another name by now.
+    fn finish(self: Box<Self>, workspace: &Path) -> io::Result<Option<SubjectJournal>>;
 }
 
-impl Opening {
-    /// The binary as a server of this opening for one principal; what the face needs besides is the caller's.
-    pub(super) fn server(&self, binary: &Path, face: &str, principal: &str) -> Command {
+impl SubjectOptions {
+    /// The command of a server for one principal; the caller adds the protocol's arguments.
+    pub(super) fn server_command(&self, binary: &Path, face: &str, principal: &str) -> Command {
         let resolver = match self.resolver {
-            Resolver::Auto => "auto",
-            Resolver::Kernel => "kernel",
-            Resolver::Walker => "walker",
+            PathResolution::Auto => "auto",
+            PathResolution::Kernel => "kernel",
+            PathResolution::Walker => "walker",
         };
         let mut command = Command::new(binary);
         command.arg(face).arg("--workspace").arg(&self.workspace).arg("--state").arg(&self.state);
@@ -121,33 +121,33 @@ impl Opening {
     }
 
     /// The journal that servers left. The workspace may have another name by now.
-    pub(super) fn ledger(self, workspace: &Path) -> io::Result<Ledger> {
-        let mut options = Options::new(workspace.to_owned(), self.state);
-        options.mounts = super::engine::places(&self.mounts)?;
+    pub(super) fn read_journal(self, workspace: &Path) -> io::Result<SubjectJournal> {
+        let mut options = LocalWorkspaceOptions::new(workspace.to_owned(), self.state);
+        options.allowed_mounts = super::engine::parse_paths(&self.mounts)?;
         let workspace = LocalWorkspace::open(options).map_err(io::Error::other)?;
-        super::engine::ledger_of(&workspace)
+        super::engine::read_journal(&workspace)
     }
 }
 
-/// A server that runs, and that is ended when a case breaks off.
-pub(super) struct Running(pub(super) Child);
+/// A running server, killed if the case aborts.
+pub(super) struct ServerChild(pub(super) Child);
 
-impl Running {
-    /// Waits until it has ended by itself, and well. One that ends brings what it changed to the device, and with it whatever
-    /// others wrote to the same file system; so one that takes long is given as long again once the machine has done that.
-    pub(super) fn ended(&mut self) -> io::Result<()> {
-        for wait in [Wait::First, Wait::Last] {
-            let watch = Watch::start();
-            while watch.took() <= END_WAIT {
+impl ServerChild {
+    /// Waits for a clean exit. A stopping server syncs its file system, including data of other processes, so a slow
+    /// one gets the same time again after a sync.
+    pub(super) fn wait_for_exit(&mut self) -> io::Result<()> {
+        for wait in [ExitWaitRound::First, ExitWaitRound::Last] {
+            let watch = RequestTimer::start();
+            while watch.elapsed() <= EXIT_WAIT {
                 match self.0.try_wait()? {
                     Some(status) if status.success() => return Ok(()),
                     Some(status) => return Err(io::Error::other(format!("the server ended with {status}"))),
-                    None => std::thread::sleep(LOOK_EVERY),
+                    None => std::thread::sleep(POLL_INTERVAL),
                 }
             }
             match wait {
-                Wait::First => drop(Command::new("sync").status()?),
-                Wait::Last => {}
+                ExitWaitRound::First => drop(Command::new("sync").status()?),
+                ExitWaitRound::Last => {}
             }
         }
         self.0.kill()?;
@@ -156,16 +156,15 @@ impl Running {
     }
 }
 
-/// Whether another follows.
 #[derive(Clone, Copy)]
-enum Wait {
+enum ExitWaitRound {
     First,
     Last,
 }
 
-impl Drop for Running {
+impl Drop for ServerChild {
     fn drop(&mut self) {
-        // A server that ended is not there to be ended.
+        // A server that has exited needs no kill.
         if matches!(self.0.try_wait(), Ok(None)) {
             drop(self.0.kill());
             drop(self.0.wait());
@@ -174,4 +173,4 @@ impl Drop for Running {
 }
 
 /// Opens a subject.
-pub type Opener<'a> = &'a dyn Fn(&Opening) -> io::Result<Box<dyn Subject>>;
+pub type SubjectOpener<'a> = &'a dyn Fn(&SubjectOptions) -> io::Result<Box<dyn AttackSubject>>;

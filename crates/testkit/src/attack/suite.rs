@@ -1,5 +1,5 @@
-//! A whole group on one subject: which of its cases can be asked here, and what came of them. Nothing is left out in
-//! silence: a case that cannot be built on this machine is named with the reason.
+//! Runs a whole group on one subject. No case is skipped silently: one that cannot run on this machine is reported with
+//! the reason.
 
 use std::{
     io,
@@ -7,66 +7,71 @@ use std::{
     process::{Command, Output},
 };
 
-use disk::Resolver;
+use stead_disk::PathResolution;
 
 use super::{
-    case::{Case, Group},
-    ground::may_make_devices,
-    run::{needs, portions, run_together},
-    subject::Opener,
+    case::{AttackCase, AttackGroup},
+    fixture::can_make_devices,
+    run::{case_requirements, run_sharing_fixture, split_shareable},
+    subject::SubjectOpener,
 };
 
-/// Runs only cases whose id starts with this, when it is set.
-const FILTER: &str = "STEAD_ATTACK_ONLY";
-/// Says to a test that it runs in a mount namespace of its own.
-const MARK: &str = "STEAD_ATTACK_MOUNTS";
+/// Runs only cases whose id starts with this, if set.
+const FILTER_VARIABLE: &str = "STEAD_ATTACK_ONLY";
+/// Tells a test that it runs in a mount namespace.
+const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
 
-/// Where cases are run.
+/// Where cases run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Where {
-    /// In this process as it is.
-    Here,
-    /// In a mount namespace of its own.
-    Mounted,
+pub enum CaseLocation {
+    /// In this process.
+    ThisProcess,
+    /// In a mount namespace.
+    MountNamespace,
 }
 
-/// One subject and how it is opened.
-pub struct Suite<'a> {
+/// A subject and how it is opened.
+pub struct AttackSuite<'a> {
     /// `engine` or `mcp`.
     pub subject: &'a str,
-    /// Opens it.
-    pub opener: Opener<'a>,
-    /// The ways of resolving, one after the other.
-    pub resolvers: &'a [Resolver],
+    /// Opens the subject.
+    pub opener: SubjectOpener<'a>,
+    /// The path resolvers to test.
+    pub resolvers: &'a [PathResolution],
 }
 
-/// What came of a group.
+/// Result of a group.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct AttackReport {
     /// How many cases ran.
     pub ran: usize,
-    /// What could not be run here, and why.
-    pub not_run: Vec<String>,
-    /// What went wrong.
-    pub wrong: Vec<String>,
+    /// Cases that could not run, and why.
+    pub skipped: Vec<String>,
+    /// Problems.
+    pub failures: Vec<String>,
 }
 
-impl Suite<'_> {
-    /// The cases of a group that this subject can be asked in such a place.
-    pub fn cases(&self, group: &Group, place: Where, report: &mut Report) -> io::Result<Vec<Case>> {
-        let devices = may_make_devices();
-        let filter = std::env::var(FILTER).unwrap_or_default();
+impl AttackSuite<'_> {
+    /// The cases of a group that this subject can run here.
+    pub fn runnable_cases(
+        &self,
+        group: &AttackGroup,
+        place: CaseLocation,
+        report: &mut AttackReport,
+    ) -> io::Result<Vec<AttackCase>> {
+        let devices = can_make_devices();
+        let filter = std::env::var(FILTER_VARIABLE).unwrap_or_default();
         let mut fitting = Vec::new();
         for case in &group.cases {
-            let needs = needs(group, case)?;
+            let needs = case_requirements(group, case)?;
             let other = case.only.as_ref().is_some_and(|only| only.subject != self.subject);
-            let elsewhere = needs.mounts != (place == Where::Mounted);
-            let far = needs.inside && self.subject != "engine";
+            let elsewhere = needs.mounts != (place == CaseLocation::MountNamespace);
+            let far = needs.in_process && self.subject != "engine";
             if other || elsewhere || far || !case.id.starts_with(&filter) {
                 continue;
             }
             if needs.devices && !devices {
-                report.not_run.push(format!("{}: this process may not make devices", case.id));
+                report.skipped.push(format!("{}: this process may not make devices", case.id));
             } else {
                 fitting.push(case.clone());
             }
@@ -75,21 +80,21 @@ impl Suite<'_> {
     }
 
     /// Runs a group with every resolver.
-    pub fn run(&self, group: &Group, place: Where) -> io::Result<Report> {
-        let mut report = Report::default();
-        let cases = self.cases(group, place, &mut report)?;
+    pub fn run_group(&self, group: &AttackGroup, place: CaseLocation) -> io::Result<AttackReport> {
+        let mut report = AttackReport::default();
+        let cases = self.runnable_cases(group, place, &mut report)?;
         report.ran = cases.len();
         for &resolver in self.resolvers {
-            for portion in portions(&cases) {
-                match run_together(group, portion, self.opener, resolver) {
+            for portion in split_shareable(&cases) {
+                match run_sharing_fixture(group, portion, self.opener, resolver) {
                     Ok(verdicts) => {
-                        for verdict in verdicts.iter().filter(|verdict| !verdict.passed()) {
-                            report.wrong.push(format!("{resolver:?} {}", verdict.told()));
+                        for verdict in verdicts.iter().filter(|verdict| !verdict.has_passed()) {
+                            report.failures.push(format!("{resolver:?} {}", verdict.faults_text()));
                         }
                     }
                     Err(error) => {
                         let id = portion.first().map_or("", |case| case.id.as_str());
-                        report.wrong.push(format!("{resolver:?} {id}: {error}"));
+                        report.failures.push(format!("{resolver:?} {id}: {error}"));
                     }
                 }
             }
@@ -98,34 +103,33 @@ impl Suite<'_> {
     }
 }
 
-/// What became of a test that asked for a mount namespace.
+/// Result of requesting a mount namespace.
 #[derive(Debug)]
-pub enum Namespace {
-    /// This process is in one: go on.
+pub enum NamespaceOutcome {
+    /// This process has one: continue.
     Inside,
-    /// A child was, and this is what it said.
+    /// A child had one; this is its output.
     Child(Output),
-    /// There is none to be had.
-    None,
+    /// Not available.
+    Unavailable,
 }
 
-/// Runs the named test of this binary again in a mount namespace of its own.
-pub fn in_a_namespace(test: &str) -> io::Result<Namespace> {
-    if std::env::var_os(MARK).is_some() {
-        return Ok(Namespace::Inside);
+/// Runs the named test of this binary again in a mount namespace.
+pub fn run_in_mount_namespace(test: &str) -> io::Result<NamespaceOutcome> {
+    if std::env::var_os(NAMESPACE_VARIABLE).is_some() {
+        return Ok(NamespaceOutcome::Inside);
     }
     let root = rustix::process::geteuid().is_root();
-    let words: &[&str] =
-        if root { &["-m", "--propagation", "private"] } else { &["-Urm", "--propagation", "private"] };
+    let words: &[&str] = if root { &["-m", "--propagation", "private"] } else { &["-Urm", "--propagation", "private"] };
     let unshare = |program: &Path| {
         let mut command = Command::new("unshare");
         command.args(words).arg(program);
         command
     };
     if !unshare(Path::new("true")).output()?.status.success() {
-        return Ok(Namespace::None);
+        return Ok(NamespaceOutcome::Unavailable);
     }
     let mut command = unshare(&std::env::current_exe()?);
-    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(MARK, "1");
-    command.output().map(Namespace::Child)
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(NAMESPACE_VARIABLE, "1");
+    command.output().map(NamespaceOutcome::Child)
 }

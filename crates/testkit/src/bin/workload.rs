@@ -1,5 +1,5 @@
-//! The two sides of the power-cut rig as a program: `run` makes changes until it is killed, `judge` looks at what is left.
-//! Both are told what to do in one line of JSON on their standard input. Never shipped.
+//! The power-cut test as a program: `run` makes changes until it is killed, `judge` checks the remains. Both read one
+//! line of JSON from standard input. Never shipped.
 
 use std::{
     io::{BufRead, Write},
@@ -7,21 +7,21 @@ use std::{
 };
 
 use testkit::{
-    crash::{Cut, judge_cut},
-    rig::Fallible,
+    crash::{PowerCutState, check_power_cut},
+    stress::Fallible,
     workload::run_child,
 };
 
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("run") => run_child(),
-        Some("judge") => judge(),
+        Some("judge") => print_power_cut_check(),
         Some(_) | None => Err("usage: workload run|judge".into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody is left to tell when even this fails.
+            // If this write fails too, nothing can be reported.
             match writeln!(std::io::stderr(), "{error}") {
                 Ok(()) | Err(_) => ExitCode::FAILURE,
             }
@@ -29,10 +29,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn judge() -> Fallible<()> {
+fn print_power_cut_check() -> Fallible<()> {
     let mut input = String::new();
     std::io::stdin().lock().read_line(&mut input)?;
-    let cut: Cut = serde_json::from_str(&input)?;
-    let survived = judge_cut(cut)?;
+    let cut: PowerCutState = serde_json::from_str(&input)?;
+    let survived = check_power_cut(cut)?;
     Ok(writeln!(std::io::stdout(), "{}", serde_json::to_string(&survived)?)?)
 }

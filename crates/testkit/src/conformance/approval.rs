@@ -1,106 +1,106 @@
-//! Questions to people: kept once, answered once, used once, and there again after a restart.
+//! Approvals: stored once, answered once, used once, and present after a restart.
 
-use engine::{
-    Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, ApprovalState, CommitError, Expect, Kind, Plan,
-    Record, Say,
+use stead_engine::{
+    Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest, ApprovalState, CallRecord,
+    CommitError, CommitExpectation, ErrorKind, Plan,
 };
-use journal::Digest;
+use stead_journal::Digest;
 
-use super::{Bench, Cases, Maker, put};
+use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, put_change};
 
-pub(super) const CASES: Cases = &[
-    ("a question is kept once and answered once", answered_once),
-    ("a yes is used once", used_once),
-    ("another plan makes a question stale", superseded),
-    ("questions and answers outlive a restart", lasting),
+pub(super) const CASES: ConformanceCaseTable = &[
+    ("a question is kept once and answered once", approval_is_answered_once),
+    ("a yes is used once", approval_is_used_once),
+    ("another plan makes a question stale", another_plan_makes_approval_stale),
+    ("questions and answers outlive a restart", approvals_survive_reopening),
 ];
 
-fn ask(bench: &Bench, plan: &str) -> Approval {
+fn request_approval(bench: &WorkspaceFixture, plan: &str) -> Approval {
     bench
         .workspace
-        .ask(&ApprovalAsk {
+        .request_approval(&ApprovalRequest {
             principal: bench.caller.principal.to_string(),
             session: "s".to_owned(),
             operation: "write".to_owned(),
             tool: None,
-            call: Digest::of(b"call"),
-            plan: Digest::of(plan.as_bytes()),
-            shown: "{}".to_owned(),
-            why: "a test".to_owned(),
-            policy: u64::MAX,
-            lasting_ms: 60_000,
+            call_digest: Digest::sha256(b"call"),
+            plan_digest: Digest::sha256(plan.as_bytes()),
+            plan_preview: "{}".to_owned(),
+            reason: "a test".to_owned(),
+            policy_version: u64::MAX,
+            valid_for_ms: 60_000,
         })
         .unwrap()
 }
 
-fn answer(bench: &Bench, id: &str, say: Say) -> Result<Approval, Kind> {
-    let answer = ApprovalAnswer { id: id.to_owned(), say, reason: Some("so".to_owned()) };
-    let answered = bench.workspace.answer(&answer, &bench.record("approve", None));
+fn answer_approval(bench: &WorkspaceFixture, id: &str, say: ApprovalDecision) -> Result<Approval, ErrorKind> {
+    let answer = ApprovalAnswer { id: id.to_owned(), decision: say, reason: Some("so".to_owned()) };
+    let answered = bench.workspace.answer_approval(&answer, &bench.journal_record("approve", None));
     answered.map(|(approval, _)| approval).map_err(|failure| failure.kind)
 }
 
-fn state(bench: &Bench, id: &str) -> ApprovalState {
+fn approval_state(bench: &WorkspaceFixture, id: &str) -> ApprovalState {
     bench.workspace.approval(id).unwrap().unwrap().state
 }
 
-fn use_up(bench: &Bench, id: &str, path: &str) -> Result<(), Kind> {
-    let record = Record { approval: Some(id.to_owned()), ..bench.record("write", None) };
-    match bench.workspace.commit(&Plan::of(vec![put(path, Expect::Absent, b"x")]), &record) {
+fn use_approval(bench: &WorkspaceFixture, id: &str, path: &str) -> Result<(), ErrorKind> {
+    let record = CallRecord { approval: Some(id.to_owned()), ..bench.journal_record("write", None) };
+    match bench.workspace.commit(&Plan::new(vec![put_change(path, CommitExpectation::Absent, b"x")]), &record) {
         Ok(_) => Ok(()),
         Err(CommitError::Failed(failure)) => Err(failure.kind),
         Err(other) => panic!("{other:?}"),
     }
 }
 
-fn answered_once(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    let first = ask(&bench, "p");
+fn approval_is_answered_once(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let first = request_approval(&bench, "p");
     assert_eq!(first.state, ApprovalState::Pending);
-    assert_eq!(ask(&bench, "p").id, first.id);
+    assert_eq!(request_approval(&bench, "p").id, first.id);
     assert_eq!(bench.workspace.approval("ap-none").unwrap(), None);
-    let denied = answer(&bench, &first.id, Say::No).unwrap();
-    assert_eq!((denied.state, denied.asked.policy), (ApprovalState::Denied, u64::MAX));
-    assert_eq!(denied.answered.unwrap().reason.as_deref(), Some("so"));
-    assert_eq!(answer(&bench, &first.id, Say::Yes), Err(Kind::Conflict));
-    assert_eq!(answer(&bench, "ap-none", Say::Yes), Err(Kind::NotFound));
+    let denied = answer_approval(&bench, &first.id, ApprovalDecision::Deny).unwrap();
+    assert_eq!((denied.state, denied.request.policy_version), (ApprovalState::Denied, u64::MAX));
+    assert_eq!(denied.resolution.unwrap().reason.as_deref(), Some("so"));
+    assert_eq!(answer_approval(&bench, &first.id, ApprovalDecision::Approve), Err(ErrorKind::Conflict));
+    assert_eq!(answer_approval(&bench, "ap-none", ApprovalDecision::Approve), Err(ErrorKind::NotFound));
 }
 
-fn used_once(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    let id = ask(&bench, "p").id;
-    assert_eq!(use_up(&bench, &id, "a"), Err(Kind::ApprovalStale), "nobody has said yes");
-    answer(&bench, &id, Say::Yes).unwrap();
-    let others = bench.and("other");
-    assert_eq!(use_up(&others, &id, "a"), Err(Kind::ApprovalStale), "it is somebody else's");
-    assert_eq!(use_up(&bench, &id, "a"), Ok(()));
-    assert_eq!(state(&bench, &id), ApprovalState::Used);
+fn approval_is_used_once(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let id = request_approval(&bench, "p").id;
+    assert_eq!(use_approval(&bench, &id, "a"), Err(ErrorKind::ApprovalStale), "nobody has said yes");
+    answer_approval(&bench, &id, ApprovalDecision::Approve).unwrap();
+    let others = bench.with_other_agent("other");
+    assert_eq!(use_approval(&others, &id, "a"), Err(ErrorKind::ApprovalStale), "it is somebody else's");
+    assert_eq!(use_approval(&bench, &id, "a"), Ok(()));
+    assert_eq!(approval_state(&bench, &id), ApprovalState::Used);
     let before = bench.workspace.head().unwrap();
-    assert_eq!(use_up(&bench, &id, "b"), Err(Kind::ApprovalStale), "it is used up");
+    assert_eq!(use_approval(&bench, &id, "b"), Err(ErrorKind::ApprovalStale), "it is used up");
     assert_eq!(bench.workspace.head().unwrap(), before, "a refused commit leaves nothing");
 }
 
-fn superseded(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    let first = ask(&bench, "p").id;
-    answer(&bench, &first, Say::Yes).unwrap();
-    let second = ask(&bench, "q").id;
+fn another_plan_makes_approval_stale(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let first = request_approval(&bench, "p").id;
+    answer_approval(&bench, &first, ApprovalDecision::Approve).unwrap();
+    let second = request_approval(&bench, "q").id;
     assert_ne!(first, second);
-    assert_eq!(state(&bench, &first), ApprovalState::Stale);
-    assert_eq!(use_up(&bench, &first, "a"), Err(Kind::ApprovalStale));
-    let filter = ApprovalFilter { call: Some(Digest::of(b"call")), limit: 9, ..ApprovalFilter::default() };
+    assert_eq!(approval_state(&bench, &first), ApprovalState::Stale);
+    assert_eq!(use_approval(&bench, &first, "a"), Err(ErrorKind::ApprovalStale));
+    let filter = ApprovalFilter { call_digest: Some(Digest::sha256(b"call")), limit: 9, ..ApprovalFilter::default() };
     let ids: Vec<String> =
         bench.workspace.approvals(&filter).unwrap().into_iter().map(|approval| approval.id).collect();
     assert_eq!(ids, [second, first], "newest first");
 }
 
-fn lasting(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    let id = ask(&bench, "p").id;
-    let bench = bench.reopened(maker);
-    assert_eq!(state(&bench, &id), ApprovalState::Pending);
-    answer(&bench, &id, Say::Yes).unwrap();
-    let bench = bench.reopened(maker);
-    assert_eq!(use_up(&bench, &id, "a"), Ok(()));
-    let bench = bench.reopened(maker);
-    assert_eq!(state(&bench, &id), ApprovalState::Used);
+fn approvals_survive_reopening(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let id = request_approval(&bench, "p").id;
+    let bench = bench.reopen(maker);
+    assert_eq!(approval_state(&bench, &id), ApprovalState::Pending);
+    answer_approval(&bench, &id, ApprovalDecision::Approve).unwrap();
+    let bench = bench.reopen(maker);
+    assert_eq!(use_approval(&bench, &id, "a"), Ok(()));
+    let bench = bench.reopen(maker);
+    assert_eq!(approval_state(&bench, &id), ApprovalState::Used);
 }

@@ -1,83 +1,83 @@
-//! Leases: one holder, an end, and a number that rises.
+//! Leases: one holder, an expiry, and an increasing number.
 
-use engine::{Failure, Kind, Lease, LeaseAsk};
+use stead_engine::{Error, ErrorKind, Lease, LeaseRequest};
 
-use super::{Bench, Cases, Maker, at, fails};
+use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, assert_fails, rel_path};
 
-pub(super) const CASES: Cases = &[
-    ("one holder for a place and all around it", exclusive),
-    ("a lease ends", ends),
-    ("numbers rise with every grant", fences),
-    ("only the holder gives back", given_back),
+pub(super) const CASES: ConformanceCaseTable = &[
+    ("one holder for a place and all around it", lease_is_exclusive_for_subtree),
+    ("a lease ends", lease_expires),
+    ("numbers rise with every grant", fencing_numbers_rise),
+    ("only the holder gives back", only_holder_releases),
 ];
 
 pub(super) const LONG_MS: i64 = 600_000;
 
-pub(super) fn take(bench: &Bench, path: &str, for_ms: i64) -> Result<Lease, Failure> {
-    let ask = LeaseAsk::Take { path: at(path), ends_ms: bench.workspace.now_ms() + for_ms };
-    bench.workspace.lease(&ask, &bench.record("lock", None)).map(|(lease, _)| lease)
+pub(super) fn acquire_lease(bench: &WorkspaceFixture, path: &str, for_ms: i64) -> Result<Lease, Error> {
+    let ask = LeaseRequest::Acquire { path: rel_path(path), ends_ms: bench.workspace.now_ms() + for_ms };
+    bench.workspace.execute_lease_request(&ask, &bench.journal_record("lock", None)).map(|(lease, _)| lease)
 }
 
-fn release(bench: &Bench, path: &str) -> Result<Lease, Failure> {
+fn release_lease(bench: &WorkspaceFixture, path: &str) -> Result<Lease, Error> {
     bench
         .workspace
-        .lease(&LeaseAsk::Release { path: at(path) }, &bench.record("unlock", None))
+        .execute_lease_request(&LeaseRequest::Release { path: rel_path(path) }, &bench.journal_record("unlock", None))
         .map(|(lease, _)| lease)
 }
 
-fn held(bench: &Bench, path: &str) -> Vec<String> {
-    let leases = bench.workspace.leases(&[at(path)]).unwrap();
+fn lease_holders(bench: &WorkspaceFixture, path: &str) -> Vec<String> {
+    let leases = bench.workspace.leases(&[rel_path(path)]).unwrap();
     leases.into_iter().map(|lease| format!("{} {}", lease.holder, lease.path)).collect()
 }
 
-fn exclusive(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    let other = bench.and("two");
-    let before = bench.head();
-    let lease = take(&bench, "d/e", LONG_MS).unwrap();
-    assert_eq!((lease.path, lease.holder.as_str()), (at("d/e"), "agent:one"));
-    assert_eq!(bench.head(), before + 1, "a lease is recorded");
+fn lease_is_exclusive_for_subtree(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let other = bench.with_other_agent("two");
+    let before = bench.head_number();
+    let lease = acquire_lease(&bench, "d/e", LONG_MS).unwrap();
+    assert_eq!((lease.path, lease.holder.as_str()), (rel_path("d/e"), "agent:one"));
+    assert_eq!(bench.head_number(), before + 1, "a lease is recorded");
     for near in ["d", "d/e", "d/e/f", ""] {
-        fails(take(&other, near, LONG_MS), Kind::Locked);
-        assert_eq!(held(&bench, near), ["agent:one d/e"]);
+        assert_fails(acquire_lease(&other, near, LONG_MS), ErrorKind::Locked);
+        assert_eq!(lease_holders(&bench, near), ["agent:one d/e"]);
     }
     for far in ["d/f", "de", "d/e2"] {
-        assert_eq!(held(&bench, far), Vec::<String>::new());
-        take(&other, far, LONG_MS).unwrap();
+        assert_eq!(lease_holders(&bench, far), Vec::<String>::new());
+        acquire_lease(&other, far, LONG_MS).unwrap();
     }
-    assert_eq!(bench.head(), before + 4, "a refused lease is recorded by whoever asked");
-    // The holder may take more around it.
-    take(&bench, "d/e/g", LONG_MS).unwrap();
+    assert_eq!(bench.head_number(), before + 4, "a refused lease is recorded by whoever asked");
+    // The holder may extend the lease to a parent.
+    acquire_lease(&bench, "d/e/g", LONG_MS).unwrap();
 }
 
-fn ends(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    take(&bench, "d", 0).unwrap();
-    assert_eq!(held(&bench, "d"), Vec::<String>::new());
-    take(&bench.and("two"), "d", LONG_MS).unwrap();
-    assert_eq!(held(&bench, "d"), ["agent:two d"]);
+fn lease_expires(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    acquire_lease(&bench, "d", 0).unwrap();
+    assert_eq!(lease_holders(&bench, "d"), Vec::<String>::new());
+    acquire_lease(&bench.with_other_agent("two"), "d", LONG_MS).unwrap();
+    assert_eq!(lease_holders(&bench, "d"), ["agent:two d"]);
 }
 
-fn fences(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
+fn fencing_numbers_rise(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
     let mut last = 0;
     for path in ["a", "b", "a"] {
-        let fence = take(&bench, path, LONG_MS).unwrap().fence;
+        let fence = acquire_lease(&bench, path, LONG_MS).unwrap().fencing_token;
         assert!(fence > last, "{fence} after {last}");
         last = fence;
     }
-    assert_eq!(bench.workspace.leases(&[at("")]).unwrap().len(), 2, "taken again is prolonged");
-    release(&bench, "a").unwrap();
-    assert!(take(&bench.and("two"), "a", LONG_MS).unwrap().fence > last);
+    assert_eq!(bench.workspace.leases(&[rel_path("")]).unwrap().len(), 2, "taken again is prolonged");
+    release_lease(&bench, "a").unwrap();
+    assert!(acquire_lease(&bench.with_other_agent("two"), "a", LONG_MS).unwrap().fencing_token > last);
 }
 
-fn given_back(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    let other = bench.and("two");
-    let lease = take(&bench, "d", LONG_MS).unwrap();
-    fails(release(&other, "d"), Kind::NotOwner);
-    fails(release(&bench, "d/e"), Kind::NotFound);
-    assert_eq!(release(&bench, "d").unwrap().fence, lease.fence);
-    fails(release(&bench, "d"), Kind::NotFound);
-    take(&other, "d", LONG_MS).unwrap();
+fn only_holder_releases(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let other = bench.with_other_agent("two");
+    let lease = acquire_lease(&bench, "d", LONG_MS).unwrap();
+    assert_fails(release_lease(&other, "d"), ErrorKind::NotOwner);
+    assert_fails(release_lease(&bench, "d/e"), ErrorKind::NotFound);
+    assert_eq!(release_lease(&bench, "d").unwrap().fencing_token, lease.fencing_token);
+    assert_fails(release_lease(&bench, "d"), ErrorKind::NotFound);
+    acquire_lease(&other, "d", LONG_MS).unwrap();
 }

@@ -1,112 +1,157 @@
-//! What is held is carried on by every change, and a quota holds inside the commit.
+//! Usage is updated by every change, and a quota is enforced inside the commit.
 
-use engine::{Change, CommitError, Expect, Kind, Look, Plan, Quota, Record, Stock, Top, Tree};
-use journal::Link;
+use stead_engine::{
+    CallRecord, CommitError, CommitExpectation, ErrorKind, FileKind, Plan, PlannedChange, Quota, TreeSummary,
+    UsageFreshness, WorkspaceUsage,
+};
+use stead_journal::EntryRelation;
 
-use super::{Bench, Cases, Maker, at, one_file, put, remove, shift};
+use super::{
+    ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, move_change, put_change, rel_path, remove_change,
+    single_file_tree,
+};
 
-pub(super) const CASES: Cases = &[
-    ("what is held follows every change", followed),
-    ("a quota holds inside the commit", held),
-    ("an undo may bring back what there was", undone),
-    ("a full trash takes nothing more", trash),
+pub(super) const CASES: ConformanceCaseTable = &[
+    ("what is held follows every change", usage_follows_every_change),
+    ("a quota holds inside the commit", quota_is_enforced_in_commit),
+    ("an undo may bring back what there was", undo_may_exceed_quota),
+    ("a full trash takes nothing more", full_trash_refuses_removal),
 ];
 
-const FREE: Quota = Quota { bytes: None, files: None, trash_bytes: None, history_bytes: None };
+const UNLIMITED_QUOTA: Quota = Quota { bytes: None, files: None, trash_bytes: None, history_bytes: None };
 
-/// Commits under a quota; answers the entry.
-fn under(bench: &Bench, quota: Quota, changes: Vec<Change>, link: Link) -> Result<(u64, Vec<String>), Kind> {
-    let record = Record { quota: Some(quota), ..bench.record("test", None) };
-    match bench.workspace.commit(&Plan::linked(changes, link), &record) {
-        Ok(committed) => Ok((committed.number, committed.trash)),
+/// Commits under a quota and returns the entry.
+fn commit_under_quota(
+    bench: &WorkspaceFixture,
+    quota: Quota,
+    changes: Vec<PlannedChange>,
+    link: EntryRelation,
+) -> Result<(u64, Vec<String>), ErrorKind> {
+    let record = CallRecord { quota: Some(quota), ..bench.journal_record("test", None) };
+    match bench.workspace.commit(&Plan::with_link(changes, link), &record) {
+        Ok(committed) => Ok((committed.entry, committed.trash_ids)),
         Err(CommitError::Failed(failure)) => Err(failure.kind),
         Err(other) => panic!("{other:?}"),
     }
 }
 
-fn stock(bench: &Bench, look: Look) -> (u64, u64) {
-    let Stock { bytes, files } =
-        bench.workspace.holding(&bench.caller.principal, look).unwrap().unwrap().stock;
+fn usage_of(bench: &WorkspaceFixture, look: UsageFreshness) -> (u64, u64) {
+    let WorkspaceUsage { bytes, files } =
+        bench.workspace.principal_usage(&bench.caller.principal, look).unwrap().unwrap().workspace;
     (bytes, files)
 }
 
-fn followed(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    bench.new_directory("d");
-    bench.new_file("d/a", b"12345");
-    assert_eq!(stock(&bench, Look::Due), (5, 2));
-    let run = |changes| under(&bench, FREE, changes, Link::None).unwrap();
-    run(vec![put("b", Expect::Absent, b"123")]);
-    assert_eq!(stock(&bench, Look::Known), (8, 3));
-    run(vec![put("b", bench.file("b"), b"1")]);
-    assert_eq!(stock(&bench, Look::Known), (6, 3));
-    run(vec![Change::MakeDirectory { path: at("e"), mode: 0o755 }, put("e/c", Expect::Absent, b"12")]);
-    assert_eq!(stock(&bench, Look::Known), (8, 5));
-    run(vec![Change::MakeLink { path: at("l"), target: b"d/a".to_vec() }]);
-    assert_eq!(stock(&bench, Look::Known).1, 6);
-    let with_link = stock(&bench, Look::Known).0;
-    run(vec![shift("e/c", "b", bench.file("e/c"), bench.file("b"), one_file(2))]);
-    assert_eq!(stock(&bench, Look::Known), (with_link - 1, 5));
-    run(vec![Change::RemoveDirectory { path: at("e") }]);
-    assert_eq!(stock(&bench, Look::Known), (with_link - 1, 4));
-    let tree = Tree { top: Top::Directory, files: 1, directories: 1, bytes: 5 };
-    let (_, trash) = run(vec![remove("d", Expect::Node(bench.node("d").stamp), tree)]);
-    assert_eq!(stock(&bench, Look::Known), (with_link - 6, 2));
-    run(vec![Change::Restore { trash: trash[0].clone(), path: at("d"), tree }]);
-    assert_eq!(stock(&bench, Look::Known), (with_link - 1, 4));
-    let known = stock(&bench, Look::Known);
-    let bench = bench.reopened(maker);
-    assert_eq!(stock(&bench, Look::Known), known);
-    assert_eq!(stock(&bench, Look::Fresh), known);
+fn usage_follows_every_change(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_directory("d");
+    bench.create_file("d/a", b"12345");
+    assert_eq!(usage_of(&bench, UsageFreshness::RecountIfStale), (5, 2));
+    let run = |changes| commit_under_quota(&bench, UNLIMITED_QUOTA, changes, EntryRelation::None).unwrap();
+    run(vec![put_change("b", CommitExpectation::Absent, b"123")]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (8, 3));
+    run(vec![put_change("b", bench.expect_observed_file("b"), b"1")]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (6, 3));
+    run(vec![
+        PlannedChange::MakeDirectory { path: rel_path("e"), mode: 0o755 },
+        put_change("e/c", CommitExpectation::Absent, b"12"),
+    ]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (8, 5));
+    run(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"d/a".to_vec() }]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached).1, 6);
+    let with_link = usage_of(&bench, UsageFreshness::Cached).0;
+    run(vec![move_change(
+        "e/c",
+        "b",
+        bench.expect_observed_file("e/c"),
+        bench.expect_observed_file("b"),
+        single_file_tree(2),
+    )]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 1, 5));
+    run(vec![PlannedChange::RemoveDirectory { path: rel_path("e") }]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 1, 4));
+    let tree = TreeSummary { kind: FileKind::Directory, files: 1, directories: 1, bytes: 5 };
+    let (_, trash) = run(vec![remove_change("d", CommitExpectation::SameEntry(bench.stat("d").identity), tree)]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 6, 2));
+    run(vec![PlannedChange::Restore { trash: trash[0].clone(), path: rel_path("d"), tree }]);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 1, 4));
+    let known = usage_of(&bench, UsageFreshness::Cached);
+    let bench = bench.reopen(maker);
+    assert_eq!(usage_of(&bench, UsageFreshness::Cached), known);
+    assert_eq!(usage_of(&bench, UsageFreshness::Recount), known);
 }
 
-fn held(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    stock(&bench, Look::Due);
-    let tight = Quota { bytes: Some(10), files: Some(2), ..FREE };
-    let run = |changes| under(&bench, tight, changes, Link::None).map(|_| ());
-    run(vec![put("a", Expect::Absent, b"123456")]).unwrap();
-    let before = (bench.tree(), bench.head());
-    assert_eq!(run(vec![put("b", Expect::Absent, b"12345")]), Err(Kind::Quota));
-    assert_eq!((bench.tree(), bench.head()), before, "nothing is changed or recorded");
-    run(vec![put("b", Expect::Absent, b"1234")]).unwrap();
-    assert_eq!(run(vec![put("c", Expect::Absent, b"")]), Err(Kind::Quota));
-    run(vec![put("a", bench.file("a"), b"")]).unwrap();
-    run(vec![remove("b", bench.file("b"), one_file(4))]).unwrap();
-    run(vec![put("b", Expect::Absent, b"1234567890")]).unwrap();
-    assert_eq!(run(vec![put("a", bench.file("a"), b"1")]), Err(Kind::Quota));
+fn quota_is_enforced_in_commit(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    usage_of(&bench, UsageFreshness::RecountIfStale);
+    let tight = Quota { bytes: Some(10), files: Some(2), ..UNLIMITED_QUOTA };
+    let run = |changes| commit_under_quota(&bench, tight, changes, EntryRelation::None).map(|_| ());
+    run(vec![put_change("a", CommitExpectation::Absent, b"123456")]).unwrap();
+    let before = (bench.list_tree(), bench.head_number());
+    assert_eq!(run(vec![put_change("b", CommitExpectation::Absent, b"12345")]), Err(ErrorKind::QuotaExceeded));
+    assert_eq!((bench.list_tree(), bench.head_number()), before, "nothing is changed or recorded");
+    run(vec![put_change("b", CommitExpectation::Absent, b"1234")]).unwrap();
+    assert_eq!(run(vec![put_change("c", CommitExpectation::Absent, b"")]), Err(ErrorKind::QuotaExceeded));
+    run(vec![put_change("a", bench.expect_observed_file("a"), b"")]).unwrap();
+    run(vec![remove_change("b", bench.expect_observed_file("b"), single_file_tree(4))]).unwrap();
+    run(vec![put_change("b", CommitExpectation::Absent, b"1234567890")]).unwrap();
+    assert_eq!(run(vec![put_change("a", bench.expect_observed_file("a"), b"1")]), Err(ErrorKind::QuotaExceeded));
 }
 
-fn undone(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    bench.new_file("a", b"1234567890");
-    stock(&bench, Look::Due);
-    let tight = Quota { bytes: Some(5), ..FREE };
-    let (removal, trash) =
-        under(&bench, tight, vec![remove("a", bench.file("a"), one_file(10))], Link::None).unwrap();
-    let back = || vec![Change::Restore { trash: trash[0].clone(), path: at("a"), tree: one_file(10) }];
-    assert_eq!(under(&bench, tight, back(), Link::None).map(|_| ()), Err(Kind::Quota));
-    // With something else in its place it would be more than there ever was.
-    under(&bench, tight, vec![put("b", Expect::Absent, b"1")], Link::None).unwrap();
-    assert_eq!(under(&bench, tight, back(), Link::Undoes(removal)).map(|_| ()), Err(Kind::Quota));
-    under(&bench, tight, vec![remove("b", bench.file("b"), one_file(1))], Link::None).unwrap();
-    under(&bench, tight, back(), Link::Undoes(removal)).unwrap();
-    assert_eq!(bench.bytes("a"), b"1234567890");
+fn undo_may_exceed_quota(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("a", b"1234567890");
+    usage_of(&bench, UsageFreshness::RecountIfStale);
+    let tight = Quota { bytes: Some(5), ..UNLIMITED_QUOTA };
+    let (removal, trash) = commit_under_quota(
+        &bench,
+        tight,
+        vec![remove_change("a", bench.expect_observed_file("a"), single_file_tree(10))],
+        EntryRelation::None,
+    )
+    .unwrap();
+    let back =
+        || vec![PlannedChange::Restore { trash: trash[0].clone(), path: rel_path("a"), tree: single_file_tree(10) }];
+    assert_eq!(
+        commit_under_quota(&bench, tight, back(), EntryRelation::None).map(|_| ()),
+        Err(ErrorKind::QuotaExceeded)
+    );
+    // With another file in its path the total would exceed all earlier ones.
+    commit_under_quota(&bench, tight, vec![put_change("b", CommitExpectation::Absent, b"1")], EntryRelation::None)
+        .unwrap();
+    assert_eq!(
+        commit_under_quota(&bench, tight, back(), EntryRelation::Undoes(removal)).map(|_| ()),
+        Err(ErrorKind::QuotaExceeded)
+    );
+    commit_under_quota(
+        &bench,
+        tight,
+        vec![remove_change("b", bench.expect_observed_file("b"), single_file_tree(1))],
+        EntryRelation::None,
+    )
+    .unwrap();
+    commit_under_quota(&bench, tight, back(), EntryRelation::Undoes(removal)).unwrap();
+    assert_eq!(bench.read_bytes("a"), b"1234567890");
 }
 
-fn trash(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
+fn full_trash_refuses_removal(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
     for path in ["a", "b"] {
-        bench.new_file(path, b"12345");
+        bench.create_file(path, b"12345");
     }
-    stock(&bench, Look::Due);
-    let tight = Quota { trash_bytes: Some(5), ..FREE };
-    let gone = |who: &Bench, path: &str| {
-        under(who, tight, vec![remove(path, who.file(path), one_file(5))], Link::None).map(|_| ())
+    usage_of(&bench, UsageFreshness::RecountIfStale);
+    let tight = Quota { trash_bytes: Some(5), ..UNLIMITED_QUOTA };
+    let gone = |who: &WorkspaceFixture, path: &str| {
+        commit_under_quota(
+            who,
+            tight,
+            vec![remove_change(path, who.expect_observed_file(path), single_file_tree(5))],
+            EntryRelation::None,
+        )
+        .map(|_| ())
     };
     gone(&bench, "a").unwrap();
-    assert_eq!(gone(&bench, "b"), Err(Kind::Quota));
+    assert_eq!(gone(&bench, "b"), Err(ErrorKind::QuotaExceeded));
     assert!(bench.exists("b"));
-    // Everybody has a trash of their own.
-    gone(&bench.and("two"), "b").unwrap();
+    // Every principal has its own trash.
+    gone(&bench.with_other_agent("two"), "b").unwrap();
 }

@@ -1,96 +1,116 @@
-//! Removing to the trash and bringing back.
+//! Removal to the trash, and restore.
 
-use engine::{Change, Expect, Kind, Top, Tree};
+use stead_engine::{CommitExpectation, ErrorKind, FileKind, PlannedChange, TreeSummary};
 
-use super::{Bench, Cases, KEEP_MS, Maker, at, commit_fails, no_stamp, one_file, put, remove};
+use super::{
+    ConformanceCaseTable, TRASH_KEEP_MS, WorkspaceFactory, WorkspaceFixture, assert_commit_fails, put_change, rel_path,
+    remove_change, single_file_tree, unmatched_stamp,
+};
 
-pub(super) const CASES: Cases = &[
-    ("what is removed can be found and brought back", there_and_back),
-    ("trees go and come whole", tree),
-    ("the trash knows whose things are whose", owners),
-    ("nothing comes back over something else", taken),
-    ("what was not seen is not removed", unmet),
+pub(super) const CASES: ConformanceCaseTable = &[
+    ("what is removed can be found and brought back", removed_file_is_restored),
+    ("trees go and come whole", removed_tree_is_restored_whole),
+    ("the trash knows whose things are whose", trash_knows_owners),
+    ("nothing comes back over something else", restore_needs_free_path),
+    ("what was not seen is not removed", changed_file_is_not_removed),
 ];
 
-fn restore(trash: &str, path: &str, tree: Tree) -> Change {
-    Change::Restore { trash: trash.to_owned(), path: at(path), tree }
+fn restore_change(trash: &str, path: &str, tree: TreeSummary) -> PlannedChange {
+    PlannedChange::Restore { trash: trash.to_owned(), path: rel_path(path), tree }
 }
 
-fn there_and_back(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    bench.new_file("f", b"f");
-    let keep_until_ms = bench.workspace.now_ms() + KEEP_MS;
-    let tree = one_file(1);
-    let change = Change::Remove { path: at("f"), expect: bench.file("f"), keep_until_ms, tree };
+fn removed_file_is_restored(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"f");
+    let keep_until_ms = bench.workspace.now_ms() + TRASH_KEEP_MS;
+    let tree = single_file_tree(1);
+    let change = PlannedChange::Remove {
+        path: rel_path("f"),
+        expectation: bench.expect_observed_file("f"),
+        retain_until_ms: keep_until_ms,
+        tree,
+    };
     let committed = bench.commit(vec![change]);
-    let [id] = committed.trash.as_slice() else { panic!("{:?}", committed.trash) };
+    let [id] = committed.trash_ids.as_slice() else { panic!("{:?}", committed.trash_ids) };
     assert!(!bench.exists("f"));
-    let item = bench.workspace.trashed(id).unwrap().unwrap();
+    let item = bench.workspace.trash_item(id).unwrap().unwrap();
     assert_eq!(
-        (item.path, item.owner.as_str(), item.tree, item.entry, item.keep_until_ms),
-        (at("f"), "agent:one", tree, committed.number, keep_until_ms)
+        (item.path, item.owner.as_str(), item.summary, item.entry, item.retain_until_ms),
+        (rel_path("f"), "agent:one", tree, committed.entry, keep_until_ms)
     );
-    // To another place.
-    bench.commit(vec![restore(id, "g", tree)]);
-    assert_eq!((bench.exists("f"), bench.bytes("g")), (false, b"f".to_vec()));
-    assert_eq!(bench.workspace.trashed(id).unwrap(), None);
+    // To another path.
+    bench.commit(vec![restore_change(id, "g", tree)]);
+    assert_eq!((bench.exists("f"), bench.read_bytes("g")), (false, b"f".to_vec()));
+    assert_eq!(bench.workspace.trash_item(id).unwrap(), None);
     assert_eq!(bench.workspace.trash(None).unwrap(), Vec::new());
-    commit_fails(bench.try_commit(vec![restore(id, "h", tree)]), Kind::NotFound);
+    assert_commit_fails(bench.try_commit(vec![restore_change(id, "h", tree)]), ErrorKind::NotFound);
 }
 
-fn tree(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    bench.new_directory("d");
-    bench.new_directory("d/e");
-    bench.new_file("d/e/f", b"f");
-    bench.commit(vec![Change::MakeLink { path: at("d/l"), target: b"e/f".to_vec() }]);
-    let before = bench.tree();
-    let tree = Tree { top: Top::Directory, files: 1, directories: 2, bytes: 1 };
-    let committed = bench.commit(vec![remove("d", Expect::Node(bench.node("d").stamp), tree)]);
-    assert_eq!(bench.tree(), Vec::new());
-    bench.commit(vec![restore(&committed.trash[0], "d", tree)]);
-    assert_eq!(bench.tree(), before);
+fn removed_tree_is_restored_whole(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_directory("d");
+    bench.create_directory("d/e");
+    bench.create_file("d/e/f", b"f");
+    bench.commit(vec![PlannedChange::MakeLink { path: rel_path("d/l"), target: b"e/f".to_vec() }]);
+    let before = bench.list_tree();
+    let tree = TreeSummary { kind: FileKind::Directory, files: 1, directories: 2, bytes: 1 };
+    let committed =
+        bench.commit(vec![remove_change("d", CommitExpectation::SameEntry(bench.stat("d").identity), tree)]);
+    assert_eq!(bench.list_tree(), Vec::new());
+    bench.commit(vec![restore_change(&committed.trash_ids[0], "d", tree)]);
+    assert_eq!(bench.list_tree(), before);
 }
 
-fn owners(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    let other = bench.and("two");
+fn trash_knows_owners(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let other = bench.with_other_agent("two");
     for path in ["a", "b", "c"] {
-        bench.new_file(path, b"x");
+        bench.create_file(path, b"x");
     }
-    let first = bench.commit(vec![remove("a", bench.file("a"), one_file(1))]).trash;
-    let second = other.commit(vec![remove("b", bench.file("b"), one_file(1))]).trash;
-    let third = bench.commit(vec![remove("c", bench.file("c"), one_file(1))]).trash;
-    let ids = |owner: Option<&Bench>| -> Vec<String> {
+    let first = bench.commit(vec![remove_change("a", bench.expect_observed_file("a"), single_file_tree(1))]).trash_ids;
+    let second = other.commit(vec![remove_change("b", bench.expect_observed_file("b"), single_file_tree(1))]).trash_ids;
+    let third = bench.commit(vec![remove_change("c", bench.expect_observed_file("c"), single_file_tree(1))]).trash_ids;
+    let ids = |owner: Option<&WorkspaceFixture>| -> Vec<String> {
         let items = bench.workspace.trash(owner.map(|bench| &bench.caller.principal)).unwrap();
         items.into_iter().map(|item| item.id).collect()
     };
-    let newest_first =
-        |lists: &[&Vec<String>]| lists.iter().flat_map(|list| (*list).clone()).collect::<Vec<_>>();
+    let newest_first = |lists: &[&Vec<String>]| lists.iter().flat_map(|list| (*list).clone()).collect::<Vec<_>>();
     assert_eq!(ids(None), newest_first(&[&third, &second, &first]));
     assert_eq!(ids(Some(&bench)), newest_first(&[&third, &first]));
     assert_eq!(ids(Some(&other)), second);
 }
 
-fn taken(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    bench.new_file("f", b"old");
-    let id = bench.commit(vec![remove("f", bench.file("f"), one_file(3))]).trash.remove(0);
-    bench.new_file("f", b"new");
-    bench.moved(vec![restore(&id, "f", one_file(3))], "f");
-    bench.impossible(vec![restore(&id, "none/f", one_file(3))]);
-    assert!(bench.workspace.trashed(&id).unwrap().is_some());
-    commit_fails(bench.try_commit(vec![restore("t-unknown", "x", one_file(3))]), Kind::NotFound);
+fn restore_needs_free_path(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"old");
+    let id = bench
+        .commit(vec![remove_change("f", bench.expect_observed_file("f"), single_file_tree(3))])
+        .trash_ids
+        .remove(0);
+    bench.create_file("f", b"new");
+    bench.assert_changed_since(vec![restore_change(&id, "f", single_file_tree(3))], "f");
+    bench.assert_impossible(vec![restore_change(&id, "none/f", single_file_tree(3))]);
+    assert!(bench.workspace.trash_item(&id).unwrap().is_some());
+    assert_commit_fails(
+        bench.try_commit(vec![restore_change("t-unknown", "x", single_file_tree(3))]),
+        ErrorKind::NotFound,
+    );
 }
 
-fn unmet(maker: &dyn Maker) {
-    let bench = Bench::new(maker);
-    bench.new_file("f", b"one");
-    let old = bench.file("f");
-    bench.commit(vec![put("f", old, b"two")]);
-    bench.new_directory("d");
-    bench.moved(vec![remove("f", old, one_file(3))], "f");
-    bench.moved(vec![remove("d", Expect::Node(no_stamp()), one_file(0))], "d");
-    bench.moved(vec![remove("none", Expect::Node(no_stamp()), one_file(0))], "none");
+fn changed_file_is_not_removed(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"one");
+    let old = bench.expect_observed_file("f");
+    bench.commit(vec![put_change("f", old, b"two")]);
+    bench.create_directory("d");
+    bench.assert_changed_since(vec![remove_change("f", old, single_file_tree(3))], "f");
+    bench.assert_changed_since(
+        vec![remove_change("d", CommitExpectation::SameEntry(unmatched_stamp()), single_file_tree(0))],
+        "d",
+    );
+    bench.assert_changed_since(
+        vec![remove_change("none", CommitExpectation::SameEntry(unmatched_stamp()), single_file_tree(0))],
+        "none",
+    );
     assert_eq!(bench.workspace.trash(None).unwrap(), Vec::new());
 }

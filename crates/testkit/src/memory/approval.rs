@@ -1,20 +1,16 @@
-//! Approvals: questions to people, kept in the order they were asked.
+//! Approvals, in the order of the requests.
 
-use engine::{
-    ALLOWED_BY_OPERATOR, Answered, Approval, ApprovalAnswer, ApprovalAsk, ApprovalFilter, ApprovalState,
-    Failure, Kind, Record, Say, limits,
+use stead_engine::{
+    ALLOWED_BY_OPERATOR, Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalRequest,
+    ApprovalResolution, ApprovalState, CallRecord, Error, ErrorKind, limits,
 };
 
-use super::State;
+use super::MemoryState;
 
-/// All of them, oldest first, as they stand now.
-pub(super) fn all(state: &State) -> Vec<Approval> {
+pub(super) fn current_approvals(state: &MemoryState) -> Vec<Approval> {
     let now = |approval: &Approval| {
         let mut approval = approval.clone();
-        let open = matches!(
-            approval.state,
-            ApprovalState::Pending | ApprovalState::Approved | ApprovalState::Denied
-        );
+        let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved | ApprovalState::Denied);
         if open && state.now_ms >= approval.expires_ms {
             approval.state = ApprovalState::Expired;
         }
@@ -23,11 +19,11 @@ pub(super) fn all(state: &State) -> Vec<Approval> {
     state.approvals.iter().map(now).collect()
 }
 
-pub(super) fn fitting(state: &State, filter: &ApprovalFilter) -> Vec<Approval> {
-    let mut found = all(state);
+pub(super) fn filter_approvals(state: &MemoryState, filter: &ApprovalFilter) -> Vec<Approval> {
+    let mut found = current_approvals(state);
     found.retain(|approval| {
-        filter.principal.as_ref().is_none_or(|principal| approval.asked.principal == *principal)
-            && filter.call.is_none_or(|call| approval.asked.call == call)
+        filter.principal.as_ref().is_none_or(|principal| approval.request.principal == *principal)
+            && filter.call_digest.is_none_or(|call| approval.request.call_digest == call)
             && filter.state.is_none_or(|state| approval.state == state)
     });
     found.reverse();
@@ -35,76 +31,79 @@ pub(super) fn fitting(state: &State, filter: &ApprovalFilter) -> Vec<Approval> {
     found
 }
 
-pub(super) fn ask(state: &mut State, ask: &ApprovalAsk) -> Result<Approval, Failure> {
+pub(super) fn request_approval(state: &mut MemoryState, ask: &ApprovalRequest) -> Result<Approval, Error> {
     let own: Vec<Approval> =
-        all(state).into_iter().filter(|approval| approval.asked.principal == ask.principal).collect();
-    let is_open = |approval: &&Approval| approval.asked.call == ask.call && approval.asked.plan == ask.plan;
+        current_approvals(state).into_iter().filter(|approval| approval.request.principal == ask.principal).collect();
+    let is_open = |approval: &&Approval| {
+        approval.request.call_digest == ask.call_digest && approval.request.plan_digest == ask.plan_digest
+    };
     if let Some(same) = own.iter().filter(is_open).find(|approval| approval.state == ApprovalState::Pending) {
         return Ok(same.clone());
     }
     let waiting = own
         .iter()
-        .filter(|approval| approval.state == ApprovalState::Pending && approval.asked.call != ask.call);
+        .filter(|approval| approval.state == ApprovalState::Pending && approval.request.call_digest != ask.call_digest);
     if waiting.count() >= limits::APPROVALS_PENDING_MAX {
-        return Err(Failure::new(Kind::TooMany, "too many of your calls wait for a person already"));
+        return Err(Error::new(ErrorKind::TooMany, "too many of your calls are already waiting for approval"));
     }
     for approval in &mut state.approvals {
         let open = matches!(approval.state, ApprovalState::Pending | ApprovalState::Approved);
-        if approval.asked.principal == ask.principal && approval.asked.call == ask.call && open {
+        if approval.request.principal == ask.principal && approval.request.call_digest == ask.call_digest && open {
             approval.state = ApprovalState::Stale;
         }
     }
     let approval = Approval {
         id: format!("ap-{:016x}", state.approvals.len() + 1),
-        asked: ask.clone(),
+        request: ask.clone(),
         created_ms: state.now_ms,
-        expires_ms: state.now_ms.saturating_add(ask.lasting_ms),
+        expires_ms: state.now_ms.saturating_add(ask.valid_for_ms),
         state: ApprovalState::Pending,
-        answered: None,
-        used: None,
+        resolution: None,
+        used_by_entry: None,
     };
     state.approvals.push(approval.clone());
     Ok(approval)
 }
 
-pub(super) fn answer(
-    state: &mut State,
+pub(super) fn answer_approval(
+    state: &mut MemoryState,
     answer: &ApprovalAnswer,
-    record: &Record<'_>,
-) -> Result<Approval, Failure> {
-    let missing = || Failure::new(Kind::NotFound, "there is no such approval");
-    let now = all(state).into_iter().find(|approval| approval.id == answer.id).ok_or_else(missing)?;
+    record: &CallRecord<'_>,
+) -> Result<Approval, Error> {
+    let missing = || Error::new(ErrorKind::NotFound, "no such approval");
+    let now = current_approvals(state).into_iter().find(|approval| approval.id == answer.id).ok_or_else(missing)?;
     if now.state != ApprovalState::Pending {
-        return Err(Failure::new(Kind::Conflict, format!("{} is {} already", now.id, now.state.word())));
+        return Err(Error::new(ErrorKind::Conflict, format!("{} is {} already", now.id, now.state.as_str())));
     }
     let kept = state.approvals.iter_mut().find(|approval| approval.id == answer.id).ok_or_else(missing)?;
-    kept.state = match answer.say {
-        Say::Yes => ApprovalState::Approved,
-        Say::No => ApprovalState::Denied,
+    kept.state = match answer.decision {
+        ApprovalDecision::Approve => ApprovalState::Approved,
+        ApprovalDecision::Deny => ApprovalState::Denied,
     };
-    kept.answered = Some(Answered { by: record.caller.principal.to_string(), reason: answer.reason.clone() });
+    kept.resolution =
+        Some(ApprovalResolution { resolved_by: record.caller.principal.to_string(), reason: answer.reason.clone() });
     Ok(kept.clone())
 }
 
-/// Whether the approval that a record names can still be used.
-pub(super) fn check(state: &State, record: &Record<'_>) -> Result<(), Failure> {
+/// Whether the approval of a record can still be used.
+pub(super) fn check_approval(state: &MemoryState, record: &CallRecord<'_>) -> Result<(), Error> {
     let Some(id) = record.approval.as_deref().filter(|id| *id != ALLOWED_BY_OPERATOR) else { return Ok(()) };
     let usable = |approval: &Approval| {
         approval.id == id
             && approval.state == ApprovalState::Approved
-            && approval.asked.principal == record.caller.principal.to_string()
+            && approval.request.principal == record.caller.principal.to_string()
     };
-    if all(state).iter().any(usable) {
+    if current_approvals(state).iter().any(usable) {
         return Ok(());
     }
-    Err(Failure::new(Kind::ApprovalStale, format!("{id} was used by another call or has ended")))
+    Err(Error::new(ErrorKind::ApprovalStale, format!("{id} was used by another call or has ended")))
 }
 
-/// It is used up.
-pub(super) fn consume(state: &mut State, record: &Record<'_>, number: u64) {
+/// Marks it as used.
+pub(super) fn consume_approval(state: &mut MemoryState, record: &CallRecord<'_>, number: u64) {
     let Some(id) = record.approval.as_deref() else { return };
     if let Some(approval) = state.approvals.iter_mut().find(|approval| approval.id == id) {
         approval.state = ApprovalState::Used;
-        approval.used = Some(number);
+        approval.used_by_entry = Some(number);
     }
 }

@@ -1,195 +1,206 @@
-//! Open buffers in memory. Everybody is one process, until all editors are lost; who came over a connection is lost with it.
+//! Open buffers in memory. All callers are one process until the editors crash; a caller with a connection is lost with
+//! it.
 
-use engine::{
-    Becomes, Buffer, BufferAsk, BufferStep, BufferText, Buffers, Committed, Failure, Kind, Presence, Record,
-    Standing, Version, limits,
+use stead_engine::{
+    Buffer, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, CallRecord, CallerLifetime, CommitReceipt,
+    Error, ErrorKind, PlannedBufferChange, PlannedBufferChangeKind, Version, limits,
 };
-use journal::Link;
+use stead_journal::EntryRelation;
 
-use super::{MemoryWorkspace, State};
+use super::{MemoryState, MemoryWorkspace};
 
-/// One buffer with its texts.
-pub(super) type Kept = BufferText;
+pub(super) type MemoryBuffer = BufferText;
 
-impl Buffers for MemoryWorkspace {
-    fn buffers(&self) -> Result<Vec<Buffer>, Failure> {
-        let mut state = self.state();
-        lapse(&mut state);
+impl BufferStore for MemoryWorkspace {
+    fn buffers(&self) -> Result<Vec<Buffer>, Error> {
+        let mut state = self.lock_state();
+        orphan_disconnected(&mut state);
         let mut buffers: Vec<Buffer> = state.buffers.iter().map(|kept| kept.buffer.clone()).collect();
         buffers.sort_by(|one, two| (&one.path, &one.id).cmp(&(&two.path, &two.id)));
         Ok(buffers)
     }
 
-    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Failure> {
-        let mut state = self.state();
-        lapse(&mut state);
+    fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Error> {
+        let mut state = self.lock_state();
+        orphan_disconnected(&mut state);
         Ok(state.buffers.iter().find(|kept| kept.buffer.id == id).cloned())
     }
 
-    fn change_buffer(&self, ask: &BufferAsk, record: &Record<'_>) -> Result<(Buffer, Committed), Failure> {
-        let mut state = self.state();
-        lapse(&mut state);
-        judge(&state, ask, record)?;
-        let head = self.record(&mut state, record, Vec::new(), Link::None);
-        let buffer = write(&mut state, ask, record, head.number)?;
-        if let (BufferAsk::Open { .. } | BufferAsk::TakeUp { .. }, Presence::Connection(connection)) =
-            (ask, &record.caller.presence)
+    fn execute_buffer_request(
+        &self,
+        ask: &BufferStoreRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(Buffer, CommitReceipt), Error> {
+        let mut state = self.lock_state();
+        orphan_disconnected(&mut state);
+        check_change(&state, ask, record)?;
+        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let buffer = apply_change(&mut state, ask, record, head.number)?;
+        if let (
+            BufferStoreRequest::Open { .. } | BufferStoreRequest::ResumeDraft { .. },
+            CallerLifetime::Connection(connection),
+        ) = (ask, &record.caller.lifetime)
         {
             state.connections.insert(buffer.id.clone(), connection.clone());
         }
         let committed =
-            Committed { number: head.number, hash: head.hash, trash: Vec::new(), notices: Vec::new() };
+            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
         Ok((buffer, committed))
     }
 }
 
-/// Lets those editors die whose connection has ended.
-fn lapse(state: &mut State) {
+/// Removes editors whose connection has ended.
+fn orphan_disconnected(state: &mut MemoryState) {
     for kept in &mut state.buffers {
         if state.connections.get(&kept.buffer.id).is_some_and(|connection| connection.has_ended()) {
-            kept.buffer.standing = Standing::Draft;
+            kept.buffer.open_state = BufferOpenState::Draft;
         }
     }
 }
 
-/// Lets every editor die.
-pub(super) fn lose(state: &mut State) {
+/// Makes all editors crash.
+pub(super) fn orphan_all(state: &mut MemoryState) {
     for kept in &mut state.buffers {
-        kept.buffer.standing = Standing::Draft;
+        kept.buffer.open_state = BufferOpenState::Draft;
     }
 }
 
-fn judge(state: &State, ask: &BufferAsk, record: &Record<'_>) -> Result<(), Failure> {
+fn check_change(state: &MemoryState, ask: &BufferStoreRequest, record: &CallRecord<'_>) -> Result<(), Error> {
     let owner = record.caller.principal.to_string();
-    let open = |path: &path::RelPath| {
-        state.buffers.iter().any(|kept| kept.buffer.is_live() && kept.buffer.path == *path)
+    let open = |path: &stead_path::RelPath| {
+        state.buffers.iter().any(|kept| kept.buffer.is_open() && kept.buffer.path == *path)
     };
-    let taken = |path: &path::RelPath| {
-        if open(path) { Err(Failure::new(Kind::Exists, format!("{path} is open already"))) } else { Ok(()) }
+    let taken = |path: &stead_path::RelPath| {
+        if open(path) { Err(Error::new(ErrorKind::Exists, format!("{path} is open already"))) } else { Ok(()) }
     };
     match ask {
-        BufferAsk::Open { path, instead_of, .. } => {
+        BufferStoreRequest::Open { path, replaced_drafts: instead_of, .. } => {
             taken(path)?;
-            let stays = |kept: &&Kept| kept.buffer.owner == owner && !instead_of.contains(&kept.buffer.id);
+            let stays = |kept: &&MemoryBuffer| kept.buffer.owner == owner && !instead_of.contains(&kept.buffer.id);
             let own = state.buffers.iter().filter(stays).count();
             if own >= limits::BUFFERS_PER_PRINCIPAL_MAX {
-                return Err(Failure::new(Kind::TooMany, "you have too many buffers and drafts"));
+                return Err(Error::new(ErrorKind::TooMany, "you have too many buffers and drafts"));
             }
             Ok(())
         }
-        BufferAsk::TakeUp { id } => {
-            let kept = find(state, id)?;
+        BufferStoreRequest::ResumeDraft { id } => {
+            let kept = find_buffer(state, id)?;
             taken(&kept.buffer.path)
         }
-        BufferAsk::Change { id, revision, .. } => {
-            let kept = find(state, id)?;
-            if kept.buffer.revision == *revision { Ok(()) } else { Err(busy()) }
+        BufferStoreRequest::Change { id, revision, .. } => {
+            let kept = find_buffer(state, id)?;
+            if kept.buffer.revision == *revision { Ok(()) } else { Err(buffer_busy()) }
         }
-        BufferAsk::Close { id } => find(state, id).map(|_| ()),
+        BufferStoreRequest::Close { id } => find_buffer(state, id).map(|_| ()),
     }
 }
 
-fn write(state: &mut State, ask: &BufferAsk, record: &Record<'_>, number: u64) -> Result<Buffer, Failure> {
+fn apply_change(
+    state: &mut MemoryState,
+    ask: &BufferStoreRequest,
+    record: &CallRecord<'_>,
+    number: u64,
+) -> Result<Buffer, Error> {
     let changed_ms = state.now_ms;
     let session = record.caller.session.clone();
     match ask {
-        BufferAsk::Open { path, text, base, endings, instead_of } => {
+        BufferStoreRequest::Open { path, text, base, line_endings: endings, replaced_drafts: instead_of } => {
             state.buffers.retain(|kept| !instead_of.contains(&kept.buffer.id));
             let buffer = Buffer {
                 id: format!("b{number}"),
                 path: path.clone(),
                 owner: record.caller.principal.to_string(),
                 session,
-                standing: Standing::Here,
+                open_state: BufferOpenState::OpenHere,
                 revision: 1,
-                version: Version::of(text),
+                version: Version::hash_bytes(text),
                 size: text.len() as u64,
                 base: *base,
-                endings: *endings,
-                held_revision: 1,
+                line_endings: *endings,
+                editor_revision: 1,
                 changed_ms,
             };
-            state.buffers.push(Kept { buffer: buffer.clone(), text: text.clone(), held: text.clone() });
+            state.buffers.push(MemoryBuffer { buffer: buffer.clone(), text: text.clone(), editor_text: text.clone() });
             Ok(buffer)
         }
-        BufferAsk::TakeUp { id } => {
-            let kept = find_mut(state, id)?;
-            kept.buffer.standing = Standing::Here;
+        BufferStoreRequest::ResumeDraft { id } => {
+            let kept = find_buffer_mut(state, id)?;
+            kept.buffer.open_state = BufferOpenState::OpenHere;
             kept.buffer.session = session;
             kept.buffer.revision += 1;
-            kept.hold();
+            kept.save_held_text();
             Ok(kept.buffer.clone())
         }
-        BufferAsk::Change { id, text, base, endings, .. } => {
-            let kept = find_mut(state, id)?;
-            kept.set(text, *base);
-            kept.buffer.endings = *endings;
+        BufferStoreRequest::Change { id, text, base, line_endings: endings, .. } => {
+            let kept = find_buffer_mut(state, id)?;
+            kept.set_text(text, *base);
+            kept.buffer.line_endings = *endings;
             kept.buffer.changed_ms = changed_ms;
-            kept.hold();
+            kept.save_held_text();
             Ok(kept.buffer.clone())
         }
-        BufferAsk::Close { id } => {
-            let buffer = find(state, id)?.buffer.clone();
+        BufferStoreRequest::Close { id } => {
+            let buffer = find_buffer(state, id)?.buffer.clone();
             state.buffers.retain(|kept| kept.buffer.id != *id);
             Ok(buffer)
         }
     }
 }
 
-/// Whether the buffers of a plan are still what it was made from.
-pub(super) fn check(state: &State, steps: &[BufferStep]) -> Result<(), Failure> {
+/// Whether the buffers of a plan are unchanged since it was made.
+pub(super) fn check_steps(state: &MemoryState, steps: &[PlannedBufferChange]) -> Result<(), Error> {
     for step in steps {
-        if find(state, &step.id)?.buffer.revision != step.revision {
-            return Err(busy());
+        if find_buffer(state, &step.id)?.buffer.revision != step.expected_revision {
+            return Err(buffer_busy());
         }
     }
     Ok(())
 }
 
-/// Does to the buffers what a plan says.
-pub(super) fn follow(state: &mut State, steps: &[BufferStep]) {
+/// Applies a plan to the buffers.
+pub(super) fn apply_steps(state: &mut MemoryState, steps: &[PlannedBufferChange]) {
     for step in steps {
-        let Ok(kept) = find_mut(state, &step.id) else { continue };
-        match &step.becomes {
-            Becomes::Text { text, base } => kept.set(text, Some(*base)),
-            Becomes::Saved { base } => kept.buffer.base = Some(*base),
-            Becomes::Moved(to) => kept.buffer.path = to.clone(),
+        let Ok(kept) = find_buffer_mut(state, &step.id) else { continue };
+        match &step.kind {
+            PlannedBufferChangeKind::ReplaceText { text, base } => kept.set_text(text, Some(*base)),
+            PlannedBufferChangeKind::MarkSaved { base } => kept.buffer.base = Some(*base),
+            PlannedBufferChangeKind::Rename(to) => kept.buffer.path = to.clone(),
         }
     }
 }
 
-trait Holding {
-    fn set(&mut self, text: &[u8], base: Option<Version>);
-    fn hold(&mut self);
+trait BufferTextExt {
+    fn set_text(&mut self, text: &[u8], base: Option<Version>);
+    fn save_held_text(&mut self);
 }
 
-impl Holding for Kept {
-    fn set(&mut self, text: &[u8], base: Option<Version>) {
+impl BufferTextExt for MemoryBuffer {
+    fn set_text(&mut self, text: &[u8], base: Option<Version>) {
         self.text = text.to_vec();
-        self.buffer.version = Version::of(text);
+        self.buffer.version = Version::hash_bytes(text);
         self.buffer.size = text.len() as u64;
         self.buffer.base = base;
         self.buffer.revision += 1;
     }
 
-    fn hold(&mut self) {
-        self.held = self.text.clone();
-        self.buffer.held_revision = self.buffer.revision;
+    fn save_held_text(&mut self) {
+        self.editor_text = self.text.clone();
+        self.buffer.editor_revision = self.buffer.revision;
     }
 }
 
-fn find<'s>(state: &'s State, id: &str) -> Result<&'s Kept, Failure> {
-    state.buffers.iter().find(|kept| kept.buffer.id == id).ok_or_else(|| gone(id))
+fn find_buffer<'s>(state: &'s MemoryState, id: &str) -> Result<&'s MemoryBuffer, Error> {
+    state.buffers.iter().find(|kept| kept.buffer.id == id).ok_or_else(|| buffer_not_found(id))
 }
 
-fn find_mut<'s>(state: &'s mut State, id: &str) -> Result<&'s mut Kept, Failure> {
-    state.buffers.iter_mut().find(|kept| kept.buffer.id == id).ok_or_else(|| gone(id))
+fn find_buffer_mut<'s>(state: &'s mut MemoryState, id: &str) -> Result<&'s mut MemoryBuffer, Error> {
+    state.buffers.iter_mut().find(|kept| kept.buffer.id == id).ok_or_else(|| buffer_not_found(id))
 }
 
-fn gone(id: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("there is no buffer {id}"))
+fn buffer_not_found(id: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("there is no buffer {id}"))
 }
 
-fn busy() -> Failure {
-    Failure::new(Kind::Busy, "the buffer changed meanwhile").hint("call again")
+fn buffer_busy() -> Error {
+    Error::new(ErrorKind::Busy, "the buffer changed meanwhile").with_next_step("call again")
 }

@@ -1,131 +1,131 @@
-//! What tests do to a workspace behind its back: files that other programs made, time that passes, bytes that expire.
-//! Nothing here is recorded in the journal. A path that is none is a mistake in the test and panics.
+//! Changes that tests make outside stead: files of other programs, passing time, expired versions. Nothing here is
+//! recorded in the journal. An invalid path is a mistake in the test and panics.
 
-use engine::{Failure, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, PolicyPlace, Version};
-use path::RelPath;
+use stead_engine::{Error, NEW_DIRECTORY_MODE, NEW_FILE_MODE, Policy, PolicyFileLocation, Version};
+use stead_path::RelPath;
 
 use super::{
     MemoryWorkspace,
-    tree::{Item, Tree},
+    tree::{MemoryItem, MemoryTree},
 };
 
 impl MemoryWorkspace {
-    /// Puts a file there, with the directories above it.
+    /// Creates a file and its parents.
     pub fn put_file(&self, wire: &str, bytes: impl AsRef<[u8]>) {
-        self.put(wire, Item::File(bytes.as_ref().to_vec()), NEW_FILE_MODE);
+        self.put_item(wire, MemoryItem::File(bytes.as_ref().to_vec()), NEW_FILE_MODE);
     }
 
-    /// Puts a directory there, with the directories above it.
+    /// Creates a directory and its parents.
     pub fn put_directory(&self, wire: &str) {
-        self.put(wire, Item::Directory, NEW_DIRECTORY_MODE);
+        self.put_item(wire, MemoryItem::Directory, NEW_DIRECTORY_MODE);
     }
 
-    /// Puts a link there, whatever it points at.
+    /// Creates a link, whatever its target.
     pub fn put_link(&self, wire: &str, target: impl AsRef<[u8]>) {
-        self.put(wire, Item::Link(target.as_ref().to_vec()), 0o777);
+        self.put_item(wire, MemoryItem::Link(target.as_ref().to_vec()), 0o777);
     }
 
-    /// Puts a pipe there.
+    /// Creates a named pipe.
     pub fn put_special(&self, wire: &str) {
-        self.put(wire, Item::Special, NEW_FILE_MODE);
+        self.put_item(wire, MemoryItem::Special, NEW_FILE_MODE);
     }
 
-    /// Takes something away without a trace.
-    pub fn take(&self, wire: &str) {
-        self.state().tree.take(&place(wire));
+    /// Removes a path without a record.
+    pub fn remove_silently(&self, wire: &str) {
+        self.lock_state().tree.take_subtree(&rel_path(wire));
     }
 
-    /// Pretends that a file has this many names.
-    pub fn set_links(&self, wire: &str, links: u64) {
-        if let Some(placed) = self.state().tree.get_mut(&place(wire)) {
+    /// Sets the number of hard links of a file.
+    pub fn set_link_count(&self, wire: &str, links: u64) {
+        if let Some(placed) = self.lock_state().tree.get_mut(&rel_path(wire)) {
             placed.links = links;
         }
     }
 
     /// Sets the permission bits.
     pub fn set_mode(&self, wire: &str, mode: u32) {
-        if let Some(placed) = self.state().tree.get_mut(&place(wire)) {
+        if let Some(placed) = self.lock_state().tree.get_mut(&rel_path(wire)) {
             placed.mode = mode;
         }
     }
 
-    /// Leaves no space for anything.
+    /// Fills the disk.
     pub fn fill_up(&self) {
-        self.state().full = true;
+        self.lock_state().is_full = true;
     }
 
-    /// Makes the next call fail with this, whatever it is.
-    pub fn fail_next(&self, failure: Failure) {
-        self.state().fails = Some(failure);
+    /// Makes the next call fail with this error.
+    pub fn fail_next(&self, failure: Error) {
+        self.lock_state().next_error = Some(failure);
     }
 
-    /// Lets every editor die, as if its process were killed.
-    pub fn lose_editors(&self) {
-        super::buffers::lose(&mut self.state());
+    /// Makes all editors crash.
+    pub fn kill_editors(&self) {
+        super::buffers::orphan_all(&mut self.lock_state());
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance_ms(&self, ms: i64) {
-        self.state().now_ms += ms;
+        self.lock_state().now_ms += ms;
     }
 
-    /// Puts this policy in force.
+    /// Sets the policy.
     #[expect(clippy::expect_used, reason = "a malformed policy is a mistake in the test")]
     pub fn set_policy(&self, text: &str) {
         let policy = Policy::parse(text).expect("a policy");
-        self.state().in_force.policy = std::sync::Arc::new(policy);
+        self.lock_state().policy.policy = std::sync::Arc::new(policy);
     }
 
-    /// Takes a file of the workspace for the policy file.
+    /// Uses a file of the workspace as the policy file.
     #[expect(clippy::expect_used, reason = "a policy that is not there is a mistake in the test")]
-    pub fn place_policy(&self, wire: &str) {
-        let path = place(wire);
-        let mut state = self.state();
-        let identity = state.tree.get(&path).expect("the policy file").node().stamp.identity;
-        state.in_force.place = Some(PolicyPlace { path, identity });
+    pub fn protect_policy_file(&self, wire: &str) {
+        let path = rel_path(wire);
+        let mut state = self.lock_state();
+        let identity = state.tree.get(&path).expect("the policy file").node().identity.device_and_inode;
+        state.policy.file_location = Some(PolicyFileLocation { path, device_and_inode: identity });
     }
 
-    /// Forgets kept bytes, as a quota would.
-    pub fn forget(&self, version: &Version) {
-        self.state().kept.remove(version);
+    /// Drops retained versions, as a quota would.
+    pub fn forget_version(&self, version: &Version) {
+        self.lock_state().retained_versions.remove(version);
     }
 
-    /// The bytes of a file, if one is there.
+    /// The bytes of a file, if it exists.
     pub fn bytes(&self, wire: &str) -> Option<Vec<u8>> {
-        match self.state().tree.get(&place(wire)).map(|placed| &placed.item) {
-            Some(Item::File(bytes)) => Some(bytes.clone()),
-            Some(Item::Directory | Item::Link(_) | Item::Special) | None => None,
+        match self.lock_state().tree.get(&rel_path(wire)).map(|placed| &placed.item) {
+            Some(MemoryItem::File(bytes)) => Some(bytes.clone()),
+            Some(MemoryItem::Directory | MemoryItem::Link(_) | MemoryItem::Special) | None => None,
         }
     }
 
-    /// The permission bits of what is there.
+    /// The permission bits of a path.
     pub fn mode(&self, wire: &str) -> Option<u32> {
-        self.state().tree.get(&place(wire)).map(|placed| placed.mode)
+        self.lock_state().tree.get(&rel_path(wire)).map(|placed| placed.mode)
     }
 
-    /// Every place but the root, in order.
-    pub fn paths(&self) -> Vec<String> {
-        self.state().tree.paths().map(RelPath::to_string).collect()
+    /// All paths but the root, in order.
+    pub fn all_paths(&self) -> Vec<String> {
+        self.lock_state().tree.paths().map(RelPath::to_string).collect()
     }
 
-    fn put(&self, wire: &str, item: Item, mode: u32) {
-        let path = place(wire);
-        let mut state = self.state();
+    fn put_item(&self, wire: &str, item: MemoryItem, mode: u32) {
+        let path = rel_path(wire);
+        let mut state = self.lock_state();
         let now_ms = state.now_ms;
         make_parents(&mut state.tree, &path, now_ms);
         state.tree.put(&path, item, mode, now_ms);
     }
 }
 
-fn make_parents(tree: &mut Tree, path: &RelPath, now_ms: i64) {
+fn make_parents(tree: &mut MemoryTree, path: &RelPath, now_ms: i64) {
     for above in path.ancestors() {
         if tree.get(&above).is_none() {
-            tree.put(&above, Item::Directory, NEW_DIRECTORY_MODE, now_ms);
+            tree.put(&above, MemoryItem::Directory, NEW_DIRECTORY_MODE, now_ms);
         }
     }
 }
 
 #[expect(clippy::expect_used, reason = "a path that is none is a mistake in the test")]
-fn place(wire: &str) -> RelPath {
+fn rel_path(wire: &str) -> RelPath {
     RelPath::from_wire(wire).expect("a path in wire form")
 }

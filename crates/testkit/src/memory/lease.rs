@@ -1,60 +1,58 @@
-//! Leases: at most one holder for a place and everything above and below it.
+//! Leases: at most one holder for a path, its parents and its children.
 
-use engine::{Failure, Kind, Lease, LeaseAsk, limits};
-use path::RelPath;
+use stead_engine::{Error, ErrorKind, Lease, LeaseRequest, limits};
+use stead_path::RelPath;
 
-use super::State;
+use super::MemoryState;
 
-/// Leases that have not ended.
-pub(super) fn running(state: &State) -> impl Iterator<Item = &Lease> {
+pub(super) fn running_leases(state: &MemoryState) -> impl Iterator<Item = &Lease> {
     state.leases.iter().filter(|lease| lease.ends_ms > state.now_ms)
 }
 
-/// Whether one place holds the other.
-pub(super) fn overlap(one: &RelPath, other: &RelPath) -> bool {
+/// Whether one path contains the other.
+pub(super) fn is_overlapping(one: &RelPath, other: &RelPath) -> bool {
     one.is_within(other) || other.is_within(one)
 }
 
-/// The lease that an ask would take or give back, if it may.
-pub(super) fn judge(state: &State, ask: &LeaseAsk, holder: &str) -> Result<Lease, Failure> {
+/// The lease that a request would acquire or release, if allowed.
+pub(super) fn check_lease(state: &MemoryState, ask: &LeaseRequest, holder: &str) -> Result<Lease, Error> {
     match ask {
-        LeaseAsk::Take { path, ends_ms } => {
+        LeaseRequest::Acquire { path, ends_ms } => {
             if let Some(other) =
-                running(state).find(|lease| lease.holder != holder && overlap(&lease.path, path))
+                running_leases(state).find(|lease| lease.holder != holder && is_overlapping(&lease.path, path))
             {
                 let detail = format!("{} is held by {}", other.path, other.holder);
-                return Err(Failure::new(Kind::Locked, detail).fact("holder", other.holder.clone()));
+                return Err(Error::new(ErrorKind::Locked, detail).with_detail("holder", other.holder.clone()));
             }
-            if running(state).filter(|lease| lease.holder == holder).count()
-                >= limits::LEASES_PER_PRINCIPAL_MAX
+            if running_leases(state).filter(|lease| lease.holder == holder).count() >= limits::LEASES_PER_PRINCIPAL_MAX
             {
-                return Err(Failure::new(Kind::TooMany, "you hold too many leases"));
+                return Err(Error::new(ErrorKind::TooMany, "you hold too many leases"));
             }
             Ok(Lease {
                 path: path.clone(),
                 holder: holder.to_owned(),
-                fence: state.fence + 1,
+                fencing_token: state.last_fencing_number + 1,
                 ends_ms: *ends_ms,
             })
         }
-        LeaseAsk::Release { path } => match running(state).find(|lease| lease.path == *path) {
-            None => Err(Failure::new(Kind::NotFound, format!("there is no lease on {path}"))),
+        LeaseRequest::Release { path } => match running_leases(state).find(|lease| lease.path == *path) {
+            None => Err(Error::new(ErrorKind::NotFound, format!("there is no lease on {path}"))),
             Some(lease) if lease.holder != holder => {
-                Err(Failure::new(Kind::NotOwner, format!("{path} is held by {}", lease.holder)))
+                Err(Error::new(ErrorKind::NotOwner, format!("{path} is held by {}", lease.holder)))
             }
             Some(lease) => Ok(lease.clone()),
         },
     }
 }
 
-/// Makes it so.
-pub(super) fn write(state: &mut State, ask: &LeaseAsk, lease: &Lease) {
+/// Applies the request.
+pub(super) fn apply_lease(state: &mut MemoryState, ask: &LeaseRequest, lease: &Lease) {
     state.leases.retain(|other| other.path != lease.path);
     match ask {
-        LeaseAsk::Take { .. } => {
-            state.fence = lease.fence;
+        LeaseRequest::Acquire { .. } => {
+            state.last_fencing_number = lease.fencing_token;
             state.leases.push(lease.clone());
         }
-        LeaseAsk::Release { .. } => {}
+        LeaseRequest::Release { .. } => {}
     }
 }

@@ -1,51 +1,52 @@
-//! Watches on the memory workspace. Nobody changes it but through here, so the journal tells everything by itself.
+//! Watches of the memory workspace. Every change goes through it, so the journal reports everything.
 
-use engine::{Failure, Kind, Record, Watch, WatchAsk, limits};
+use stead_engine::{CallRecord, Error, ErrorKind, Watch, WatchRequest, limits};
 
-use super::State;
+use super::MemoryState;
 
-/// Finds or makes the watch that is asked about.
-pub(super) fn judge(state: &State, ask: &WatchAsk, record: &Record<'_>) -> Result<Watch, Failure> {
+/// Finds or creates the requested watch.
+pub(super) fn find_or_make_watch(
+    state: &MemoryState,
+    ask: &WatchRequest,
+    record: &CallRecord<'_>,
+) -> Result<Watch, Error> {
     let owner = record.caller.principal.to_string();
     match ask {
-        WatchAsk::Begin { path, depth, happenings, glob, lasting: _ } => {
+        WatchRequest::Begin { path, depth, event_kinds: happenings, glob, lifetime: _ } => {
             let count = state.watches.iter().filter(|watch| watch.owner == owner).count();
             if count >= limits::WATCHES_PER_PRINCIPAL_MAX {
                 let oldest = state.watches.iter().find(|watch| watch.owner == owner);
                 let oldest = oldest.map(|watch| watch.id.clone());
-                return Err(Failure::new(
-                    Kind::TooMany,
-                    format!("you have {count} watches, which is all you may have"),
-                )
-                .hint("call unwatch on one of them, or watch a directory above several")
-                .fact("oldest", oldest));
+                return Err(Error::new(ErrorKind::TooMany, format!("you have {count} watches, which is the limit"))
+                    .with_next_step("call unwatch on one of them, or watch a directory above several")
+                    .with_detail("oldest", oldest));
             }
-            let started = state.ledger.head().number + 1;
+            let started = state.journal.head().number + 1;
             Ok(Watch {
                 id: format!("w-{started:016x}"),
                 owner,
                 session: record.caller.session.clone(),
                 path: path.clone(),
                 depth: *depth,
-                happenings: happenings.clone(),
+                event_kinds: happenings.clone(),
                 glob: glob.clone(),
-                started,
+                started_at_entry: started,
             })
         }
-        WatchAsk::End { id } => {
+        WatchRequest::End { id } => {
             let found = state.watches.iter().find(|watch| watch.id == *id && watch.owner == owner);
             found.cloned().ok_or_else(|| {
-                Failure::new(Kind::NotFound, "you have no watch of that name")
-                    .hint("call watched to hear of those you have")
+                Error::new(ErrorKind::NotFound, "you have no watch with that id")
+                    .with_next_step("call watched to list your watches")
             })
         }
     }
 }
 
-/// Keeps or forgets it.
-pub(super) fn write(state: &mut State, ask: &WatchAsk, watch: &Watch) {
+/// Stores or deletes the watch.
+pub(super) fn apply_watch(state: &mut MemoryState, ask: &WatchRequest, watch: &Watch) {
     match ask {
-        WatchAsk::Begin { .. } => state.watches.push(watch.clone()),
-        WatchAsk::End { id } => state.watches.retain(|watch| watch.id != *id),
+        WatchRequest::Begin { .. } => state.watches.push(watch.clone()),
+        WatchRequest::End { id } => state.watches.retain(|watch| watch.id != *id),
     }
 }

@@ -1,8 +1,7 @@
-//! The attacker: another program with the same rights, that swaps things in the workspace as fast as it can.
+//! The attacker: another program with the same rights that swaps paths in the workspace as fast as it can.
 //!
-//! Owns the shapes of attack. Promises: every shape leads out of the workspace by links, or takes our own directories
-//! away; it never touches the canaries itself. What the victim moved away meanwhile is put back, so that the race goes
-//! on.
+//! Every shape of attack leads out of the workspace by links, or moves our own directories away; it never touches the
+//! canaries. Paths that the victim moved are put back, so that the race continues.
 
 use std::{
     fs,
@@ -13,161 +12,165 @@ use std::{
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 
 use super::{
-    Shape,
-    ground::{Ground, INSIDE},
+    RaceAttackKind,
+    fixture::{INSIDE_CONTENT, RaceFixture},
 };
 
-/// Swaps between two looks at whether there is still something to swap.
-const SWAPS_BETWEEN_LOOKS: u64 = 64;
-/// Names under which parents are planted.
-pub(super) const PLANTED: u64 = 4;
+/// Swaps between two checks that there is still something to swap.
+const SWAPS_BETWEEN_CHECKS: u64 = 64;
+/// Names of planted parents.
+pub(super) const PLANTED_NAMES: u64 = 4;
 
-/// One attacker.
-pub(super) struct Attacker<'a> {
-    pub(super) shape: Shape,
-    pub(super) ground: &'a Ground,
+pub(super) struct RaceAttacker<'a> {
+    pub(super) attack: RaceAttackKind,
+    pub(super) fixture: &'a RaceFixture,
     round: u64,
 }
 
-impl<'a> Attacker<'a> {
-    /// Gets everything ready for the first swap.
-    pub(super) fn new(shape: Shape, ground: &'a Ground) -> Self {
-        let attacker = Self { shape, ground, round: 0 };
-        let inside = |name: &str| ground.inside(name);
-        let out = ground.out();
+impl<'a> RaceAttacker<'a> {
+    /// Prepares the first swap.
+    pub(super) fn new(shape: RaceAttackKind, ground: &'a RaceFixture) -> Self {
+        let attacker = Self { attack: shape, fixture: ground, round: 0 };
+        let inside = |name: &str| ground.inside_path(name);
+        let out = ground.outside_path();
         match shape {
-            Shape::DirectoryLink => link(Path::new("../out"), &inside("swap")),
-            Shape::DirectoryAbsoluteLink => link(&out, &inside("swap")),
-            Shape::LeafLink | Shape::Fifo => attacker.look_after_leaf(),
-            Shape::RootReplaced => link(&out, &ground.exile().join("root")),
-            Shape::RetargetedLink => link(Path::new("../out"), &inside("swap")),
-            Shape::MovedOut | Shape::PlantedParents | Shape::SwappedChildren => {}
+            RaceAttackKind::DirectoryLink => make_link(Path::new("../out"), &inside("swap")),
+            RaceAttackKind::DirectoryAbsoluteLink => make_link(&out, &inside("swap")),
+            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => attacker.repair_leaf(),
+            RaceAttackKind::RootReplaced => make_link(&out, &ground.exile_path().join("root")),
+            RaceAttackKind::RetargetedLink => make_link(Path::new("../out"), &inside("swap")),
+            RaceAttackKind::MovedOut | RaceAttackKind::PlantedParents | RaceAttackKind::SwappedChildren => {}
         }
         attacker
     }
 
-    /// Swaps once. Says whether something was swapped.
-    pub(super) fn swap(&mut self) -> bool {
+    /// Swaps once. Returns whether anything was swapped.
+    pub(super) fn swap_once(&mut self) -> bool {
         self.round += 1;
-        let inside = |name: &str| self.ground.inside(name);
-        match self.shape {
-            Shape::DirectoryLink | Shape::DirectoryAbsoluteLink => exchange(&inside("d"), &inside("swap")),
-            Shape::RetargetedLink => exchange(&inside("link"), &inside("swap")),
-            Shape::LeafLink | Shape::Fifo => {
-                let swapped = exchange(&inside("leaf"), &inside("swap"));
-                if !swapped || self.round.is_multiple_of(SWAPS_BETWEEN_LOOKS) {
-                    self.look_after_leaf();
+        let inside = |name: &str| self.fixture.inside_path(name);
+        match self.attack {
+            RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink => {
+                exchange_paths(&inside("d"), &inside("swap"))
+            }
+            RaceAttackKind::RetargetedLink => exchange_paths(&inside("link"), &inside("swap")),
+            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => {
+                let swapped = exchange_paths(&inside("leaf"), &inside("swap"));
+                if !swapped || self.round.is_multiple_of(SWAPS_BETWEEN_CHECKS) {
+                    self.repair_leaf();
                 }
                 swapped
             }
-            Shape::MovedOut => self.move_out_and_back(),
-            Shape::RootReplaced => exchange(&self.ground.workspace(), &self.ground.exile().join("root")),
-            Shape::PlantedParents => self.plant(),
-            Shape::SwappedChildren => self.swap_children(),
+            RaceAttackKind::MovedOut => self.move_out_and_back(),
+            RaceAttackKind::RootReplaced => {
+                exchange_paths(&self.fixture.workspace(), &self.fixture.exile_path().join("root"))
+            }
+            RaceAttackKind::PlantedParents => self.plant_links(),
+            RaceAttackKind::SwappedChildren => self.swap_children(),
         }
     }
 
-    /// Puts everything back where it was in the beginning, as far as it is there.
-    pub(super) fn go_home(&mut self) {
-        let away = |path: &Path| is(path, FileType::Symlink);
-        let home = match self.shape {
-            Shape::DirectoryLink | Shape::DirectoryAbsoluteLink => self.ground.inside("d"),
-            Shape::RootReplaced => self.ground.workspace(),
-            Shape::LeafLink
-            | Shape::Fifo
-            | Shape::MovedOut
-            | Shape::PlantedParents
-            | Shape::SwappedChildren
-            | Shape::RetargetedLink => return,
+    /// Restores the initial state as far as possible.
+    pub(super) fn restore_all(&mut self) {
+        let away = |path: &Path| has_type(path, FileType::Symlink);
+        let home = match self.attack {
+            RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink => self.fixture.inside_path("d"),
+            RaceAttackKind::RootReplaced => self.fixture.workspace(),
+            RaceAttackKind::LeafLink
+            | RaceAttackKind::Fifo
+            | RaceAttackKind::MovedOut
+            | RaceAttackKind::PlantedParents
+            | RaceAttackKind::SwappedChildren
+            | RaceAttackKind::RetargetedLink => return,
         };
         if away(&home) {
-            self.swap();
+            self.swap_once();
         }
     }
 
-    /// One of the two names shall be the bad one, the other a file.
-    fn look_after_leaf(&self) {
-        let (leaf, spare) = (self.ground.inside("leaf"), self.ground.inside("swap"));
-        let bad = match self.shape {
-            Shape::Fifo => FileType::Fifo,
-            Shape::LeafLink
-            | Shape::DirectoryLink
-            | Shape::DirectoryAbsoluteLink
-            | Shape::MovedOut
-            | Shape::RootReplaced
-            | Shape::PlantedParents
-            | Shape::SwappedChildren
-            | Shape::RetargetedLink => FileType::Symlink,
+    /// Makes one of the two names the link and the other the file.
+    fn repair_leaf(&self) {
+        let (leaf, spare) = (self.fixture.inside_path("leaf"), self.fixture.inside_path("swap"));
+        let bad = match self.attack {
+            RaceAttackKind::Fifo => FileType::Fifo,
+            RaceAttackKind::LeafLink
+            | RaceAttackKind::DirectoryLink
+            | RaceAttackKind::DirectoryAbsoluteLink
+            | RaceAttackKind::MovedOut
+            | RaceAttackKind::RootReplaced
+            | RaceAttackKind::PlantedParents
+            | RaceAttackKind::SwappedChildren
+            | RaceAttackKind::RetargetedLink => FileType::Symlink,
         };
         if type_of(&leaf).is_none() {
-            make_file(&leaf, &self.ground.exile());
+            restore_file(&leaf, &self.fixture.exile_path());
         }
-        let wanted = if is(&leaf, bad) { FileType::RegularFile } else { bad };
-        if is(&spare, wanted) {
+        let wanted = if has_type(&leaf, bad) { FileType::RegularFile } else { bad };
+        if has_type(&spare, wanted) {
             return;
         }
         ignore(fs::remove_file(&spare));
         if wanted == FileType::RegularFile {
-            make_file(&spare, &self.ground.exile());
+            restore_file(&spare, &self.fixture.exile_path());
         } else if wanted == FileType::Fifo {
             let mode = Mode::RUSR | Mode::WUSR;
             ignore(rustix::fs::mknodat(CWD, &spare, FileType::Fifo, mode, 0));
         } else {
-            link(Path::new("../out/leaf"), &spare);
+            make_link(Path::new("../out/leaf"), &spare);
         }
     }
 
     fn move_out_and_back(&self) -> bool {
-        let (home, away) = (self.ground.inside("d"), self.ground.exile().join("d"));
+        let (home, away) = (self.fixture.inside_path("d"), self.fixture.exile_path().join("d"));
         let gone = rename(&home, &away);
         if rename(&away, &home) {
             return gone;
         }
-        // The victim made the directory anew meanwhile: the old one stays away for good.
+        // The victim recreated the directory meanwhile, so the old one stays away.
         ignore(fs::remove_dir_all(&away));
         ignore(fs::create_dir_all(home.join("sub")));
-        make_file(&home.join("f"), &self.ground.exile());
-        make_file(&home.join("sub/g"), &self.ground.exile());
+        restore_file(&home.join("f"), &self.fixture.exile_path());
+        restore_file(&home.join("sub/g"), &self.fixture.exile_path());
         gone
     }
 
-    /// Links where the victim is about to make parents, at the top and one below.
-    fn plant(&self) -> bool {
-        let top = self.ground.inside(&format!("p{}", self.round % PLANTED));
-        if symlink("../out", &top).is_ok() || is(&top, FileType::Symlink) {
+    /// Plants links where the victim is about to create parents, at the top and one level below.
+    fn plant_links(&self) -> bool {
+        let top = self.fixture.inside_path(&format!("p{}", self.round % PLANTED_NAMES));
+        if symlink("../out", &top).is_ok() || has_type(&top, FileType::Symlink) {
             return fs::remove_file(&top).is_ok();
         }
-        // By a handle from here on: through a link that came back from the trash we would swap things outside.
+        // Uses handles from here on: a path through a restored link would swap files outside.
         let Some(top) = open_directory(&top) else { return false };
-        ignore(rustix::fs::symlinkat(self.ground.out(), &top, "q-swap"));
-        let swapped = exchange_in(&top, "q", "q-swap");
+        ignore(rustix::fs::symlinkat(self.fixture.outside_path(), &top, "q-swap"));
+        let swapped = exchange_names(&top, "q", "q-swap");
         if swapped {
-            exchange_in(&top, "q", "q-swap");
+            exchange_names(&top, "q", "q-swap");
         }
         ignore(rustix::fs::unlinkat(&top, "q-swap", AtFlags::empty()));
-        let planted = rustix::fs::symlinkat(self.ground.out(), &top, "q").is_ok();
+        let planted = rustix::fs::symlinkat(self.fixture.outside_path(), &top, "q").is_ok();
         planted && rustix::fs::unlinkat(&top, "q", AtFlags::empty()).is_ok() || swapped
     }
 
-    /// Swaps a directory of the victim's tree with a link, by an open handle: it goes on when the tree is moved away.
+    /// Swaps a directory of the victim's tree with a link, through an open handle, so that it works after the tree is
+    /// moved.
     fn swap_children(&self) -> bool {
-        let Some(parent) = open_directory(&self.ground.inside("t/a")) else { return false };
-        ignore(rustix::fs::symlinkat(self.ground.out(), &parent, "b-swap"));
+        let Some(parent) = open_directory(&self.fixture.inside_path("t/a")) else { return false };
+        ignore(rustix::fs::symlinkat(self.fixture.outside_path(), &parent, "b-swap"));
         let mut swapped = false;
-        for _ in 0..SWAPS_BETWEEN_LOOKS {
-            swapped |= exchange_in(&parent, "b", "b-swap");
+        for _ in 0..SWAPS_BETWEEN_CHECKS {
+            swapped |= exchange_names(&parent, "b", "b-swap");
         }
-        // Else the tree could never be emptied.
+        // Otherwise the tree could never be purged.
         ignore(rustix::fs::unlinkat(&parent, "b-swap", AtFlags::empty()));
         swapped
     }
 }
 
-fn exchange(one: &Path, other: &Path) -> bool {
+fn exchange_paths(one: &Path, other: &Path) -> bool {
     rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_ok()
 }
 
-fn exchange_in(parent: &OwnedFd, one: &str, other: &str) -> bool {
+fn exchange_names(parent: &OwnedFd, one: &str, other: &str) -> bool {
     rustix::fs::renameat_with(parent, one, parent, other, RenameFlags::EXCHANGE).is_ok()
 }
 
@@ -185,22 +188,22 @@ fn type_of(path: &Path) -> Option<FileType> {
     Some(FileType::from_raw_mode(stat.st_mode))
 }
 
-fn is(path: &Path, wanted: FileType) -> bool {
+fn has_type(path: &Path, wanted: FileType) -> bool {
     type_of(path) == Some(wanted)
 }
 
-fn link(target: &Path, at: &Path) {
+fn make_link(target: &Path, at: &Path) {
     ignore(symlink(target, at));
 }
 
-/// A file as it was in the beginning, whole from the start, unless something is there.
-fn make_file(path: &Path, exile: &Path) {
+/// Creates an initial file atomically, unless the path exists.
+fn restore_file(path: &Path, exile: &Path) {
     let whole = exile.join("whole");
-    ignore(fs::write(&whole, format!("{INSIDE}\n")));
+    ignore(fs::write(&whole, format!("{INSIDE_CONTENT}\n")));
     rename(&whole, path);
 }
 
-/// In a race everything may fail; what counts is that the next swap is tried.
+/// Any step may fail in a race; the next swap is tried regardless.
 fn ignore<T, E>(result: Result<T, E>) {
     match result {
         Ok(_) | Err(_) => {}

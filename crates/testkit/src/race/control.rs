@@ -1,5 +1,5 @@
-//! The control: a victim that does what servers usually do, looks at the real path and then opens it. Under the same
-//! attack it must read a canary; if it does not, the attack is none and the rig proves nothing.
+//! The control: a victim that checks the real path and then opens it, as many servers do. Under the same attack it must
+//! read a canary; otherwise the attack is ineffective and the test proves nothing.
 
 use std::{
     fs::{self, File},
@@ -13,45 +13,46 @@ use std::{
 };
 
 use super::{
-    Race, Shape, attack,
-    ground::{CANARY, Ground},
+    RaceAttackKind, RaceState,
+    fixture::{CANARY, RaceFixture},
+    start_attacker,
 };
-use crate::rig::Fallible;
+use crate::stress::Fallible;
 
-/// How long the control has until it must have escaped.
-const ESCAPE_WITHIN: Duration = Duration::from_secs(2);
-/// A busy machine may keep the attacker from its turn.
-const TRIES: usize = 5;
+/// Time in which the control must escape.
+const ESCAPE_TIME_MAX: Duration = Duration::from_secs(2);
+/// Attempts, because a busy machine may starve the attacker.
+const ESCAPE_TRIES: usize = 5;
 
-/// How long a realpath-then-open victim took to read from outside, or that it never did.
-pub fn control_escapes(shape: Shape) -> Fallible<Duration> {
-    for _ in 0..TRIES {
-        if let Some(took) = one_try(shape)? {
+/// How long a realpath-then-open victim took to read a file outside, or `None` if it never did.
+pub fn measure_control_escape(shape: RaceAttackKind) -> Fallible<Duration> {
+    for _ in 0..ESCAPE_TRIES {
+        if let Some(took) = try_escape(shape)? {
             return Ok(took);
         }
     }
     Err(format!("{shape:?}: the control stayed inside, so the attack is none").into())
 }
 
-fn one_try(shape: Shape) -> Fallible<Option<Duration>> {
+fn try_escape(shape: RaceAttackKind) -> Fallible<Option<Duration>> {
     let race =
-        Arc::new(Race { ground: Ground::new()?, stop: AtomicBool::new(false), swaps: AtomicU64::new(0) });
-    let root = fs::canonicalize(race.ground.workspace())?;
-    let file = race.ground.inside(match shape {
-        Shape::LeafLink | Shape::Fifo => "leaf",
-        Shape::RetargetedLink => "link/f",
-        Shape::DirectoryLink
-        | Shape::DirectoryAbsoluteLink
-        | Shape::MovedOut
-        | Shape::RootReplaced
-        | Shape::PlantedParents
-        | Shape::SwappedChildren => "d/f",
+        Arc::new(RaceState { fixture: RaceFixture::new()?, stop: AtomicBool::new(false), swaps: AtomicU64::new(0) });
+    let root = fs::canonicalize(race.fixture.workspace())?;
+    let file = race.fixture.inside_path(match shape {
+        RaceAttackKind::LeafLink | RaceAttackKind::Fifo => "leaf",
+        RaceAttackKind::RetargetedLink => "link/f",
+        RaceAttackKind::DirectoryLink
+        | RaceAttackKind::DirectoryAbsoluteLink
+        | RaceAttackKind::MovedOut
+        | RaceAttackKind::RootReplaced
+        | RaceAttackKind::PlantedParents
+        | RaceAttackKind::SwappedChildren => "d/f",
     });
-    let attacking = attack(shape, &race);
+    let attacking = start_attacker(shape, &race);
     let started = Instant::now();
     let mut escaped = None;
-    while escaped.is_none() && started.elapsed() < ESCAPE_WITHIN {
-        let content = read_like_others(&root, &file).unwrap_or_default();
+    while escaped.is_none() && started.elapsed() < ESCAPE_TIME_MAX {
+        let content = check_then_open(&root, &file).unwrap_or_default();
         escaped = content.starts_with(CANARY.as_bytes()).then(|| started.elapsed());
     }
     race.stop.store(true, Ordering::SeqCst);
@@ -59,8 +60,8 @@ fn one_try(shape: Shape) -> Fallible<Option<Duration>> {
     Ok(escaped)
 }
 
-/// Checks the real path, then opens the path that was asked for.
-fn read_like_others(root: &Path, path: &Path) -> std::io::Result<Vec<u8>> {
+/// Checks the real path, then opens the requested path.
+fn check_then_open(root: &Path, path: &Path) -> std::io::Result<Vec<u8>> {
     let real = fs::canonicalize(path)?;
     if !real.starts_with(root) {
         return Ok(Vec::new());

@@ -1,7 +1,7 @@
-//! The victim: calls through the engine, on the places that are being swapped, and judges every reply.
+//! The victim: calls the engine on paths that are being swapped and checks every reply.
 //!
-//! Promises: a reply that holds a canary, a failure of a kind that the shape does not allow, and a call that takes too
-//! long each end the race.
+//! A reply with a canary, an error of a kind that the shape does not allow, or a call that takes too long ends the
+//! race.
 
 use std::{
     collections::BTreeMap,
@@ -9,311 +9,311 @@ use std::{
     time::{Duration, Instant},
 };
 
-use engine::{Answer, Call, Caller, Engine, Failure, Kind, Principal};
-use local::LocalWorkspace;
 use serde_json::{Map, Value, json};
+use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Principal};
+use stead_local::LocalWorkspace;
 
 use super::{
-    Shape, Tally,
-    attacker::PLANTED,
-    ground::{Ground, INSIDE},
+    RaceAttackKind, RaceTally,
+    attacker::PLANTED_NAMES,
+    fixture::{INSIDE_CONTENT, RaceFixture},
 };
-use crate::rig::{Chance, Fallible};
+use crate::stress::{Fallible, SeededRng};
 
-/// Longest time one call may take: a call that opens a pipe waits for ever.
-const CALL_MAX: Duration = Duration::from_secs(20);
-/// Names the victim uses in one directory.
-const NAMES: u64 = 4;
+/// Maximum duration of a call: one that opens a pipe would wait forever.
+const CALL_TIME_MAX: Duration = Duration::from_secs(20);
+const NAME_COUNT: u64 = 4;
 /// In the content of every file the victim writes.
-const WRITTEN: &str = "victim";
-/// Things in the trash the victim remembers.
+const WRITTEN_TEXT: &str = "victim";
+/// Trash items that the victim remembers.
 const TRASH_KEPT: usize = 8;
 
-/// What a victim does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum VictimTask {
     /// Reads, stats and lists.
-    Look,
-    /// Writes, moves, removes and takes back.
+    Read,
+    /// Writes, moves, removes and undoes.
     Change,
 }
 
-/// One caller.
-pub(super) struct Victim<'a> {
-    shape: Shape,
-    ground: &'a Ground,
+pub(super) struct RaceVictim<'a> {
+    attack: RaceAttackKind,
+    fixture: &'a RaceFixture,
     workspace: Arc<LocalWorkspace>,
     engine: Engine,
     caller: Caller,
-    chance: Chance,
-    /// The last version seen at a path, for the next write.
-    bases: BTreeMap<String, Value>,
-    trash: Vec<String>,
+    rng: SeededRng,
+    /// The last version seen of a path, for the next write.
+    last_versions: BTreeMap<String, Value>,
+    trash_ids: Vec<String>,
     serial: u64,
-    pub(super) tally: Tally,
+    pub(super) tally: RaceTally,
 }
 
-impl<'a> Victim<'a> {
+impl<'a> RaceVictim<'a> {
     pub(super) fn new(
-        shape: Shape,
-        ground: &'a Ground,
+        attack: RaceAttackKind,
+        fixture: &'a RaceFixture,
         workspace: &Arc<LocalWorkspace>,
-        task: Task,
+        task: VictimTask,
         seed: u64,
     ) -> Self {
         let name = match task {
-            Task::Look => "looker",
-            Task::Change => "changer",
+            VictimTask::Read => "looker",
+            VictimTask::Change => "changer",
         };
         Self {
-            shape,
-            ground,
+            attack,
+            fixture,
             workspace: Arc::clone(workspace),
-            engine: Engine::new(Arc::clone(workspace) as Arc<dyn engine::Workspace>),
+            engine: Engine::new(Arc::clone(workspace) as Arc<dyn stead_engine::Workspace>),
             caller: Caller::new(Principal::Agent(name.to_owned()), "race", "library"),
-            chance: Chance::seeded(seed),
-            bases: BTreeMap::new(),
-            trash: Vec::new(),
+            rng: SeededRng::from_seed(seed),
+            last_versions: BTreeMap::new(),
+            trash_ids: Vec::new(),
             serial: 0,
-            tally: Tally::default(),
+            tally: RaceTally::default(),
         }
     }
 
-    /// One call of this kind.
-    pub(super) fn step(&mut self, task: Task) -> Fallible<()> {
+    pub(super) fn run_step(&mut self, task: VictimTask) -> Fallible<()> {
         match task {
-            Task::Look => self.look(),
-            Task::Change => self.change(),
+            VictimTask::Read => self.run_read(),
+            VictimTask::Change => self.run_change(),
         }
     }
 
-    /// The directory that the shape attacks, as a caller spells it now.
-    fn directory(&mut self) -> String {
-        match self.shape {
-            Shape::DirectoryLink | Shape::DirectoryAbsoluteLink | Shape::MovedOut => "d".to_owned(),
-            // Both spellings mean the root that was opened, whatever is now under that name.
-            Shape::RootReplaced if self.chance.happens(50) => {
-                format!("{}/d", self.ground.workspace().display())
+    /// The attacked directory, as a caller writes it now.
+    fn attacked_directory(&mut self) -> String {
+        match self.attack {
+            RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink | RaceAttackKind::MovedOut => {
+                "d".to_owned()
             }
-            Shape::RootReplaced => "d".to_owned(),
-            Shape::RetargetedLink => "link".to_owned(),
-            Shape::PlantedParents => format!("p{}/q", self.chance.below(PLANTED)),
-            Shape::SwappedChildren => "t/a/b".to_owned(),
-            Shape::LeafLink | Shape::Fifo => ".".to_owned(),
+            // Both paths mean the opened root, whatever has that name now.
+            RaceAttackKind::RootReplaced if self.rng.happens_percent(50) => {
+                format!("{}/d", self.fixture.workspace().display())
+            }
+            RaceAttackKind::RootReplaced => "d".to_owned(),
+            RaceAttackKind::RetargetedLink => "link".to_owned(),
+            RaceAttackKind::PlantedParents => format!("p{}/q", self.rng.below(PLANTED_NAMES)),
+            RaceAttackKind::SwappedChildren => "t/a/b".to_owned(),
+            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => ".".to_owned(),
         }
     }
 
-    /// A file in the line of attack.
-    fn file(&mut self) -> String {
-        match self.shape {
-            Shape::LeafLink | Shape::Fifo => "leaf".to_owned(),
-            Shape::DirectoryLink
-            | Shape::DirectoryAbsoluteLink
-            | Shape::MovedOut
-            | Shape::RootReplaced
-            | Shape::RetargetedLink
-            | Shape::PlantedParents
-            | Shape::SwappedChildren => format!("{}/n{}", self.directory(), self.chance.below(NAMES)),
+    /// A file below the attacked path.
+    fn attacked_file(&mut self) -> String {
+        match self.attack {
+            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => "leaf".to_owned(),
+            RaceAttackKind::DirectoryLink
+            | RaceAttackKind::DirectoryAbsoluteLink
+            | RaceAttackKind::MovedOut
+            | RaceAttackKind::RootReplaced
+            | RaceAttackKind::RetargetedLink
+            | RaceAttackKind::PlantedParents
+            | RaceAttackKind::SwappedChildren => {
+                format!("{}/n{}", self.attacked_directory(), self.rng.below(NAME_COUNT))
+            }
         }
     }
 
-    fn look(&mut self) -> Fallible<()> {
-        let directory = self.directory();
-        let file = match self.shape {
-            Shape::LeafLink | Shape::Fifo => "leaf".to_owned(),
-            Shape::PlantedParents => format!("{directory}/n0"),
-            Shape::DirectoryLink
-            | Shape::DirectoryAbsoluteLink
-            | Shape::MovedOut
-            | Shape::RootReplaced
-            | Shape::RetargetedLink
-            | Shape::SwappedChildren => format!("{directory}/f"),
+    fn run_read(&mut self) -> Fallible<()> {
+        let directory = self.attacked_directory();
+        let file = match self.attack {
+            RaceAttackKind::LeafLink | RaceAttackKind::Fifo => "leaf".to_owned(),
+            RaceAttackKind::PlantedParents => format!("{directory}/n0"),
+            RaceAttackKind::DirectoryLink
+            | RaceAttackKind::DirectoryAbsoluteLink
+            | RaceAttackKind::MovedOut
+            | RaceAttackKind::RootReplaced
+            | RaceAttackKind::RetargetedLink
+            | RaceAttackKind::SwappedChildren => format!("{directory}/f"),
         };
-        match self.chance.below(8) {
-            0..=2 => self.read(&file),
-            3 => self.call("stat", json!({ "path": file })).map(drop),
-            4 => self.call("stat", json!({ "path": format!("{directory}/only-outside-7f3a") })).map(drop),
+        match self.rng.below(8) {
+            0..=2 => self.read_file(&file),
+            3 => self.call_operation("stat", json!({ "path": file })).map(drop),
+            4 => self.call_operation("stat", json!({ "path": format!("{directory}/only-outside-7f3a") })).map(drop),
             5 => {
-                let name = self.file();
-                self.read(&name)
+                let name = self.attacked_file();
+                self.read_file(&name)
             }
-            6 => self.call("list", json!({ "path": directory, "depth": 2 })).map(drop),
+            6 => self.call_operation("list", json!({ "path": directory, "depth": 2 })).map(drop),
             _ => {
                 let everything = json!({ "path": ".", "depth": 4, "all": true });
                 let some = json!({ "path": format!("{directory}/sub") });
-                let arguments = if self.chance.happens(10) { everything } else { some };
-                self.call("list", arguments).map(drop)
+                let arguments = if self.rng.happens_percent(10) { everything } else { some };
+                self.call_operation("list", arguments).map(drop)
             }
         }
     }
 
-    fn read(&mut self, path: &str) -> Fallible<()> {
-        let Some(answer) = self.call("read", json!({ "path": path }))? else { return Ok(()) };
+    fn read_file(&mut self, path: &str) -> Fallible<()> {
+        let Some(answer) = self.call_operation("read", json!({ "path": path }))? else { return Ok(()) };
         let content = answer.get("content").and_then(Value::as_str).unwrap_or_default();
-        if content.starts_with(INSIDE) || content.starts_with(WRITTEN) {
+        if content.starts_with(INSIDE_CONTENT) || content.starts_with(WRITTEN_TEXT) {
             return Ok(());
         }
         Err(format!("read {path} answered bytes that nobody wrote inside: {content:.80}").into())
     }
 
-    fn change(&mut self) -> Fallible<()> {
-        match self.shape {
-            Shape::SwappedChildren if self.chance.happens(60) => self.change_tree(),
-            Shape::PlantedParents if self.chance.happens(30) => {
-                let top = format!("p{}", self.chance.below(PLANTED));
-                self.remove(&top)
+    fn run_change(&mut self) -> Fallible<()> {
+        match self.attack {
+            RaceAttackKind::SwappedChildren if self.rng.happens_percent(60) => self.change_tree(),
+            RaceAttackKind::PlantedParents if self.rng.happens_percent(30) => {
+                let top = format!("p{}", self.rng.below(PLANTED_NAMES));
+                self.remove_file(&top)
             }
-            Shape::SwappedChildren
-            | Shape::PlantedParents
-            | Shape::DirectoryLink
-            | Shape::DirectoryAbsoluteLink
-            | Shape::LeafLink
-            | Shape::Fifo
-            | Shape::MovedOut
-            | Shape::RootReplaced
-            | Shape::RetargetedLink => self.change_file(),
+            RaceAttackKind::SwappedChildren
+            | RaceAttackKind::PlantedParents
+            | RaceAttackKind::DirectoryLink
+            | RaceAttackKind::DirectoryAbsoluteLink
+            | RaceAttackKind::LeafLink
+            | RaceAttackKind::Fifo
+            | RaceAttackKind::MovedOut
+            | RaceAttackKind::RootReplaced
+            | RaceAttackKind::RetargetedLink => self.change_file(),
         }
     }
 
     fn change_file(&mut self) -> Fallible<()> {
-        let file = self.file();
-        let aside = format!("m{}", self.chance.below(NAMES));
+        let file = self.attacked_file();
+        let aside = format!("m{}", self.rng.below(NAME_COUNT));
         self.serial += 1;
-        let content = format!("{WRITTEN} {}\n", self.serial);
-        match self.chance.below(20) {
-            0..=3 => self.write(&file, &content),
-            4..=5 => self.append(&file, &content),
-            6 => self.call("copy", json!({ "from": file, "to": aside, "overwrite": true })).map(drop),
+        let content = format!("{WRITTEN_TEXT} {}\n", self.serial);
+        match self.rng.below(20) {
+            0..=3 => self.write_file(&file, &content),
+            4..=5 => self.append_file(&file, &content),
+            6 => self.call_operation("copy", json!({ "from": file, "to": aside, "overwrite": true })).map(drop),
             7..=8 => {
-                self.call("copy", json!({ "from": "stable/x", "to": file, "overwrite": true })).map(drop)
+                self.call_operation("copy", json!({ "from": "stable/x", "to": file, "overwrite": true })).map(drop)
             }
             9 => self.copy_directory(),
-            10..=11 => self.call("move", json!({ "from": file, "to": aside, "overwrite": true })).map(drop),
-            12..=13 => self.call("move", json!({ "from": aside, "to": file, "overwrite": true })).map(drop),
-            14..=15 => self.remove(&file),
-            16..=17 => self.restore(),
-            _ => self.call("undo", json!({})).map(drop),
+            10..=11 => self.call_operation("move", json!({ "from": file, "to": aside, "overwrite": true })).map(drop),
+            12..=13 => self.call_operation("move", json!({ "from": aside, "to": file, "overwrite": true })).map(drop),
+            14..=15 => self.remove_file(&file),
+            16..=17 => self.restore_from_trash(),
+            _ => self.call_operation("undo", json!({})).map(drop),
         }
     }
 
-    /// A whole tree comes, is swapped about, goes to the trash, comes back, is emptied for good.
+    /// Creates a tree that is attacked, removed, restored and purged.
     fn change_tree(&mut self) -> Fallible<()> {
-        match self.chance.below(6) {
-            0..=1 => self.call("copy", json!({ "from": "stable/tree", "to": "t" })).map(drop),
-            2..=3 => self.remove("t"),
-            4 => self.restore(),
-            _ => self.empty(),
+        match self.rng.below(6) {
+            0..=1 => self.call_operation("copy", json!({ "from": "stable/tree", "to": "t" })).map(drop),
+            2..=3 => self.remove_file("t"),
+            4 => self.restore_from_trash(),
+            _ => self.purge_one(),
         }
     }
 
-    fn write(&mut self, path: &str, content: &str) -> Fallible<()> {
-        let base = match self.chance.below(3) {
+    fn write_file(&mut self, path: &str, content: &str) -> Fallible<()> {
+        let base = match self.rng.below(3) {
             0 => json!(""),
-            _ => self.bases.get(path).cloned().unwrap_or_else(|| json!("")),
+            _ => self.last_versions.get(path).cloned().unwrap_or_else(|| json!("")),
         };
-        let answer = self.call("write", json!({ "path": path, "content": content, "base": base }))?;
-        self.remember(path, answer);
+        let answer = self.call_operation("write", json!({ "path": path, "content": content, "base": base }))?;
+        self.remember_version(path, answer);
         Ok(())
     }
 
-    fn append(&mut self, path: &str, content: &str) -> Fallible<()> {
-        let answer = self.call("append", json!({ "path": path, "content": content }))?;
-        self.remember(path, answer);
+    fn append_file(&mut self, path: &str, content: &str) -> Fallible<()> {
+        let answer = self.call_operation("append", json!({ "path": path, "content": content }))?;
+        self.remember_version(path, answer);
         Ok(())
     }
 
     fn copy_directory(&mut self) -> Fallible<()> {
-        let directory = self.directory();
+        let directory = self.attacked_directory();
         if directory == "." {
             return Ok(());
         }
-        self.call("copy", json!({ "from": directory, "to": "copied" }))?;
-        self.call("remove", json!({ "path": "copied", "recursive": true })).map(drop)
+        self.call_operation("copy", json!({ "from": directory, "to": "copied" }))?;
+        self.call_operation("remove", json!({ "path": "copied", "recursive": true })).map(drop)
     }
 
-    fn remove(&mut self, path: &str) -> Fallible<()> {
-        let answer = self.call("remove", json!({ "path": path, "recursive": true }))?;
+    fn remove_file(&mut self, path: &str) -> Fallible<()> {
+        let answer = self.call_operation("remove", json!({ "path": path, "recursive": true }))?;
         let id = answer.and_then(|answer| answer.get("trash").and_then(Value::as_str).map(str::to_owned));
-        self.trash.extend(id);
-        if self.trash.len() > TRASH_KEPT {
-            self.trash.remove(0);
+        self.trash_ids.extend(id);
+        if self.trash_ids.len() > TRASH_KEPT {
+            self.trash_ids.remove(0);
         }
         Ok(())
     }
 
-    fn restore(&mut self) -> Fallible<()> {
-        let Some(id) = self.trash.pop() else { return Ok(()) };
-        self.call("restore", json!({ "trash": id })).map(drop)
+    fn restore_from_trash(&mut self) -> Fallible<()> {
+        let Some(id) = self.trash_ids.pop() else { return Ok(()) };
+        self.call_operation("restore", json!({ "trash": id })).map(drop)
     }
 
-    /// Empties one thing in the trash. It may fail when something is put into it meanwhile; the canaries tell the rest.
-    fn empty(&mut self) -> Fallible<()> {
-        let Some(id) = self.trash.pop() else { return Ok(()) };
-        match self.workspace.empty(&[id]) {
-            Ok(_) => self.tally.inside += 1,
+    /// Purges one trash item. May fail if the attacker adds to it; the canaries detect the rest.
+    fn purge_one(&mut self) -> Fallible<()> {
+        let Some(id) = self.trash_ids.pop() else { return Ok(()) };
+        match self.workspace.delete_trash_items(&[id]) {
+            Ok(_) => self.tally.succeeded += 1,
             Err(failure) => {
-                self.judge_leak("empty", &failure.to_string())?;
-                self.tally.swapped += 1;
+                self.check_leak("empty", &failure.to_string())?;
+                self.tally.attacked += 1;
             }
         }
         Ok(())
     }
 
-    fn remember(&mut self, path: &str, answer: Option<Map<String, Value>>) {
+    fn remember_version(&mut self, path: &str, answer: Option<Map<String, Value>>) {
         if let Some(version) = answer.and_then(|mut answer| answer.remove("version")) {
-            self.bases.insert(path.to_owned(), version);
+            self.last_versions.insert(path.to_owned(), version);
         }
     }
 
-    /// One call. Answers the object when it succeeded, nothing when it failed as it may.
-    fn call(&mut self, operation: &str, arguments: Value) -> Fallible<Option<Map<String, Value>>> {
+    /// Makes one call. Returns the object on success, `None` for an allowed error.
+    fn call_operation(&mut self, operation: &str, arguments: Value) -> Fallible<Option<Map<String, Value>>> {
         let asked = format!("{operation} {arguments}");
         let Value::Object(arguments) = arguments else { return Err("arguments are an object".into()) };
         let started = Instant::now();
         let outcome = self.engine.call(&Call::new(&self.caller, operation, arguments));
         let took = started.elapsed();
-        if took > CALL_MAX {
+        if took > CALL_TIME_MAX {
             return Err(format!("{asked} took {took:?}").into());
         }
-        self.tally.longest = self.tally.longest.max(took);
+        self.tally.longest_call = self.tally.longest_call.max(took);
         match outcome {
-            Ok(answer) => self.answered(&asked, answer).map(Some),
-            Err(failure) => self.failed(&asked, &failure).map(|()| None),
+            Ok(answer) => self.check_answer(&asked, answer).map(Some),
+            Err(failure) => self.check_failure(&asked, &failure).map(|()| None),
         }
     }
 
-    fn answered(&mut self, asked: &str, answer: Answer) -> Fallible<Map<String, Value>> {
-        self.tally.inside += 1;
-        self.judge_leak(asked, &answer.text)?;
-        self.judge_leak(asked, &serde_json::to_string(&answer.json)?)?;
+    fn check_answer(&mut self, asked: &str, answer: CallOutcome) -> Fallible<Map<String, Value>> {
+        self.tally.succeeded += 1;
+        self.check_leak(asked, &answer.text)?;
+        self.check_leak(asked, &serde_json::to_string(&answer.json)?)?;
         Ok(answer.json)
     }
 
-    fn failed(&mut self, asked: &str, failure: &Failure) -> Fallible<()> {
-        *self.tally.kinds.entry(failure.kind.code()).or_default() += 1;
-        // What is not there is named as the caller spelled it.
+    fn check_failure(&mut self, asked: &str, failure: &Error) -> Fallible<()> {
+        *self.tally.failures_by_kind.entry(failure.kind.code()).or_default() += 1;
+        // A missing path is reported as the caller wrote it.
         let reply = failure.to_json().to_string();
-        self.judge_leak(asked, &reply.replace("only-outside-7f3a", ""))?;
-        let rules = self.shape.rules();
-        if rules.signs.contains(&failure.kind) {
-            self.tally.swapped += 1;
+        self.check_leak(asked, &reply.replace("only-outside-7f3a", ""))?;
+        let rules = self.attack.rules();
+        if rules.attack_errors.contains(&failure.kind) {
+            self.tally.attacked += 1;
             return Ok(());
         }
-        if rules.plain.contains(&failure.kind) {
-            self.tally.plain += 1;
+        if rules.other_errors.contains(&failure.kind) {
+            self.tally.other_failures += 1;
             return Ok(());
         }
-        Err(format!("{asked} failed in a way that {:?} does not allow: {failure}", self.shape).into())
+        Err(format!("{asked} failed in a way that {:?} does not allow: {failure}", self.attack).into())
     }
 
-    fn judge_leak(&self, asked: &str, reply: &str) -> Fallible<()> {
-        match self.ground.leaked(reply) {
+    fn check_leak(&self, asked: &str, reply: &str) -> Fallible<()> {
+        match self.fixture.find_leak(reply) {
             None => Ok(()),
             Some(leak) => Err(format!("{asked} leaked '{leak}': {reply}").into()),
         }
     }
 }
 
-/// Failures that come from the victim's own coming and going.
-pub(super) const OWN_DOING: &[Kind] =
-    &[Kind::NotFound, Kind::Exists, Kind::Stale, Kind::NothingToDo, Kind::Conflict];
+/// Errors caused by the victim's own changes.
+pub(super) const VICTIM_CAUSED_ERRORS: &[ErrorKind] =
+    &[ErrorKind::NotFound, ErrorKind::Exists, ErrorKind::Stale, ErrorKind::NothingToDo, ErrorKind::Conflict];

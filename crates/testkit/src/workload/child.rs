@@ -1,78 +1,78 @@
-//! The process that makes the changes: says what it is about to do, does it, says what came of it. Killed at any time.
+//! The process that makes the changes: reports each change before and after it. May be killed at any time.
 
 use std::{io::BufRead, path::PathBuf, sync::Arc};
 
-use disk::SystemClock;
-use engine::{Call, Caller, Engine, Failure, Principal};
-use local::{Clock, Durability, LocalWorkspace, Moment, Options};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use stead_disk::SystemClock;
+use stead_engine::{Call, Caller, Engine, Error, Principal};
+use stead_local::{Clock, ClockReading, Durability, LocalWorkspace, LocalWorkspaceOptions};
 
-use super::model::{Model, Step};
-use crate::rig::{Chance, Fallible, say};
+use super::model::{WorkloadModel, WorkloadStep};
+use crate::stress::{Fallible, SeededRng, send_to_parent};
 
-/// What a child is told, in one line on its standard input.
+/// Instructions of a child, one line on its standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Work {
-    /// The directory.
+pub struct WorkloadOrders {
+    /// The workspace directory.
     pub workspace: PathBuf,
     /// The state directory.
     pub state: PathBuf,
-    /// Whether a change is on the device before it is acknowledged.
+    /// Whether a change is synced before it is acknowledged.
     pub full: bool,
-    /// The seed of its choices.
+    /// Seed of its choices.
     pub seed: u64,
-    /// Which start of the machine it is told that this is; the real one, if it is told nothing.
+    /// The boot id to assume; the real one if absent.
     pub boot: Option<String>,
-    /// How many changes it makes; then it waits to be killed.
+    /// Number of changes; then the child waits to be killed.
     pub steps: u64,
-    /// What is there.
-    pub model: Model,
+    /// The initial state.
+    pub model: WorkloadModel,
 }
 
-impl Work {
+impl WorkloadOrders {
     /// Opens the workspace.
-    pub fn open(&self) -> Result<Arc<LocalWorkspace>, Failure> {
-        let mut options = Options::new(self.workspace.clone(), self.state.clone());
+    pub fn open(&self) -> Result<Arc<LocalWorkspace>, Error> {
+        let mut options = LocalWorkspaceOptions::new(self.workspace.clone(), self.state.clone());
         options.durability = if self.full { Durability::Full } else { Durability::Fast };
         if let Some(boot) = &self.boot {
-            options.clock = Arc::new(Pretended { clock: SystemClock::new(), boot: boot.clone() });
+            options.clock = Arc::new(FakeBootClock { clock: SystemClock::new(), boot: boot.clone() });
         }
         LocalWorkspace::open(options)
     }
 }
 
-/// The machine's clock, as if it had been started another time.
-struct Pretended {
+/// The system clock with another boot id.
+struct FakeBootClock {
     clock: SystemClock,
     boot: String,
 }
 
-impl Clock for Pretended {
-    fn now(&self) -> Moment {
+impl Clock for FakeBootClock {
+    fn now(&self) -> ClockReading {
         let signed = |milliseconds: u64| i64::try_from(milliseconds).unwrap_or(i64::MAX);
-        Moment {
+        ClockReading {
             wall_ms: signed(self.clock.now_ms()),
             uptime_ms: signed(self.clock.monotonic_ms()),
-            boot: self.boot.clone(),
+            boot_id: self.boot.clone(),
         }
     }
 }
 
-/// Where an acknowledged change is in the journal.
+/// The journal entry of an acknowledged change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ack {
-    /// Its entry.
+pub struct ChangeAcknowledgement {
+    /// Number of the entry.
     pub entry: u64,
-    /// The entry's hash.
+    /// Hash of the entry.
     pub hash: String,
-    /// The trash item it made, if it did.
+    /// The trash item of the change, if any.
     pub trash: Option<String>,
 }
 
-impl Ack {
-    /// The acknowledgement in an answer.
-    pub fn of(answer: &Map<String, Value>) -> Option<Self> {
+impl ChangeAcknowledgement {
+    /// Reads the acknowledgement from a result.
+    pub fn from_answer(answer: &Map<String, Value>) -> Option<Self> {
         Some(Self {
             entry: answer.get("entry")?.as_u64()?,
             hash: answer.get("hash")?.as_str()?.to_owned(),
@@ -81,49 +81,49 @@ impl Ack {
     }
 }
 
-/// One thing a child says.
+/// One message of a child.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Line {
+pub enum WorkloadMessage {
     /// The workspace is open.
     Open,
-    /// It is about to make this change.
-    Begin(Step),
+    /// About to make this change.
+    Begin(WorkloadStep),
     /// The change is acknowledged.
-    Done(Ack),
-    /// Something that should not have failed did.
+    Done(ChangeAcknowledgement),
+    /// An unexpected error.
     Failed(String),
-    /// It has made all its changes.
+    /// All changes are done.
     End,
 }
 
-/// The child's life. Returns when its input ends.
+/// Runs the child until its input ends.
 pub fn run_child() -> Fallible<()> {
     let mut input = String::new();
     std::io::stdin().lock().read_line(&mut input)?;
-    let mut work: Work = serde_json::from_str(&input)?;
+    let mut work: WorkloadOrders = serde_json::from_str(&input)?;
     let workspace = work.open()?;
-    say(&Line::Open)?;
-    let engine = Engine::new(workspace as Arc<dyn engine::Workspace>);
+    send_to_parent(&WorkloadMessage::Open)?;
+    let engine = Engine::new(workspace as Arc<dyn stead_engine::Workspace>);
     let caller = Caller::new(Principal::Agent("worker".to_owned()), "child", "library");
-    let mut chance = Chance::seeded(work.seed);
+    let mut chance = SeededRng::from_seed(work.seed);
     for _ in 0..work.steps {
-        let step = work.model.next(&mut chance);
-        let (operation, arguments) = work.model.call(&step);
-        say(&Line::Begin(step.clone()))?;
+        let step = work.model.next_step(&mut chance);
+        let (operation, arguments) = work.model.call_for(&step);
+        send_to_parent(&WorkloadMessage::Begin(step.clone()))?;
         match engine.call(&Call::new(&caller, operation, arguments)) {
             Ok(answer) => {
-                let ack = Ack::of(&answer.json).ok_or("an answer without an entry")?;
-                work.model.happened(&step, ack.trash.clone());
-                say(&Line::Done(ack))?;
+                let ack = ChangeAcknowledgement::from_answer(&answer.json).ok_or("an answer without an entry")?;
+                work.model.apply_step(&step, ack.trash.clone());
+                send_to_parent(&WorkloadMessage::Done(ack))?;
             }
             Err(failure) => {
-                say(&Line::Failed(format!("{step:?}: {failure}")))?;
+                send_to_parent(&WorkloadMessage::Failed(format!("{step:?}: {failure}")))?;
                 break;
             }
         }
     }
-    say(&Line::End)?;
-    // Whoever started us ends us, by closing our input or by killing us.
+    send_to_parent(&WorkloadMessage::End)?;
+    // The parent ends the child by closing its input or by killing it.
     input.clear();
     std::io::stdin().lock().read_line(&mut input)?;
     Ok(())

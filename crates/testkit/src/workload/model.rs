@@ -1,194 +1,198 @@
-//! What the tree must be after each change, and which change comes next.
+//! The expected tree after each change, and the choice of the next change.
 
 use std::collections::BTreeMap;
 
-use engine::Version;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use stead_engine::Version;
 
-use super::tree::{Item, Pieces, Places, piece_text};
-use crate::rig::Chance;
+use super::tree::{FilePieces, ModelItem, PathVersions, piece_text};
+use crate::stress::SeededRng;
 
-/// Changes that can be undone.
+/// Length of the undo history.
 const UNDO_DEPTH: usize = 24;
-/// From here on the tree only shrinks.
-const ITEMS_MAX: usize = 60;
-/// Most pieces in one file.
-const PIECES_MAX: usize = 8;
-/// Directories that files are written into; parents are made when they are missing.
+/// From this size on the tree only shrinks.
+const MODEL_ITEMS_MAX: usize = 60;
+/// Maximum number of pieces in one file.
+const FILE_PIECES_MAX: usize = 8;
+/// Directories of new files; missing parents are created.
 const DIRECTORIES: &[&str] = &["", "a/", "a/b/", "c/d/e/"];
-/// Lengths of pieces: small ones live in the database, large ones in files of their own.
-const LENGTHS: &[usize] = &[16, 200, 3_000, 100_000];
+/// Lengths of pieces: small ones are stored in the database, large ones in files.
+const PIECE_LENGTHS: &[usize] = &[16, 200, 3_000, 100_000];
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Step {
-    /// A file gets this piece as its whole content.
+pub enum WorkloadStep {
+    /// Replaces a file's content by this piece.
     Write {
-        /// Where.
+        /// Path of the file.
         path: String,
-        /// What.
+        /// The piece.
         piece: (u64, usize),
     },
-    /// A file gets this piece at its end.
+    /// Appends this piece to a file.
     Append {
-        /// Where.
+        /// Path of the file.
         path: String,
-        /// What.
+        /// The piece.
         piece: (u64, usize),
     },
-    /// A file or tree is copied to a free place.
+    /// Copies a file or tree to a free path.
     Copy {
-        /// From where.
+        /// Source.
         from: String,
-        /// To where.
+        /// Destination.
         to: String,
     },
-    /// A file or tree is moved to a free place, or a file over a file.
+    /// Moves a file or tree to a free path, or a file over a file.
     Move {
-        /// From where.
+        /// Source.
         from: String,
-        /// To where.
+        /// Destination.
         to: String,
     },
-    /// A file or tree goes to the trash.
+    /// Moves a file or tree to the trash.
     Remove {
-        /// Which.
+        /// Path to remove.
         path: String,
     },
-    /// A thing comes back from the trash.
+    /// Restores a trash item.
     Restore {
-        /// Which.
+        /// Trash item.
         id: String,
     },
-    /// The last change is taken back.
+    /// Undoes the last change.
     Undo,
-    /// The change that was last taken back is made again.
+    /// Redoes the change that was undone last.
     Redo,
 }
 
-type Tree = BTreeMap<String, Item>;
+type ModelTree = BTreeMap<String, ModelItem>;
 
-/// Something in the trash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Trashed {
+struct ModelTrashItem {
     id: String,
     path: String,
-    branch: Tree,
+    branch: ModelTree,
 }
 
-/// One change that can be taken back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Past {
-    before: Tree,
-    after: Tree,
-    step: Step,
-    /// The trash item it made, if it did.
+struct ModelUndoRecord {
+    before: ModelTree,
+    after: ModelTree,
+    step: WorkloadStep,
+    /// The trash item of the change, if any.
     trash: Option<String>,
 }
 
-/// The tree, the trash, and what can be undone.
+/// The tree, the trash and the undo history.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Model {
-    tree: Tree,
-    trash: Vec<Trashed>,
-    past: Vec<Past>,
-    undone: Vec<Past>,
+pub struct WorkloadModel {
+    tree: ModelTree,
+    trash: Vec<ModelTrashItem>,
+    past: Vec<ModelUndoRecord>,
+    undone: Vec<ModelUndoRecord>,
     serial: u64,
 }
 
-impl Model {
-    /// The tree as a walk over the directory would find it.
-    pub fn places(&self) -> Places {
+impl WorkloadModel {
+    /// The tree as a directory walk finds it.
+    pub fn path_versions(&self) -> PathVersions {
         self.tree
             .iter()
             .map(|(path, item)| match item {
-                Item::Directory => (path.clone(), None),
-                Item::File(pieces) => (path.clone(), Some(Version::of(Item::content(pieces).as_bytes()))),
+                ModelItem::Directory => (path.clone(), None),
+                ModelItem::File(pieces) => {
+                    (path.clone(), Some(Version::hash_bytes(ModelItem::content_of(pieces).as_bytes())))
+                }
             })
             .collect()
     }
 
-    /// A change that will succeed.
-    pub fn next(&mut self, chance: &mut Chance) -> Step {
+    /// Chooses a change that will succeed.
+    pub fn next_step(&mut self, chance: &mut SeededRng) -> WorkloadStep {
         self.serial += 1;
         for _ in 0..8 {
-            if let Some(step) = self.choose(chance) {
+            if let Some(step) = self.choose_step(chance) {
                 return step;
             }
         }
-        let path = self.fresh_file(chance);
-        Step::Write { path, piece: (self.serial, LENGTHS[0]) }
+        let path = self.random_file_path(chance);
+        WorkloadStep::Write { path, piece: (self.serial, PIECE_LENGTHS[0]) }
     }
 
-    fn choose(&self, chance: &mut Chance) -> Option<Step> {
-        let full = self.tree.len() > ITEMS_MAX;
-        let piece = (self.serial, *chance.pick(LENGTHS)?);
+    fn choose_step(&self, chance: &mut SeededRng) -> Option<WorkloadStep> {
+        let full = self.tree.len() > MODEL_ITEMS_MAX;
+        let piece = (self.serial, *chance.pick(PIECE_LENGTHS)?);
         Some(match if full { 12 } else { chance.below(20) } {
-            0..=4 => Step::Write { path: self.fresh_file(chance), piece },
+            0..=4 => WorkloadStep::Write { path: self.random_file_path(chance), piece },
             5..=7 => {
-                let path = self.fresh_file(chance);
+                let path = self.random_file_path(chance);
                 match self.tree.get(&path) {
-                    Some(Item::File(pieces)) if pieces.len() < PIECES_MAX => Step::Append { path, piece },
+                    Some(ModelItem::File(pieces)) if pieces.len() < FILE_PIECES_MAX => {
+                        WorkloadStep::Append { path, piece }
+                    }
                     Some(_) | None => return None,
                 }
             }
             8..=9 => {
-                let from = if chance.happens(70) { self.any_directory(chance)? } else { self.any(chance)? };
-                Step::Copy { to: self.free_place(chance, &from)?, from }
+                let from =
+                    if chance.happens_percent(70) { self.random_directory(chance)? } else { self.random_path(chance)? };
+                WorkloadStep::Copy { to: self.random_free_path(chance, &from)?, from }
             }
             10..=11 => {
-                let from = self.any(chance)?;
-                let over = self.fresh_file(chance);
+                let from = self.random_path(chance)?;
+                let over = self.random_file_path(chance);
                 let to = match (self.tree.get(&from), self.tree.get(&over)) {
-                    (Some(Item::File(_)), _) if from != over => over,
-                    (Some(Item::Directory | Item::File(_)) | None, _) => self.free_place(chance, &from)?,
+                    (Some(ModelItem::File(_)), _) if from != over => over,
+                    (Some(ModelItem::Directory | ModelItem::File(_)) | None, _) => {
+                        self.random_free_path(chance, &from)?
+                    }
                 };
-                Step::Move { from, to }
+                WorkloadStep::Move { from, to }
             }
-            12..=14 => Step::Remove { path: self.any(chance)? },
+            12..=14 => WorkloadStep::Remove { path: self.random_path(chance)? },
             15..=16 => {
                 let item = chance.pick(&self.trash)?;
-                let below_file = |(at, _)| matches!(self.tree.get(&item.path[..at]), Some(Item::File(_)));
-                let free =
-                    !self.tree.contains_key(&item.path) && !item.path.match_indices('/').any(below_file);
-                return free.then(|| Step::Restore { id: item.id.clone() });
+                let below_file = |(at, _)| matches!(self.tree.get(&item.path[..at]), Some(ModelItem::File(_)));
+                let free = !self.tree.contains_key(&item.path) && !item.path.match_indices('/').any(below_file);
+                return free.then(|| WorkloadStep::Restore { id: item.id.clone() });
             }
-            17..=18 => return (!self.past.is_empty()).then_some(Step::Undo),
-            _ => return (!self.undone.is_empty()).then_some(Step::Redo),
+            17..=18 => return (!self.past.is_empty()).then_some(WorkloadStep::Undo),
+            _ => return (!self.undone.is_empty()).then_some(WorkloadStep::Redo),
         })
     }
 
     /// The call that makes a change.
-    pub fn call(&self, step: &Step) -> (&'static str, Map<String, Value>) {
+    pub fn call_for(&self, step: &WorkloadStep) -> (&'static str, Map<String, Value>) {
         let (operation, arguments) = match step {
-            Step::Write { path, piece } => {
+            WorkloadStep::Write { path, piece } => {
                 let base = match self.tree.get(path) {
-                    Some(Item::File(pieces)) => Version::of(Item::content(pieces).as_bytes()).to_string(),
-                    Some(Item::Directory) | None => String::new(),
+                    Some(ModelItem::File(pieces)) => {
+                        Version::hash_bytes(ModelItem::content_of(pieces).as_bytes()).to_string()
+                    }
+                    Some(ModelItem::Directory) | None => String::new(),
                 };
                 ("write", json!({ "path": path, "content": piece_text(*piece), "base": base }))
             }
-            Step::Append { path, piece } => {
-                ("append", json!({ "path": path, "content": piece_text(*piece) }))
-            }
-            Step::Copy { from, to } => ("copy", json!({ "from": from, "to": to })),
-            Step::Move { from, to } => {
+            WorkloadStep::Append { path, piece } => ("append", json!({ "path": path, "content": piece_text(*piece) })),
+            WorkloadStep::Copy { from, to } => ("copy", json!({ "from": from, "to": to })),
+            WorkloadStep::Move { from, to } => {
                 ("move", json!({ "from": from, "to": to, "overwrite": self.tree.contains_key(to) }))
             }
-            Step::Remove { path } => ("remove", json!({ "path": path, "recursive": true })),
-            Step::Restore { id } => ("restore", json!({ "trash": id })),
-            Step::Undo => ("undo", json!({})),
-            Step::Redo => ("redo", json!({})),
+            WorkloadStep::Remove { path } => ("remove", json!({ "path": path, "recursive": true })),
+            WorkloadStep::Restore { id } => ("restore", json!({ "trash": id })),
+            WorkloadStep::Undo => ("undo", json!({})),
+            WorkloadStep::Redo => ("redo", json!({})),
         };
         let Value::Object(arguments) = arguments else { return (operation, Map::new()) };
         (operation, arguments)
     }
 
-    /// The change has happened. `trash` is the item it made, if it made one.
-    pub fn happened(&mut self, step: &Step, trash: Option<String>) {
+    /// Applies a change. `trash` is the item it created, if any.
+    pub fn apply_step(&mut self, step: &WorkloadStep, trash: Option<String>) {
         match step {
-            Step::Undo => {
+            WorkloadStep::Undo => {
                 let Some(past) = self.past.pop() else { return };
                 self.tree = past.before.clone();
                 if let Some(id) = &past.trash {
@@ -196,118 +200,118 @@ impl Model {
                 }
                 self.undone.push(past);
             }
-            Step::Redo => {
+            WorkloadStep::Redo => {
                 let Some(past) = self.undone.pop() else { return };
                 self.tree = past.after.clone();
-                self.past.push(Past { trash: None, ..past });
+                self.past.push(ModelUndoRecord { trash: None, ..past });
             }
-            Step::Write { .. }
-            | Step::Append { .. }
-            | Step::Copy { .. }
-            | Step::Move { .. }
-            | Step::Remove { .. }
-            | Step::Restore { .. } => self.forward(step, trash),
+            WorkloadStep::Write { .. }
+            | WorkloadStep::Append { .. }
+            | WorkloadStep::Copy { .. }
+            | WorkloadStep::Move { .. }
+            | WorkloadStep::Remove { .. }
+            | WorkloadStep::Restore { .. } => self.apply_forward(step, trash),
         }
     }
 
-    fn forward(&mut self, step: &Step, trash: Option<String>) {
+    fn apply_forward(&mut self, step: &WorkloadStep, trash: Option<String>) {
         let before = self.tree.clone();
-        if let Step::Write { piece, .. } | Step::Append { piece, .. } = step {
+        if let WorkloadStep::Write { piece, .. } | WorkloadStep::Append { piece, .. } = step {
             self.serial = self.serial.max(piece.0);
         }
         match step {
-            Step::Write { path, piece } => self.put(path, Item::File(vec![*piece])),
-            Step::Append { path, piece } => {
-                let mut pieces: Pieces = match self.tree.get(path) {
-                    Some(Item::File(pieces)) => pieces.clone(),
-                    Some(Item::Directory) | None => Vec::new(),
+            WorkloadStep::Write { path, piece } => self.put_item(path, ModelItem::File(vec![*piece])),
+            WorkloadStep::Append { path, piece } => {
+                let mut pieces: FilePieces = match self.tree.get(path) {
+                    Some(ModelItem::File(pieces)) => pieces.clone(),
+                    Some(ModelItem::Directory) | None => Vec::new(),
                 };
                 pieces.push(*piece);
-                self.put(path, Item::File(pieces));
+                self.put_item(path, ModelItem::File(pieces));
             }
-            Step::Copy { from, to } => {
-                let branch = branch_of(&self.tree, from);
-                self.graft(to, branch);
+            WorkloadStep::Copy { from, to } => {
+                let branch = subtree_of(&self.tree, from);
+                self.insert_subtree(to, branch);
             }
-            Step::Move { from, to } => {
-                let branch = branch_of(&self.tree, from);
+            WorkloadStep::Move { from, to } => {
+                let branch = subtree_of(&self.tree, from);
                 self.tree.retain(|path, _| !is_within(path, from));
-                self.graft(to, branch);
+                self.insert_subtree(to, branch);
             }
-            Step::Remove { path } => {
-                let branch = branch_of(&self.tree, path);
+            WorkloadStep::Remove { path } => {
+                let branch = subtree_of(&self.tree, path);
                 self.tree.retain(|place, _| !is_within(place, path));
                 if let Some(id) = &trash {
-                    self.trash.push(Trashed { id: id.clone(), path: path.clone(), branch });
+                    self.trash.push(ModelTrashItem { id: id.clone(), path: path.clone(), branch });
                 }
             }
-            Step::Restore { id } => {
+            WorkloadStep::Restore { id } => {
                 if let Some(at) = self.trash.iter().position(|item| item.id == *id) {
                     let item = self.trash.remove(at);
-                    self.graft(&item.path, item.branch);
+                    self.insert_subtree(&item.path, item.branch);
                 }
             }
-            Step::Undo | Step::Redo => {}
+            WorkloadStep::Undo | WorkloadStep::Redo => {}
         }
         self.undone.clear();
-        self.past.push(Past { before, after: self.tree.clone(), step: step.clone(), trash });
+        self.past.push(ModelUndoRecord { before, after: self.tree.clone(), step: step.clone(), trash });
         if self.past.len() > UNDO_DEPTH {
             self.past.remove(0);
         }
     }
 
-    fn put(&mut self, path: &str, item: Item) {
+    fn put_item(&mut self, path: &str, item: ModelItem) {
         for (at, _) in path.match_indices('/') {
-            self.tree.entry(path[..at].to_owned()).or_insert(Item::Directory);
+            self.tree.entry(path[..at].to_owned()).or_insert(ModelItem::Directory);
         }
         self.tree.insert(path.to_owned(), item);
     }
 
-    fn graft(&mut self, top: &str, branch: Tree) {
+    fn insert_subtree(&mut self, top: &str, branch: ModelTree) {
         for (below, item) in branch {
-            self.put(&format!("{top}{below}"), item);
+            self.put_item(&format!("{top}{below}"), item);
         }
     }
 
-    /// Whether this thing in the trash is known.
+    /// Whether this trash item is known.
     pub fn knows_trash(&self, id: &str) -> bool {
         self.trash.iter().any(|item| item.id == id)
     }
 
-    /// How many files a change stages at most.
-    pub fn staged_by(&self, step: &Step) -> usize {
+    /// Maximum number of files that a change stages.
+    pub fn staged_files_max(&self, step: &WorkloadStep) -> usize {
         let files = |top: &str| {
-            let inside = |(path, item): &(&String, &Item)| is_within(path, top) && **item != Item::Directory;
+            let inside = |(path, item): &(&String, &ModelItem)| is_within(path, top) && **item != ModelItem::Directory;
             self.tree.iter().filter(inside).count()
         };
         match step {
-            Step::Write { .. } | Step::Append { .. } => 1,
-            Step::Copy { from, .. } => files(from),
-            Step::Move { .. } | Step::Remove { .. } | Step::Restore { .. } => 0,
-            // Taking back a removal or making it again may put several files.
-            Step::Undo | Step::Redo => ITEMS_MAX,
+            WorkloadStep::Write { .. } | WorkloadStep::Append { .. } => 1,
+            WorkloadStep::Copy { from, .. } => files(from),
+            WorkloadStep::Move { .. } | WorkloadStep::Remove { .. } | WorkloadStep::Restore { .. } => 0,
+            // Undoing or redoing a removal may stage several files.
+            WorkloadStep::Undo | WorkloadStep::Redo => MODEL_ITEMS_MAX,
         }
     }
 
-    /// A path for a file, there or not.
-    fn fresh_file(&self, chance: &mut Chance) -> String {
+    /// A path for a file, existing or not.
+    fn random_file_path(&self, chance: &mut SeededRng) -> String {
         let directory = chance.pick(DIRECTORIES).copied().unwrap_or_default();
         format!("{directory}f{}", chance.below(4))
     }
 
-    fn any(&self, chance: &mut Chance) -> Option<String> {
+    fn random_path(&self, chance: &mut SeededRng) -> Option<String> {
         let paths: Vec<&String> = self.tree.keys().collect();
         chance.pick(&paths).map(|path| (*path).clone())
     }
 
-    fn any_directory(&self, chance: &mut Chance) -> Option<String> {
-        let directory = |(path, item): (&String, &Item)| (*item == Item::Directory).then(|| path.clone());
+    fn random_directory(&self, chance: &mut SeededRng) -> Option<String> {
+        let directory = |(path, item): (&String, &ModelItem)| (*item == ModelItem::Directory).then(|| path.clone());
         let paths: Vec<String> = self.tree.iter().filter_map(directory).collect();
         chance.pick(&paths).cloned()
     }
 
-    /// A free place that is not inside of what goes there.
-    fn free_place(&self, chance: &mut Chance, from: &str) -> Option<String> {
+    /// A free path that is not inside the source.
+    fn random_free_path(&self, chance: &mut SeededRng, from: &str) -> Option<String> {
         let place = format!("t{}/u{}", chance.below(3), chance.below(3));
         (!self.tree.contains_key(&place) && !is_within(&place, from)).then_some(place)
     }
@@ -317,8 +321,8 @@ fn is_within(path: &str, top: &str) -> bool {
     path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Everything at and below a place, by the rest of its path.
-fn branch_of(tree: &Tree, top: &str) -> Tree {
+/// Everything at and below a path, by the rest of its path.
+fn subtree_of(tree: &ModelTree, top: &str) -> ModelTree {
     tree.iter()
         .filter(|(path, _)| is_within(path, top))
         .map(|(path, item)| (path[top.len()..].to_owned(), item.clone()))

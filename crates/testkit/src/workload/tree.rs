@@ -1,4 +1,4 @@
-//! A tree of files as the model knows it, and the same read from a directory.
+//! The tree of the model, and the same tree read from a directory.
 
 use std::{
     collections::BTreeMap,
@@ -7,31 +7,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use engine::Version;
 use serde::{Deserialize, Serialize};
+use stead_engine::Version;
 
-use crate::rig::Fallible;
+use crate::stress::Fallible;
 
-/// What a file holds: pieces, each told by its serial number and length.
-pub(super) type Pieces = Vec<(u64, usize)>;
+/// Content of a file: pieces with serial number and length.
+pub(super) type FilePieces = Vec<(u64, usize)>;
 
-/// One thing in the model's tree.
+/// One node of the model's tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Item {
+pub enum ModelItem {
     /// A directory.
     Directory,
     /// A file.
-    File(Pieces),
+    File(FilePieces),
 }
 
-impl Item {
+impl ModelItem {
     /// The bytes of a file.
-    pub fn content(pieces: &[(u64, usize)]) -> String {
+    pub fn content_of(pieces: &[(u64, usize)]) -> String {
         pieces.iter().map(|piece| piece_text(*piece)).collect()
     }
 }
 
-/// The text of one piece: its number, repeated in lines up to its length.
+/// The text of one piece: its number, repeated up to its length.
 pub(super) fn piece_text((serial, length): (u64, usize)) -> String {
     let line = format!("piece {serial}\n");
     let mut text = line.repeat(length / line.len() + 1);
@@ -39,44 +39,44 @@ pub(super) fn piece_text((serial, length): (u64, usize)) -> String {
     text
 }
 
-/// Paths and what is there: nothing for a directory, the version of a file.
-pub type Places = BTreeMap<String, Option<Version>>;
+/// Paths and their content: `None` for a directory, the version of a file.
+pub type PathVersions = BTreeMap<String, Option<Version>>;
 
-/// What a walk over the directory finds.
+/// Result of a directory walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct WorkspaceWalk {
     /// Everything a caller can see.
-    pub places: Places,
-    /// Half-made files, by their inode: they may be moved along with their directory.
-    pub litter: BTreeMap<u64, PathBuf>,
+    pub paths: PathVersions,
+    /// Staged files by inode; they may move with their directory.
+    pub leftover_files: BTreeMap<u64, PathBuf>,
 }
 
-/// Walks over a workspace's directory, from outside.
-pub fn look_at(top: &Path) -> Fallible<Found> {
-    let mut found = Found { places: Places::new(), litter: BTreeMap::new() };
+/// Walks a workspace's directory, not through stead.
+pub fn walk_workspace(top: &Path) -> Fallible<WorkspaceWalk> {
+    let mut found = WorkspaceWalk { paths: PathVersions::new(), leftover_files: BTreeMap::new() };
     let mut open = vec![(top.to_path_buf(), String::new())];
     while let Some((directory, prefix)) = open.pop() {
         for entry in fs::read_dir(&directory)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let (path, place) = (entry.path(), format!("{prefix}{name}"));
-            if place == TRASH_INSIDE || place == "lost+found" {
+            if place == TRASH_DIRECTORY_NAME || place == "lost+found" {
                 continue;
             }
-            if name.starts_with(path::TEMPORARY_PREFIX) {
-                found.litter.insert(entry.ino(), path);
+            if name.starts_with(stead_path::TEMPORARY_PREFIX) {
+                found.leftover_files.insert(entry.ino(), path);
                 continue;
             }
             if entry.file_type()?.is_dir() {
                 open.push((path, format!("{place}/")));
-                found.places.insert(place, None);
+                found.paths.insert(place, None);
             } else {
-                found.places.insert(place, Some(Version::of(&fs::read(&path)?)));
+                found.paths.insert(place, Some(Version::hash_bytes(&fs::read(&path)?)));
             }
         }
     }
     Ok(found)
 }
 
-/// Where the trash is when the state directory is on another file system.
-const TRASH_INSIDE: &str = ".stead~trash";
+/// Location of the trash if the state directory is on another file system.
+const TRASH_DIRECTORY_NAME: &str = ".stead~trash";

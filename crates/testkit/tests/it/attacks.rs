@@ -1,65 +1,65 @@
-//! The attack corpus on the engine, with both resolvers, and the controls that it must catch.
+//! The attack corpus on the engine, with both path resolution modes, and the control servers that it must catch.
 
 use std::io;
 
-use disk::Resolver;
+use stead_disk::PathResolution;
 use testkit::attack::{
-    Case, Control, Ending, EngineSubject, Group, Naive, Namespace, Opening, Report, Subject, Suite, Verdict,
-    Where, groups, in_a_namespace, matrix, needs, run,
+    AttackCase, AttackGroup, AttackReport, AttackSubject, AttackSuite, AttackVerdict, CaseLocation, ControlServerKind,
+    EngineAttackSubject, ExpectedAttackResult, NaiveServer, NamespaceOutcome, SubjectOptions, case_requirements,
+    load_groups, load_matrix, run_case, run_in_mount_namespace,
 };
 
-use crate::walled::behind_a_wall;
+use crate::sandbox::enter_sandbox;
 
-/// Both ways of resolving.
-const BOTH: &[Resolver] = &[Resolver::Kernel, Resolver::Walker];
-/// How many of the cases that must be refused have to fail on a server that only joins paths.
-const BITE_PERCENT_MIN: usize = 95;
+const BOTH_RESOLVERS: &[PathResolution] = &[PathResolution::Kernel, PathResolution::Walker];
+/// Minimum percentage of the refusal cases that a server that only joins paths must fail.
+const DETECTED_PERCENT_MIN: usize = 95;
 
-fn group(name: &str) -> Group {
-    groups().unwrap().into_iter().find(|group| group.group == name).unwrap()
+fn find_group(name: &str) -> AttackGroup {
+    load_groups().unwrap().into_iter().find(|group| group.group == name).unwrap()
 }
 
-fn open_engine(opening: &Opening) -> io::Result<Box<dyn Subject>> {
-    EngineSubject::open(opening)
+fn open_engine(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
+    EngineAttackSubject::open(opening)
 }
 
-const ENGINE: Suite<'_> = Suite { subject: "engine", opener: &open_engine, resolvers: BOTH };
+const ENGINE_SUITE: AttackSuite<'_> =
+    AttackSuite { subject: "engine", opener: &open_engine, resolvers: BOTH_RESOLVERS };
 
-/// The cases of a group that run here.
-fn asked(group: &Group) -> Vec<Case> {
-    ENGINE.cases(group, Where::Here, &mut Report::default()).unwrap()
+fn runnable_cases(group: &AttackGroup) -> Vec<AttackCase> {
+    ENGINE_SUITE.runnable_cases(group, CaseLocation::ThisProcess, &mut AttackReport::default()).unwrap()
 }
 
-/// Runs a group on the engine with both resolvers; every fault is shown before the test fails.
-fn hold(group: &Group, place: Where) {
-    let Report { ran, not_run, wrong } = ENGINE.run(group, place).unwrap();
+/// Runs a group on the engine with both path resolution modes; prints every fault before the test fails.
+fn assert_group_passes(group: &AttackGroup, place: CaseLocation) {
+    let AttackReport { ran, skipped: not_run, failures: wrong } = ENGINE_SUITE.run_group(group, place).unwrap();
     for line in not_run {
         eprintln!("NOT RUN: {line}");
     }
-    println!("{}: {ran} cases, {} resolvers", group.group, BOTH.len());
+    println!("{}: {ran} cases, {} resolvers", group.group, BOTH_RESOLVERS.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-macro_rules! groups_hold {
+macro_rules! test_groups {
     ($($test:ident = $name:literal;)+) => {
         $(#[test] fn $test() {
-            if !behind_a_wall(concat!("attacks::", stringify!($test))) {
+            if !enter_sandbox(concat!("attacks::", stringify!($test))) {
                 return;
             }
-            hold(&group($name), Where::Here);
+            assert_group_passes(&find_group($name), CaseLocation::ThisProcess);
         })+
 
         /// Every group of the corpus has its test.
         #[test]
-        fn no_group_is_forgotten() {
+        fn every_attack_group_has_a_test() {
             let tested = [$($name),+];
-            let found: Vec<String> = groups().unwrap().into_iter().map(|group| group.group).collect();
+            let found: Vec<String> = load_groups().unwrap().into_iter().map(|group| group.group).collect();
             assert_eq!(found, tested);
         }
     };
 }
 
-groups_hold! {
+test_groups! {
     traversal = "traversal";
     absolute = "absolute";
     encoding = "encoding";
@@ -83,30 +83,33 @@ groups_hold! {
 }
 
 #[test]
-fn every_operation_by_every_way_out() {
-    if !behind_a_wall("attacks::every_operation_by_every_way_out") {
+fn every_operation_refuses_every_escape() {
+    if !enter_sandbox("attacks::every_operation_refuses_every_escape") {
         return;
     }
-    hold(&matrix().unwrap(), Where::Here);
+    assert_group_passes(&load_matrix().unwrap(), CaseLocation::ThisProcess);
 }
 
 #[test]
-fn mounted() {
-    match in_a_namespace("attacks::mounted").unwrap() {
-        Namespace::Inside => {
-            for group in groups().unwrap() {
-                hold(&group, Where::Mounted);
+fn mount_cases_pass() {
+    match run_in_mount_namespace("attacks::mount_cases_pass").unwrap() {
+        NamespaceOutcome::Inside => {
+            for group in load_groups().unwrap() {
+                assert_group_passes(&group, CaseLocation::MountNamespace);
             }
         }
-        Namespace::Child(output) => {
+        NamespaceOutcome::Child(output) => {
             let said = String::from_utf8_lossy(&output.stdout);
             let cried = String::from_utf8_lossy(&output.stderr);
             println!("{said}");
             assert!(output.status.success() && said.contains("1 passed"), "{said}{cried}");
         }
-        Namespace::None => {
-            for group in groups().unwrap() {
-                for case in ENGINE.cases(&group, Where::Mounted, &mut Report::default()).unwrap() {
+        NamespaceOutcome::Unavailable => {
+            for group in load_groups().unwrap() {
+                for case in ENGINE_SUITE
+                    .runnable_cases(&group, CaseLocation::MountNamespace, &mut AttackReport::default())
+                    .unwrap()
+                {
                     eprintln!("NOT RUN: {}: this machine gives us no mount namespace", case.id);
                 }
             }
@@ -116,27 +119,27 @@ fn mounted() {
 
 /// What the data promises about itself.
 #[test]
-fn the_corpus_is_sound() {
-    let mut groups = groups().unwrap();
-    groups.push(matrix().unwrap());
+fn corpus_data_is_consistent() {
+    let mut groups = load_groups().unwrap();
+    groups.push(load_matrix().unwrap());
     let mut ids = std::collections::BTreeSet::new();
     let mut count = 0;
     for group in &groups {
         for case in &group.cases {
             assert!(ids.insert(case.id.clone()), "{} is there twice", case.id);
-            needs(group, case).unwrap();
+            case_requirements(group, case).unwrap();
             count += 1;
-            for code in case.expect.kind.list() {
-                let kind = engine::Kind::ALL.iter().find(|kind| kind.code() == code);
+            for code in case.expect.kind.as_list() {
+                let kind = stead_engine::ErrorKind::ALL.iter().find(|kind| kind.code() == code);
                 let Some(kind) = kind else {
                     assert_eq!((code, case.only.is_some()), ("protocol", true), "{}: {code}", case.id);
                     continue;
                 };
                 let fits = match case.expect.result {
-                    Ending::Deny => kind.fault() == engine::Fault::Refusal,
-                    Ending::Error => kind.fault() != engine::Fault::Refusal,
-                    Ending::Ok => false,
-                    Ending::Safe => true,
+                    ExpectedAttackResult::Deny => kind.class() == stead_engine::ErrorClass::Refused,
+                    ExpectedAttackResult::Error => kind.class() != stead_engine::ErrorClass::Refused,
+                    ExpectedAttackResult::Ok => false,
+                    ExpectedAttackResult::Safe => true,
                 };
                 assert!(fits, "{}: {code} does not fit {:?}", case.id, case.expect.result);
             }
@@ -150,23 +153,23 @@ fn the_corpus_is_sound() {
     println!("{count} cases, {} waiting", ids.len() - count);
 }
 
-/// Each case that must be refused fails on a server that joins the root and the spelling.
+/// Each case that must be refused fails on a server that joins the root and the path.
 #[test]
-fn the_corpus_bites() {
-    if !behind_a_wall("attacks::the_corpus_bites") {
+fn naive_server_fails_the_corpus() {
+    if !enter_sandbox("attacks::naive_server_fails_the_corpus") {
         return;
     }
-    let mut groups = groups().unwrap();
-    groups.push(matrix().unwrap());
+    let mut groups = load_groups().unwrap();
+    groups.push(load_matrix().unwrap());
     let (mut denied, mut bitten, mut harmed) = (0, 0, 0);
     let mut toothless = Vec::new();
     for group in &groups {
-        for case in asked(group).iter().filter(|case| case.expect.result == Ending::Deny) {
-            let verdict = control(group, case, Control::Join);
+        for case in runnable_cases(group).iter().filter(|case| case.expect.result == ExpectedAttackResult::Deny) {
+            let verdict = run_control(group, case, ControlServerKind::Join);
             denied += 1;
-            bitten += usize::from(!verdict.passed());
-            harmed += usize::from(verdict.harmed());
-            match (&case.cannot_bite, verdict.passed()) {
+            bitten += usize::from(!verdict.has_passed());
+            harmed += usize::from(verdict.did_harm());
+            match (&case.cannot_bite, verdict.has_passed()) {
                 (Some(why), true) => println!("CANNOT BITE: {}: {why}", case.id),
                 (Some(_), false) => toothless.push(format!("{} bites after all", case.id)),
                 (None, true) => toothless.push(format!("{} does not bite", case.id)),
@@ -174,61 +177,59 @@ fn the_corpus_bites() {
             }
         }
     }
-    println!(
-        "{denied} cases must be refused; {bitten} fail on plain path joining, {harmed} of them with harm done"
-    );
-    assert!(bitten * 100 >= denied * BITE_PERCENT_MIN, "{bitten} of {denied}");
+    println!("{denied} cases must be refused; {bitten} fail on plain path joining, {harmed} of them with harm done");
+    assert!(bitten * 100 >= denied * DETECTED_PERCENT_MIN, "{bitten} of {denied}");
     assert!(toothless.is_empty(), "{}", toothless.join("\n"));
 }
 
-/// The attackers are real: a server that only joins paths loses against them.
+/// The attackers work: a server that only joins paths loses against them.
 #[test]
-fn the_races_bite() {
-    if !behind_a_wall("attacks::the_races_bite") {
+fn naive_server_loses_the_races() {
+    if !enter_sandbox("attacks::naive_server_loses_the_races") {
         return;
     }
-    let group = group("race");
-    let cases = asked(&group);
-    let safe: Vec<&Case> = cases.iter().filter(|case| case.expect.result == Ending::Safe).collect();
+    let group = find_group("race");
+    let cases = runnable_cases(&group);
+    let safe: Vec<&AttackCase> = cases.iter().filter(|case| case.expect.result == ExpectedAttackResult::Safe).collect();
     let unasked = ["undo", "redo", "history", "stat", "lock"];
-    let askable = |case: &&&Case| !unasked.contains(&case.operation.as_str());
-    // A control that puts a new directory in an attacker's way stops it; that is no answer, and no win either.
-    let lost = |case: &&&Case| {
-        let open = |opening: &Opening| Naive::open(opening, Control::Join);
-        run(&group, case, &open, Resolver::Auto).is_ok_and(|verdict| verdict.harmed())
+    let askable = |case: &&&AttackCase| !unasked.contains(&case.operation.as_str());
+    // A control that puts a new directory in an attacker's way stops it; that counts neither way.
+    let lost = |case: &&&AttackCase| {
+        let open = |opening: &SubjectOptions| NaiveServer::open(opening, ControlServerKind::Join);
+        run_case(&group, case, &open, PathResolution::Auto).is_ok_and(|verdict| verdict.did_harm())
     };
     let bitten = safe.iter().filter(askable).filter(lost).count();
     println!("{bitten} of {} races are lost by plain path joining", safe.len());
     assert!(bitten * 2 >= safe.len(), "{bitten} of {}", safe.len());
 }
 
-/// What must not be decoded is caught on a server that decodes.
+/// A server that decodes paths fails the cases about encoded paths.
 #[test]
-fn the_corpus_catches_a_second_decoder() {
-    if !behind_a_wall("attacks::the_corpus_catches_a_second_decoder") {
+fn decoding_server_fails_the_corpus() {
+    if !enter_sandbox("attacks::decoding_server_fails_the_corpus") {
         return;
     }
     let mut toothless = Vec::new();
     let mut count = 0;
-    for group in groups().unwrap() {
-        for case in asked(&group).iter().filter(|case| case.control == Control::Decode) {
-            let verdict = control(&group, case, Control::Decode);
+    for group in load_groups().unwrap() {
+        for case in runnable_cases(&group).iter().filter(|case| case.control == ControlServerKind::Decode) {
+            let verdict = run_control(&group, case, ControlServerKind::Decode);
             count += 1;
-            if verdict.passed() != case.cannot_bite.is_some() {
-                toothless.push(format!("{}: passed: {}", case.id, verdict.passed()));
+            if verdict.has_passed() != case.cannot_bite.is_some() {
+                toothless.push(format!("{}: passed: {}", case.id, verdict.has_passed()));
             }
         }
     }
     assert!(count > 20 && toothless.is_empty(), "{count} cases\n{}", toothless.join("\n"));
 }
 
-fn control(group: &Group, case: &Case, control: Control) -> Verdict {
-    let open = |opening: &Opening| Naive::open(opening, control);
-    match run(group, case, &open, Resolver::Auto) {
+fn run_control(group: &AttackGroup, case: &AttackCase, control: ControlServerKind) -> AttackVerdict {
+    let open = |opening: &SubjectOptions| NaiveServer::open(opening, control);
+    match run_case(group, case, &open, PathResolution::Auto) {
         Ok(verdict) => verdict,
-        // What it cannot be asked it cannot get wrong.
+        // The control does not support this operation.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {
-            Verdict { id: case.id.clone(), faults: Vec::new() }
+            AttackVerdict { id: case.id.clone(), faults: Vec::new() }
         }
         Err(error) => panic!("{}: {error}", case.id),
     }

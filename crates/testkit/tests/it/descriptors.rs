@@ -1,15 +1,15 @@
-//! Every descriptor that a server opens is closed when it starts another program.
+//! Every descriptor that a server opens is closed on exec.
 
 use std::collections::BTreeSet;
 
-use disk::Resolver;
 use serde_json::json;
-use testkit::attack::{Asked, EngineSubject, Opening};
+use stead_disk::PathResolution;
+use testkit::attack::{EngineAttackSubject, SubjectOptions, SubjectRequest};
 
 /// The flag as `/proc` shows it.
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
-fn descriptors() -> BTreeSet<String> {
+fn open_descriptors() -> BTreeSet<String> {
     let listed = std::fs::read_dir("/proc/self/fd").unwrap();
     listed.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
@@ -21,14 +21,14 @@ fn closes_on_exec(descriptor: &str) -> Option<bool> {
 }
 
 #[test]
-fn none_is_inherited() {
+fn no_descriptor_is_inherited() {
     let place = tempfile::tempdir().unwrap();
     let workspace = place.path().join("ws");
     std::fs::create_dir(&workspace).unwrap();
-    let before = descriptors();
+    let before = open_descriptors();
     let state = place.path().join("state");
-    let opening = Opening { workspace, state, mounts: Vec::new(), resolver: Resolver::Auto };
-    let mut subject = EngineSubject::open(&opening).unwrap();
+    let opening = SubjectOptions { workspace, state, mounts: Vec::new(), resolver: PathResolution::Auto };
+    let mut subject = EngineAttackSubject::open(&opening).unwrap();
     for (operation, arguments) in [
         ("write", json!({ "path": "d/f", "content": "x" })),
         ("read", json!({ "path": "d/f" })),
@@ -37,10 +37,10 @@ fn none_is_inherited() {
     ] {
         let arguments = arguments.as_object().unwrap().clone();
         let (principal, operation) = ("agent:a".to_owned(), operation.to_owned());
-        let reply = subject.ask(&Asked { principal, operation, arguments, raw: None }).unwrap();
-        assert_eq!(reply.refused, None, "{}", reply.text);
+        let reply = subject.send(&SubjectRequest { principal, operation, arguments, raw: None }).unwrap();
+        assert_eq!(reply.refusal, None, "{}", reply.text);
     }
-    let opened: Vec<String> = descriptors().difference(&before).cloned().collect();
+    let opened: Vec<String> = open_descriptors().difference(&before).cloned().collect();
     let inherited: Vec<&String> =
         opened.iter().filter(|descriptor| closes_on_exec(descriptor) == Some(false)).collect();
     assert!(opened.len() > 2, "the server holds descriptors open");

@@ -1,5 +1,6 @@
-//! What the fixtures are for, run on the engine: `attacks` is the corpus with its controls, `descriptors` what a program
-//! that the server starts would inherit. `walled` keeps both the subjects and the controls away from the real machine.
+//! Tests of the fixtures on the engine: `attacks` runs the corpus with its controls, `descriptors` checks which
+//! descriptors a child process would inherit. `sandbox` keeps the subjects and the controls away from the real
+//! machine.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,4 +12,4 @@
 
 mod attacks;
 mod descriptors;
-mod walled;
+mod sandbox;

@@ -1,38 +1,38 @@
-//! Cutting two large texts into pairs of blocks that can be compared on their own.
+//! Splits two large texts into pairs of blocks that can be compared separately.
 //!
-//! Owns the search for safe places to cut: lines that occur once in the old and once in the new text, in the same
-//! order on both sides. Promises that the blocks, in order, cover exactly what it was given, and takes time about
-//! proportional to the number of lines.
+//! Owns the search for safe cuts: lines that occur once in the old and once in the new text, in the same order on both
+//! sides. Promises that the blocks, in order, cover exactly the given range, in time about proportional to the number
+//! of lines.
 
 use std::collections::HashMap;
 
-use super::{Hunk, work};
+use super::{Hunk, comparison_work};
 
 /// Blocks are cut when they reach this many pairs of lines, where anchors allow it.
 pub(super) const WORK_TARGET: u64 = 1_000_000;
 
-/// An old and a new line index that hold the same, otherwise unique line.
+/// The old and the new index of a line that is unique on both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Anchor {
+struct UniqueLinePair {
     old: usize,
     new: usize,
 }
 
 /// Cuts `whole` into blocks of about `target` pairs of lines.
-pub(super) fn cut(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, target: u64) -> Vec<Hunk> {
+pub(super) fn split_into_blocks(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, target: u64) -> Vec<Hunk> {
     let mut blocks = Vec::new();
-    let mut start = Anchor { old: whole.old.start, new: whole.new.start };
+    let mut start = UniqueLinePair { old: whole.old.start, new: whole.new.start };
     let mut last = start;
-    let block = |from: Anchor, to: Anchor| Hunk { old: from.old..to.old, new: from.new..to.new };
-    let end = Anchor { old: whole.old.end, new: whole.new.end };
-    for anchor in anchors(old, new, whole).into_iter().chain([end]) {
-        if work(&block(start, anchor)) > target {
+    let block = |from: UniqueLinePair, to: UniqueLinePair| Hunk { old: from.old..to.old, new: from.new..to.new };
+    let end = UniqueLinePair { old: whole.old.end, new: whole.new.end };
+    for anchor in increasing_unique_pairs(old, new, whole).into_iter().chain([end]) {
+        if comparison_work(&block(start, anchor)) > target {
             if last != start {
                 blocks.push(block(start, last));
                 start = last;
             }
-            // A long stretch without anchors is a block of its own, so that it spoils no other.
-            if work(&block(start, anchor)) > target {
+            // A long stretch without anchors becomes its own block, so that it does not make another one coarse.
+            if comparison_work(&block(start, anchor)) > target {
                 blocks.push(block(start, anchor));
                 start = anchor;
             }
@@ -46,32 +46,32 @@ pub(super) fn cut(old: &[&[u8]], new: &[&[u8]], whole: &Hunk, target: u64) -> Ve
 }
 
 /// The longest run of anchors that are in the same order on both sides.
-fn anchors(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<Anchor> {
-    rising(&unique_pairs(old, new, whole))
+fn increasing_unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePair> {
+    longest_increasing_subsequence(&unique_pairs(old, new, whole))
 }
 
 /// Lines that occur exactly once on each side, in the order of the new side.
-fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<Anchor> {
+fn unique_pairs(old: &[&[u8]], new: &[&[u8]], whole: &Hunk) -> Vec<UniqueLinePair> {
     let mut once: HashMap<&[u8], Option<usize>> = HashMap::with_capacity(whole.old.len());
     for index in whole.old.clone() {
-        once.entry(old[index]).and_modify(|place| *place = None).or_insert(Some(index));
+        once.entry(old[index]).and_modify(|position| *position = None).or_insert(Some(index));
     }
-    let mut pairs: HashMap<&[u8], Option<Anchor>> = HashMap::new();
+    let mut pairs: HashMap<&[u8], Option<UniqueLinePair>> = HashMap::new();
     for index in whole.new.clone() {
-        if let Some(&Some(place)) = once.get(new[index]) {
+        if let Some(&Some(position)) = once.get(new[index]) {
             pairs
                 .entry(new[index])
                 .and_modify(|pair| *pair = None)
-                .or_insert(Some(Anchor { old: place, new: index }));
+                .or_insert(Some(UniqueLinePair { old: position, new: index }));
         }
     }
-    let mut pairs: Vec<Anchor> = pairs.into_values().flatten().collect();
+    let mut pairs: Vec<UniqueLinePair> = pairs.into_values().flatten().collect();
     pairs.sort_unstable_by_key(|pair| pair.new);
     pairs
 }
 
 /// The longest subsequence whose old indexes rise (patience sorting with links back).
-fn rising(pairs: &[Anchor]) -> Vec<Anchor> {
+fn longest_increasing_subsequence(pairs: &[UniqueLinePair]) -> Vec<UniqueLinePair> {
     // `ends[n]` is the pair that ends a rising run of n + 1 pairs with the smallest old index.
     let mut ends: Vec<usize> = Vec::new();
     let mut previous: Vec<Option<usize>> = Vec::with_capacity(pairs.len());
@@ -99,27 +99,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anchors_are_unique_and_rising() {
+    fn pairs_are_unique_and_increasing() {
         let old: Vec<&[u8]> = vec![b"a", b"x", b"b", b"x", b"c", b"d"];
         let new: Vec<&[u8]> = vec![b"d", b"a", b"x", b"b", b"b2", b"c"];
         let whole = Hunk { old: 0..6, new: 0..6 };
-        let found: Vec<(usize, usize)> = anchors(&old, &new, &whole).iter().map(|a| (a.old, a.new)).collect();
+        let found: Vec<(usize, usize)> =
+            increasing_unique_pairs(&old, &new, &whole).iter().map(|a| (a.old, a.new)).collect();
         assert_eq!(found, [(0, 1), (2, 3), (4, 5)]);
     }
 
     #[test]
-    fn blocks_cover_the_whole_in_order() {
+    fn blocks_cover_the_hunk_in_order() {
         let lines: Vec<String> = (0..100).map(|line| line.to_string()).collect();
         let old: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
         let new: Vec<&[u8]> = old.iter().copied().filter(|line| *line != b"50").collect();
         let whole = Hunk { old: 3..90, new: 3..89 };
-        let blocks = cut(&old, &new, &whole, 25);
+        let blocks = split_into_blocks(&old, &new, &whole, 25);
         assert!(blocks.len() > 10);
         assert_eq!((blocks[0].old.start, blocks[0].new.start), (3, 3));
         for pair in blocks.windows(2) {
             assert_eq!((pair[0].old.end, pair[0].new.end), (pair[1].old.start, pair[1].new.start));
         }
         assert_eq!(blocks.last().map(|block| (block.old.end, block.new.end)), Some((90, 89)));
-        assert!(blocks.iter().all(|block| work(block) <= 25));
+        assert!(blocks.iter().all(|block| comparison_work(block) <= 25));
     }
 }

@@ -1,12 +1,12 @@
-//! Lines that stand for code instead of being code: "... rest of the function unchanged".
+//! Placeholder lines that stand for code: "... rest of the function unchanged".
 //!
-//! Owns how such a line is recognised. Promises to look at whole lines only, and to leave alone what the quoted text
-//! already says. Never refuses three dots by themselves: some languages have them.
+//! Owns how such a line is recognised. Promises to consider whole lines only, and to ignore lines that the quoted text
+//! already has. Never rejects a bare `...`, which is code in some languages.
 
 use crate::lines;
 
-/// Words that say that something was left out.
-const TELLING: &[&str] = &[
+/// Words that announce omitted code.
+const ELISION_WORDS: &[&str] = &[
     "rest",
     "existing",
     "unchanged",
@@ -23,8 +23,8 @@ const TELLING: &[&str] = &[
     "unmodified",
 ];
 
-/// Words that stand around them.
-const FILLING: &[&str] = &[
+/// Words that occur beside them.
+const FILLER_WORDS: &[&str] = &[
     "of",
     "the",
     "code",
@@ -83,8 +83,8 @@ const FILLING: &[&str] = &[
     "continue",
 ];
 
-/// The first line of `new` that leaves code out and is not in `old`: its 1-based number and what it says.
-pub(super) fn find(new: &str, old: &str) -> Option<(usize, String)> {
+/// The first line of `new` that elides code and is not in `old`: its 1-based number and its text.
+pub(super) fn find_elision(new: &str, old: &str) -> Option<(usize, String)> {
     lines::iter(new)
         .enumerate()
         .map(|(index, line)| (index + 1, line.trim()))
@@ -92,7 +92,7 @@ pub(super) fn find(new: &str, old: &str) -> Option<(usize, String)> {
         .map(|(number, line)| (number, line.to_owned()))
 }
 
-/// Whether a trimmed line says nothing but that something was left out.
+/// Whether a trimmed line only announces omitted code.
 fn is_elision(line: &str) -> bool {
     let dots = line.contains("...") || line.contains('…');
     let bracketed = line.starts_with(['(', '[', '<', '{']) || line.starts_with("//") || line.starts_with('#');
@@ -104,9 +104,9 @@ fn is_elision(line: &str) -> bool {
     for word in line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let word = word.to_lowercase();
         count += 1;
-        if TELLING.contains(&word.as_str()) {
+        if ELISION_WORDS.contains(&word.as_str()) {
             telling = true;
-        } else if !FILLING.contains(&word.as_str()) {
+        } else if !FILLER_WORDS.contains(&word.as_str()) {
             return false;
         }
     }
@@ -115,9 +115,8 @@ fn is_elision(line: &str) -> bool {
     if spreads && count <= 2 {
         return false;
     }
-    // Code that merely holds these words has more than words, dots and comment marks in it.
-    let is_prose =
-        line.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "./#*-<>!()[]{}…;%,'’".contains(c));
+    // Code that merely contains these words also contains something other than words, dots and comment marks.
+    let is_prose = line.chars().all(|c| c.is_alphanumeric() || c.is_whitespace() || "./#*-<>!()[]{}…;%,'’".contains(c));
     telling
         && is_prose
         && (bracketed
@@ -131,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_leave_code_out_are_known() {
+    fn recognises_elision_lines() {
         for line in [
             "// ... existing code ...",
             "# ... rest of the function unchanged",
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn code_and_prose_are_not() {
+    fn code_and_prose_are_not_elisions() {
         for line in [
             "...",
             "def f(): ...",
@@ -170,11 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_quoted_may_stay() {
+    fn elisions_in_the_quote_may_stay_in_the_new_text() {
         assert_eq!(
-            find("a\n  // ... existing code ...\n", ""),
+            find_elision("a\n  // ... existing code ...\n", ""),
             Some((2, "// ... existing code ...".to_owned()))
         );
-        assert_eq!(find("// ... existing code ...\n", "x\n// ... existing code ...\n"), None);
+        assert_eq!(find_elision("// ... existing code ...\n", "x\n// ... existing code ...\n"), None);
     }
 }

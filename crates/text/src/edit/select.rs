@@ -1,321 +1,334 @@
-//! Which places of a text one edit means.
+//! Selection of the matches that one edit replaces.
 //!
-//! Owns the order in which a quote is looked for and the counting of what is found. Promises as many places as were
-//! wanted or a reason. Never changes anything.
+//! Owns the order in which a quote is searched and the counting of matches. Promises as many matches as requested, or
+//! an error. Never changes the text.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use super::splice::Shift;
+use super::splice::LineMapping;
 use super::{
-    Applied, Changed, Edit, EmptyOld, How, Reason, Rescue, Rules, Terminators, Wanted, elision, fallback,
-    refusal, typing,
+    AppliedEdit, ChangedLines, EditErrorKind, EditRules, EmptyQuoteRule, LineTerminatorRule, MatchMethod,
+    NotFoundRecovery, OccurrenceSelector, QuotedEdit, elision, errors, similarity, typing_slips,
 };
-use crate::locate::{self, Borders, Counting, Finder, Found, Limit, Matching, Pass, Place};
-use crate::proof;
+use crate::distinctive;
+use crate::locate::{
+    self, LocateLimit, MatchBoundary, MatchOptions, MatchPass, OverlapRule, QuoteMatch, QuoteMatches, SearchableText,
+};
 
-/// The fewest characters, white space aside, of a new text that is worth telling where it stands.
-const ALREADY_CHARS_MIN: usize = 3;
+/// The fewest characters, without white space, of a new text whose position is reported.
+const ALREADY_APPLIED_CHARS_MIN: usize = 3;
 
-/// The places where a new text already stands that are listed.
+/// The most positions of the new text that are listed.
 const NEW_PLACES_MAX: usize = 5;
 
-/// What an edit will do.
+/// The effect of an edit.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    /// Replace these places.
-    Replace(Selected),
-    /// Nothing: old and new are the same.
+pub(super) enum EditSelection {
+    /// Replaces these matches.
+    Replace(SelectedMatches),
+    /// No effect: old and new are equal.
     Unchanged,
-    /// Nothing: the new text is already there.
-    Already(Vec<RangeInclusive<usize>>),
+    /// No effect: the new text is already present.
+    AlreadyApplied(Vec<RangeInclusive<usize>>),
 }
 
-/// The places that one edit replaces.
+/// The matches that one edit replaces.
 #[derive(Debug)]
-pub(super) struct Selected {
-    pub(super) how: How,
-    pub(super) places: Vec<Place>,
-    /// The quote as it was found by its pass.
+pub(super) struct SelectedMatches {
+    pub(super) method: MatchMethod,
+    pub(super) matches: Vec<QuoteMatch>,
+    /// The quote as its pass found it.
     pub(super) old: String,
-    /// The new text that goes with it.
+    /// The new text that belongs to `old`.
     pub(super) new: String,
-    pub(super) terminators: Terminators,
+    pub(super) terminators: LineTerminatorRule,
 }
 
-impl Selected {
-    /// The pass that found the places, if one did.
-    pub(super) fn pass(&self) -> Option<Pass> {
-        match &self.how {
-            How::Pass(pass) | How::Unnumbered(pass) | How::Unescaped(pass) => Some(*pass),
-            How::Fallback(_) | How::Unchanged | How::AlreadyApplied => None,
+impl SelectedMatches {
+    /// The pass that found the matches, if one did.
+    pub(super) fn match_pass(&self) -> Option<MatchPass> {
+        match &self.method {
+            MatchMethod::Pass(pass) | MatchMethod::LineNumbersStripped(pass) | MatchMethod::EscapesDecoded(pass) => {
+                Some(*pass)
+            }
+            MatchMethod::Similarity(_) | MatchMethod::NoChange | MatchMethod::AlreadyApplied => None,
         }
     }
 }
 
-impl Outcome {
-    /// What is told about it.
-    pub(super) fn applied(&self, finder: &Finder<'_>, shift: &Shift<'_>) -> Applied {
-        let nothing = |how| Applied { how, places: Vec::new(), look_alikes: Vec::new(), matched: None };
+impl EditSelection {
+    pub(super) fn to_applied_edit(&self, finder: &SearchableText<'_>, shift: &LineMapping<'_>) -> AppliedEdit {
+        let nothing =
+            |how| AppliedEdit { method: how, changed_lines: Vec::new(), look_alikes: Vec::new(), matched_text: None };
         match self {
-            Self::Unchanged => nothing(How::Unchanged),
-            Self::Already(lines) => {
+            Self::Unchanged => nothing(MatchMethod::NoChange),
+            Self::AlreadyApplied(lines) => {
                 let there =
-                    |lines: &RangeInclusive<usize>| Changed { before: lines.clone(), after: lines.clone() };
-                Applied { places: lines.iter().map(there).collect(), ..nothing(How::AlreadyApplied) }
+                    |lines: &RangeInclusive<usize>| ChangedLines { before: lines.clone(), after: lines.clone() };
+                AppliedEdit { changed_lines: lines.iter().map(there).collect(), ..nothing(MatchMethod::AlreadyApplied) }
             }
             Self::Replace(selected) => {
-                let matched = selected.places.first().map(|place| &finder.text()[place.bytes.clone()]);
-                Applied {
-                    how: selected.how.clone(),
-                    places: selected.places.iter().map(|place| shift.changed(place)).collect(),
-                    look_alikes: matched.map(|text| look_alikes(&selected.old, text)).unwrap_or_default(),
-                    matched: matched.filter(|text| *text != selected.old).map(str::to_owned),
+                let matched = selected.matches.first().map(|hit| &finder.text()[hit.bytes.clone()]);
+                AppliedEdit {
+                    method: selected.method.clone(),
+                    changed_lines: selected.matches.iter().map(|hit| shift.changed_lines(hit)).collect(),
+                    look_alikes: matched.map(|text| differing_look_alikes(&selected.old, text)).unwrap_or_default(),
+                    matched_text: matched.filter(|text| *text != selected.old).map(str::to_owned),
                 }
             }
         }
     }
 }
 
-/// The places that edit `index` means.
-pub(super) fn select(
-    finder: &Finder<'_>,
-    edits: &[Edit<'_>],
+/// The matches that edit `index` selects.
+pub(super) fn select_matches(
+    finder: &SearchableText<'_>,
+    edits: &[QuotedEdit<'_>],
     index: usize,
-    rules: Rules,
-) -> Result<Outcome, Reason> {
+    rules: EditRules,
+) -> Result<EditSelection, EditErrorKind> {
     let edit = edits[index];
-    if edit.old.is_empty() && (rules.empty_old == EmptyOld::Everywhere || finder.text().is_empty()) {
-        return everywhere(finder, edit, rules);
+    if edit.old.is_empty() && (rules.empty_quote == EmptyQuoteRule::MatchEverywhere || finder.text().is_empty()) {
+        return match_empty_quote(finder, edit, rules);
     }
     if edit.old.is_empty() {
-        return Err(Reason::EmptyOld);
+        return Err(EditErrorKind::EmptyOld);
     }
-    if rules.rescue == Rescue::Typing {
+    if rules.recovery == NotFoundRecovery::UndoTypingSlips {
         if edit.old == edit.new {
-            return Ok(Outcome::Unchanged);
+            return Ok(EditSelection::Unchanged);
         }
-        if let Some((line, text)) = elision::find(edit.new, edit.old)
+        if let Some((line, text)) = elision::find_elision(edit.new, edit.old)
             && !finder.text().contains(&text)
         {
-            return Err(Reason::Elided { line, text });
+            return Err(EditErrorKind::ElisionInNewText { line, text });
         }
     }
-    let matching = matching(edit.wanted, rules);
+    let matching = match_options(edit.occurrence, rules);
     let found = finder.find(edit.old, matching);
-    if !found.places.is_empty() {
-        return chosen(finder, found, edit, How::Pass, rules);
+    if !found.matches.is_empty() {
+        return choose_matches(finder, found, edit, MatchMethod::Pass, rules);
     }
-    match rules.rescue {
-        Rescue::None => {}
-        Rescue::Resemblance => {
-            if matches!(edit.wanted, Wanted::One | Wanted::Count(1))
-                && let Some(outcome) = resembling(finder, edit, rules)
+    match rules.recovery {
+        NotFoundRecovery::None => {}
+        NotFoundRecovery::AcceptSimilar => {
+            if matches!(edit.occurrence, OccurrenceSelector::Only | OccurrenceSelector::Exactly(1))
+                && let Some(outcome) = match_similar_text(finder, edit, rules)
             {
                 return outcome;
             }
         }
-        Rescue::Typing => {
-            if let Some(outcome) = retyped(finder, edit, matching, rules) {
+        NotFoundRecovery::UndoTypingSlips => {
+            if let Some(outcome) = retry_without_typing_slips(finder, edit, matching, rules) {
                 return outcome;
             }
         }
     }
-    not_there(finder, edits, index, found.limit, rules)
+    quote_not_found(finder, edits, index, found.limit, rules)
 }
 
-fn matching(wanted: Wanted, rules: Rules) -> Matching {
-    let counting = match wanted {
-        // Replacing all goes from left to right, as everybody expects.
-        Wanted::All => Counting::Separate,
-        Wanted::One | Wanted::Count(_) | Wanted::Near(_) => rules.counting,
+fn match_options(occurrence: OccurrenceSelector, rules: EditRules) -> MatchOptions {
+    let counting = match occurrence {
+        // Replacing all matches goes from left to right without overlaps.
+        OccurrenceSelector::All => OverlapRule::NonOverlapping,
+        OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::NearestToLine(_) => {
+            rules.overlap_rule
+        }
     };
-    Matching { passes: rules.passes, counting, borders: Borders::Anywhere }
+    MatchOptions { passes: rules.passes, overlap_rule: counting, boundary: MatchBoundary::Anywhere }
 }
 
-/// The places of an empty quote: between all characters.
-fn everywhere(finder: &Finder<'_>, edit: Edit<'_>, rules: Rules) -> Result<Outcome, Reason> {
+/// The matches of an empty quote: between all characters.
+fn match_empty_quote(
+    finder: &SearchableText<'_>,
+    edit: QuotedEdit<'_>,
+    rules: EditRules,
+) -> Result<EditSelection, EditErrorKind> {
     let total = finder.text().chars().count() + 1;
-    let fits = match edit.wanted {
-        Wanted::One | Wanted::Near(_) => total == 1,
-        Wanted::Count(count) => total == count,
-        Wanted::All => true,
+    let fits = match edit.occurrence {
+        OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) => total == 1,
+        OccurrenceSelector::Exactly(count) => total == count,
+        OccurrenceSelector::All => true,
     };
     let borders = || finder.text().char_indices().map(|(at, _)| at).chain([finder.text().len()]);
-    let place = |at| Place { bytes: at..at, lines: finder.line_at(at)..=finder.line_at(at), delta: None };
+    let hit =
+        |at| QuoteMatch { bytes: at..at, lines: finder.line_at(at)..=finder.line_at(at), indentation_shift: None };
     if !fits {
-        let spots: Vec<Place> = borders().take(refusal::SPOTS_MAX).map(place).collect();
-        let spots = refusal::spots(finder, &spots);
-        return Err(match edit.wanted {
-            Wanted::Count(expected) => Reason::WrongCount { expected, total, spots },
-            Wanted::One | Wanted::Near(_) | Wanted::All => {
-                Reason::Ambiguous { pass: Pass::Exact, total, spots }
+        let described: Vec<QuoteMatch> = borders().take(errors::DESCRIBED_MATCHES_MAX).map(hit).collect();
+        let described = errors::describe_matches(finder, &described);
+        return Err(match edit.occurrence {
+            OccurrenceSelector::Exactly(expected) => EditErrorKind::WrongCount { expected, total, matches: described },
+            OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) | OccurrenceSelector::All => {
+                EditErrorKind::Ambiguous { pass: MatchPass::Exact, total, matches: described }
             }
         });
     }
-    Ok(Outcome::Replace(Selected {
-        how: How::Pass(Pass::Exact),
-        places: borders().take(locate::PLACES_MAX).map(place).collect(),
+    Ok(EditSelection::Replace(SelectedMatches {
+        method: MatchMethod::Pass(MatchPass::Exact),
+        matches: borders().take(locate::MATCHES_MAX).map(hit).collect(),
         old: String::new(),
         new: edit.new.to_owned(),
-        terminators: rules.terminators,
+        terminators: rules.terminator_rule,
     }))
 }
 
-/// Compares what was found with what was wanted.
-fn chosen(
-    finder: &Finder<'_>,
-    found: Found,
-    edit: Edit<'_>,
-    how: impl Fn(Pass) -> How,
-    rules: Rules,
-) -> Result<Outcome, Reason> {
-    let total = found.places.len();
-    let spots = || refusal::spots(finder, &found.places);
-    let places = match edit.wanted {
-        Wanted::One if total > 1 => {
-            return Err(Reason::Ambiguous { pass: found.pass, total, spots: spots() });
+/// Compares the matches with the requested occurrence.
+fn choose_matches(
+    finder: &SearchableText<'_>,
+    found: QuoteMatches,
+    edit: QuotedEdit<'_>,
+    how: impl Fn(MatchPass) -> MatchMethod,
+    rules: EditRules,
+) -> Result<EditSelection, EditErrorKind> {
+    let total = found.matches.len();
+    let described = || errors::describe_matches(finder, &found.matches);
+    let hits = match edit.occurrence {
+        OccurrenceSelector::Only if total > 1 => {
+            return Err(EditErrorKind::Ambiguous { pass: found.pass, total, matches: described() });
         }
-        Wanted::Count(expected) if total != expected || overlapping(&found.places) => {
-            return Err(Reason::WrongCount { expected, total, spots: spots() });
+        OccurrenceSelector::Exactly(expected) if total != expected || has_overlaps(&found.matches) => {
+            return Err(EditErrorKind::WrongCount { expected, total, matches: described() });
         }
-        Wanted::All if found.limit == Some(Limit::Places) => {
-            return Err(Reason::WrongCount { expected: total, total: total + 1, spots: spots() });
+        OccurrenceSelector::All if found.limit == Some(LocateLimit::Matches) => {
+            return Err(EditErrorKind::WrongCount { expected: total, total: total + 1, matches: described() });
         }
-        Wanted::Near(line) => match near(&found.places, line) {
-            Some(place) => vec![place],
-            None => return Err(Reason::Ambiguous { pass: found.pass, total, spots: spots() }),
+        OccurrenceSelector::NearestToLine(line) => match nearest_to_line(&found.matches, line) {
+            Some(hit) => vec![hit],
+            None => {
+                return Err(EditErrorKind::Ambiguous { pass: found.pass, total, matches: described() });
+            }
         },
-        Wanted::One | Wanted::Count(_) | Wanted::All => found.places,
+        OccurrenceSelector::Only | OccurrenceSelector::Exactly(_) | OccurrenceSelector::All => found.matches,
     };
-    Ok(Outcome::Replace(Selected {
-        how: how(found.pass),
-        places,
+    Ok(EditSelection::Replace(SelectedMatches {
+        method: how(found.pass),
+        matches: hits,
         old: edit.old.to_owned(),
         new: edit.new.to_owned(),
-        terminators: rules.terminators,
+        terminators: rules.terminator_rule,
     }))
 }
 
-fn overlapping(places: &[Place]) -> bool {
-    places.windows(2).any(|pair| pair[1].bytes.start < pair[0].bytes.end)
+fn has_overlaps(hits: &[QuoteMatch]) -> bool {
+    hits.windows(2).any(|pair| pair[1].bytes.start < pair[0].bytes.end)
 }
 
-/// The place nearest to a line, unless two are equally near.
-fn near(places: &[Place], line: usize) -> Option<Place> {
-    let away =
-        |place: &Place| place.lines.start().saturating_sub(line).max(line.saturating_sub(*place.lines.end()));
-    let nearest = places.iter().min_by_key(|place| away(place))?;
-    let twins = places.iter().filter(|place| away(place) == away(nearest)).count();
+/// The match nearest to a line, unless two are equally near.
+fn nearest_to_line(hits: &[QuoteMatch], line: usize) -> Option<QuoteMatch> {
+    let away = |hit: &QuoteMatch| hit.lines.start().saturating_sub(line).max(line.saturating_sub(*hit.lines.end()));
+    let nearest = hits.iter().min_by_key(|hit| away(hit))?;
+    let twins = hits.iter().filter(|hit| away(hit) == away(nearest)).count();
     (twins == 1).then(|| nearest.clone())
 }
 
-/// Undoes slips of typing, if the quote is then there.
-fn retyped(
-    finder: &Finder<'_>,
-    edit: Edit<'_>,
-    matching: Matching,
-    rules: Rules,
-) -> Option<Result<Outcome, Reason>> {
-    for (old, new) in typing::unnumbered(edit.old, edit.new) {
+/// Retries with typing slips undone.
+fn retry_without_typing_slips(
+    finder: &SearchableText<'_>,
+    edit: QuotedEdit<'_>,
+    matching: MatchOptions,
+    rules: EditRules,
+) -> Option<Result<EditSelection, EditErrorKind>> {
+    for (old, new) in typing_slips::strip_line_numbers(edit.old, edit.new) {
         let found = finder.find(&old, matching);
-        if !found.places.is_empty() {
-            let edit = Edit { old: &old, new: &new, wanted: edit.wanted };
-            return Some(chosen(finder, found, edit, How::Unnumbered, rules));
+        if !found.matches.is_empty() {
+            let edit = QuotedEdit { old: &old, new: &new, occurrence: edit.occurrence };
+            return Some(choose_matches(finder, found, edit, MatchMethod::LineNumbersStripped, rules));
         }
     }
-    let (old, new) = typing::unescaped(edit.old, edit.new)?;
+    let (old, new) = typing_slips::decode_escapes(edit.old, edit.new)?;
     let found = finder.find(&old, matching);
-    let edit = Edit { old: &old, new: &new, wanted: edit.wanted };
-    (!found.places.is_empty()).then(|| chosen(finder, found, edit, How::Unescaped, rules))
+    let edit = QuotedEdit { old: &old, new: &new, occurrence: edit.occurrence };
+    (!found.matches.is_empty()).then(|| choose_matches(finder, found, edit, MatchMethod::EscapesDecoded, rules))
 }
 
-/// Takes the one block that resembles the quote.
-fn resembling(finder: &Finder<'_>, edit: Edit<'_>, rules: Rules) -> Option<Result<Outcome, Reason>> {
-    let (fallback, places) = fallback::find(finder, edit.old)?;
-    if places.len() > 1 {
-        let spots = refusal::spots(finder, &places);
-        return Some(Err(Reason::Ambiguous { pass: Pass::Exact, total: places.len(), spots }));
+/// Selects the only block that resembles the quote.
+fn match_similar_text(
+    finder: &SearchableText<'_>,
+    edit: QuotedEdit<'_>,
+    rules: EditRules,
+) -> Option<Result<EditSelection, EditErrorKind>> {
+    let (fallback, hits) = similarity::find_similar(finder, edit.old)?;
+    if hits.len() > 1 {
+        let described = errors::describe_matches(finder, &hits);
+        return Some(Err(EditErrorKind::Ambiguous { pass: MatchPass::Exact, total: hits.len(), matches: described }));
     }
-    Some(Ok(Outcome::Replace(Selected {
-        how: How::Fallback(fallback),
-        places,
+    Some(Ok(EditSelection::Replace(SelectedMatches {
+        method: MatchMethod::Similarity(fallback),
+        matches: hits,
         old: edit.old.to_owned(),
         new: edit.new.to_owned(),
-        terminators: rules.terminators,
+        terminators: rules.terminator_rule,
     })))
 }
 
-/// The quote is nowhere: perhaps because the edit was already made.
-fn not_there(
-    finder: &Finder<'_>,
-    edits: &[Edit<'_>],
+/// The quote is not in the text; checks whether the edit is already applied.
+fn quote_not_found(
+    finder: &SearchableText<'_>,
+    edits: &[QuotedEdit<'_>],
     index: usize,
-    limit: Option<Limit>,
-    rules: Rules,
-) -> Result<Outcome, Reason> {
+    limit: Option<LocateLimit>,
+    rules: EditRules,
+) -> Result<EditSelection, EditErrorKind> {
     let edit = edits[index];
     let mut new_at = Vec::new();
-    if rules.rescue == Rescue::Typing {
-        let (old, new) = typing::unnumbered(edit.old, edit.new)
+    if rules.recovery == NotFoundRecovery::UndoTypingSlips {
+        let (old, new) = typing_slips::strip_line_numbers(edit.old, edit.new)
             .into_iter()
             .next()
-            .map_or((Cow::Borrowed(edit.old), Cow::Borrowed(edit.new)), |(old, new)| {
-                (old.into(), new.into())
-            });
-        let places = already(finder, edit.old, &new);
-        let fits = match edit.wanted {
-            Wanted::One | Wanted::Near(_) => places.len() == 1,
-            Wanted::Count(count) => places.len() == count,
-            Wanted::All => !places.is_empty(),
+            .map_or((Cow::Borrowed(edit.old), Cow::Borrowed(edit.new)), |(old, new)| (old.into(), new.into()));
+        let hits = find_already_applied(finder, edit.old, &new);
+        let fits = match edit.occurrence {
+            OccurrenceSelector::Only | OccurrenceSelector::NearestToLine(_) => hits.len() == 1,
+            OccurrenceSelector::Exactly(count) => hits.len() == count,
+            OccurrenceSelector::All => !hits.is_empty(),
         };
         let is_it =
-            fits && proof::is_telling(&old, &new) && places.iter().all(|place| fills_lines(finder, place));
-        new_at = places.into_iter().map(|place| place.lines).collect();
+            fits && distinctive::is_distinctive(&old, &new) && hits.iter().all(|hit| covers_whole_lines(finder, hit));
+        new_at = hits.into_iter().map(|hit| hit.lines).collect();
         if is_it {
-            return Ok(Outcome::Already(new_at));
+            return Ok(EditSelection::AlreadyApplied(new_at));
         }
         new_at.truncate(NEW_PLACES_MAX);
     }
-    Err(Reason::NotFound(Box::new(refusal::missing(finder, edits, index, new_at, limit))))
+    Err(EditErrorKind::NotFound(Box::new(errors::describe_missing_quote(finder, edits, index, new_at, limit))))
 }
 
-/// Where the new text stands, if its presence says anything.
-fn already(finder: &Finder<'_>, old: &str, new: &str) -> Vec<Place> {
+/// The lines of the new text, if it is distinctive.
+fn find_already_applied(finder: &SearchableText<'_>, old: &str, new: &str) -> Vec<QuoteMatch> {
     let weight = new.chars().filter(|c| !c.is_whitespace()).count();
-    // A new text that is part of the quote is there whatever became of the rest.
-    if weight < ALREADY_CHARS_MIN || old.contains(new.trim()) {
+    // A new text that is part of the quote proves nothing.
+    if weight < ALREADY_APPLIED_CHARS_MIN || old.contains(new.trim()) {
         return Vec::new();
     }
-    let passes = &[Pass::Exact, Pass::Endings, Pass::TrailingSpace];
-    let how = Matching { passes, counting: Counting::Separate, borders: Borders::Anywhere };
+    let passes = &[MatchPass::Exact, MatchPass::LineEndings, MatchPass::TrailingSpace];
+    let how = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary: MatchBoundary::Anywhere };
     let text = finder.text();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let stands_alone = |place: &Place| {
-        let before = text[..place.bytes.start].chars().next_back().is_some_and(is_word);
-        let after = text[place.bytes.end..].chars().next().is_some_and(is_word);
-        let (first, last) =
-            (new.chars().next().is_some_and(is_word), new.chars().next_back().is_some_and(is_word));
+    let stands_alone = |hit: &QuoteMatch| {
+        let before = text[..hit.bytes.start].chars().next_back().is_some_and(is_word);
+        let after = text[hit.bytes.end..].chars().next().is_some_and(is_word);
+        let (first, last) = (new.chars().next().is_some_and(is_word), new.chars().next_back().is_some_and(is_word));
         !(before && first || after && last)
     };
-    let mut places = finder.find(new, how).places;
-    places.retain(stands_alone);
-    places
+    let mut hits = finder.find(new, how).matches;
+    hits.retain(stands_alone);
+    hits
 }
 
-/// Whether nothing but blanks stands beside a place on its lines.
-fn fills_lines(finder: &Finder<'_>, place: &Place) -> bool {
-    let there = &finder.text()[place.bytes.clone()];
-    let start = place.bytes.end - there.trim_start().len();
-    let end = place.bytes.start + there.trim_end().len();
+/// Whether a match has only blanks beside it on its lines.
+fn covers_whole_lines(finder: &SearchableText<'_>, hit: &QuoteMatch) -> bool {
+    let there = &finder.text()[hit.bytes.clone()];
+    let start = hit.bytes.end - there.trim_start().len();
+    let end = hit.bytes.start + there.trim_end().len();
     let (before, behind) = finder.text().split_at(start);
     let before = before.rsplit(['\n', '\r']).next().unwrap_or_default();
     let behind = behind[end - start..].split(['\n', '\r']).next().unwrap_or_default();
     before.trim().is_empty() && behind.trim().is_empty()
 }
 
-/// The look-alikes that only one of both texts has.
-fn look_alikes(quote: &str, text: &str) -> Vec<char> {
+/// The look-alikes that only one of the two texts has.
+fn differing_look_alikes(quote: &str, text: &str) -> Vec<char> {
     if quote == text || (quote.is_ascii() && text.is_ascii()) {
         return Vec::new();
     }

@@ -1,26 +1,26 @@
-//! Telling text from binary, and finding the encoding of text.
+//! Detection of text and its encoding.
 //!
-//! Owns the heuristics and their thresholds. Promises that an answer of text is certain to round-trip: every guess
-//! is tried out before it is given. When in doubt it says binary, because base64 is honest and a wrong text is not.
+//! Owns the heuristics and their thresholds. Promises that detected text round-trips: every guess is verified by
+//! decoding and encoding. Doubtful content is binary, because base64 is exact and wrongly decoded text is not.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
-use super::{Encoding, Legacy, UTF8_MARK, UTF16BE_MARK, UTF16LE_MARK, decode, encode};
+use super::{Encoding, LegacyEncoding, UTF8_BOM, UTF16BE_BOM, UTF16LE_BOM, decode, encode};
 
-/// Without a mark, fewer UTF-16 code units than this are no evidence.
+/// Fewest UTF-16 code units that count as evidence without a byte-order mark.
 const UTF16_UNITS_MIN: usize = 4;
-/// Without a mark, at least this share of units must have a zero high byte (Latin text has nearly all).
+/// Without a byte-order mark, the smallest share of units with a zero high byte (Latin text has nearly all).
 const UTF16_ZERO_HIGH_PERCENT_MIN: usize = 70;
-/// Without a mark, at most this share of units may have a zero low byte.
+/// Without a byte-order mark, the largest share of units with a zero low byte.
 const UTF16_ZERO_LOW_PERCENT_MAX: usize = 2;
-/// Text in a guessed encoding may have one control character in so many characters.
+/// Text in a guessed encoding may have one control character per this many characters.
 const CHARACTERS_PER_CONTROL_MIN: usize = 200;
-/// How many bytes after the first one that is not UTF-8 the guesser looks at.
+/// How many bytes after the first invalid UTF-8 byte the guesser reads.
 const GUESS_BYTES_MAX: usize = 256 * 1024;
 
-/// What the bytes are.
+/// The result of detection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detected {
+pub enum DetectedContent {
     /// Text that decodes, and encodes back to the same bytes.
     Text {
         /// The encoding to decode it with.
@@ -30,43 +30,43 @@ pub enum Detected {
     Binary,
 }
 
-/// Finds out whether `bytes` are text and in which encoding. Empty bytes are UTF-8 text.
+/// Detects whether `bytes` are text and in which encoding. Empty bytes are UTF-8 text.
 #[must_use]
-pub fn detect(bytes: &[u8]) -> Detected {
-    match find(bytes) {
-        Some(encoding) => Detected::Text { encoding },
-        None => Detected::Binary,
+pub fn detect_content(bytes: &[u8]) -> DetectedContent {
+    match find_encoding(bytes) {
+        Some(encoding) => DetectedContent::Text { encoding },
+        None => DetectedContent::Binary,
     }
 }
 
-/// Whether bytes that begin like this are no text, whatever follows, so that the rest need not be read.
+/// Whether bytes with this start are binary regardless of the rest, so that the rest need not be read.
 #[must_use]
-pub fn begins_binary(first: &[u8]) -> bool {
-    let marked = first.starts_with(UTF16LE_MARK) || first.starts_with(UTF16BE_MARK);
+pub fn starts_like_binary(first: &[u8]) -> bool {
+    let marked = first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM);
     let even = first.len() - first.len() % 2;
-    !marked && memchr::memchr(0, first).is_some() && markless_utf16(&first[..even]).is_none()
+    !marked && memchr::memchr(0, first).is_some() && detect_utf16_without_bom(&first[..even]).is_none()
 }
 
-fn find(bytes: &[u8]) -> Option<Encoding> {
-    if bytes.starts_with(UTF16LE_MARK) {
-        return plausible(bytes, Encoding::Utf16LeBom);
+fn find_encoding(bytes: &[u8]) -> Option<Encoding> {
+    if bytes.starts_with(UTF16LE_BOM) {
+        return accept_if_plausible(bytes, Encoding::Utf16LeBom);
     }
-    if bytes.starts_with(UTF16BE_MARK) {
-        return plausible(bytes, Encoding::Utf16BeBom);
+    if bytes.starts_with(UTF16BE_BOM) {
+        return accept_if_plausible(bytes, Encoding::Utf16BeBom);
     }
     if memchr::memchr(0, bytes).is_some() {
-        return plausible(bytes, markless_utf16(bytes)?);
+        return accept_if_plausible(bytes, detect_utf16_without_bom(bytes)?);
     }
     match std::str::from_utf8(bytes) {
-        Ok(_) if bytes.starts_with(UTF8_MARK) => Some(Encoding::Utf8Bom),
+        Ok(_) if bytes.starts_with(UTF8_BOM) => Some(Encoding::Utf8Bom),
         Ok(_) => Some(Encoding::Utf8),
         Err(_) if is_damaged_utf8(bytes) => None,
-        Err(error) => plausible(bytes, guess(bytes, error.valid_up_to())?),
+        Err(error) => accept_if_plausible(bytes, guess_legacy_encoding(bytes, error.valid_up_to())?),
     }
 }
 
-/// Whether bytes are UTF-8 with a few wrong ones among them. An older encoding hardly ever looks like that, and to take it
-/// for one would write its bytes between those of UTF-8.
+/// Whether bytes are UTF-8 with a few invalid ones. A legacy encoding hardly ever looks like that, and guessing one
+/// would mix its bytes with UTF-8.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut right, mut wrong) = (0_usize, 0_usize);
     for chunk in bytes.utf8_chunks() {
@@ -76,8 +76,8 @@ fn is_damaged_utf8(bytes: &[u8]) -> bool {
     right > wrong
 }
 
-/// UTF-16 by the position of its zero bytes: Latin letters, digits and spaces all have a zero high byte.
-fn markless_utf16(bytes: &[u8]) -> Option<Encoding> {
+/// Detects UTF-16 by the position of zero bytes: Latin letters, digits and spaces all have a zero high byte.
+fn detect_utf16_without_bom(bytes: &[u8]) -> Option<Encoding> {
     let units = bytes.len() / 2;
     if !bytes.len().is_multiple_of(2) || units < UTF16_UNITS_MIN {
         return None;
@@ -96,17 +96,17 @@ fn markless_utf16(bytes: &[u8]) -> Option<Encoding> {
     }
 }
 
-/// The older encoding that `bytes` most look like, judged by a window around the first byte that is not UTF-8.
-fn guess(bytes: &[u8], first_invalid: usize) -> Option<Encoding> {
+/// The most likely legacy encoding, guessed from a window around the first invalid UTF-8 byte.
+fn guess_legacy_encoding(bytes: &[u8], first_invalid: usize) -> Option<Encoding> {
     let start = memchr::memrchr(b'\n', &bytes[..first_invalid]).map_or(0, |newline| newline + 1);
     let end = bytes.len().min(first_invalid.saturating_add(GUESS_BYTES_MAX));
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(&bytes[start..end], end == bytes.len());
-    Legacy::new(detector.guess(None, Utf8Detection::Deny)).map(Encoding::Legacy)
+    LegacyEncoding::new(detector.guess(None, Utf8Detection::Deny)).map(Encoding::Legacy)
 }
 
-/// Tries the guess out: it must decode, read like text, and encode back to the same bytes.
-fn plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
+/// Verifies a guess: it must decode, read like text, and encode back to the same bytes.
+fn accept_if_plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     let text = decode(bytes, encoding).ok()?;
     let mut characters = 0_usize;
     let mut controls = 0_usize;
@@ -121,7 +121,7 @@ fn plausible(bytes: &[u8], encoding: Encoding) -> Option<Encoding> {
     (reads_like_text && encode(&text, encoding).ok()? == bytes).then_some(encoding)
 }
 
-/// Control characters, apart from those that layout, pagers and terminals put into text files.
+/// Control characters, except those common in text files (layout, pagers, terminals).
 fn is_rare_in_text(c: char) -> bool {
     c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\x0c' | '\x1b')
 }
@@ -131,22 +131,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn utf8_with_a_wrong_byte_is_no_older_encoding() {
+    fn damaged_utf8_is_not_taken_for_a_legacy_encoding() {
         assert_eq!(
-            detect("na\u{ef}ve caf\u{e9}\nbad ?\n".as_bytes()),
-            Detected::Text { encoding: Encoding::Utf8 }
+            detect_content("na\u{ef}ve caf\u{e9}\nbad ?\n".as_bytes()),
+            DetectedContent::Text { encoding: Encoding::Utf8 }
         );
-        assert_eq!(detect(b"na\xc3\xafve caf\xc3\xa9\nbad \xff\n"), Detected::Binary);
+        assert_eq!(detect_content(b"na\xc3\xafve caf\xc3\xa9\nbad \xff\n"), DetectedContent::Binary);
         assert!(matches!(
-            detect(b"th\xe9 noir et caf\xe9\n"),
-            Detected::Text { encoding: Encoding::Legacy(_) }
+            detect_content(b"th\xe9 noir et caf\xe9\n"),
+            DetectedContent::Text { encoding: Encoding::Legacy(_) }
         ));
     }
 
     fn name(bytes: &[u8]) -> &'static str {
-        match detect(bytes) {
-            Detected::Text { encoding } => encoding.name(),
-            Detected::Binary => "binary",
+        match detect_content(bytes) {
+            DetectedContent::Text { encoding } => encoding.name(),
+            DetectedContent::Binary => "binary",
         }
     }
 
@@ -174,12 +174,12 @@ mod tests {
             b"\x01\0\x02\0\x03\0\x04\0\x05\0",
             b"\x89PNG\r\n\x1a\n\x01\x02\x03\x04\xff\xfe",
         ] {
-            assert_eq!(detect(bytes), Detected::Binary, "{bytes:?}");
+            assert_eq!(detect_content(bytes), DetectedContent::Binary, "{bytes:?}");
         }
     }
 
     #[test]
-    fn older_encodings_are_guessed() {
+    fn legacy_encodings_are_guessed() {
         for (label, text) in [
             ("windows-1252", "Der Bär läuft über die Straße, große Höhe.\r\n"),
             ("windows-1251", "Съешь же ещё этих мягких французских булок, да выпей чаю.\n"),
@@ -190,12 +190,12 @@ mod tests {
         ] {
             let encoding = Encoding::parse(label).unwrap();
             let bytes = encode(text, encoding).unwrap();
-            assert_eq!(detect(&bytes), Detected::Text { encoding }, "{label}");
+            assert_eq!(detect_content(&bytes), DetectedContent::Text { encoding }, "{label}");
         }
     }
 
     #[test]
-    fn a_late_first_foreign_byte_is_still_found() {
+    fn a_late_first_non_ascii_byte_is_still_found() {
         let mut bytes = b"ascii only, line after line\n".repeat(40_000);
         bytes.extend_from_slice(b"caf\xe9 au lait\n");
         assert_eq!(name(&bytes), "windows-1252");

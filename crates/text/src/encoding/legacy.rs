@@ -1,23 +1,22 @@
-//! Encodings from before Unicode.
+//! Encodings older than Unicode.
 //!
-//! Owns the choice of which older encodings exist: those of the WHATWG standard that can be written as well as read.
-//! Promises that what it writes reads back the same. Never holds a Unicode encoding: those have marks and live one
-//! level up.
+//! Owns the list of supported legacy encodings: those of the WHATWG standard that can be written as well as read.
+//! Promises that encoded text decodes to itself. Never holds a Unicode encoding: [`super::Encoding`] does.
 
 use encoding_rs::EncoderResult;
 
-/// An encoding from before Unicode.
+/// An encoding older than Unicode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Legacy(&'static encoding_rs::Encoding);
+pub struct LegacyEncoding(&'static encoding_rs::Encoding);
 
-impl Legacy {
+impl LegacyEncoding {
     /// The standard's name, such as `windows-1252` or `Shift_JIS`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0.name()
     }
 
-    /// Reads any label of the standard. Labels of UTF-16 that are no names of ours end here and are not older.
+    /// Parses any label of the standard. Unicode labels that [`super::Encoding`] does not know are rejected.
     pub(super) fn parse(label: &str) -> Option<Self> {
         Self::new(encoding_rs::Encoding::for_label_no_replacement(label.as_bytes())?)
     }
@@ -28,11 +27,11 @@ impl Legacy {
         (is_writable && encoding != encoding_rs::UTF_8).then_some(Self(encoding))
     }
 
-    pub(super) fn inner(self) -> &'static encoding_rs::Encoding {
+    pub(super) fn encoding_rs(self) -> &'static encoding_rs::Encoding {
         self.0
     }
 
-    /// The bytes of `text`, or the first character that cannot be written and read back.
+    /// The bytes of `text`, or the first character that does not round-trip.
     pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, char> {
         let mut encoder = self.0.new_encoder();
         let room = encoder.max_buffer_length_from_utf8_without_replacement(text.len());
@@ -43,22 +42,22 @@ impl Legacy {
             rest = rest.get(read..).unwrap_or_default();
             match result {
                 EncoderResult::InputEmpty => break,
-                EncoderResult::OutputFull => bytes.reserve(rest.len() + ROOM_FOR_ONE),
+                EncoderResult::OutputFull => bytes.reserve(rest.len() + CHARACTER_BUFFER_BYTES),
                 EncoderResult::Unmappable(character) => return Err(character),
             }
         }
         match self.0.decode_without_bom_handling_and_without_replacement(&bytes) {
             Some(back) if back == text => Ok(bytes),
-            Some(back) => Err(first_difference(text, &back)),
-            None => Err(first_difference(text, "")),
+            Some(back) => Err(first_differing_character(text, &back)),
+            None => Err(first_differing_character(text, "")),
         }
     }
 }
 
-/// Enough for the longest character and the escape sequences around it, in any encoding of the standard.
-const ROOM_FOR_ONE: usize = 16;
+/// Enough for the longest character with its escape sequences, in any encoding of the standard.
+const CHARACTER_BUFFER_BYTES: usize = 16;
 
-fn first_difference(text: &str, back: &str) -> char {
+fn first_differing_character(text: &str, back: &str) -> char {
     let mut back = back.chars();
     text.chars().find(|&c| back.next() != Some(c)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }

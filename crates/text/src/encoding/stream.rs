@@ -1,60 +1,65 @@
-//! Decoding text that comes in pieces, for files that are too large to be held whole.
+//! Incremental decoding, for files too large to hold in memory.
 //!
-//! Owns the state between two pieces. Promises the same text as [`decode`](super::decode) gives of the whole, however
-//! the bytes are divided, and never holds more than the piece it is given. Never replaces what it cannot read.
+//! Owns the state between two chunks. Promises the same text as [`decode`](super::decode) of the whole, however the
+//! bytes are divided, and never holds more than the given chunk. Never substitutes a character it cannot read.
 
-use super::{Detected, Encoding, Malformed, UTF16BE_MARK, UTF16LE_MARK, begins_binary, detect};
+use super::{DecodeError, DetectedContent, Encoding, UTF16BE_BOM, UTF16LE_BOM, detect_content, starts_like_binary};
 
-/// Where a piece stands.
+/// Whether a chunk is the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// More may follow.
-    More,
-    /// Nothing follows.
+pub enum ChunkFinality {
+    /// More chunks may follow.
+    MoreFollows,
+    /// No chunk follows.
     Last,
 }
 
-/// Text in the middle of being decoded.
-pub struct Stream {
+/// An incremental decoder.
+pub struct StreamDecoder {
     encoding: Encoding,
     decoder: encoding_rs::Decoder,
-    /// The byte-order mark that the first piece has to begin with.
-    mark: &'static [u8],
+    /// The byte-order mark that the first chunk must begin with.
+    byte_order_mark: &'static [u8],
 }
 
-impl Stream {
-    /// A stream of text in this encoding.
+impl StreamDecoder {
+    /// A decoder for this encoding.
     #[must_use]
     pub fn new(encoding: Encoding) -> Self {
         let inner = match encoding {
             Encoding::Utf8 | Encoding::Utf8Bom => encoding_rs::UTF_8,
             Encoding::Utf16Le | Encoding::Utf16LeBom => encoding_rs::UTF_16LE,
             Encoding::Utf16Be | Encoding::Utf16BeBom => encoding_rs::UTF_16BE,
-            Encoding::Legacy(legacy) => legacy.inner(),
+            Encoding::Legacy(legacy) => legacy.encoding_rs(),
         };
-        Self { encoding, decoder: inner.new_decoder_without_bom_handling(), mark: encoding.mark() }
+        Self {
+            encoding,
+            decoder: inner.new_decoder_without_bom_handling(),
+            byte_order_mark: encoding.byte_order_mark(),
+        }
     }
 
-    /// The encoding it reads.
+    /// The encoding it decodes.
     #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// Adds the text of the next bytes to `text`. The first piece holds the byte-order mark whole, if there is one.
+    /// Appends the text of the next bytes to `text`. The first chunk must hold the whole byte-order mark, if there is
+    /// one.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] when a sequence is not valid, when the mark is missing, or at a zero character: no text has one.
-    pub fn push(&mut self, bytes: &[u8], part: Part, text: &mut String) -> Result<(), Malformed> {
-        let malformed = Malformed { encoding: self.encoding };
-        let mut left = bytes.strip_prefix(std::mem::take(&mut self.mark)).ok_or(malformed)?;
+    /// [`DecodeError`] if a sequence is invalid, if the byte-order mark is missing, or at a NUL character.
+    pub fn push(&mut self, bytes: &[u8], part: ChunkFinality, text: &mut String) -> Result<(), DecodeError> {
+        let malformed = DecodeError { encoding: self.encoding };
+        let mut left = bytes.strip_prefix(std::mem::take(&mut self.byte_order_mark)).ok_or(malformed)?;
         let start = text.len();
         loop {
             let room = self.decoder.max_utf8_buffer_length_without_replacement(left.len());
             text.reserve(room.ok_or(malformed)?);
             let (result, read) =
-                self.decoder.decode_to_string_without_replacement(left, text, part == Part::Last);
+                self.decoder.decode_to_string_without_replacement(left, text, part == ChunkFinality::Last);
             left = left.get(read..).unwrap_or_default();
             match result {
                 encoding_rs::DecoderResult::InputEmpty => break,
@@ -67,49 +72,45 @@ impl Stream {
     }
 }
 
-/// What bytes are of which only the first are here, judged by those. They may end in the middle of a character.
+/// Detects the content of a file from its first bytes, which may end within a character.
 #[must_use]
-pub fn detect_first(first: &[u8]) -> Detected {
-    if begins_binary(first) {
-        return Detected::Binary;
+pub fn detect_from_prefix(first: &[u8]) -> DetectedContent {
+    if starts_like_binary(first) {
+        return DetectedContent::Binary;
     }
     let end = match std::str::from_utf8(first) {
         Ok(_) => first.len(),
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // UTF-16: its characters are found by trying.
-        Err(_)
-            if first.starts_with(UTF16LE_MARK) || first.starts_with(UTF16BE_MARK) || first.contains(&0) =>
-        {
-            first.len()
-        }
+        // UTF-16: character boundaries are found by trial.
+        Err(_) if first.starts_with(UTF16LE_BOM) || first.starts_with(UTF16BE_BOM) || first.contains(&0) => first.len(),
         Err(_) => first.iter().rposition(|byte| *byte < FOLLOWING_MIN).map_or(first.len(), |at| at + 1),
     };
-    let mut judged = (0..CHARACTER_BYTES_MAX).map(|less| detect(&first[..end.saturating_sub(less)]));
-    judged.find(|judged| *judged != Detected::Binary).unwrap_or(Detected::Binary)
+    let mut judged = (0..CHARACTER_BYTES_MAX).map(|less| detect_content(&first[..end.saturating_sub(less)]));
+    judged.find(|judged| *judged != DetectedContent::Binary).unwrap_or(DetectedContent::Binary)
 }
 
-/// A smaller byte is a character of its own in every older encoding, never a part of one.
+/// A smaller byte is a complete character in every legacy encoding.
 const FOLLOWING_MIN: u8 = 0x30;
-/// Most bytes of one character in any encoding.
+/// The longest character in any encoding.
 const CHARACTER_BYTES_MAX: usize = 4;
 
 #[cfg(test)]
 mod tests {
     use super::{super::encode, *};
 
-    fn streamed(bytes: &[u8], encoding: Encoding, piece: usize) -> Result<String, Malformed> {
-        let (mut stream, mut text) = (Stream::new(encoding), String::new());
-        let (first, rest) = bytes.split_at(encoding.mark().len().max(piece).min(bytes.len()));
-        stream.push(first, Part::More, &mut text)?;
+    fn decode_in_pieces(bytes: &[u8], encoding: Encoding, piece: usize) -> Result<String, DecodeError> {
+        let (mut stream, mut text) = (StreamDecoder::new(encoding), String::new());
+        let (first, rest) = bytes.split_at(encoding.byte_order_mark().len().max(piece).min(bytes.len()));
+        stream.push(first, ChunkFinality::MoreFollows, &mut text)?;
         for bytes in rest.chunks(piece) {
-            stream.push(bytes, Part::More, &mut text)?;
+            stream.push(bytes, ChunkFinality::MoreFollows, &mut text)?;
         }
-        stream.push(b"", Part::Last, &mut text)?;
+        stream.push(b"", ChunkFinality::Last, &mut text)?;
         Ok(text)
     }
 
     #[test]
-    fn text_is_the_same_however_it_is_divided() {
+    fn decoding_is_independent_of_chunk_boundaries() {
         for (name, text) in [
             ("utf-8", "aé漢😀\r\nend"),
             ("utf-8-bom", "aé漢😀"),
@@ -122,13 +123,13 @@ mod tests {
             let encoding = Encoding::parse(name).unwrap();
             let bytes = encode(text, encoding).unwrap();
             for piece in 1..=bytes.len() {
-                assert_eq!(streamed(&bytes, encoding, piece).as_deref(), Ok(text), "{name} by {piece}");
+                assert_eq!(decode_in_pieces(&bytes, encoding, piece).as_deref(), Ok(text), "{name} by {piece}");
             }
         }
     }
 
     #[test]
-    fn what_is_no_text_is_refused() {
+    fn invalid_bytes_are_rejected() {
         let utf16 = Encoding::parse("utf-16le").unwrap();
         for (bytes, encoding) in [
             (&b"a\xffb"[..], Encoding::Utf8),
@@ -139,13 +140,13 @@ mod tests {
             (b"abc", Encoding::Utf8Bom),
         ] {
             for piece in 1..=bytes.len() {
-                assert!(streamed(bytes, encoding, piece).is_err(), "{bytes:?} by {piece}");
+                assert!(decode_in_pieces(bytes, encoding, piece).is_err(), "{bytes:?} by {piece}");
             }
         }
     }
 
     #[test]
-    fn first_bytes_are_judged_wherever_they_end() {
+    fn prefix_detection_works_for_any_prefix_length() {
         for (name, text) in [
             ("utf-8", "plain, and then é漢😀"),
             ("utf-16le", "plain text in wide letters"),
@@ -155,10 +156,10 @@ mod tests {
             let encoding = Encoding::parse(name).unwrap();
             let bytes = encode(&text.repeat(20), encoding).unwrap();
             for end in bytes.len() - 12..=bytes.len() {
-                assert_eq!(detect_first(&bytes[..end]), Detected::Text { encoding }, "{name} to {end}");
+                assert_eq!(detect_from_prefix(&bytes[..end]), DetectedContent::Text { encoding }, "{name} to {end}");
             }
         }
-        assert_eq!(detect_first(b"\x7fELF\x02\x01\0\0\0"), Detected::Binary);
-        assert_eq!(detect_first(b""), Detected::Text { encoding: Encoding::Utf8 });
+        assert_eq!(detect_from_prefix(b"\x7fELF\x02\x01\0\0\0"), DetectedContent::Binary);
+        assert_eq!(detect_from_prefix(b""), DetectedContent::Text { encoding: Encoding::Utf8 });
     }
 }

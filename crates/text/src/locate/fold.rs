@@ -1,136 +1,134 @@
-//! A text as a forgiving eye sees it, with the way back to its bytes.
+//! Text normalised for lenient matching, with a mapping back to the original bytes.
 //!
-//! Owns which differences each pass overlooks. Promises that every range of the folded text maps back to the bytes it
-//! came from, and that dropped characters at its edges stay outside. Folding is for finding: nothing folded is ever
-//! written anywhere.
+//! Owns the differences that each pass ignores. Promises that every range of the folded text maps back to its original
+//! bytes, and that dropped characters at its edges stay outside. Folded text is used only for searching and is never
+//! written.
 
 use std::ops::Range;
 
 use crate::lines;
 
-/// How much a fold overlooks; each includes the ones before.
+/// The differences that a fold removes; each level includes the earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fold {
-    /// `\r\n` and a lone `\r` are `\n`.
-    Endings,
-    /// Space and tab at the end of a line are not there.
+pub(super) enum FoldLevel {
+    /// `\r\n` and a lone `\r` become `\n`.
+    LineEndings,
+    /// Spaces and tabs at the end of a line are dropped.
     TrailingSpace,
-    /// Dashes, quotation marks and spaces that look alike are the ASCII one.
+    /// Look-alike dashes, quotation marks and spaces become ASCII.
     LookAlike,
 }
 
-/// A folded text and where its bytes came from.
+/// A folded text and the origin of its bytes.
 #[derive(Debug)]
-pub(super) struct Folded {
+pub(super) struct FoldedText {
     pub(super) text: String,
-    /// Stretches of the folded text in order.
-    runs: Vec<Run>,
+    runs: Vec<FoldedRun>,
     /// Whether white space was dropped from an unterminated last line.
     pub(super) tail_dropped: bool,
 }
 
 /// A stretch of the folded text, up to the start of the next.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct FoldedRun {
     folded: usize,
     original: usize,
-    /// For a single folded byte, how many bytes it stands for; `None` when bytes are as they were.
-    stands_for: Option<usize>,
+    /// For a single replaced byte, the number of original bytes; `None` for verbatim bytes.
+    replaced_bytes: Option<usize>,
 }
 
-impl Folded {
-    pub(super) fn new(text: &str, fold: Fold) -> Self {
-        let mut folded =
-            Self { text: String::with_capacity(text.len()), runs: Vec::new(), tail_dropped: false };
+impl FoldedText {
+    pub(super) fn new(text: &str, fold: FoldLevel) -> Self {
+        let mut folded = Self { text: String::with_capacity(text.len()), runs: Vec::new(), tail_dropped: false };
         let mut at = 0;
         let mut verbatim_to = None;
         for line in lines::iter(text) {
             let (body, terminator) = lines::split_terminator(line);
-            let kept = trimmed(body, fold);
-            folded.push_body(kept, at, fold, &mut verbatim_to);
-            if kept.len() < body.len() {
+            let trimmed = trim_trailing_space(body, fold);
+            folded.push_body(trimmed, at, fold, &mut verbatim_to);
+            if trimmed.len() < body.len() {
                 folded.tail_dropped = terminator.is_empty();
             }
             let terminator_at = at + body.len();
             if terminator == "\n" {
                 folded.push_verbatim("\n", terminator_at, &mut verbatim_to);
             } else if !terminator.is_empty() {
-                folded.push_instead('\n', terminator_at, terminator.len(), &mut verbatim_to);
+                folded.push_replacement('\n', terminator_at, terminator.len(), &mut verbatim_to);
             }
             at += line.len();
         }
         folded
     }
 
-    /// The bytes of the original that `range` (not empty) of the folded text came from.
-    pub(super) fn original(&self, range: &Range<usize>) -> Range<usize> {
+    /// The original bytes of the non-empty `range` of the folded text.
+    pub(super) fn original_range(&self, range: &Range<usize>) -> Range<usize> {
         let first = self.run_at(range.start);
-        let start = match first.stands_for {
+        let start = match first.replaced_bytes {
             Some(_) => first.original,
             None => first.original + (range.start - first.folded),
         };
         let last = self.run_at(range.end - 1);
-        let end = match last.stands_for {
+        let end = match last.replaced_bytes {
             Some(length) => last.original + length,
             None => last.original + (range.end - last.folded),
         };
         start..end
     }
 
-    fn run_at(&self, at: usize) -> Run {
+    fn run_at(&self, at: usize) -> FoldedRun {
         let after = self.runs.partition_point(|run| run.folded <= at);
-        self.runs.get(after.wrapping_sub(1)).copied().unwrap_or(Run {
+        self.runs.get(after.wrapping_sub(1)).copied().unwrap_or(FoldedRun {
             folded: 0,
             original: 0,
-            stands_for: None,
+            replaced_bytes: None,
         })
     }
 
-    fn push_body(&mut self, body: &str, at: usize, fold: Fold, verbatim_to: &mut Option<usize>) {
-        if fold != Fold::LookAlike || body.is_ascii() {
+    fn push_body(&mut self, body: &str, at: usize, fold: FoldLevel, verbatim_to: &mut Option<usize>) {
+        if fold != FoldLevel::LookAlike || body.is_ascii() {
             self.push_verbatim(body, at, verbatim_to);
             return;
         }
         let mut from = 0;
         for (offset, character) in body.char_indices() {
-            let Some(plain) = plain(character) else { continue };
+            let Some(plain) = plain_look_alike(character) else { continue };
             self.push_verbatim(&body[from..offset], at + from, verbatim_to);
-            self.push_instead(plain, at + offset, character.len_utf8(), verbatim_to);
+            self.push_replacement(plain, at + offset, character.len_utf8(), verbatim_to);
             from = offset + character.len_utf8();
         }
         self.push_verbatim(&body[from..], at + from, verbatim_to);
     }
 
-    /// Adds bytes as they are, continuing the run before where nothing lies between.
+    /// Appends verbatim bytes and extends the previous run if they are contiguous.
     fn push_verbatim(&mut self, piece: &str, at: usize, verbatim_to: &mut Option<usize>) {
         if piece.is_empty() {
             return;
         }
         if *verbatim_to != Some(at) {
-            self.runs.push(Run { folded: self.text.len(), original: at, stands_for: None });
+            self.runs.push(FoldedRun { folded: self.text.len(), original: at, replaced_bytes: None });
         }
         self.text.push_str(piece);
         *verbatim_to = Some(at + piece.len());
     }
 
-    /// Adds one plain character in the place of `length` bytes.
-    fn push_instead(&mut self, plain: char, at: usize, length: usize, verbatim_to: &mut Option<usize>) {
-        self.runs.push(Run { folded: self.text.len(), original: at, stands_for: Some(length) });
+    /// Appends one plain character for `length` original bytes.
+    fn push_replacement(&mut self, plain: char, at: usize, length: usize, verbatim_to: &mut Option<usize>) {
+        self.runs.push(FoldedRun { folded: self.text.len(), original: at, replaced_bytes: Some(length) });
         self.text.push(plain);
         *verbatim_to = None;
     }
 }
 
-fn trimmed(body: &str, fold: Fold) -> &str {
+fn trim_trailing_space(body: &str, fold: FoldLevel) -> &str {
     match fold {
-        Fold::Endings => body,
-        Fold::TrailingSpace => body.trim_end_matches([' ', '\t']),
-        Fold::LookAlike => body.trim_end_matches(|c| matches!(plain(c).unwrap_or(c), ' ' | '\t')),
+        FoldLevel::LineEndings => body,
+        FoldLevel::TrailingSpace => body.trim_end_matches([' ', '\t']),
+        FoldLevel::LookAlike => body.trim_end_matches(|c| matches!(plain_look_alike(c).unwrap_or(c), ' ' | '\t')),
     }
 }
 
-/// The ASCII character that `character` is mistaken for, if it is one of those.
-pub(super) fn plain(character: char) -> Option<char> {
+/// The ASCII character that `character` looks like, if any.
+pub(super) fn plain_look_alike(character: char) -> Option<char> {
     match character {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => Some('-'),
         '\u{2018}'..='\u{201b}' => Some('\''),
@@ -140,13 +138,13 @@ pub(super) fn plain(character: char) -> Option<char> {
     }
 }
 
-/// `body` with every look-alike made plain and white space dropped from its end.
-pub(crate) fn plain_body(body: &str) -> String {
-    let kept = trimmed(body, Fold::LookAlike);
-    if kept.is_ascii() {
-        return kept.to_owned();
+/// `body` with look-alikes replaced and trailing white space removed.
+pub(crate) fn replace_look_alikes(body: &str) -> String {
+    let trimmed = trim_trailing_space(body, FoldLevel::LookAlike);
+    if trimmed.is_ascii() {
+        return trimmed.to_owned();
     }
-    kept.chars().map(|c| plain(c).unwrap_or(c)).collect()
+    trimmed.chars().map(|c| plain_look_alike(c).unwrap_or(c)).collect()
 }
 
 #[cfg(test)]
@@ -154,12 +152,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_finds_its_way_back() {
+    fn every_folded_byte_maps_back_to_the_original() {
         let text = "a \r\n\u{201c}b\u{201d}\u{a0}\t\rc\n\nd – e ";
-        let folded = Folded::new(text, Fold::LookAlike);
+        let folded = FoldedText::new(text, FoldLevel::LookAlike);
         assert_eq!(folded.text, "a\n\"b\"\nc\n\nd - e");
         assert!(folded.tail_dropped);
-        let back = |from, to| &text[folded.original(&(from..to))];
+        let back = |from, to| &text[folded.original_range(&(from..to))];
         assert_eq!(back(0, 1), "a");
         assert_eq!(back(0, 2), "a \r\n");
         assert_eq!(back(1, 2), "\r\n");
@@ -170,11 +168,11 @@ mod tests {
     }
 
     #[test]
-    fn a_fold_overlooks_what_it_says_and_no_more() {
+    fn each_fold_level_ignores_only_its_differences() {
         let text = "x \r\ny–\n";
-        assert_eq!(Folded::new(text, Fold::Endings).text, "x \ny–\n");
-        assert_eq!(Folded::new(text, Fold::TrailingSpace).text, "x\ny–\n");
-        assert_eq!(Folded::new(text, Fold::LookAlike).text, "x\ny-\n");
-        assert!(!Folded::new(text, Fold::LookAlike).tail_dropped);
+        assert_eq!(FoldedText::new(text, FoldLevel::LineEndings).text, "x \ny–\n");
+        assert_eq!(FoldedText::new(text, FoldLevel::TrailingSpace).text, "x\ny–\n");
+        assert_eq!(FoldedText::new(text, FoldLevel::LookAlike).text, "x\ny-\n");
+        assert!(!FoldedText::new(text, FoldLevel::LookAlike).tail_dropped);
     }
 }

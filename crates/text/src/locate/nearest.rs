@@ -1,151 +1,156 @@
-//! Where a quote most likely meant to be, for the answer to "not found".
+//! The most likely position of a quote that was not found.
 //!
-//! Owns the guess and what it is measured by: equal lines, rarer ones counting more, and shared words. Promises
-//! bounded time and that it is only ever shown. Never decides where anything is changed.
+//! Owns the heuristic: equal lines, weighted by rarity, and shared words. Promises bounded time. The result is only
+//! displayed; it never decides where a change is made.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use super::align::{self, Known, Weighed};
-use super::{Finder, fold};
+use super::align::{self, LineFingerprint, WeightedLine};
+use super::{SearchableText, fold};
 use crate::lines;
 
-/// The lines of a quote that are looked at; a longer quote is known by its first ones.
+/// The lines of a quote that are considered, from its start.
 const QUOTE_LINES_MAX: usize = 400;
 
-/// A line or word that occurs more often than this in the text says nothing about a place: for a long quote, which has
-/// others, and for a short one.
+/// A line or word that occurs more often in the text is ignored: the limit for a long quote, which has other features,
+/// and for a short one.
 const OCCURRENCES_MIN: usize = 200;
 const OCCURRENCES_MAX: usize = 2000;
 
-/// The occurrences that are counted for all of a quote, if the least for each is not more.
+/// The most occurrences counted for a whole quote, unless the minimum per feature requires more.
 const VOTES_MAX: usize = 200_000;
 
-/// How much a shared word weighs beside an equal line.
+/// The weight of a shared word relative to an equal line.
 const WORD_WEIGHT: f64 = 0.5;
 
 /// The shortest word that counts.
 const WORD_BYTES_MIN: usize = 2;
 
-/// How far lines may have moved against each other within one place, at least and at most.
+/// How far lines may be displaced against each other within one candidate, at least and at most.
 const DRIFT_MIN: i64 = 3;
 const DRIFT_MAX: i64 = 12;
 
-/// Places that are looked at closely: fewer for a long quote, of which votes say more and closer looks take longer.
+/// Candidates that are aligned: fewer for a long quote, whose votes are more reliable and whose alignment takes
+/// longer.
 const CANDIDATES_MIN: usize = 2;
 const CANDIDATES_MAX: usize = 8;
 
-/// Pairs of lines that are compared in closer looks, if that allows the fewest candidates.
+/// Pairs of lines compared in alignments, unless the fewest candidates require more.
 const PAIRS_MAX: usize = 1_000_000;
 
-/// Lines above and below a guess in which the start and the end of the place are looked for.
+/// Lines above and below a candidate that are included in its alignment.
 const ALIGN_SLACK_LINES: usize = 10;
 
-/// Differing lines that are described.
+/// The most differing lines that are described.
 const DIFFERENCES_MAX: usize = 5;
 
 /// The current lines where a quote most likely belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nearest {
+pub struct NearestCandidate {
     /// The lines, 1-based.
     pub lines: RangeInclusive<usize>,
-    /// What differs there, for the first few lines that differ.
-    pub differences: Vec<Difference>,
+    /// The first few differing lines.
+    pub differences: Vec<LineDifference>,
 }
 
-/// One line of a quote beside the line of the text that stands in its place.
+/// One line of a quote and the corresponding line of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct LineDifference {
     /// The line of the quote, 1-based.
     pub quote_line: usize,
     /// The line of the text, 1-based.
     pub text_line: usize,
-    /// The first character at which they part, 1-based.
+    /// The first differing character, 1-based.
     pub column: usize,
-    /// What the quote has there; nothing at its end.
+    /// The character of the quote; `None` at the end of its line.
     pub quoted: Option<char>,
-    /// What the text has there; nothing at its end.
+    /// The character of the text; `None` at the end of its line.
     pub actual: Option<char>,
 }
 
-impl Finder<'_> {
-    /// Where `quote` most likely belongs, unless nothing of it is in the text.
+impl SearchableText<'_> {
+    /// The most likely position of `quote`, unless the text shares nothing with it.
     #[must_use]
-    pub fn nearest(&self, quote: &str) -> Option<Nearest> {
+    pub fn nearest_candidate(&self, quote: &str) -> Option<NearestCandidate> {
         let quote: Vec<&str> =
             lines::iter(quote).map(|line| lines::split_terminator(line).0).take(QUOTE_LINES_MAX).collect();
         let count = quote.len();
         let end = self.line_count().checked_sub(1)?;
-        let (votes, weighed) = self.votes(&quote);
+        let (votes, weighted) = self.vote_for_starts(&quote);
         let drift = i64::try_from(count / 4).unwrap_or(DRIFT_MAX).clamp(DRIFT_MIN, DRIFT_MAX);
         let pairs = count * 2 * (count + ALIGN_SLACK_LINES);
         let candidates = (PAIRS_MAX / pairs.max(1)).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
-        let fits = best(&votes, drift, candidates).into_iter().filter_map(|start| {
+        let fits = best_starts(&votes, drift, candidates).into_iter().filter_map(|start| {
             let guess = usize::try_from(start.max(0)).ok()?.min(end);
             let from = guess.saturating_sub(count / 2 + ALIGN_SLACK_LINES);
             let to = (guess + count + count / 2 + ALIGN_SLACK_LINES).min(end + 1);
-            let stretch: Vec<Known> = (from..to).map(|line| known(self.line(line + 1))).collect();
-            let fit = align::fit(&weighed, &stretch)?;
-            let line =
-                |offset: i64| from.saturating_add_signed(isize::try_from(offset).unwrap_or(0)).min(end);
+            let stretch: Vec<LineFingerprint> = (from..to).map(|line| fingerprint_line(self.line(line + 1))).collect();
+            let fit = align::align(&weighted, &stretch)?;
+            let line = |offset: i64| from.saturating_add_signed(isize::try_from(offset).unwrap_or(0)).min(end);
             Some((fit.score, line(fit.first), line(fit.last)))
         });
         let (_, first, last) = fits.reduce(|best, fit| if fit.0 > best.0 { fit } else { best })?;
         let differences = self.differences(&quote, first + 1);
-        Some(Nearest { lines: first + 1..=last.max(first) + 1, differences })
+        Some(NearestCandidate { lines: first + 1..=last.max(first) + 1, differences })
     }
 
-    /// For each first line (0-based, perhaps before the text) how much speaks for it, and the quote's lines weighed
-    /// by how rare they are in the text.
-    fn votes(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<Weighed>) {
-        let wanted: Vec<Known> = quote.iter().map(|line| known(line)).collect();
-        let marks = wanted.iter().flat_map(Known::marks).count().max(1);
-        let most = (VOTES_MAX / marks).clamp(OCCURRENCES_MIN, OCCURRENCES_MAX);
-        let sought = self.sought(&wanted, most);
+    /// The votes for each start line (0-based, possibly negative), and the quote's lines weighted by their rarity in
+    /// the text.
+    fn vote_for_starts(&self, quote: &[&str]) -> (Vec<(i64, f64)>, Vec<WeightedLine>) {
+        let lines: Vec<LineFingerprint> = quote.iter().map(|line| fingerprint_line(line)).collect();
+        let features = lines.iter().flat_map(LineFingerprint::features).count().max(1);
+        let most = (VOTES_MAX / features).clamp(OCCURRENCES_MIN, OCCURRENCES_MAX);
+        let found = self.find_features(&lines, most);
         let total = self.line_count() as f64;
-        let often = |mark: &u64| sought.get(mark).map_or(0, |sought| sought.count);
-        let weight = |mark: &u64| (1.0 + total / often(mark).max(1) as f64).ln() / (1.0 + total).ln();
+        let count = |feature: &u64| found.get(feature).map_or(0, |found| found.count);
+        let weight = |feature: &u64| (1.0 + total / count(feature).max(1) as f64).ln() / (1.0 + total).ln();
         let mut votes: HashMap<i64, f64> = HashMap::new();
-        let mut weighed = Vec::with_capacity(wanted.len());
-        for (index, line) in wanted.iter().enumerate() {
-            let each = WORD_WEIGHT / (line.words.len().max(1) as f64).sqrt();
-            for mark in line.marks() {
-                let Some(sought) = sought.get(&mark).filter(|sought| sought.count <= most) else { continue };
-                let share = if mark == line.whole { 1.0 } else { each };
-                let vote = share * weight(&mark) / (sought.count.max(1) as f64).sqrt();
-                for &at in &sought.at {
+        let mut weighted = Vec::with_capacity(lines.len());
+        for (index, line) in lines.iter().enumerate() {
+            let each = WORD_WEIGHT / (line.word_hashes.len().max(1) as f64).sqrt();
+            for feature in line.features() {
+                let Some(found) = found.get(&feature).filter(|found| found.count <= most) else {
+                    continue;
+                };
+                let share = if feature == line.line_hash { 1.0 } else { each };
+                let vote = share * weight(&feature) / (found.count.max(1) as f64).sqrt();
+                for &at in &found.lines {
                     let start = i64::try_from(at).unwrap_or(0) - i64::try_from(index).unwrap_or(0);
                     *votes.entry(start).or_default() += vote;
                 }
             }
-            let words = line.words.iter().map(|word| (*word, weight(word))).collect();
-            weighed.push(Weighed { whole: line.whole, weight: weight(&line.whole), words });
+            let words = line.word_hashes.iter().map(|word| (*word, weight(word))).collect();
+            weighted.push(WeightedLine { line_hash: line.line_hash, weight: weight(&line.line_hash), words });
         }
         let mut votes: Vec<(i64, f64)> = votes.into_iter().collect();
         votes.sort_by_key(|&(start, _)| start);
-        (votes, weighed)
+        (votes, weighted)
     }
 
-    /// Where the lines and words of a quote are in the text, the first `most` of each.
-    fn sought(&self, wanted: &[Known], most: usize) -> HashMap<u64, Sought> {
-        let mut sought: HashMap<u64, Sought> =
-            wanted.iter().flat_map(Known::marks).map(|mark| (mark, Sought::default())).collect();
+    /// The occurrences of the quote's lines and words in the text, the first `most` of each.
+    fn find_features(&self, lines: &[LineFingerprint], most: usize) -> HashMap<u64, FeatureOccurrences> {
+        let mut found: HashMap<u64, FeatureOccurrences> = lines
+            .iter()
+            .flat_map(LineFingerprint::features)
+            .map(|feature| (feature, FeatureOccurrences::default()))
+            .collect();
         for line in 0..self.line_count() {
-            for_each_mark(self.line(line + 1), |_, mark| {
-                let Some(sought) = sought.get_mut(&mark).filter(|sought| sought.seen != Some(line)) else {
+            for_each_feature(self.line(line + 1), |_, feature| {
+                let Some(found) = found.get_mut(&feature).filter(|found| found.last_line != Some(line)) else {
                     return;
                 };
-                sought.seen = Some(line);
-                sought.count += 1;
-                if sought.at.len() < most {
-                    sought.at.push(line);
+                found.last_line = Some(line);
+                found.count += 1;
+                if found.lines.len() < most {
+                    found.lines.push(line);
                 }
             });
         }
-        sought
+        found
     }
 
-    fn differences(&self, quote: &[&str], first: usize) -> Vec<Difference> {
+    fn differences(&self, quote: &[&str], first: usize) -> Vec<LineDifference> {
         let pairs = quote.iter().enumerate().filter_map(|(index, line)| {
             let text_line = first + index;
             (text_line <= self.line_count()).then(|| (index + 1, text_line, *line, self.line(text_line)))
@@ -155,7 +160,7 @@ impl Finder<'_> {
             .take(DIFFERENCES_MAX)
             .map(|(quote_line, text_line, quoted, actual)| {
                 let same = quoted.chars().zip(actual.chars()).take_while(|(a, b)| a == b).count();
-                Difference {
+                LineDifference {
                     quote_line,
                     text_line,
                     column: same + 1,
@@ -167,17 +172,17 @@ impl Finder<'_> {
     }
 }
 
-/// Where a mark of the quote is in the text.
+/// The occurrences of a line or word of the quote in the text.
 #[derive(Debug, Default)]
-struct Sought {
-    at: Vec<usize>,
-    /// In how many lines it is, and in which one it was last.
+struct FeatureOccurrences {
+    lines: Vec<usize>,
+    /// The number of lines that have it, and the last one.
     count: usize,
-    seen: Option<usize>,
+    last_line: Option<usize>,
 }
 
-/// The first lines for which most speaks, at most `most` of them; lines that moved a little against each other included.
-fn best(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
+/// The start lines with the most votes, at most `most`; votes within `drift` lines are added up.
+fn best_starts(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
     let mut from = 0;
     let mut scored: Vec<(f64, i64)> = Vec::with_capacity(votes.len());
     for &(start, _) in votes {
@@ -189,104 +194,104 @@ fn best(votes: &[(i64, f64)], drift: i64, most: usize) -> Vec<i64> {
         scored.push((near.map(|&(other, weight)| weight * faded(other)).sum(), start));
     }
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let mut kept: Vec<i64> = Vec::new();
+    let mut starts: Vec<i64> = Vec::new();
     for (_, start) in scored {
-        if kept.iter().all(|other| (other - start).abs() > drift) {
-            kept.push(start);
+        if starts.iter().all(|other| (other - start).abs() > drift) {
+            starts.push(start);
         }
-        if kept.len() == most {
+        if starts.len() == most {
             break;
         }
     }
-    kept
+    starts
 }
 
-impl Known {
-    /// The line and its words. That a line is blank says nothing about a place.
-    fn marks(&self) -> impl Iterator<Item = u64> {
-        let whole = (self.whole != 0).then_some(self.whole);
-        whole.into_iter().chain(self.words.iter().copied())
+impl LineFingerprint {
+    /// The hashes of the line and its words. Blank lines are ignored.
+    fn features(&self) -> impl Iterator<Item = u64> {
+        let whole = (self.line_hash != 0).then_some(self.line_hash);
+        whole.into_iter().chain(self.word_hashes.iter().copied())
     }
 }
 
-/// What a line is known by.
-fn known(line: &str) -> Known {
-    let mut known = Known::default();
-    for_each_mark(line, |kind, mark| match kind {
-        Mark::Line => known.whole = mark,
-        Mark::Word => known.words.push(mark),
+fn fingerprint_line(line: &str) -> LineFingerprint {
+    let mut known = LineFingerprint::default();
+    for_each_feature(line, |kind, feature| match kind {
+        FeatureKind::Line => known.line_hash = feature,
+        FeatureKind::Word => known.word_hashes.push(feature),
     });
-    known.words.sort_unstable();
-    known.words.dedup();
+    known.word_hashes.sort_unstable();
+    known.word_hashes.dedup();
     known
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Mark {
+enum FeatureKind {
     Line,
     Word,
 }
 
-/// Gives what a line is known by: itself, folded and without its indentation, its words, and the parts of names:
-/// `read_all` and `readAll` both have `read` and `all`.
-fn for_each_mark(line: &str, mut give: impl FnMut(Mark, u64)) {
+/// Passes the features of a line to `visit`: the folded line without its indentation, its words, and the parts of
+/// names: `read_all` and `readAll` both have `read` and `all`.
+fn for_each_feature(line: &str, mut visit: impl FnMut(FeatureKind, u64)) {
     let folded;
     let mut line = line.trim();
     if !line.is_ascii() {
-        folded = fold::plain_body(line);
+        folded = fold::replace_look_alikes(line);
         line = &folded;
     }
-    let (mut whole, mut word, mut part) = (Mark::Line.start(), Mark::Word.start(), Mark::Word.start());
+    let (mut whole, mut word, mut part) =
+        (FeatureKind::Line.start_hash(), FeatureKind::Word.start_hash(), FeatureKind::Word.start_hash());
     let mut before = b' ';
     for byte in line.bytes().chain([b'\n']) {
         let is_letter = byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii();
         let is_next_part = byte == b'_' || (byte.is_ascii_uppercase() && before.is_ascii_lowercase());
         if is_next_part || !is_letter {
-            let ended = std::mem::replace(&mut part, Mark::Word.start());
-            // What ends with its word, and began with it, is no part.
+            let ended = std::mem::replace(&mut part, FeatureKind::Word.start_hash());
+            // A part that spans its whole word is not a separate part.
             if ended.bytes >= WORD_BYTES_MIN && (is_letter || ended.bytes < word.bytes) {
-                give(Mark::Word, ended.hash);
+                visit(FeatureKind::Word, ended.hash);
             }
         }
         if is_letter {
-            word.read(byte);
+            word.add_byte(byte);
             if byte != b'_' {
-                part.read(byte);
+                part.add_byte(byte);
             }
         } else {
-            let ended = std::mem::replace(&mut word, Mark::Word.start());
+            let ended = std::mem::replace(&mut word, FeatureKind::Word.start_hash());
             if ended.bytes >= WORD_BYTES_MIN {
-                give(Mark::Word, ended.hash);
+                visit(FeatureKind::Word, ended.hash);
             }
         }
-        whole.read(byte);
+        whole.add_byte(byte);
         before = byte;
     }
     if !line.is_empty() {
-        give(Mark::Line, whole.hash);
+        visit(FeatureKind::Line, whole.hash);
     }
 }
 
-/// A hash of bytes whatever their case (FNV-1a): quick, and a collision does no more than a wrong guess.
+/// A case-insensitive hash (FNV-1a). It is fast, and a collision only causes a wrong guess.
 #[derive(Debug, Clone, Copy)]
-struct Hash {
+struct CaseFoldingHasher {
     hash: u64,
     bytes: usize,
 }
 
-impl Mark {
-    /// Lines and words start apart: a line that is one word is not that word.
-    fn start(self) -> Hash {
+impl FeatureKind {
+    /// Lines and words have different seeds: a line of one word does not equal that word.
+    fn start_hash(self) -> CaseFoldingHasher {
         let hash = match self {
             Self::Line => 0xcbf2_9ce4_8422_2325,
             Self::Word => 0x9ae1_6a3b_2f90_404f,
         };
-        Hash { hash, bytes: 0 }
+        CaseFoldingHasher { hash, bytes: 0 }
     }
 }
 
-impl Hash {
-    fn read(&mut self, byte: u8) {
+impl CaseFoldingHasher {
+    fn add_byte(&mut self, byte: u8) {
         self.hash = (self.hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3);
         self.bytes += 1;
     }
@@ -296,46 +301,48 @@ impl Hash {
 mod tests {
     use super::*;
 
-    const TEXT: &str =
-        "fn one() {\n    start();\n}\n\nfn two() {\n    begin();\n    middle(1);\n    end();\n}\n";
+    const TEXT: &str = "fn one() {\n    start();\n}\n\nfn two() {\n    begin();\n    middle(1);\n    end();\n}\n";
 
     #[test]
-    fn a_changed_block_is_nearest_to_what_it_became() {
+    fn finds_a_block_that_was_changed() {
         let quote = "fn two() {\n    begin();\n    middle(2);\n    end();\n}\n";
-        let nearest = Finder::new(TEXT).nearest(quote).unwrap();
+        let nearest = SearchableText::new(TEXT).nearest_candidate(quote).unwrap();
         assert_eq!(nearest.lines, 5..=9);
         let difference =
-            Difference { quote_line: 3, text_line: 7, column: 12, quoted: Some('2'), actual: Some('1') };
+            LineDifference { quote_line: 3, text_line: 7, column: 12, quoted: Some('2'), actual: Some('1') };
         assert_eq!(nearest.differences, [difference]);
     }
 
     #[test]
-    fn names_are_known_by_their_parts() {
-        let marks = |line: &str| known(line).words.len();
-        assert_eq!([marks("read"), marks("x"), marks("_x")], [1, 0, 1]);
-        assert_eq!([marks("read_all"), marks("readAll"), marks("read all")], [3, 3, 2]);
+    fn compound_names_match_by_their_words() {
+        let words = |line: &str| fingerprint_line(line).word_hashes.len();
+        assert_eq!([words("read"), words("x"), words("_x")], [1, 0, 1]);
+        assert_eq!([words("read_all"), words("readAll"), words("read all")], [3, 3, 2]);
         let text = "fn first() {}\n\nfn read_everything() {}\n";
-        assert_eq!(Finder::new(text).nearest("fn readAll() {}\n").map(|near| near.lines), Some(3..=3));
+        assert_eq!(
+            SearchableText::new(text).nearest_candidate("fn readAll() {}\n").map(|near| near.lines),
+            Some(3..=3)
+        );
     }
 
     #[test]
-    fn a_rare_line_says_more_than_a_frequent_one() {
+    fn rare_lines_outweigh_frequent_ones() {
         let text = "a()\n}\nb()\n}\nc()\n})+\nd()\n}\n";
-        let nearest = Finder::new(text).nearest("gone(x)\n})+\n").unwrap();
+        let nearest = SearchableText::new(text).nearest_candidate("gone(x)\n})+\n").unwrap();
         assert_eq!(nearest.lines, 5..=6);
     }
 
     #[test]
-    fn nothing_alike_is_near_nothing() {
-        assert_eq!(Finder::new(TEXT).nearest("quite other words"), None);
-        assert_eq!(Finder::new(TEXT).nearest("quite other words\n\n"), None);
-        assert_eq!(Finder::new("").nearest("x"), None);
-        assert_eq!(Finder::new(TEXT).nearest(""), None);
+    fn unrelated_quotes_have_no_candidate() {
+        assert_eq!(SearchableText::new(TEXT).nearest_candidate("quite other words"), None);
+        assert_eq!(SearchableText::new(TEXT).nearest_candidate("quite other words\n\n"), None);
+        assert_eq!(SearchableText::new("").nearest_candidate("x"), None);
+        assert_eq!(SearchableText::new(TEXT).nearest_candidate(""), None);
     }
 
     #[test]
-    fn the_nearest_place_never_lies_outside() {
-        let nearest = Finder::new("end\n").nearest("a\nb\nend\nc\nd\n").unwrap();
+    fn candidates_lie_within_the_text() {
+        let nearest = SearchableText::new("end\n").nearest_candidate("a\nb\nend\nc\nd\n").unwrap();
         assert_eq!(nearest.lines, 1..=1);
     }
 }

@@ -1,21 +1,20 @@
-//! All places of one sequence in another, in linear time.
+//! All occurrences of one sequence in another, in linear time.
 //!
-//! Owns the two ways to count: places that may overlap, and places that do not. Promises ascending starts and time
-//! linear in both sequences, whatever they hold. Never allocates more than the answer and one table of the needle's
-//! length.
+//! Owns the two counts: with and without overlaps. Promises ascending starts and time linear in both sequences. Never
+//! allocates more than the result and one table of the needle's length.
 
-use super::Counting;
+use super::OverlapRule;
 
-/// Where `needle` starts in `text`, in order. An empty needle is nowhere.
-pub(super) fn in_text(text: &[u8], needle: &[u8], counting: Counting, most: usize) -> Vec<usize> {
+/// The starts of `needle` in `text`, in order. An empty needle has none.
+pub(super) fn in_text(text: &[u8], needle: &[u8], counting: OverlapRule, most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > text.len() {
         return Vec::new();
     }
     let finder = memchr::memmem::Finder::new(needle);
     let Some(first) = finder.find(text) else { return Vec::new() };
     let can_overlap = match counting {
-        Counting::Separate => false,
-        Counting::Overlapping => prefixes(needle).last().is_some_and(|&border| border > 0),
+        OverlapRule::NonOverlapping => false,
+        OverlapRule::Overlapping => prefix_table(needle).last().is_some_and(|&border| border > 0),
     };
     if can_overlap {
         return in_sequence(&text[first..], needle, most).into_iter().map(|at| first + at).collect();
@@ -23,12 +22,12 @@ pub(super) fn in_text(text: &[u8], needle: &[u8], counting: Counting, most: usiz
     finder.find_iter(&text[first..]).map(|at| first + at).take(most).collect()
 }
 
-/// Where `needle` starts in `items`, overlaps included (Knuth, Morris and Pratt).
+/// The starts of `needle` in `items`, overlaps included (Knuth–Morris–Pratt).
 pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) -> Vec<usize> {
     if needle.is_empty() || needle.len() > items.len() {
         return Vec::new();
     }
-    let table = prefixes(needle);
+    let table = prefix_table(needle);
     let mut starts = Vec::new();
     let mut matched = 0;
     for (at, item) in items.iter().enumerate() {
@@ -49,8 +48,8 @@ pub(super) fn in_sequence<T: PartialEq>(items: &[T], needle: &[T], most: usize) 
     starts
 }
 
-/// For every prefix of `needle`, the length of its longest border: a shorter prefix that also ends it.
-fn prefixes<T: PartialEq>(needle: &[T]) -> Vec<usize> {
+/// For every prefix of `needle`, the length of its longest border: a shorter prefix that is also its suffix.
+fn prefix_table<T: PartialEq>(needle: &[T]) -> Vec<usize> {
     let mut table = vec![0; needle.len()];
     let mut border = 0;
     for at in 1..needle.len() {
@@ -79,10 +78,10 @@ mod tests {
             ("abc", "", &[], &[]),
         ] {
             let find = |counting| in_text(text.as_bytes(), needle.as_bytes(), counting, usize::MAX);
-            assert_eq!(find(Counting::Overlapping), overlapping, "{text} {needle}");
-            assert_eq!(find(Counting::Separate), separate, "{text} {needle}");
+            assert_eq!(find(OverlapRule::Overlapping), overlapping, "{text} {needle}");
+            assert_eq!(find(OverlapRule::NonOverlapping), separate, "{text} {needle}");
         }
-        assert_eq!(in_text(b"aaaa", b"a", Counting::Overlapping, 2), [0, 1]);
+        assert_eq!(in_text(b"aaaa", b"a", OverlapRule::Overlapping, 2), [0, 1]);
     }
 
     #[test]

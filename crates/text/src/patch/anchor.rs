@@ -1,88 +1,92 @@
-//! The lines behind `@@`, and where they lead. Owns the search for them and what counts as below one: what its
-//! definition holds, and only where that is nothing, what comes further on. Promises every place that they lead to, in
-//! order, in time linear in the text. Never takes the first of several.
+//! Anchors: the lines after `@@`. Owns their search and the scope below one: the body of its definition or, if the
+//! chunk is not there, the following lines. Promises every matching position, in order, in time linear in the text.
+//! Never takes the first of several.
 
-use crate::locate::Pass;
+use crate::locate::MatchPass;
 
-use super::index::{Exhausted, Index, Sought};
+use super::line_index::{LineIndex, LinePattern, SearchBudgetExceeded};
 
-/// A line that anchors led to.
+/// The line of an anchor.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Anchored {
-    /// The anchor's own 0-based line, which the chunk may quote as well.
+pub(super) struct AnchorMatch {
+    /// The 0-based line of the anchor, which the chunk may quote as well.
     pub(super) line: usize,
-    /// The line where the stretch below it ends: the next such anchor, or the end of what is around it.
-    end: usize,
+    /// The end of its scope: the next such anchor, or the end of the enclosing scope.
+    scope_end: usize,
 }
 
 /// Whether the anchor's own line counts as below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Own {
-    Counts,
-    Passed,
+pub(super) enum AnchorLineRule {
+    Included,
+    Skipped,
 }
 
-/// The anchors of one text.
-pub(super) struct Anchors<'i, 't> {
-    index: &'i Index<'t>,
-    passes: &'static [Pass],
+pub(super) struct AnchorFinder<'i, 't> {
+    index: &'i LineIndex<'t>,
+    passes: &'static [MatchPass],
 }
 
-impl<'i, 't> Anchors<'i, 't> {
-    pub(super) fn new(index: &'i Index<'t>, passes: &'static [Pass]) -> Self {
+impl<'i, 't> AnchorFinder<'i, 't> {
+    pub(super) fn new(index: &'i LineIndex<'t>, passes: &'static [MatchPass]) -> Self {
         Self { index, passes }
     }
 
-    /// The places that stacked anchors lead to, the outermost given first.
-    pub(super) fn all(&self, anchors: &[String]) -> Result<Vec<Anchored>, Exhausted> {
-        let mut outer: Option<Vec<Anchored>> = None;
+    /// The positions of nested anchors, outermost first.
+    pub(super) fn find_nested(&self, anchors: &[String]) -> Result<Vec<AnchorMatch>, SearchBudgetExceeded> {
+        let mut outer: Option<Vec<AnchorMatch>> = None;
         for anchor in anchors {
-            outer = Some(self.inside(anchor, outer.as_deref())?);
+            outer = Some(self.find_within(anchor, outer.as_deref())?);
         }
         Ok(outer.unwrap_or_default())
     }
 
-    /// The first of stacked anchors that is nowhere in the text; the last if each is somewhere.
-    pub(super) fn missing<'a>(&self, anchors: &'a [String]) -> Option<&'a String> {
-        let is_missing =
-            |anchor: &&String| self.inside(anchor, None).is_ok_and(|anchored| anchored.is_empty());
+    /// The first nested anchor that is not in the text; the last one if each is.
+    pub(super) fn first_missing<'a>(&self, anchors: &'a [String]) -> Option<&'a String> {
+        let is_missing = |anchor: &&String| self.find_within(anchor, None).is_ok_and(|anchored| anchored.is_empty());
         anchors.iter().find(is_missing).or(anchors.last())
     }
 
-    /// Where one anchor stands: by the passes, in the end by how lines begin.
-    fn inside(&self, anchor: &str, outer: Option<&[Anchored]>) -> Result<Vec<Anchored>, Exhausted> {
+    /// The positions of one anchor: by the passes, and finally by line prefix.
+    fn find_within(
+        &self,
+        anchor: &str,
+        outer: Option<&[AnchorMatch]>,
+    ) -> Result<Vec<AnchorMatch>, SearchBudgetExceeded> {
         let all = 0..self.index.lines.len();
         for &pass in self.passes {
-            let hits = self.index.find(&[Sought { text: anchor, other: None }], pass, &all)?;
+            let hits = self.index.find_line_run(&[LinePattern { text: anchor, alternative: None }], pass, &all)?;
             let lines: Vec<usize> = hits.iter().map(|hit| hit.start).collect();
-            let found = self.among(outer, &lines);
+            let found = self.matches_in_scopes(outer, &lines);
             if !found.is_empty() {
                 return Ok(found);
             }
         }
         let begins = |at: &usize| self.index.lines[*at].body.trim_start().starts_with(anchor.trim());
         let lines: Vec<usize> = all.filter(begins).collect();
-        Ok(self.among(outer, &lines))
+        Ok(self.matches_in_scopes(outer, &lines))
     }
 
-    fn among(&self, outer: Option<&[Anchored]>, lines: &[usize]) -> Vec<Anchored> {
+    fn matches_in_scopes(&self, outer: Option<&[AnchorMatch]>, lines: &[usize]) -> Vec<AnchorMatch> {
         match outer {
-            None => stretches(lines, self.index.lines.len()).collect(),
+            None => split_into_scopes(lines, self.index.lines.len()).collect(),
             Some(outer) => outer
                 .iter()
-                .flat_map(|above| stretches(self.below(*above, Own::Passed, lines), above.end))
+                .flat_map(|above| {
+                    split_into_scopes(self.lines_below(*above, AnchorLineRule::Skipped, lines), above.scope_end)
+                })
                 .collect(),
         }
     }
 
-    /// Those of `lines`, which ascend, that stand below an anchor: in what it starts, or else further on.
-    pub(super) fn below<'l>(&self, above: Anchored, own: Own, lines: &'l [usize]) -> &'l [usize] {
+    /// Those of the ascending `lines` that are below an anchor: in its scope, or else after it.
+    pub(super) fn lines_below<'l>(&self, above: AnchorMatch, own: AnchorLineRule, lines: &'l [usize]) -> &'l [usize] {
         let first = match own {
-            Own::Counts => above.line,
-            Own::Passed => above.line + 1,
+            AnchorLineRule::Included => above.line,
+            AnchorLineRule::Skipped => above.line + 1,
         };
         let from = lines.partition_point(|line| *line < first);
-        let to = lines.partition_point(|line| *line < above.end).max(from);
+        let to = lines.partition_point(|line| *line < above.scope_end).max(from);
         let below = &lines[from..to];
         let (Some(last), 2..) = (below.last(), below.len()) else { return below };
         let scope = self.scope_end(above.line, *last);
@@ -92,7 +96,7 @@ impl<'i, 't> Anchors<'i, 't> {
         }
     }
 
-    /// The line behind what an anchor starts, as far as `last`: the first that stands no deeper and opens something.
+    /// The line after the anchor's block, at most `last`: the first that is not indented deeper and opens something.
     fn scope_end(&self, anchor: usize, last: usize) -> usize {
         const CLOSERS: [char; 4] = ['}', ')', ']', '{'];
         let depth = |body: &str| body.len() - body.trim_start().len();
@@ -106,8 +110,8 @@ impl<'i, 't> Anchors<'i, 't> {
     }
 }
 
-/// Each line with the stretch up to the next one.
-fn stretches(lines: &[usize], end: usize) -> impl Iterator<Item = Anchored> {
+/// Each line with the range up to the next one.
+fn split_into_scopes(lines: &[usize], end: usize) -> impl Iterator<Item = AnchorMatch> {
     let ends = lines.iter().skip(1).copied().chain(std::iter::once(end));
-    lines.iter().zip(ends).map(|(line, end)| Anchored { line: *line, end })
+    lines.iter().zip(ends).map(|(line, end)| AnchorMatch { line: *line, scope_end: end })
 }

@@ -1,195 +1,195 @@
-//! The chunks of a patch applied to one text. Owns the rules by which that is done, as values, and what is told about
-//! it. All chunks are judged before the text is put together; one that cannot be placed fails them all.
+//! Application of the chunks of a patch to one text. Owns the rules and the report. All chunks are placed before the
+//! text is rebuilt; if one cannot be placed, none is applied.
 
 use std::borrow::Cow;
 
-use crate::locate::Pass;
+use crate::locate::MatchPass;
 
-use super::find::Search;
-use super::index::{FileLine, Index};
-use super::rescue::{Part, Piece, Said, Slips};
-use super::splice::{Ending, NewLine, Splice, constant, default_terminator};
-use super::{Chunk, Rescue};
+use super::chunk_search::PatchChunkLocator;
+use super::interpretations::{ChunkLine, ResolvedLineKind, SlipRepair, StatedTerminator};
+use super::line_edits::{FileEndRule, InsertedLine, LineEdits, default_terminator, static_terminator};
+use super::line_index::{FileLine, LineIndex};
+use super::{ChunkRepair, PatchChunk};
 
-/// When a chunk that fits several places is refused.
+/// When a chunk that fits several positions is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Repeats {
-    /// When its lines stand in several places behind the last chunk, and nothing else tells them apart.
-    OfLines,
-    /// When its text is more than once in the text, also within lines.
-    OfText,
+pub enum AmbiguityRule {
+    /// When its lines occur several times after the last chunk, and nothing else distinguishes them.
+    RepeatedLines,
+    /// When its text occurs more than once, also within lines.
+    RepeatedText,
 }
 
-/// Where lines go that come without any that are there, and without an anchor.
+/// The position of added lines without context and anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Insertion {
-    /// Behind the last line.
+pub enum InsertionPoint {
+    /// After the last line.
     AtEnd,
     /// Before the first line.
     AtTop,
 }
 
-/// What a chunk is applied to.
+/// The text that a chunk is applied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Sequence {
-    /// The text as it was: chunks cannot see each other's lines.
-    Together,
-    /// The text as the chunks before left it.
-    OneByOne,
+pub enum ChunkBase {
+    /// The original text: chunks do not see each other's lines.
+    OriginalText,
+    /// The result of the previous chunks.
+    PreviousResult,
 }
 
 /// How chunks are placed.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
-    /// The name of the file, for what depends on it.
+pub struct PatchRules<'a> {
+    /// The file name, for rules that depend on it.
     pub name: &'a str,
-    /// How lines are compared, in this order.
-    pub passes: &'static [Pass],
-    /// Whether known slips of a chunk's writer are undone.
-    pub slips: Slips,
-    /// When a chunk that fits several places is refused.
-    pub repeats: Repeats,
-    /// Where lines go that come alone.
-    pub insertion: Insertion,
-    /// What a chunk is applied to.
-    pub sequence: Sequence,
-    /// How the text ends once its last line was replaced.
-    pub ending: Ending,
+    /// The passes to try, in this order.
+    pub passes: &'static [MatchPass],
+    /// Whether known typing slips in a chunk are undone.
+    pub slip_repair: SlipRepair,
+    /// When a chunk that fits several positions is rejected.
+    pub ambiguity: AmbiguityRule,
+    /// The position of added lines without context.
+    pub insertion: InsertionPoint,
+    /// The text that a chunk is applied to.
+    pub chunk_base: ChunkBase,
+    /// The end of the text after its last line was replaced.
+    pub file_end: FileEndRule,
 }
 
-impl<'a> Rules<'a> {
-    /// Whatever has one meaning is found.
+impl<'a> PatchRules<'a> {
+    /// Finds every unambiguous match.
     #[must_use]
     pub fn tolerant(name: &'a str) -> Self {
         Self {
             name,
-            passes: &[Pass::Endings, Pass::TrailingSpace, Pass::LookAlike, Pass::Indentation],
-            slips: Slips::Undone,
-            repeats: Repeats::OfLines,
-            insertion: Insertion::AtEnd,
-            sequence: Sequence::Together,
-            ending: Ending::OfPatch,
+            passes: &[MatchPass::LineEndings, MatchPass::TrailingSpace, MatchPass::LookAlike, MatchPass::Indentation],
+            slip_repair: SlipRepair::Undo,
+            ambiguity: AmbiguityRule::RepeatedLines,
+            insertion: InsertionPoint::AtEnd,
+            chunk_base: ChunkBase::OriginalText,
+            file_end: FileEndRule::FromPatch,
         }
     }
 
-    /// Lines are as quoted, but for their terminators.
+    /// Lines must match exactly, except for their terminators.
     #[must_use]
     pub fn strict(name: &'a str) -> Self {
         Self {
             name,
-            passes: &[Pass::Endings],
-            slips: Slips::Stay,
-            repeats: Repeats::OfText,
-            insertion: Insertion::AtTop,
-            sequence: Sequence::OneByOne,
-            ending: Ending::OfFile,
+            passes: &[MatchPass::LineEndings],
+            slip_repair: SlipRepair::Off,
+            ambiguity: AmbiguityRule::RepeatedText,
+            insertion: InsertionPoint::AtTop,
+            chunk_base: ChunkBase::PreviousResult,
+            file_end: FileEndRule::FromFile,
         }
     }
 }
 
 /// A text after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
-    /// The text.
+pub struct PatchedText {
+    /// The patched text.
     pub text: String,
-    /// How each chunk was found, in the order of the patch.
-    pub matched: Vec<Matched>,
-    /// Lines that came.
+    /// The match of each chunk, in the order of the patch.
+    pub matches: Vec<ChunkMatch>,
+    /// The number of added lines.
     pub added: usize,
-    /// Lines that went.
+    /// The number of removed lines.
     pub removed: usize,
-    /// What became of the newline at the end.
-    pub final_newline: FinalNewline,
+    /// The change of the final newline.
+    pub final_newline: FinalNewlineChange,
 }
 
-/// What became of the newline at the end of a text.
+/// The change of the final newline of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FinalNewline {
-    /// It is there as before, or missing as before.
-    Same,
-    /// It was missing and is there.
-    Added,
-    /// It was there and is missing.
-    Dropped,
+pub enum FinalNewlineChange {
+    /// Present or missing as before.
+    Unchanged,
+    /// It was missing and is now present.
+    TerminatorAdded,
+    /// It was present and is now missing.
+    TerminatorDropped,
 }
 
-/// How a chunk was found.
+/// The match of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Matched {
-    /// The 1-based line of the text that it starts at.
+pub struct ChunkMatch {
+    /// The first 1-based line in the text.
     pub line: usize,
-    /// How its lines were compared.
-    pub pass: Pass,
-    /// The slip that was undone, if any.
-    pub rescue: Option<Rescue>,
-    /// What said where it goes.
-    pub ground: Ground,
+    /// The pass that matched.
+    pub pass: MatchPass,
+    /// The typing slip that was undone, if any.
+    pub repair: Option<ChunkRepair>,
+    /// The basis of the position.
+    pub basis: PlacementBasis,
 }
 
-/// What said where a chunk goes.
+/// The basis of the position of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ground {
-    /// What it says itself: the lines it quotes, its anchor, that it is the end.
-    Said,
-    /// It quotes nothing, and comes behind the line of this number.
-    Number,
-    /// It quotes nothing, and comes where such lines come: [`Insertion`].
-    Nothing,
+pub enum PlacementBasis {
+    /// Its content: the quoted lines, its anchor, or its end-of-file marker.
+    Content,
+    /// It quotes no line and follows the line with its number.
+    LineNumber,
+    /// It quotes no line and is placed by [`InsertionPoint`].
+    Default,
 }
 
 /// A chunk that cannot be placed. Nothing was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("chunk {chunk} (line {line} of the patch): {reason}")]
-pub struct ApplyError {
-    /// Which chunk, 0-based.
+pub struct PatchApplyError {
+    /// The 0-based index of the chunk.
     pub chunk: usize,
     /// The 1-based line of the patch that starts it.
     pub line: usize,
-    /// Why.
-    pub reason: Reason,
+    /// Why it cannot be placed.
+    pub reason: PatchApplyErrorKind,
 }
 
 /// Why a chunk cannot be placed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum PatchApplyErrorKind {
     /// Its lines are not in the text.
     #[error("its lines are not in the text")]
     NotFound {
-        /// The lines it quotes, each ended by a newline.
+        /// The quoted lines, each with a newline.
         quoted: String,
-        /// The line where the text already is as the chunk would make it.
+        /// The line where the result of the chunk is already present.
         already: Option<usize>,
     },
-    /// A line behind `@@` is not in the text.
-    #[error("the line {anchor:?} behind @@ is not in the text")]
+    /// An anchor is not in the text.
+    #[error("the line {anchor:?} after @@ is not in the text")]
     AnchorNotFound {
-        /// The line.
+        /// The anchor.
         anchor: String,
     },
-    /// It fits several places.
-    #[error("it fits {} places", lines.len())]
+    /// It fits several positions.
+    #[error("it matches in {} places; add context lines", lines.len())]
     Ambiguous {
-        /// The lines it could start at, 1-based.
+        /// The possible first lines, 1-based.
         lines: Vec<usize>,
-        /// How many lines it quotes.
+        /// The number of quoted lines.
         count: usize,
     },
-    /// It and another chunk want the same lines.
-    #[error("it wants lines that chunk {other} changes")]
+    /// Another chunk changes the same lines.
+    #[error("it changes the same lines as chunk {other}")]
     Overlap {
-        /// The other one, 0-based.
+        /// The 0-based index of the other chunk.
         other: usize,
-        /// The 1-based line that both want.
+        /// The 1-based line that both change.
         line: usize,
     },
-    /// It quotes nothing, and the number that says where it goes counts the lines of another text.
-    #[error("only the number {line} says where its lines go, and this is not the text that was numbered")]
+    /// It quotes no line, and its line number refers to another text.
+    #[error("it has no context lines, and line {line} does not fit this file; add context lines")]
     NumberOnly {
-        /// The 1-based line that they would come behind.
+        /// The 1-based line that it would follow.
         line: usize,
     },
-    /// Finding it would take too long.
-    #[error("the text repeats too much to look for it")]
+    /// The search exceeds the work limit.
+    #[error("the search takes too long: the text repeats too many lines")]
     Exhausted,
 }
 
@@ -197,15 +197,15 @@ pub enum Reason {
 ///
 /// # Errors
 ///
-/// [`ApplyError`] for the first chunk that cannot be placed.
-pub fn apply(text: &str, chunks: &[Chunk], rules: &Rules<'_>) -> Result<Applied, ApplyError> {
-    let mut applied = match rules.sequence {
-        Sequence::Together => together(text, chunks, 0, rules)?,
-        Sequence::OneByOne => {
-            let mut running = together(text, &[], 0, rules)?;
+/// [`PatchApplyError`] for the first chunk that cannot be placed.
+pub fn apply_chunks(text: &str, chunks: &[PatchChunk], rules: &PatchRules<'_>) -> Result<PatchedText, PatchApplyError> {
+    let mut applied = match rules.chunk_base {
+        ChunkBase::OriginalText => apply_to_original(text, chunks, 0, rules)?,
+        ChunkBase::PreviousResult => {
+            let mut running = apply_to_original(text, &[], 0, rules)?;
             for (number, chunk) in chunks.iter().enumerate() {
-                let next = together(&running.text, std::slice::from_ref(chunk), number, rules)?;
-                running.matched.extend(next.matched);
+                let next = apply_to_original(&running.text, std::slice::from_ref(chunk), number, rules)?;
+                running.matches.extend(next.matches);
                 running.added += next.added;
                 running.removed += next.removed;
                 running.text = next.text;
@@ -215,87 +215,102 @@ pub fn apply(text: &str, chunks: &[Chunk], rules: &Rules<'_>) -> Result<Applied,
     };
     let is_open = |text: &str| !text.is_empty() && !text.ends_with(['\n', '\r']);
     applied.final_newline = match (is_open(text), is_open(&applied.text)) {
-        (true, false) if !applied.text.is_empty() => FinalNewline::Added,
-        (false, true) if !text.is_empty() => FinalNewline::Dropped,
-        (true | false, true | false) => FinalNewline::Same,
+        (true, false) if !applied.text.is_empty() => FinalNewlineChange::TerminatorAdded,
+        (false, true) if !text.is_empty() => FinalNewlineChange::TerminatorDropped,
+        (true | false, true | false) => FinalNewlineChange::Unchanged,
     };
     Ok(applied)
 }
 
-/// Applies chunks to one text; `first` is the number of the first one.
-fn together(text: &str, chunks: &[Chunk], first: usize, rules: &Rules<'_>) -> Result<Applied, ApplyError> {
-    let index = Index::new(text);
-    let mut search = Search::new(text, &index, rules);
-    let mut splice = Splice::new(index.lines.len());
+/// Applies chunks to one text; `first` is the index of the first chunk.
+fn apply_to_original(
+    text: &str,
+    chunks: &[PatchChunk],
+    first: usize,
+    rules: &PatchRules<'_>,
+) -> Result<PatchedText, PatchApplyError> {
+    let index = LineIndex::new(text);
+    let mut search = PatchChunkLocator::new(text, &index, rules);
+    let mut splice = LineEdits::new(index.lines.len());
     let mut placed = Vec::with_capacity(chunks.len());
-    let failed = |(chunk, at): (usize, &Chunk), reason| ApplyError { chunk, line: at.line, reason };
+    let failed = |(chunk, at): (usize, &PatchChunk), reason| PatchApplyError { chunk, line: at.line, reason };
     for (number, chunk) in (first..).zip(chunks) {
-        let here = search.place(chunk, &splice).map_err(|reason| failed((number, chunk), reason))?;
-        claim(&mut splice, number, &index.lines, &here);
+        let here = search.place_chunk(chunk, &splice).map_err(|reason| failed((number, chunk), reason))?;
+        record_chunk_edits(&mut splice, number, &index.lines, &here);
         placed.push(here);
     }
     for (chunk, placed) in (first..).zip(chunks).zip(&placed) {
-        if let Some(reason) = search.doubt(placed) {
+        if let Some(reason) = search.recheck_placement(placed) {
             return Err(failed(chunk, reason));
         }
     }
     let matched = placed
         .iter()
-        .map(|&Placed { start, pass, rescue, ground, .. }| Matched { line: start + 1, pass, rescue, ground })
+        .map(|&PlacedChunk { start, pass, repair: rescue, basis: ground, .. }| ChunkMatch {
+            line: start + 1,
+            pass,
+            repair: rescue,
+            basis: ground,
+        })
         .collect();
-    let (added, removed) = (splice.added(), splice.removed());
-    let text = splice.text(&index.lines, rules.ending);
-    Ok(Applied { text, matched, added, removed, final_newline: FinalNewline::Same })
+    let (added, removed) = (splice.added_count(), splice.removed_count());
+    let text = splice.text(&index.lines, rules.file_end);
+    Ok(PatchedText { text, matches: matched, added, removed, final_newline: FinalNewlineChange::Unchanged })
 }
 
-/// A chunk with its place.
-pub(super) struct Placed<'c> {
-    /// The 0-based line it starts at, or that its lines come before.
+pub(super) struct PlacedChunk<'c> {
+    /// The 0-based line it starts at, or that its lines are inserted before.
     pub(super) start: usize,
-    pub(super) pieces: Cow<'c, [Piece]>,
-    pub(super) pass: Pass,
-    pub(super) rescue: Option<Rescue>,
-    pub(super) ground: Ground,
-    /// The 1-based lines it fits at, if only the order of the chunks chose among them.
-    pub(super) rivals: Vec<usize>,
+    pub(super) lines: Cow<'c, [ChunkLine]>,
+    pub(super) pass: MatchPass,
+    pub(super) repair: Option<ChunkRepair>,
+    pub(super) basis: PlacementBasis,
+    /// The 1-based lines it fits at, if only the order of the chunks distinguished them.
+    pub(super) candidate_starts: Vec<usize>,
 }
 
-/// Writes down what a placed chunk does to the lines.
-fn claim(splice: &mut Splice, number: usize, lines: &[FileLine<'_>], placed: &Placed<'_>) {
-    let literal = is_literal(lines, placed);
-    let outspoken = placed.pieces.iter().any(|piece| piece.said == Said::Missing);
-    let is_alone = !placed.pieces.iter().any(Piece::is_old);
+/// Records the line edits of a placed chunk.
+fn record_chunk_edits(splice: &mut LineEdits, number: usize, lines: &[FileLine<'_>], placed: &PlacedChunk<'_>) {
+    let literal = terminator_source(lines, placed);
+    let outspoken = placed.lines.iter().any(|piece| piece.stated_terminator == StatedTerminator::NoNewline);
+    let is_alone = !placed.lines.iter().any(ChunkLine::is_in_old_text);
     let mut at = placed.start;
-    // The terminators of the lines that went, for those that come in their stead.
-    let mut gone: Vec<&'static str> = Vec::new();
-    let mut came = 0;
-    for piece in placed.pieces.iter() {
-        match piece.part {
-            Part::Keep => {
+    // The terminators of the removed lines, for the lines that replace them.
+    let mut removed_terminators: Vec<&'static str> = Vec::new();
+    let mut added_count = 0;
+    for piece in placed.lines.iter() {
+        match piece.kind {
+            ResolvedLineKind::Context => {
                 splice.quoted_by[at] = Some(number);
                 at += 1;
-                gone.clear();
-                came = 0;
+                removed_terminators.clear();
+                added_count = 0;
             }
-            Part::Remove => {
+            ResolvedLineKind::Remove => {
                 splice.quoted_by[at] = Some(number);
                 splice.removed_by[at] = Some(number);
-                gone.extend(constant(lines[at].terminator));
+                removed_terminators.extend(static_terminator(lines[at].terminator));
                 at += 1;
             }
-            Part::Add => {
-                let beside = gone.get(came).or(gone.last()).copied();
-                let terminator = match (piece.said, literal) {
-                    (Said::Cr, _) => "\r",
-                    (Said::Crlf, Literal::Yes) => "\r\n",
-                    (Said::Nothing | Said::Missing, Literal::Yes) => "\n",
-                    (Said::Crlf | Said::Nothing | Said::Missing, Literal::No) => {
-                        beside.unwrap_or_else(|| neighbour(lines, at))
-                    }
+            ResolvedLineKind::Add => {
+                let beside = removed_terminators.get(added_count).or(removed_terminators.last()).copied();
+                let terminator = match (piece.stated_terminator, literal) {
+                    (StatedTerminator::Cr, _) => "\r",
+                    (StatedTerminator::Crlf, TerminatorSource::Chunk) => "\r\n",
+                    (StatedTerminator::Unstated | StatedTerminator::NoNewline, TerminatorSource::Chunk) => "\n",
+                    (
+                        StatedTerminator::Crlf | StatedTerminator::Unstated | StatedTerminator::NoNewline,
+                        TerminatorSource::File,
+                    ) => beside.unwrap_or_else(|| neighbouring_terminator(lines, at)),
                 };
-                came += 1;
-                let new = NewLine { text: piece.text.clone(), terminator, said: piece.said, outspoken };
-                // What comes alone at the end comes behind whatever becomes of the last lines.
+                added_count += 1;
+                let new = InsertedLine {
+                    text: piece.text.clone(),
+                    terminator,
+                    stated_terminator: piece.stated_terminator,
+                    is_explicit: outspoken,
+                };
+                // An insertion without context at the end follows any replacement of the last lines.
                 let slot = if at == lines.len() && is_alone { at + 1 } else { at };
                 splice.inserted.entry(slot).or_default().push(new);
             }
@@ -303,32 +318,35 @@ fn claim(splice: &mut Splice, number: usize, lines: &[FileLine<'_>], placed: &Pl
     }
 }
 
-/// Whether a chunk's own terminators are those of the file.
+/// Whether new lines take their terminators from the chunk or from the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Literal {
-    Yes,
-    No,
+enum TerminatorSource {
+    Chunk,
+    File,
 }
 
-/// A chunk that shows other terminators than newlines, and shows those that are there, means them.
-fn is_literal(lines: &[FileLine<'_>], placed: &Placed<'_>) -> Literal {
-    let shown = placed.pieces.iter().any(|piece| matches!(piece.said, Said::Cr | Said::Crlf));
-    let old = placed.pieces.iter().filter(|piece| piece.is_old());
+/// A chunk with terminators other than newlines that match those of the file determines the terminators.
+fn terminator_source(lines: &[FileLine<'_>], placed: &PlacedChunk<'_>) -> TerminatorSource {
+    let has_shown = placed
+        .lines
+        .iter()
+        .any(|piece| matches!(piece.stated_terminator, StatedTerminator::Cr | StatedTerminator::Crlf));
+    let old = placed.lines.iter().filter(|piece| piece.is_in_old_text());
     let fits = old.zip(&lines[placed.start.min(lines.len())..]).all(|(piece, line)| {
-        let written = match piece.said {
-            Said::Nothing => "\n",
-            Said::Cr => "\r",
-            Said::Crlf => "\r\n",
-            Said::Missing => "",
+        let written = match piece.stated_terminator {
+            StatedTerminator::Unstated => "\n",
+            StatedTerminator::Cr => "\r",
+            StatedTerminator::Crlf => "\r\n",
+            StatedTerminator::NoNewline => "",
         };
         written == line.terminator
     });
-    if shown && fits { Literal::Yes } else { Literal::No }
+    if has_shown && fits { TerminatorSource::Chunk } else { TerminatorSource::File }
 }
 
-/// The terminator of the nearest line: the one before, else the one behind.
-fn neighbour(lines: &[FileLine<'_>], at: usize) -> &'static str {
-    let before = lines[..at].iter().rev().find_map(|line| constant(line.terminator));
-    let behind = || lines.get(at).and_then(|line| constant(line.terminator));
+/// The terminator of the nearest line: the previous one, else the next.
+fn neighbouring_terminator(lines: &[FileLine<'_>], at: usize) -> &'static str {
+    let before = lines[..at].iter().rev().find_map(|line| static_terminator(line.terminator));
+    let behind = || lines.get(at).and_then(|line| static_terminator(line.terminator));
     before.or_else(behind).unwrap_or_else(|| default_terminator(lines))
 }

@@ -1,61 +1,61 @@
-//! What stands around a patch: the line endings of the text that carries it, and a heredoc or a code fence that a
-//! model put around it. Owns the taking off of both. Never looks at what the patch says.
+//! Wrappers of a patch: the line endings of the surrounding text, and a heredoc or code fence added by a model. Owns
+//! their removal. Never parses the patch.
 
-use super::{Fault, Grammar, Leave, ParseError, Written};
+use super::{PatchGrammar, PatchParseError, PatchParseErrorKind, PatchSourceLine, PatchSyntaxRule};
 
-/// The lines of a patch text without what is wrapped around it.
+/// The lines of a patch without its wrapper.
 ///
-/// A text whose first line ends in `\r\n` is one that was sent with such endings, so each line loses one `\r`. In any
-/// other text a `\r` belongs to the line.
-pub(super) fn lines(text: &str, grammar: Grammar) -> Result<Vec<Written<'_>>, ParseError> {
+/// A text whose first line ends in `\r\n` was sent with CRLF, so each line loses one `\r`. In any other text a `\r`
+/// belongs to the line.
+pub(super) fn lines(text: &str, grammar: PatchGrammar) -> Result<Vec<PatchSourceLine<'_>>, PatchParseError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let first = text.split('\n').find(|line| !line.trim().is_empty());
     let is_crlf = first.is_some_and(|line| line.ends_with('\r'));
-    let mut lines: Vec<Written<'_>> = text
+    let mut lines: Vec<PatchSourceLine<'_>> = text
         .split_terminator('\n')
         .zip(1..)
         .map(|(line, number)| {
             let text = if is_crlf { line.strip_suffix('\r').unwrap_or(line) } else { line };
-            Written { number, text }
+            PatchSourceLine { number, text }
         })
         .collect();
-    if grammar.wrapper == Leave::Given {
-        unwrap(&mut lines)?;
+    if grammar.outer_wrapper == PatchSyntaxRule::Accept {
+        strip_outer_wrapper(&mut lines)?;
     }
     Ok(lines)
 }
 
-/// Takes off a heredoc or a fence.
-fn unwrap(lines: &mut Vec<Written<'_>>) -> Result<(), ParseError> {
-    let filled = |line: &Written<'_>| !line.text.trim().is_empty();
+/// Removes a heredoc or a code fence.
+fn strip_outer_wrapper(lines: &mut Vec<PatchSourceLine<'_>>) -> Result<(), PatchParseError> {
+    let filled = |line: &PatchSourceLine<'_>| !line.text.trim().is_empty();
     let Some(first) = lines.iter().position(filled) else { return Ok(()) };
     let last = lines.iter().rposition(filled).unwrap_or(first);
     let opening = lines[first];
     let closing = lines[last].text.trim();
     let word = match opening.text.trim() {
         fence if fence.starts_with("```") && !fence[3..].contains('`') => "```",
-        text => match heredoc(text) {
+        text => match heredoc_delimiter(text) {
             Some(Ok(word)) => word,
-            Some(Err(())) => return Err(Fault::Wrapper.at(opening.number)),
+            Some(Err(())) => return Err(PatchParseErrorKind::MalformedWrapper.at_line(opening.number)),
             None => return Ok(()),
         },
     };
     if last == first || closing != word {
-        return Err(Fault::Wrapper.at(opening.number));
+        return Err(PatchParseErrorKind::MalformedWrapper.at_line(opening.number));
     }
     lines.truncate(last);
     lines.drain(..=first);
-    // Inside a wrapper, a patch that stops short was cut.
+    // Inside a wrapper, a patch without an end marker was truncated.
     match lines.iter().rfind(|line| filled(line)) {
         Some(end) if word != "```" && end.text.trim() != super::envelope::END => {
-            Err(Fault::NoEnd.at(end.number))
+            Err(PatchParseErrorKind::MissingEnd.at_line(end.number))
         }
         Some(_) | None => Ok(()),
     }
 }
 
-/// The word that closes a heredoc opened by this line; an error if its quotes do not match.
-fn heredoc(line: &str) -> Option<Result<&str, ()>> {
+/// The delimiter of a heredoc opened by this line; an error if its quotes do not match.
+fn heredoc_delimiter(line: &str) -> Option<Result<&str, ()>> {
     let rest = line.strip_prefix("apply_patch").unwrap_or(line).trim_start().strip_prefix("<<")?;
     let rest = rest.strip_prefix('-').unwrap_or(rest).trim_start();
     let (open, rest) = match rest.chars().next() {

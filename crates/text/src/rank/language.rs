@@ -1,6 +1,6 @@
-//! Which language a file is in, by its name alone, and what a line of comment or import looks like there.
+//! The language of a file, by its name alone, and the form of comments and imports in it.
 
-/// A family of languages with the same way of saying "here it is defined".
+/// A family of languages with the same syntax of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
     /// Rust.
@@ -8,15 +8,15 @@ pub enum Language {
     /// Python.
     Python,
     /// JavaScript and TypeScript.
-    Script,
-    /// TypeScript that only declares what is elsewhere.
-    Declarations,
+    JavaScript,
+    /// TypeScript declaration files.
+    TypeScriptDeclarations,
     /// Go.
     Go,
     /// C and C++.
     C,
-    /// Headers of C and C++, where most functions only are declared.
-    Header,
+    /// Headers of C and C++, where most functions are only declared.
+    CHeader,
     /// Java, Kotlin, Scala.
     Java,
     /// C#.
@@ -25,26 +25,25 @@ pub enum Language {
     Ruby,
     /// PHP.
     Php,
-    /// Shells.
+    /// Shell scripts.
     Shell,
     /// SQL.
     Sql,
-    /// Markdown and other prose with headings.
+    /// Markdown and other text with headings.
     Markdown,
-    /// Keys and values: TOML, YAML, JSON, INI.
+    /// Key-value files: TOML, YAML, JSON, INI.
     Config,
     /// Anything else.
     Other,
 }
 
-/// Endings of file names.
-const ENDINGS: &[(Language, &[&str])] = &[
+const LANGUAGE_BY_EXTENSION: &[(Language, &[&str])] = &[
     (Language::Rust, &["rs"]),
     (Language::Python, &["py", "pyi", "pyx"]),
-    (Language::Script, &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"]),
+    (Language::JavaScript, &["js", "jsx", "mjs", "cjs", "ts", "tsx", "mts", "cts", "vue", "svelte"]),
     (Language::Go, &["go"]),
     (Language::C, &["c", "cc", "cpp", "cxx", "m", "mm", "cu", "inl"]),
-    (Language::Header, &["h", "hh", "hpp", "hxx"]),
+    (Language::CHeader, &["h", "hh", "hpp", "hxx"]),
     (Language::Java, &["java", "kt", "kts", "scala", "groovy"]),
     (Language::CSharp, &["cs"]),
     (Language::Ruby, &["rb", "rake", "gemspec"]),
@@ -52,42 +51,38 @@ const ENDINGS: &[(Language, &[&str])] = &[
     (Language::Shell, &["sh", "bash", "zsh", "ksh", "fish"]),
     (Language::Sql, &["sql"]),
     (Language::Markdown, &["md", "mdx", "markdown", "rst", "adoc"]),
-    (
-        Language::Config,
-        &["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "conf", "properties", "env", "lock"],
-    ),
+    (Language::Config, &["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "conf", "properties", "env", "lock"]),
 ];
 
-/// Endings of files that only declare.
-const DECLARATIONS: &[&str] = &[".d.ts", ".d.mts", ".d.cts"];
+const DECLARATION_EXTENSIONS: &[&str] = &[".d.ts", ".d.mts", ".d.cts"];
 
 impl Language {
     /// The language of a file with this path.
-    pub fn of(path: &str) -> Self {
+    pub fn from_path(path: &str) -> Self {
         let name = path.rsplit('/').next().unwrap_or(path);
-        if DECLARATIONS.iter().any(|ending| name.ends_with(ending)) {
-            return Self::Declarations;
+        if DECLARATION_EXTENSIONS.iter().any(|ending| name.ends_with(ending)) {
+            return Self::TypeScriptDeclarations;
         }
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
-        let known = ENDINGS.iter().find(|(_, endings)| endings.contains(&ending.as_str()));
+        let known = LANGUAGE_BY_EXTENSION.iter().find(|(_, endings)| endings.contains(&ending.as_str()));
         known.map_or(Self::Other, |(language, _)| *language)
     }
 
-    /// Whether a line is a comment from its first character on.
+    /// Whether a line starts with a comment.
     pub(super) fn is_comment(self, line: &str) -> bool {
         let line = line.trim_start();
         let starts = |marks: &[&str]| marks.iter().any(|mark| line.starts_with(mark));
         match self {
             Self::Rust
-            | Self::Script
-            | Self::Declarations
+            | Self::JavaScript
+            | Self::TypeScriptDeclarations
             | Self::Go
             | Self::C
-            | Self::Header
+            | Self::CHeader
             | Self::Java
             | Self::CSharp => {
-                let goes_on = |(_, rest): (&str, &str)| !rest.trim().is_empty();
-                let opens = starts(&["/*"]) && !line.split_once("*/").is_some_and(goes_on);
+                let has_code = |(_, rest): (&str, &str)| !rest.trim().is_empty();
+                let opens = starts(&["/*"]) && !line.split_once("*/").is_some_and(has_code);
                 opens || starts(&["//", "* ", "*/"]) || line == "*"
             }
             Self::Php => starts(&["//", "/*", "* ", "*/", "#"]),
@@ -98,26 +93,24 @@ impl Language {
         }
     }
 
-    /// Whether a line brings names in from elsewhere.
+    /// Whether a line is an import.
     pub(super) fn is_import(self, line: &str) -> bool {
         let line = line.trim_start();
         let starts = |marks: &[&str]| marks.iter().any(|mark| line.starts_with(mark));
         match self {
             Self::Rust => {
                 let open = line.strip_prefix("pub").map_or(line, |rest| {
-                    rest.strip_prefix('(')
-                        .and_then(|rest| rest.split_once(')'))
-                        .map_or(rest, |(_, rest)| rest)
+                    rest.strip_prefix('(').and_then(|rest| rest.split_once(')')).map_or(rest, |(_, rest)| rest)
                 });
                 open.trim_start().starts_with("use ") || starts(&["extern crate "])
             }
             Self::Python => starts(&["import "]) || (starts(&["from "]) && line.contains(" import")),
-            Self::Script | Self::Declarations => {
+            Self::JavaScript | Self::TypeScriptDeclarations => {
                 starts(&["import ", "import{", "export * ", "export {", "export type {", "} from "])
                     || (line.contains("require(") && !line.contains("= function"))
             }
             Self::Go => starts(&["import "]) || (line.starts_with('"') && line.ends_with('"')),
-            Self::C | Self::Header => {
+            Self::C | Self::CHeader => {
                 line.strip_prefix('#').is_some_and(|rest| rest.trim_start().starts_with("include"))
             }
             Self::Java => starts(&["import ", "package "]),
@@ -136,30 +129,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_the_language() {
+    fn detects_the_language_by_file_name() {
         for (path, expected) in [
             ("src/a.rs", Language::Rust),
-            ("a.test.TSX", Language::Script),
+            ("a.test.TSX", Language::JavaScript),
             ("Makefile", Language::Other),
             ("d.py/readme", Language::Other),
-            ("x.h", Language::Header),
-            ("x.d.ts", Language::Declarations),
+            ("x.h", Language::CHeader),
+            ("x.d.ts", Language::TypeScriptDeclarations),
             ("Cargo.toml", Language::Config),
         ] {
-            assert_eq!(Language::of(path), expected, "{path}");
+            assert_eq!(Language::from_path(path), expected, "{path}");
         }
     }
 
     #[test]
-    fn imports_and_comments_are_known() {
+    fn recognises_imports_and_comments() {
         for (language, line, import, comment) in [
             (Language::Rust, "pub(crate) use a::B;", true, false),
             (Language::Rust, "    /// use a::B", false, true),
             (Language::Rust, "user(a);", false, false),
             (Language::Python, "from a import b", true, false),
             (Language::Python, "from_a = 1", false, false),
-            (Language::Script, "const a = require('b');", true, false),
-            (Language::Script, " * import a", false, true),
+            (Language::JavaScript, "const a = require('b');", true, false),
+            (Language::JavaScript, " * import a", false, true),
             (Language::C, "#  include <a.h>", true, false),
             (Language::C, "#define A 1", false, false),
             (Language::Markdown, "# import a", false, false),

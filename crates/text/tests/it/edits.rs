@@ -1,26 +1,29 @@
 //! Runs `cases/edit.yaml`.
 
 use serde::Deserialize;
-use text::edit::{Edit, Edited, Reason, Refusal, Rescue, Rules, Wanted, apply, edit, inverse};
+use stead_text::edit::{
+    EditError, EditErrorKind, EditRules, EditedText, NotFoundRecovery, OccurrenceSelector, QuotedEdit, apply_edits,
+    apply_splices, inverse_splices,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+struct EditTableCase {
     id: String,
     what: String,
     #[serde(default)]
-    rules: Named,
+    rules: NamedEditRules,
     text: String,
-    edits: Vec<Given>,
+    edits: Vec<GivenEdit>,
     gives: Option<String>,
     how: Option<Vec<String>>,
     look_alikes: Option<Vec<char>>,
-    refused: Option<Refused>,
+    refused: Option<ExpectedEditError>,
 }
 
 #[derive(Deserialize, Default, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum Named {
+enum NamedEditRules {
     #[default]
     Native,
     Literal,
@@ -30,7 +33,7 @@ enum Named {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Given {
+struct GivenEdit {
     old: String,
     new: String,
     #[serde(default)]
@@ -41,7 +44,7 @@ struct Given {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Refused {
+struct ExpectedEditError {
     reason: String,
     edit: usize,
     lines: Option<Vec<usize>>,
@@ -51,83 +54,84 @@ struct Refused {
 }
 
 #[test]
-fn every_case_holds() {
-    let cases: Vec<Case> = serde_yaml_ng::from_str(include_str!("../cases/edit.yaml")).unwrap();
+fn every_case_passes() {
+    let cases: Vec<EditTableCase> = serde_yaml_ng::from_str(include_str!("../cases/edit.yaml")).unwrap();
     let mut wrong = Vec::new();
     for case in &cases {
-        if let Err(problem) = hold(case) {
+        if let Err(problem) = run_case(case) {
             wrong.push(format!("{} ({}): {problem}", case.id, case.what));
         }
     }
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
 }
 
-fn hold(case: &Case) -> Result<(), String> {
+fn run_case(case: &EditTableCase) -> Result<(), String> {
     let rules = match case.rules {
-        Named::Native => Rules::NATIVE,
-        Named::Literal => Rules::LITERAL,
-        Named::Plain => Rules::PLAIN,
-        Named::Resemblance => Rules { rescue: Rescue::Resemblance, ..Rules::PLAIN },
+        NamedEditRules::Native => EditRules::NATIVE,
+        NamedEditRules::Literal => EditRules::LITERAL,
+        NamedEditRules::Plain => EditRules::PLAIN,
+        NamedEditRules::Resemblance => EditRules { recovery: NotFoundRecovery::AcceptSimilar, ..EditRules::PLAIN },
     };
-    let wanted = |given: &Given| match (given.all, given.count, given.near_line) {
-        (true, ..) => Wanted::All,
-        (_, Some(count), _) => Wanted::Count(count),
-        (.., Some(line)) => Wanted::Near(line),
-        (false, None, None) => Wanted::One,
+    let wanted = |given: &GivenEdit| match (given.all, given.count, given.near_line) {
+        (true, ..) => OccurrenceSelector::All,
+        (_, Some(count), _) => OccurrenceSelector::Exactly(count),
+        (.., Some(line)) => OccurrenceSelector::NearestToLine(line),
+        (false, None, None) => OccurrenceSelector::Only,
     };
-    let edits: Vec<Edit<'_>> = case
+    let edits: Vec<QuotedEdit<'_>> = case
         .edits
         .iter()
-        .map(|given| Edit { old: &given.old, new: &given.new, wanted: wanted(given) })
+        .map(|given| QuotedEdit { old: &given.old, new: &given.new, occurrence: wanted(given) })
         .collect();
-    match (edit(&case.text, &edits, rules), &case.gives, &case.refused) {
-        (Ok(edited), Some(gives), None) => applied(case, &edited, gives),
-        (Err(refusals), None, Some(expected)) => refused(&refusals[0], expected),
+    match (apply_edits(&case.text, &edits, rules), &case.gives, &case.refused) {
+        (Ok(edited), Some(gives), None) => check_applied(case, &edited, gives),
+        (Err(refusals), None, Some(expected)) => check_error(&refusals[0], expected),
         (found, ..) => Err(format!("{found:?}")),
     }
 }
 
-fn applied(case: &Case, edited: &Edited, gives: &str) -> Result<(), String> {
-    let how: Vec<&str> = edited.applied.iter().map(|applied| applied.how.name()).collect();
+fn check_applied(case: &EditTableCase, edited: &EditedText, gives: &str) -> Result<(), String> {
+    let how: Vec<&str> = edited.applied.iter().map(|applied| applied.method.name()).collect();
     let expected: Vec<&str> = match &case.how {
         Some(how) => how.iter().map(String::as_str).collect(),
         None => vec!["exact"; case.edits.len()],
     };
-    same(&edited.text.as_str(), &gives)?;
-    same(&how, &expected)?;
+    expect_equal(&edited.text.as_str(), &gives)?;
+    expect_equal(&how, &expected)?;
     if let Some(expected) = &case.look_alikes {
-        same(&edited.applied[0].look_alikes, expected)?;
+        expect_equal(&edited.applied[0].look_alikes, expected)?;
     }
-    same(&apply(&edited.text, &inverse(&case.text, &edited.splices)), &case.text)
+    expect_equal(&apply_splices(&edited.text, &inverse_splices(&case.text, &edited.splices)), &case.text)
 }
 
-fn refused(refusal: &Refusal, expected: &Refused) -> Result<(), String> {
-    same(&refusal.edit, &expected.edit)?;
-    let spots = |spots: &[text::edit::Spot]| spots.iter().map(|spot| *spot.lines.start()).collect::<Vec<_>>();
+fn check_error(refusal: &EditError, expected: &ExpectedEditError) -> Result<(), String> {
+    expect_equal(&refusal.edit_index, &expected.edit)?;
+    let spots =
+        |spots: &[stead_text::edit::MatchDescription]| spots.iter().map(|spot| *spot.lines.start()).collect::<Vec<_>>();
     let (reason, lines) = match &refusal.reason {
-        Reason::EmptyOld => ("empty_old", Vec::new()),
-        Reason::NotFound(missing) => {
-            same(&missing.made_by, &expected.made_by)?;
+        EditErrorKind::EmptyOld => ("empty_old", Vec::new()),
+        EditErrorKind::NotFound(missing) => {
+            expect_equal(&missing.produced_by_edit, &expected.made_by)?;
             ("not_found", missing.nearest.iter().map(|nearest| *nearest.lines.start()).collect())
         }
-        Reason::Ambiguous { spots: places, total, .. } => {
-            same(total, &expected.total.unwrap_or(*total))?;
+        EditErrorKind::Ambiguous { matches: places, total, .. } => {
+            expect_equal(total, &expected.total.unwrap_or(*total))?;
             ("ambiguous", spots(places))
         }
-        Reason::WrongCount { spots: places, .. } => ("wrong_count", spots(places)),
-        Reason::Overlap { other, .. } => {
-            same(&Some(*other), &expected.other)?;
+        EditErrorKind::WrongCount { matches: places, .. } => ("wrong_count", spots(places)),
+        EditErrorKind::Overlap { other_edit: other, .. } => {
+            expect_equal(&Some(*other), &expected.other)?;
             ("overlap", Vec::new())
         }
-        Reason::Elided { .. } => ("elided", Vec::new()),
-        Reason::Unindentable { .. } => ("unindentable", Vec::new()),
-        Reason::TooLong => ("too_long", Vec::new()),
-        Reason::Touched(_) => ("touched", Vec::new()),
+        EditErrorKind::ElisionInNewText { .. } => ("elided", Vec::new()),
+        EditErrorKind::Unindentable { .. } => ("unindentable", Vec::new()),
+        EditErrorKind::TooLong => ("too_long", Vec::new()),
+        EditErrorKind::StaleQuote(_) => ("touched", Vec::new()),
     };
-    same(&reason, &expected.reason.as_str())?;
-    expected.lines.as_ref().map_or(Ok(()), |expected| same(&lines, expected))
+    expect_equal(&reason, &expected.reason.as_str())?;
+    expected.lines.as_ref().map_or(Ok(()), |expected| expect_equal(&lines, expected))
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
+fn expect_equal<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("found {found:?}, expected {expected:?}")) }
 }

@@ -1,4 +1,4 @@
-//! What holds for any text.
+//! Integration tests: tables of cases, and properties of generated texts.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod edit_properties;

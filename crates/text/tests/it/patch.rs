@@ -1,19 +1,20 @@
-//! Patches: the project's table of cases, and what holds for any patch.
+//! Patches: a table of cases, and properties of generated patches.
 
 #![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
 use serde::Deserialize;
-use text::patch::{
-    Action, Applied, ApplyError, FinalNewline, Grammar, Patch, Reason, Rules, apply, parse, standing,
+use stead_text::patch::{
+    FinalNewlineChange, ParsedPatch, PatchApplyError, PatchApplyErrorKind, PatchGrammar, PatchRules, PatchSectionKind,
+    PatchedText, apply_chunks, find_already_applied, parse_patch,
 };
-use text::unified::{Labels, unified};
+use stead_text::unified::{DiffLabels, unified_diff};
 
 const CASES: &str = include_str!("../cases/patch.yaml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+struct PatchTableCase {
     id: String,
     #[serde(default)]
     strict: bool,
@@ -35,24 +36,24 @@ struct Case {
 }
 
 #[test]
-fn every_case_of_the_table_holds() {
-    let cases: Vec<Case> = serde_yaml_ng::from_str(CASES).unwrap();
+fn every_case_of_the_table_passes() {
+    let cases: Vec<PatchTableCase> = serde_yaml_ng::from_str(CASES).unwrap();
     for case in &cases {
-        check(case);
+        run_case(case);
     }
     assert!(cases.len() > 100, "the table was read");
 }
 
-fn check(case: &Case) {
+fn run_case(case: &PatchTableCase) {
     let id = &case.id;
     let written = case
         .patch
         .clone()
         .unwrap_or_else(|| format!("*** Begin Patch\n{}*** End Patch\n", case.body.as_ref().unwrap()));
-    let grammar = if case.strict { Grammar::STRICT } else { Grammar::TOLERANT };
+    let grammar = if case.strict { PatchGrammar::STRICT } else { PatchGrammar::TOLERANT };
     let name = case.name.as_deref().unwrap_or("f");
-    let rules = if case.strict { Rules::strict(name) } else { Rules::tolerant(name) };
-    let patch = match (parse(&written, grammar), &case.fault) {
+    let rules = if case.strict { PatchRules::strict(name) } else { PatchRules::tolerant(name) };
+    let patch = match (parse_patch(&written, grammar), &case.fault) {
         (Ok(patch), None) => patch,
         (Err(error), Some(fault)) => {
             assert_eq!((error.fault.code(), Some(error.line)), (fault.as_str(), case.line), "{id}: {error}");
@@ -62,79 +63,85 @@ fn check(case: &Case) {
         (Ok(patch), Some(_)) => panic!("{id}: was read: {patch:?}"),
         (Err(error), None) => panic!("{id}: {error}"),
     };
-    assert_eq!(already(&case.before, &patch, &rules), case.standing, "{id}");
-    match (on_text(&case.before, &patch, &rules), &case.reason) {
-        (Ok(applied), None) => done(case, &applied),
-        (Err(error), Some(reason)) => refused(case, &error, reason),
+    assert_eq!(already_applied_at(&case.before, &patch, &rules), case.standing, "{id}");
+    match (apply_to_text(&case.before, &patch, &rules), &case.reason) {
+        (Ok(applied), None) => check_applied(case, &applied),
+        (Err(error), Some(reason)) => check_error(case, &error, reason),
         (Ok(applied), Some(_)) => panic!("{id}: was applied: {:?}", applied.text),
         (Err(error), None) => panic!("{id}: {error}"),
     }
 }
 
-fn done(case: &Case, applied: &Applied) {
+fn check_applied(case: &PatchTableCase, applied: &PatchedText) {
     let id = &case.id;
     assert_eq!(Some(&applied.text), case.after.as_ref(), "{id}");
-    let first = applied.matched.first();
+    let first = applied.matches.first();
     if let Some(pass) = &case.pass {
         assert_eq!(first.map(|it| it.pass.name()), Some(pass.as_str()), "{id}");
     }
-    let rescue = first.and_then(|it| it.rescue).map(text::patch::Rescue::name);
+    let rescue = first.and_then(|it| it.repair).map(stead_text::patch::ChunkRepair::name);
     assert_eq!(rescue, case.rescue.as_deref(), "{id}");
     let newline = match applied.final_newline {
-        FinalNewline::Same => None,
-        FinalNewline::Added => Some("added"),
-        FinalNewline::Dropped => Some("dropped"),
+        FinalNewlineChange::Unchanged => None,
+        FinalNewlineChange::TerminatorAdded => Some("added"),
+        FinalNewlineChange::TerminatorDropped => Some("dropped"),
     };
     assert_eq!(newline, case.final_newline.as_deref(), "{id}");
 }
 
-fn refused(case: &Case, error: &ApplyError, expected: &str) {
+fn check_error(case: &PatchTableCase, error: &PatchApplyError, expected: &str) {
     let id = &case.id;
     let (reason, lines, there) = match &error.reason {
-        Reason::NotFound { already, .. } => ("not_found", None, *already),
-        Reason::AnchorNotFound { .. } => ("anchor_not_found", None, None),
-        Reason::Ambiguous { lines, .. } => ("ambiguous", Some(lines.clone()), None),
-        Reason::Overlap { .. } => ("overlap", None, None),
-        Reason::NumberOnly { .. } => ("number_only", None, None),
-        Reason::Exhausted => ("exhausted", None, None),
+        PatchApplyErrorKind::NotFound { already, .. } => ("not_found", None, *already),
+        PatchApplyErrorKind::AnchorNotFound { .. } => ("anchor_not_found", None, None),
+        PatchApplyErrorKind::Ambiguous { lines, .. } => ("ambiguous", Some(lines.clone()), None),
+        PatchApplyErrorKind::Overlap { .. } => ("overlap", None, None),
+        PatchApplyErrorKind::NumberOnly { .. } => ("number_only", None, None),
+        PatchApplyErrorKind::Exhausted => ("exhausted", None, None),
     };
     assert_eq!((reason, lines, there), (expected, case.places.clone(), case.already), "{id}");
     assert!(!error.to_string().is_empty() && error.line > 1, "{id}");
 }
 
-/// Applies the one section of a patch.
-fn on_text(before: &str, patch: &Patch, rules: &Rules<'_>) -> Result<Applied, ApplyError> {
-    apply(before, chunks_of(patch), rules)
+/// Applies the only section of a patch.
+fn apply_to_text(before: &str, patch: &ParsedPatch, rules: &PatchRules<'_>) -> Result<PatchedText, PatchApplyError> {
+    apply_chunks(before, chunks_of(patch), rules)
 }
 
-/// Where the results of the one section of a patch stand.
-fn already(before: &str, patch: &Patch, rules: &Rules<'_>) -> Option<Vec<usize>> {
-    standing(before, chunks_of(patch), rules)
+/// The lines where the only section of a patch is already applied.
+fn already_applied_at(before: &str, patch: &ParsedPatch, rules: &PatchRules<'_>) -> Option<Vec<usize>> {
+    find_already_applied(before, chunks_of(patch), rules)
 }
 
-fn chunks_of(patch: &Patch) -> &[text::patch::Chunk] {
+fn chunks_of(patch: &ParsedPatch) -> &[stead_text::patch::PatchChunk] {
     assert_eq!(patch.sections.len(), 1);
-    match &patch.sections[0].action {
-        Action::Update { chunks, .. } | Action::Move { chunks, .. } | Action::Delete { chunks, .. } => chunks,
-        Action::Add { .. } => panic!("a case is about a text that is there"),
+    match &patch.sections[0].kind {
+        PatchSectionKind::Update { chunks, .. }
+        | PatchSectionKind::Move { chunks, .. }
+        | PatchSectionKind::Delete { chunks, .. } => chunks,
+        PatchSectionKind::Add { .. } => panic!("a case is about a text that is there"),
     }
 }
 
 #[test]
-fn sections_are_told_apart() {
+fn sections_are_parsed() {
     let written = "*** Begin Patch\n*** Add File: a b.txt\n+one\n+\n+two\n*** Delete File: d\n\
         *** Move File: x -> y/z\n*** Move File: p -> q\n@@\n-1\n+2\n*** Update File: u\n*** Move to: v\n@@\n-1\n+2\n\
         *** Add File: open\n+x\n\\ No newline at end of file\n*** Add File: empty\n*** End Patch";
-    for grammar in [Grammar::TOLERANT, Grammar::STRICT] {
-        let patch = parse(written, grammar).unwrap();
-        let shown: Vec<String> = patch
+    for grammar in [PatchGrammar::TOLERANT, PatchGrammar::STRICT] {
+        let patch = parse_patch(written, grammar).unwrap();
+        let sections: Vec<String> = patch
             .sections
             .iter()
-            .map(|section| match &section.action {
-                Action::Add { path, content } => format!("{} add {path} {content:?}", section.line),
-                Action::Update { path, chunks } => format!("{} update {path} {}", section.line, chunks.len()),
-                Action::Delete { path, chunks } => format!("{} delete {path} {}", section.line, chunks.len()),
-                Action::Move { from, to, chunks } => {
+            .map(|section| match &section.kind {
+                PatchSectionKind::Add { path, content } => format!("{} add {path} {content:?}", section.line),
+                PatchSectionKind::Update { path, chunks } => {
+                    format!("{} update {path} {}", section.line, chunks.len())
+                }
+                PatchSectionKind::Delete { path, chunks } => {
+                    format!("{} delete {path} {}", section.line, chunks.len())
+                }
+                PatchSectionKind::Move { from, to, chunks } => {
                     format!("{} move {from} {to} {}", section.line, chunks.len())
                 }
             })
@@ -148,32 +155,32 @@ fn sections_are_told_apart() {
             "17 add open \"x\"",
             "20 add empty \"\"",
         ];
-        assert_eq!(shown, expected);
+        assert_eq!(sections, expected);
     }
-    assert!(parse(written, Grammar::EXACT).is_err(), "to the letter a move has one spelling");
+    assert!(parse_patch(written, PatchGrammar::EXACT).is_err(), "to the letter a move has one spelling");
 }
 
 #[test]
-fn unified_headers_say_what_happens() {
+fn unified_headers_give_the_section_kind() {
     let written = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n@@ -0,0 +1,2 @@\n+x\n+y\n\
         \\ No newline at end of file\ndiff --git a/g b/g\ndeleted file mode 100644\n--- a/g\n+++ /dev/null\n\
         @@ -1 +0,0 @@\n-bye\ndiff --git a/o b/p\nsimilarity index 100%\nrename from o\nrename to p\n\
         diff --git \"a/caf\\303\\251\" \"b/caf\\303\\251\"\n\
         --- \"a/caf\\303\\251\"\t2020-01-01\n+++ \"b/caf\\303\\251\"\t2020-01-02\n@@ -1 +1 @@\n-1\n+2\n\
         diff --git a/e b/e\nnew file mode 100644\nindex 000..e69\n";
-    let patch = parse(written, Grammar::TOLERANT).unwrap();
-    let actions: Vec<&Action> = patch.sections.iter().map(|section| &section.action).collect();
-    assert!(matches!(actions[0], Action::Add { path, content } if path == "n" && content == "x\ny"));
-    assert!(matches!(actions[1], Action::Delete { path, chunks } if path == "g" && chunks.len() == 1));
+    let patch = parse_patch(written, PatchGrammar::TOLERANT).unwrap();
+    let actions: Vec<&PatchSectionKind> = patch.sections.iter().map(|section| &section.kind).collect();
+    assert!(matches!(actions[0], PatchSectionKind::Add { path, content } if path == "n" && content == "x\ny"));
+    assert!(matches!(actions[1], PatchSectionKind::Delete { path, chunks } if path == "g" && chunks.len() == 1));
     assert!(
-        matches!(actions[2], Action::Move { from, to, chunks } if from == "o" && to == "p" && chunks.is_empty())
+        matches!(actions[2], PatchSectionKind::Move { from, to, chunks } if from == "o" && to == "p" && chunks.is_empty())
     );
-    assert!(matches!(actions[3], Action::Update { path, .. } if path == "café"));
-    assert!(matches!(actions[4], Action::Add { path, content } if path == "e" && content.is_empty()));
+    assert!(matches!(actions[3], PatchSectionKind::Update { path, .. } if path == "café"));
+    assert!(matches!(actions[4], PatchSectionKind::Add { path, content } if path == "e" && content.is_empty()));
 }
 
 #[test]
-fn a_diff_never_loses_a_mode() {
+fn mode_changes_are_rejected_not_dropped() {
     let hunk = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-x\n+y\n";
     let made = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+x\n";
     for (headers, body, line) in [
@@ -188,7 +195,7 @@ fn a_diff_never_loses_a_mode() {
         ("index 123..456 120000", hunk, 2),
         ("index 123..456 160000", hunk, 2),
     ] {
-        let error = parse(&format!("diff --git a/f b/f\n{headers}\n{body}"), Grammar::TOLERANT).unwrap_err();
+        let error = parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchGrammar::TOLERANT).unwrap_err();
         assert_eq!((error.fault.code(), error.line), ("unsupported", line), "{headers}");
     }
     for (headers, body) in [
@@ -199,20 +206,20 @@ fn a_diff_never_loses_a_mode() {
         ("index 123..456", hunk),
     ] {
         assert!(
-            parse(&format!("diff --git a/f b/f\n{headers}\n{body}"), Grammar::TOLERANT).is_ok(),
+            parse_patch(&format!("diff --git a/f b/f\n{headers}\n{body}"), PatchGrammar::TOLERANT).is_ok(),
             "{headers}"
         );
     }
 }
 
 #[test]
-fn a_patch_that_is_still_being_written_never_loses_a_file() {
+fn truncated_patches_never_delete_a_file() {
     let written = "*** Begin Patch\n*** Add File: a\n+1\n*** Update File: b\n@@\n-x\n+y\n*** Delete File: c\n\
         *** Move File: d -> e\n*** Update File: f\n*** Move to: g\n@@\n-x\n+y\n*** Add File: h\n+1\n\
         *** Delete File: i\n*** End Patch";
     let mut most = 0;
     for end in 0..=written.len() {
-        if let Ok(patch) = parse(&written[..end], Grammar::TOLERANT) {
+        if let Ok(patch) = parse_patch(&written[..end], PatchGrammar::TOLERANT) {
             assert!(patch.sections.len() >= most);
             most = patch.sections.len();
         }
@@ -221,28 +228,28 @@ fn a_patch_that_is_still_being_written_never_loses_a_file() {
 }
 
 #[test]
-fn repetition_does_not_make_it_hang() {
+fn repetitive_text_is_patched_in_bounded_time() {
     let before = "x\n".repeat(200_000);
     let body: String = "-x\n".repeat(50_000) + "-y\n";
     let patch =
-        parse(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), Grammar::TOLERANT);
-    assert!(on_text(&before, &patch.unwrap(), &Rules::tolerant("f")).is_err());
+        parse_patch(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), PatchGrammar::TOLERANT);
+    assert!(apply_to_text(&before, &patch.unwrap(), &PatchRules::tolerant("f")).is_err());
     let body: String = " x\n".repeat(50_000) + "+y\n";
     let patch =
-        parse(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), Grammar::TOLERANT);
-    let error = on_text(&before, &patch.unwrap(), &Rules::tolerant("f")).unwrap_err();
-    assert!(matches!(error.reason, Reason::Exhausted | Reason::Ambiguous { .. }));
+        parse_patch(&format!("*** Begin Patch\n*** Update File: f\n@@\n{body}*** End Patch"), PatchGrammar::TOLERANT);
+    let error = apply_to_text(&before, &patch.unwrap(), &PatchRules::tolerant("f")).unwrap_err();
+    assert!(matches!(error.reason, PatchApplyErrorKind::Exhausted | PatchApplyErrorKind::Ambiguous { .. }));
 }
 
 /// Texts with few different lines and every kind of terminator.
-fn texts() -> impl Strategy<Value = String> {
+fn any_text() -> impl Strategy<Value = String> {
     let line = ("[abc ]{0,2}", prop_oneof![6 => Just("\n"), 1 => Just("\r\n"), 1 => Just("\r")]);
     (prop::collection::vec(line, 0..12), "[abc]{0,2}")
         .prop_map(|(lines, rest)| lines.into_iter().map(|(body, end)| body + end).collect::<String>() + &rest)
 }
 
-/// Lines that a patch is made of, in any order.
-fn scribbles() -> impl Strategy<Value = String> {
+/// Lines of a patch, in any order.
+fn any_patch_text() -> impl Strategy<Value = String> {
     let line = prop_oneof![
         Just("*** Begin Patch"),
         Just("*** End Patch"),
@@ -276,40 +283,40 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn applying_a_diff_gives_the_target(old in texts(), new in texts(), context in 1_usize..4) {
-        let labels = Labels { old: "a/f", new: "b/f" };
-        let written = unified(&old, &new, labels, context, usize::MAX).text;
+    fn applying_a_diff_gives_the_target(old in any_text(), new in any_text(), context in 1_usize..4) {
+        let labels = DiffLabels { old: "a/f", new: "b/f" };
+        let written = unified_diff(&old, &new, labels, context, usize::MAX).text;
         if old == new {
             prop_assert!(written.is_empty());
             return Ok(());
         }
-        let patch = parse(&written, Grammar::TOLERANT).unwrap();
-        let applied = on_text(&old, &patch, &Rules::tolerant("f"));
+        let patch = parse_patch(&written, PatchGrammar::TOLERANT).unwrap();
+        let applied = apply_to_text(&old, &patch, &PatchRules::tolerant("f"));
         prop_assert_eq!(applied.map(|applied| applied.text), Ok(new), "{}", written);
     }
 
     #[test]
-    fn no_text_makes_it_panic(
-        written in prop_oneof![scribbles(), scribbles().prop_map(|s| format!("*** Begin Patch\n*** Update File: f\n{s}")), ".{0,200}"],
-        before in texts(),
+    fn arbitrary_text_does_not_panic(
+        written in prop_oneof![any_patch_text(), any_patch_text().prop_map(|s| format!("*** Begin Patch\n*** Update File: f\n{s}")), ".{0,200}"],
+        before in any_text(),
     ) {
-        for grammar in [Grammar::TOLERANT, Grammar::STRICT, Grammar::EXACT] {
-            let Ok(patch) = parse(&written, grammar) else { continue };
+        for grammar in [PatchGrammar::TOLERANT, PatchGrammar::STRICT, PatchGrammar::EXACT] {
+            let Ok(patch) = parse_patch(&written, grammar) else { continue };
             prop_assert!(!patch.sections.is_empty());
             for section in &patch.sections {
-                let (Action::Update { chunks, .. } | Action::Move { chunks, .. } | Action::Delete { chunks, .. }) =
-                    &section.action
+                let (PatchSectionKind::Update { chunks, .. } | PatchSectionKind::Move { chunks, .. } | PatchSectionKind::Delete { chunks, .. }) =
+                    &section.kind
                 else { continue };
-                for rules in [Rules::tolerant("f"), Rules::strict("f")] {
-                    let _applied = apply(&before, chunks, &rules);
+                for rules in [PatchRules::tolerant("f"), PatchRules::strict("f")] {
+                    let _applied = apply_chunks(&before, chunks, &rules);
                 }
             }
         }
     }
 
     #[test]
-    fn bytes_outside_the_change_stay(lines in prop::collection::vec(("[a-z]{1,3}[ \t]{0,2}", prop_oneof![Just("\n"), Just("\r\n"), Just("\r")]), 3..20), at in 0_usize..20) {
-        // Numbers make every line unique, so that one place is meant.
+    fn bytes_outside_the_change_are_preserved(lines in prop::collection::vec(("[a-z]{1,3}[ \t]{0,2}", prop_oneof![Just("\n"), Just("\r\n"), Just("\r")]), 3..20), at in 0_usize..20) {
+        // Numbers make every line unique, so that only one position matches.
         let lines: Vec<String> = lines.iter().enumerate().map(|(n, (body, end))| format!("{n}{body}{end}")).collect();
         let at = 1 + at % (lines.len() - 2);
         let body = |n: usize| lines[n].trim_end().to_owned();
@@ -318,9 +325,9 @@ proptest! {
             body(at - 1), body(at), body(at + 1)
         );
         let before = lines.concat();
-        let applied = on_text(&before, &parse(&written, Grammar::TOLERANT).unwrap(), &Rules::tolerant("f")).unwrap();
+        let applied = apply_to_text(&before, &parse_patch(&written, PatchGrammar::TOLERANT).unwrap(), &PatchRules::tolerant("f")).unwrap();
         let (head, tail) = (lines[..at].concat(), lines[at + 1..].concat());
         prop_assert!(applied.text.starts_with(&head) && applied.text.ends_with(&tail));
-        prop_assert_eq!(applied.text.len() - head.len() - tail.len(), "new".len() + text::lines::split_terminator(&lines[at]).1.len());
+        prop_assert_eq!(applied.text.len() - head.len() - tail.len(), "new".len() + stead_text::lines::split_terminator(&lines[at]).1.len());
     }
 }

@@ -2,14 +2,14 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use text::diff::{self, Hunk};
-use text::encoding::{Detected, Encoding, decode, detect, encode};
-use text::lines;
-use text::merge::{Merged, merge, merge_bytes};
-use text::unified::{Labels, unified};
-use text::visible::{is_deceptive, visible};
+use stead_text::diff::{self, Hunk};
+use stead_text::encoding::{DetectedContent, Encoding, decode, detect_content, encode};
+use stead_text::lines;
+use stead_text::merge::{MergeResult, merge, merge_bytes};
+use stead_text::unified::{DiffLabels, unified_diff};
+use stead_text::visible::{escape_deceptive, is_deceptive};
 
-/// Few distinct lines and every terminator, so that equal lines, moves and ambiguous places are frequent.
+/// Few distinct lines and every terminator, so that equal lines, moves and ambiguous matches are frequent.
 fn any_text() -> impl Strategy<Value = String> {
     "([a-d]{0,2}(\n|\n|\r\n|\r)){0,20}[a-dé漢]{0,2}"
 }
@@ -18,12 +18,12 @@ fn any_text() -> impl Strategy<Value = String> {
 fn any_versions() -> impl Strategy<Value = (String, String, String)> {
     let edits = || vec((0_usize..24, 0_u8..4), 0..4);
     (any_text(), edits(), edits()).prop_map(|(base, ours, theirs)| {
-        let (ours, theirs) = (edited(&base, &ours), edited(&base, &theirs));
+        let (ours, theirs) = (edit_lines(&base, &ours), edit_lines(&base, &theirs));
         (base, ours, theirs)
     })
 }
 
-fn edited(base: &str, edits: &[(usize, u8)]) -> String {
+fn edit_lines(base: &str, edits: &[(usize, u8)]) -> String {
     let mut result: Vec<String> = lines::iter(base).map(str::to_owned).collect();
     for &(at, kind) in edits {
         let at = at.min(result.len());
@@ -37,7 +37,7 @@ fn edited(base: &str, edits: &[(usize, u8)]) -> String {
     result.concat()
 }
 
-fn apply(old: &str, new: &str, hunks: &[Hunk]) -> String {
+fn apply_hunks(old: &str, new: &str, hunks: &[Hunk]) -> String {
     let old: Vec<&str> = lines::iter(old).collect();
     let new: Vec<&str> = lines::iter(new).collect();
     let mut result = String::new();
@@ -51,8 +51,8 @@ fn apply(old: &str, new: &str, hunks: &[Hunk]) -> String {
     result
 }
 
-/// A small reader of unified diffs, independent of the writer: the new text that `patch` makes of `old`.
-fn patched(old: &str, patch: &str) -> String {
+/// A small unified-diff reader, independent of the writer: the new text that `patch` makes of `old`.
+fn apply_patch(old: &str, patch: &str) -> String {
     let mut source = old.split_inclusive('\n');
     let mut taken = 0;
     let mut result = String::new();
@@ -92,18 +92,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
     #[test]
-    fn lines_put_together_are_the_text(text in any_text()) {
+    fn lines_concatenate_to_the_text(text in any_text()) {
         prop_assert_eq!(lines::iter(&text).collect::<String>(), text.as_str());
-        prop_assert_eq!(lines::iter(&text).count(), lines::count(text.as_bytes()));
-        let by_number: String = (1..=lines::count(text.as_bytes()))
-            .map(|line| lines::slice(&text, line..=line).unwrap())
+        prop_assert_eq!(lines::iter(&text).count(), lines::count_lines(text.as_bytes()));
+        let by_number: String = (1..=lines::count_lines(text.as_bytes()))
+            .map(|line| lines::slice_lines(&text, line..=line).unwrap())
             .collect();
         prop_assert_eq!(by_number, text);
     }
 
     #[test]
-    fn every_byte_is_on_the_line_that_contains_it(text in any_text()) {
-        for line in 1..=lines::count(text.as_bytes()) {
+    fn line_at_finds_the_containing_line(text in any_text()) {
+        for line in 1..=lines::count_lines(text.as_bytes()) {
             for offset in lines::byte_range(text.as_bytes(), line..=line).unwrap() {
                 prop_assert_eq!(lines::line_at(text.as_bytes(), offset), line);
             }
@@ -111,30 +111,30 @@ proptest! {
     }
 
     #[test]
-    fn counting_in_pieces_is_counting(text in any_text(), size in 1_usize..5) {
-        let mut counter = lines::Counter::default();
+    fn counting_in_chunks_equals_counting_at_once(text in any_text(), size in 1_usize..5) {
+        let mut counter = lines::LineCounter::default();
         text.as_bytes().chunks(size).for_each(|piece| counter.feed(piece));
-        prop_assert_eq!(counter.lines(), lines::count(text.as_bytes()));
-        prop_assert_eq!(counter.endings(), lines::endings(text.as_bytes()));
+        prop_assert_eq!(counter.lines(), lines::count_lines(text.as_bytes()));
+        prop_assert_eq!(counter.endings(), lines::count_endings(text.as_bytes()));
     }
 
     #[test]
-    fn hunks_lead_from_old_to_new(old in any_text(), new in any_text()) {
-        prop_assert_eq!(apply(&old, &new, &diff::hunks(&old, &new)), new);
+    fn applying_hunks_to_old_gives_new(old in any_text(), new in any_text()) {
+        prop_assert_eq!(apply_hunks(&old, &new, &diff::hunks(&old, &new)), new);
     }
 
     #[test]
-    fn a_unified_diff_applies(old in any_text(), new in any_text(), context in 0_usize..4) {
-        let diff = unified(&old, &new, Labels { old: "a", new: "b" }, context, usize::MAX);
-        prop_assert!(!diff.truncated());
-        prop_assert_eq!(patched(&old, &diff.text), new);
+    fn unified_diffs_apply(old in any_text(), new in any_text(), context in 0_usize..4) {
+        let diff = unified_diff(&old, &new, DiffLabels { old: "a", new: "b" }, context, usize::MAX);
+        prop_assert!(!diff.is_truncated());
+        prop_assert_eq!(apply_patch(&old, &diff.text), new);
     }
 
     #[test]
-    fn a_limit_of_lines_is_kept(old in any_text(), new in any_text(), limit in 0_usize..12) {
-        let labels = Labels { old: "a", new: "b" };
-        let whole = unified(&old, &new, labels, 1, usize::MAX).text;
-        let cut = unified(&old, &new, labels, 1, limit);
+    fn line_limit_is_respected(old in any_text(), new in any_text(), limit in 0_usize..12) {
+        let labels = DiffLabels { old: "a", new: "b" };
+        let whole = unified_diff(&old, &new, labels, 1, usize::MAX).text;
+        let cut = unified_diff(&old, &new, labels, 1, limit);
         prop_assert!(whole.starts_with(&cut.text));
         prop_assert!(cut.text.matches('\n').count() <= limit);
         prop_assert_eq!(cut.text.matches('\n').count() + cut.omitted_lines, whole.matches('\n').count());
@@ -142,21 +142,21 @@ proptest! {
 
     #[test]
     fn one_sided_changes_merge_to_that_side((base, ours, theirs) in any_versions()) {
-        prop_assert_eq!(merge(&base, &ours, &base), Merged::Clean(ours.clone()));
-        prop_assert_eq!(merge(&base, &base, &theirs), Merged::Clean(theirs));
-        prop_assert_eq!(merge(&base, &ours, &ours), Merged::Clean(ours));
+        prop_assert_eq!(merge(&base, &ours, &base), MergeResult::Clean(ours.clone()));
+        prop_assert_eq!(merge(&base, &base, &theirs), MergeResult::Clean(theirs));
+        prop_assert_eq!(merge(&base, &ours, &ours), MergeResult::Clean(ours));
     }
 
     #[test]
-    fn sides_are_equal_and_bytes_merge_like_text((base, ours, theirs) in any_versions()) {
+    fn merge_is_symmetric_and_bytes_merge_like_text((base, ours, theirs) in any_versions()) {
         let merged = merge(&base, &ours, &theirs);
         let bytes = merge_bytes(base.as_bytes(), ours.as_bytes(), theirs.as_bytes());
         match (&merged, merge(&base, &theirs, &ours), bytes) {
-            (Merged::Clean(text), Merged::Clean(swapped), Merged::Clean(bytes)) => {
+            (MergeResult::Clean(text), MergeResult::Clean(swapped), MergeResult::Clean(bytes)) => {
                 prop_assert_eq!(text, &swapped);
                 prop_assert_eq!(text.as_bytes(), bytes);
             }
-            (Merged::Conflict(ranges), Merged::Conflict(swapped), Merged::Conflict(bytes)) => {
+            (MergeResult::Conflict(ranges), MergeResult::Conflict(swapped), MergeResult::Conflict(bytes)) => {
                 prop_assert!(!ranges.is_empty());
                 prop_assert_eq!(ranges, &bytes);
                 prop_assert_eq!(ranges.len(), swapped.len());
@@ -166,8 +166,8 @@ proptest! {
     }
 
     #[test]
-    fn a_clean_merge_holds_the_lines_of_both_changes((base, ours, theirs) in any_versions()) {
-        if let Merged::Clean(merged) = merge(&base, &ours, &theirs) {
+    fn clean_merges_contain_both_changes((base, ours, theirs) in any_versions()) {
+        if let MergeResult::Clean(merged) = merge(&base, &ours, &theirs) {
             for line in lines::iter(&merged) {
                 prop_assert!(lines::iter(&ours).chain(lines::iter(&theirs)).any(|known| known == line));
             }
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_called_text_comes_back_byte_for_byte(bytes in prop_oneof![
+    fn detected_text_round_trips_byte_for_byte(bytes in prop_oneof![
         vec(any::<u8>(), 0..200),
         vec(prop_oneof![8 => 0x20_u8..0x7f, 1 => 0x80_u8..=0xff], 0..200),
         vec(prop_oneof![1 => 0x20_u8..0x7f, 3 => 0x80_u8..=0xff], 0..60),
@@ -183,14 +183,14 @@ proptest! {
         any::<String>().prop_map(|text| encode(&text, Encoding::Utf16LeBom).unwrap()),
         "[a-z ]{4,40}é?".prop_map(|text| encode(&text, Encoding::Utf16Be).unwrap()),
     ]) {
-        if let Detected::Text { encoding } = detect(&bytes) {
+        if let DetectedContent::Text { encoding } = detect_content(&bytes) {
             let text = decode(&bytes, encoding).unwrap();
             prop_assert_eq!(encode(&text, encoding).unwrap(), bytes);
         }
     }
 
     #[test]
-    fn what_is_encoded_decodes_to_the_same(
+    fn encoding_round_trips(
         text in "[ -~é€漢字かなйж¥‾−～\r\n]{0,40}",
         name in prop::sample::select(vec![
             "utf-8", "utf-8-bom", "utf-16le", "utf-16be-bom", "windows-1252", "windows-1251", "shift_jis", "euc-jp",
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_deceptive_is_visible(text in any::<String>()) {
-        prop_assert!(!visible(&text).chars().any(|c| c != '\n' && c != '\t' && is_deceptive(c)));
+    fn escaped_text_has_no_deceptive_characters(text in any::<String>()) {
+        prop_assert!(!escape_deceptive(&text).chars().any(|c| c != '\n' && c != '\t' && is_deceptive(c)));
     }
 }

@@ -1,128 +1,125 @@
-//! `cargo xtask bench edits`: stale edits made from real history, and how well they end.
+//! `cargo xtask bench edits` applies stale edits made from real Git history.
 //!
-//! Owns the order of a run and its report. Two questions are asked. An edit that was written against an old text: does
-//! it apply to the text as it is now, and is the result what `git merge-file` makes of it? A quote that is no longer
-//! there: does the hint name the lines that took its place? Promises to fail if a single result differs from a clean
-//! one of `git merge-file`. Never changes the repository that it reads.
+//! Owns the order of a run and its report. It measures two things: whether an edit of an old text applies to the
+//! current text with the same result as `git merge-file`, and whether the hint for a text that no longer occurs names
+//! the lines that replaced it. Fails if a single result differs from a clean merge of `git merge-file`. Never changes
+//! the repository that it reads.
 
-mod hint;
-mod history;
-mod stale;
-mod versions;
+mod crate_versions;
+mod git_history;
+mod hints;
+mod stale_edits;
 
 use std::{path::PathBuf, process::Command, time::Instant};
 
-use hint::Hints;
-use history::History;
-use stale::{Judge, Tally};
+use git_history::CommitHistory;
+use hints::HintStatistics;
+use stale_edits::{StaleEditApplier, StaleEditTally};
 
-/// The newest commits of a repository that are looked at.
+/// The newest commits of a repository that are used.
 const COMMITS_MAX: usize = 2000;
 
-/// Texts longer than this are left out, as are those that programs write.
-const BYTES_MAX: usize = 400_000;
-const WRITTEN_BY_PROGRAMS: &[&str] = &[".lock", ".json", ".jsonl", ".svg"];
+/// Longer texts are skipped, as are generated ones.
+const TEXT_BYTES_MAX: usize = 400_000;
+const GENERATED_FILE_ENDINGS: &[&str] = &[".lock", ".json", ".jsonl", ".svg"];
 
-/// A text of history, and what it became.
+/// A text from the history and its successor.
 #[derive(Debug)]
-struct Pair {
+struct TextChange {
     name: String,
     old: String,
     new: String,
 }
 
-/// A text that two sides changed, each in its own way.
+/// A text with two independent changes.
 #[derive(Debug)]
-struct Fork {
+struct DivergedText {
     name: String,
     base: String,
-    /// What the caller wants, cut into edits.
+    /// The caller's text, which is split into edits.
     wanted: String,
-    /// What is on disk by now.
+    /// The text on disk.
     current: String,
 }
 
-/// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
+struct EditsBenchOptions {
     repository: PathBuf,
     crates: Option<PathBuf>,
-    shows: Shows,
+    detail: HintReportDetail,
 }
 
-/// Whether the report names each hint that missed.
+/// Whether the report lists each wrong hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shows {
-    Figures,
-    Misses,
+enum HintReportDetail {
+    Summary,
+    WithMisses,
 }
 
-/// Makes the edits, applies them and reports.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = wish(arguments)?;
+    let wish = parse_options(arguments)?;
     if cfg!(debug_assertions) {
-        // The time that is reported is that of the code as it is shipped.
+        // Times are only meaningful for an optimised build.
         let again = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "edits"];
-        return crate::succeed(Command::new("cargo").args(again).args(arguments));
+        return crate::run_program(Command::new("cargo").args(again).args(arguments));
     }
     let started = Instant::now();
-    let mut judge = Judge::new()?;
-    let history = History::read(&wish.repository)?;
+    let mut judge = StaleEditApplier::new()?;
+    let history = CommitHistory::load(&wish.repository)?;
     println!("{}: {} commits", wish.repository.display(), history.commits);
-    let mut hints = Hints::default();
-    history.pairs.iter().for_each(|pair| hints.ask(pair));
-    let mut differing = report("merge commits", &mut judge, &history.merges)?;
-    differing += report("a commit's changes under the next one's", &mut judge, &history.followed)?;
-    differing += report("every other change of a commit", &mut judge, &dealt(&history.pairs))?;
-    hints.report(wish.shows);
+    let mut hints = HintStatistics::default();
+    history.changed_files.iter().for_each(|pair| hints.measure(pair));
+    let mut differing = apply_and_report("merge commits", &mut judge, &history.merged_files)?;
+    differing += apply_and_report("a commit's changes under the next one's", &mut judge, &history.successive_changes)?;
+    differing += apply_and_report("every other change of a commit", &mut judge, &split_all(&history.changed_files))?;
+    hints.report(wish.detail);
     if let Some(directory) = &wish.crates {
-        let pairs = versions::pairs(directory)?;
+        let pairs = crate_versions::changed_files(directory)?;
         println!("{}: {} files that differ between two versions", directory.display(), pairs.len());
-        let mut hints = Hints::default();
-        pairs.iter().for_each(|pair| hints.ask(pair));
-        differing += report("every other change of a version", &mut judge, &dealt(&pairs))?;
-        hints.report(wish.shows);
+        let mut hints = HintStatistics::default();
+        pairs.iter().for_each(|pair| hints.measure(pair));
+        differing += apply_and_report("every other change of a version", &mut judge, &split_all(&pairs))?;
+        hints.report(wish.detail);
     }
     println!("took {:.1} s", started.elapsed().as_secs_f64());
     if differing == 0 { Ok(()) } else { Err(format!("{differing} results differ from git merge-file")) }
 }
 
-fn dealt(pairs: &[Pair]) -> Vec<Fork> {
-    pairs.iter().filter_map(stale::deal).collect()
+fn split_all(pairs: &[TextChange]) -> Vec<DivergedText> {
+    pairs.iter().filter_map(stale_edits::split_changes).collect()
 }
 
-/// Applies what `forks` ask for, prints what came of it, and gives the results that differ from git's.
-fn report(what: &str, judge: &mut Judge, forks: &[Fork]) -> Result<usize, String> {
-    let mut tally = Tally::default();
+/// Applies the edits of `forks`, prints statistics, and returns the results that differ from Git's.
+fn apply_and_report(what: &str, judge: &mut StaleEditApplier, forks: &[DivergedText]) -> Result<usize, String> {
+    let mut tally = StaleEditTally::default();
     for fork in forks {
         judge.apply(fork, &mut tally)?;
     }
     if tally.files > 0 {
         println!("{what}: {tally}");
     }
-    Ok(tally.differing())
+    Ok(tally.count_differing())
 }
 
-/// Whether an edit of this text says something: not too long, and written by hand.
-fn is_of_interest(name: &str, text: &[u8]) -> bool {
-    text.len() <= BYTES_MAX
+/// Whether a text is short enough and not generated.
+fn is_handwritten_text(name: &str, text: &[u8]) -> bool {
+    text.len() <= TEXT_BYTES_MAX
         && !text.contains(&0)
-        && !WRITTEN_BY_PROGRAMS.iter().any(|ending| name.ends_with(ending))
+        && !GENERATED_FILE_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-fn wish(arguments: &[String]) -> Result<Wish, String> {
-    let mut wish = Wish { repository: crate::root(), crates: None, shows: Shows::Figures };
+fn parse_options(arguments: &[String]) -> Result<EditsBenchOptions, String> {
+    let mut wish =
+        EditsBenchOptions { repository: crate::repository_root(), crates: None, detail: HintReportDetail::Summary };
     let mut left = arguments.iter();
     while let Some(flag) = left.next() {
         let mut value = || left.next().map(PathBuf::from).ok_or_else(|| format!("{flag} needs a directory"));
         match flag.as_str() {
             "--repository" => wish.repository = value()?,
             "--crates" => wish.crates = Some(value()?),
-            "--misses" => wish.shows = Shows::Misses,
+            "--misses" => wish.detail = HintReportDetail::WithMisses,
             other => {
-                return Err(format!(
-                    "edits knows --repository DIR, --crates DIR and --misses, not '{other}'"
-                ));
+                return Err(format!("unknown argument '{other}'; usage: edits --repository DIR --crates DIR --misses"));
             }
         }
     }
@@ -134,22 +131,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_are_understood_and_others_refused() {
+    fn known_flags_are_parsed_and_others_rejected() {
         let parsed = |arguments: &[&str]| {
-            wish(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
+            parse_options(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
         };
         let wish = parsed(&["--repository", "a", "--crates", "b", "--misses"]).unwrap();
-        let expected = Wish { repository: "a".into(), crates: Some("b".into()), shows: Shows::Misses };
+        let expected = EditsBenchOptions {
+            repository: "a".into(),
+            crates: Some("b".into()),
+            detail: HintReportDetail::WithMisses,
+        };
         assert_eq!(wish, expected);
         assert!(parsed(&["--crates"]).is_err());
         assert!(parsed(&["--rounds", "3"]).unwrap_err().contains("--misses"));
     }
 
     #[test]
-    fn what_programs_write_and_what_is_no_text_is_left_out() {
-        assert!(is_of_interest("src/a.rs", b"fn a() {}\n"));
-        assert!(!is_of_interest("Cargo.lock", b"x"));
-        assert!(!is_of_interest("a.bin", b"\0"));
-        assert!(!is_of_interest("a.rs", &vec![b'x'; BYTES_MAX + 1]));
+    fn generated_and_binary_files_are_skipped() {
+        assert!(is_handwritten_text("src/a.rs", b"fn a() {}\n"));
+        assert!(!is_handwritten_text("Cargo.lock", b"x"));
+        assert!(!is_handwritten_text("a.bin", b"\0"));
+        assert!(!is_handwritten_text("a.rs", &vec![b'x'; TEXT_BYTES_MAX + 1]));
     }
 }

@@ -1,120 +1,117 @@
-//! `cargo xtask bench http`: reading one kilobyte over HTTP, beside the least that the same libraries do and beside a
-//! published server, in one interleaved run; and ten thousand clients that listen.
+//! `cargo xtask bench http` measures reading one kilobyte over HTTP, compared with a minimal server on the same
+//! libraries and with a published server, in one interleaved run; and ten thousand idle event streams.
 //!
-//! Clients and servers share the machine's cores, for each server alike. Promises that every answer is held against the
-//! file, and that no process outlives the run.
+//! Clients and servers share the cores of the machine. Promises that every response is compared with the file, and
+//! that no process outlives the run.
 
-mod crowd;
-mod idle;
-mod servers;
+mod idle_listeners;
+mod load;
+mod requests;
 
 use std::{fs, path::PathBuf};
 
 use super::{
-    files::{SMALL, text},
-    quiet::Quiet,
-    statistics::shown,
+    idle_wait::IdleWaiter,
+    statistics::format_significant,
+    workspace_files::{SMALL_FILE, generate_text},
 };
-use crate::web::Server;
-use crowd::Turn;
-use servers::Reading;
+use crate::http::HttpServerProcess;
+use load::LoadRound;
+use requests::BenchHttpRequest;
 
-/// Turns of each server at each number of connections.
+/// Rounds per server and number of connections.
 const ROUNDS_DEFAULT: usize = 5;
-/// Requests of one turn.
-const REQUESTS: usize = 3_000;
-/// Connections at a time.
-const CONNECTIONS: [usize; 3] = [1, 16, 64];
+const REQUESTS_PER_ROUND: usize = 3_000;
+/// Concurrent connections.
+const CONNECTION_COUNTS: [usize; 3] = [1, 16, 64];
 
-/// What is asked for.
-struct Wish {
+struct HttpBenchOptions {
     rounds: usize,
-    parts: Vec<Part>,
+    parts: Vec<HttpBenchPart>,
 }
 
-/// What can be measured alone.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum HttpBenchPart {
     Calls,
-    Idle,
+    IdleListeners,
 }
 
-/// Measures and reports.
 pub(super) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = wish(arguments)?;
-    let binary = super::build()?;
+    let wish = parse_options(arguments)?;
+    let binary = super::build_release_binary()?;
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
     let make = |name: &str| -> Result<PathBuf, String> {
         let made = place.path().join(name);
         fs::create_dir_all(&made).map_err(|error| error.to_string())?;
-        fs::write(made.join(SMALL.name), text(SMALL.bytes, 0)).map_err(|error| error.to_string())?;
+        fs::write(made.join(SMALL_FILE.name), generate_text(SMALL_FILE.bytes, 0)).map_err(|error| error.to_string())?;
         Ok(made)
     };
     let state = place.path().join("state");
-    if wish.parts.contains(&Part::Calls) {
+    if wish.parts.contains(&HttpBenchPart::Calls) {
         let (own, others) = (make("own")?, make("others")?);
-        let stead = Server::stead(&binary, &own, &state.join("calls"))?;
-        let (bare, peer) = (servers::bare()?, servers::peer(&others)?);
+        let stead = HttpServerProcess::start_stead(&binary, &own, &state.join("calls"))?;
+        let (bare, peer) = (requests::start_bare_server()?, requests::start_published_server(&others)?);
         let readings = [
-            servers::fetched(&bare),
-            servers::plain(&stead),
-            servers::posted(&bare),
-            servers::mcp(&stead),
-            servers::published(&peer, &others),
+            requests::bare_get_request(&bare),
+            requests::rest_request(&stead),
+            requests::bare_post_request(&bare),
+            requests::mcp_request(&stead),
+            requests::published_server_request(&peer, &others),
         ];
-        calls(&readings, wish.rounds)?;
+        measure_calls(&readings, wish.rounds)?;
     }
-    if wish.parts.contains(&Part::Idle) {
-        idle::run(&binary, &make("idle")?, &state.join("idle"))?;
+    if wish.parts.contains(&HttpBenchPart::IdleListeners) {
+        idle_listeners::measure_idle_listeners(&binary, &make("idle")?, &state.join("idle"))?;
     }
     Ok(())
 }
 
-/// Every server at every number of connections, in turns.
-fn calls(readings: &[Reading], rounds: usize) -> Result<(), String> {
-    let mut quiet = Quiet::default();
+/// Measures every server at every number of connections, interleaved.
+fn measure_calls(readings: &[BenchHttpRequest], rounds: usize) -> Result<(), String> {
+    let mut quiet = IdleWaiter::default();
     println!(
-        "reading 1 KB, {rounds} turns of {REQUESTS} requests each; clients share the cores; peer: {}@{}",
-        servers::PEER.0,
-        servers::PEER.1
+        "reading 1 KB, {rounds} turns of {REQUESTS_PER_ROUND} requests each; clients share the cores; peer: {}@{}",
+        requests::PUBLISHED_SERVER.0,
+        requests::PUBLISHED_SERVER.1
     );
     println!("| server | connections | calls a second | p50 ms | p99 ms |");
     println!("| --- | --- | --- | --- | --- |");
-    for connections in CONNECTIONS {
-        let mut turns: Vec<Turn> = readings.iter().map(|_| Turn::default()).collect();
+    for connections in CONNECTION_COUNTS {
+        let mut turns: Vec<LoadRound> = readings.iter().map(|_| LoadRound::default()).collect();
         for _ in 0..rounds {
             for (reading, turn) in readings.iter().zip(&mut turns) {
-                quiet.wait();
-                crowd::ask(reading, connections, REQUESTS, turn)?;
+                quiet.wait_until_idle();
+                load::run_load(reading, connections, REQUESTS_PER_ROUND, turn)?;
             }
         }
         for (reading, turn) in readings.iter().zip(&turns) {
             println!(
                 "| {} | {connections} | {} | {} | {} |",
                 reading.name,
-                shown(turn.rate.median().unwrap_or_default()),
-                shown(turn.waits.median().unwrap_or_default()),
-                shown(turn.waits.slowest().unwrap_or_default()),
+                format_significant(turn.rate.median().unwrap_or_default()),
+                format_significant(turn.latencies.median().unwrap_or_default()),
+                format_significant(turn.latencies.percentile_99().unwrap_or_default()),
             );
         }
     }
-    println!("{} of {} turns began on a busy machine", quiet.busy, quiet.turns);
+    println!("{} of {} turns began on a busy machine", quiet.busy_turns, quiet.turns);
     Ok(())
 }
 
-fn wish(arguments: &[String]) -> Result<Wish, String> {
-    let mut wish = Wish { rounds: ROUNDS_DEFAULT, parts: vec![Part::Calls, Part::Idle] };
+fn parse_options(arguments: &[String]) -> Result<HttpBenchOptions, String> {
+    let mut wish =
+        HttpBenchOptions { rounds: ROUNDS_DEFAULT, parts: vec![HttpBenchPart::Calls, HttpBenchPart::IdleListeners] };
     let mut left = arguments.iter();
     while let Some(flag) = left.next() {
         let value = left.next().ok_or_else(|| format!("{flag} needs a value"))?;
         match (flag.as_str(), value.as_str()) {
             ("--rounds", given) => {
                 let rounds = given.parse().ok().filter(|rounds| *rounds > 0);
-                wish.rounds = rounds.ok_or_else(|| format!("'{given}' is no number of rounds"))?;
+                wish.rounds = rounds.ok_or_else(|| format!("invalid number of rounds: '{given}'"))?;
             }
-            ("--only", "calls") => wish.parts = vec![Part::Calls],
-            ("--only", "idle") => wish.parts = vec![Part::Idle],
-            _ => return Err("knows --rounds N and --only calls|idle".to_owned()),
+            ("--only", "calls") => wish.parts = vec![HttpBenchPart::Calls],
+            ("--only", "idle") => wish.parts = vec![HttpBenchPart::IdleListeners],
+            _ => return Err("usage: --rounds N and --only calls|idle".to_owned()),
         }
     }
     Ok(wish)

@@ -1,53 +1,52 @@
-//! `cargo xtask bench patches [REPOSITORY]`: patches made from real history, and whether they end where git has them.
+//! `cargo xtask bench patches [REPOSITORY]` makes patches from real history and compares their results with Git's.
 //!
-//! Owns the making of envelopes from git's hunks and the count of how they end. Every change of a text file is tried
-//! with much context and with none, with git's headings as anchors and without, all hunks together and each alone.
-//! Promises to fail if one is applied in a wrong place; being refused is fine. Never changes the repository it reads.
+//! Owns the conversion of Git's hunks to patch envelopes and the statistics of the results. Every change of a text
+//! file is tried with much context and with none, with Git's headings as anchors and without, all hunks together and
+//! each alone. Fails if a patch is applied at a wrong position; a refusal is fine. Never changes the repository that
+//! it reads.
 
 use std::{collections::BTreeMap, process::Command};
 
-use text::patch::{Action, Grammar, Reason, Rules, apply, parse};
+use stead_text::patch::{PatchApplyErrorKind, PatchGrammar, PatchRules, PatchSectionKind, apply_chunks, parse_patch};
 
-/// The most commits looked at, the newest first.
 const COMMITS_MAX: &str = "2000";
 
-/// How a patch ends that must not.
-const WRONG: &str = "WRONG";
+/// The outcome that fails the run.
+const WRONG_RESULT: &str = "WRONG";
 
-/// Whether the headings that git shows stand behind `@@`.
+/// Whether Git's hunk headings are used as anchors after `@@`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Headings {
+enum HunkHeadings {
     Shown,
-    Left,
+    Omitted,
 }
 
-/// One hunk of git's diff.
-struct Hunk {
-    /// The 0-based line it replaces, or comes before.
-    start: usize,
+struct GitHunk {
+    /// The 0-based line that it replaces or precedes.
+    start_line: usize,
     heading: String,
-    /// With their signs.
+    /// Lines with their diff prefixes.
     lines: Vec<String>,
 }
 
-impl Hunk {
+impl GitHunk {
     fn is_insertion(&self) -> bool {
         self.lines.iter().all(|line| line.starts_with('+'))
     }
 
-    fn side<'a>(&'a self, signs: &'a [char]) -> impl Iterator<Item = &'a str> {
+    fn lines_with_signs<'a>(&'a self, signs: &'a [char]) -> impl Iterator<Item = &'a str> {
         self.lines.iter().filter(move |line| line.starts_with(signs)).map(|line| &line[1..])
     }
 }
 
-/// What git says; nothing if it fails or says something that is not text.
-fn git(repository: &str, arguments: &[&str]) -> Option<String> {
+/// The output of Git; `None` if it fails or is not UTF-8.
+fn run_git(repository: &str, arguments: &[&str]) -> Option<String> {
     let run = Command::new("git").arg("-C").arg(repository).args(arguments).output().ok()?;
     run.status.success().then(|| String::from_utf8(run.stdout).ok()).flatten()
 }
 
-fn hunks(diff: &str) -> Vec<Hunk> {
-    let mut hunks: Vec<Hunk> = Vec::new();
+fn parse_hunks(diff: &str) -> Vec<GitHunk> {
+    let mut hunks: Vec<GitHunk> = Vec::new();
     for line in diff.lines().skip_while(|line| !line.starts_with("@@ ")) {
         let header = line.strip_prefix("@@ -").and_then(|rest| rest.split_once(" @@"));
         if let Some((numbers, heading)) = header {
@@ -55,7 +54,7 @@ fn hunks(diff: &str) -> Vec<Hunk> {
             let (start, count) = old.split_once(',').unwrap_or((old, "1"));
             let number: usize = start.parse().unwrap_or_default();
             let start = if count == "0" { number } else { number.saturating_sub(1) };
-            hunks.push(Hunk { start, heading: heading.trim().to_owned(), lines: Vec::new() });
+            hunks.push(GitHunk { start_line: start, heading: heading.trim().to_owned(), lines: Vec::new() });
         } else if let Some(hunk) = hunks.last_mut() {
             hunk.lines.push(line.to_owned());
         }
@@ -63,57 +62,58 @@ fn hunks(diff: &str) -> Vec<Hunk> {
     hunks
 }
 
-fn envelope(hunks: &[&Hunk], headings: Headings) -> String {
+fn patch_envelope(hunks: &[&GitHunk], headings: HunkHeadings) -> String {
     let body: String = hunks
         .iter()
         .map(|hunk| {
-            let heading = if headings == Headings::Shown { &hunk.heading } else { "" };
+            let heading = if headings == HunkHeadings::Shown { &hunk.heading } else { "" };
             format!("@@ {heading}\n{}\n", hunk.lines.join("\n"))
         })
         .collect();
     format!("*** Begin Patch\n*** Update File: f\n{body}*** End Patch\n")
 }
 
-/// What git would have if only these hunks were there.
-fn spliced(old: &str, hunks: &[&Hunk]) -> String {
+/// Applies only these hunks to `old`.
+fn apply_hunks(old: &str, hunks: &[&GitHunk]) -> String {
     let lines: Vec<&str> = old.split_inclusive('\n').collect();
     let mut at = 0;
     let mut text = String::new();
     for hunk in hunks {
-        text.extend(lines[at..hunk.start].iter().copied());
-        text.extend(hunk.side(&[' ', '+']).flat_map(|line| [line, "\n"]));
-        at = hunk.start + hunk.side(&[' ', '-']).count();
+        text.extend(lines[at..hunk.start_line].iter().copied());
+        text.extend(hunk.lines_with_signs(&[' ', '+']).flat_map(|line| [line, "\n"]));
+        at = hunk.start_line + hunk.lines_with_signs(&[' ', '-']).count();
     }
     text.extend(lines[at..].iter().copied());
     text
 }
 
-/// What becomes of a patch of these hunks.
-fn outcome(name: &str, old: &str, hunks: &[&Hunk], headings: Headings) -> &'static str {
-    let patch = parse(&envelope(hunks, headings), Grammar::TOLERANT);
-    let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.action);
-    let Some(Action::Update { chunks, .. }) = action else { return "not read" };
-    match (apply(old, &chunks, &Rules::tolerant(name)), hunks) {
-        (Ok(applied), _) if applied.text == spliced(old, hunks) => "right",
-        (Ok(applied), [only]) if only.is_insertion() => insertion(old, only, headings, &applied.text),
-        (Ok(_), _) => WRONG,
+/// The outcome of a patch with these hunks.
+fn patch_outcome(name: &str, old: &str, hunks: &[&GitHunk], headings: HunkHeadings) -> &'static str {
+    let patch = parse_patch(&patch_envelope(hunks, headings), PatchGrammar::TOLERANT);
+    let action = patch.ok().and_then(|patch| patch.sections.into_iter().next()).map(|section| section.kind);
+    let Some(PatchSectionKind::Update { chunks, .. }) = action else { return "not read" };
+    match (apply_chunks(old, &chunks, &PatchRules::tolerant(name)), hunks) {
+        (Ok(applied), _) if applied.text == apply_hunks(old, hunks) => "right",
+        (Ok(applied), [only]) if only.is_insertion() => insertion_outcome(old, only, headings, &applied.text),
+        (Ok(_), _) => WRONG_RESULT,
         (Err(error), _) => match error.reason {
-            Reason::NotFound { .. } => "not found",
-            Reason::AnchorNotFound { .. } => "anchor not found",
-            Reason::Ambiguous { .. } => "ambiguous",
-            Reason::Overlap { .. } => "overlap",
-            Reason::NumberOnly { .. } => "number only",
-            Reason::Exhausted => "exhausted",
+            PatchApplyErrorKind::NotFound { .. } => "not found",
+            PatchApplyErrorKind::AnchorNotFound { .. } => "anchor not found",
+            PatchApplyErrorKind::Ambiguous { .. } => "ambiguous",
+            PatchApplyErrorKind::Overlap { .. } => "overlap",
+            PatchApplyErrorKind::NumberOnly { .. } => "number only",
+            PatchApplyErrorKind::Exhausted => "exhausted",
         },
     }
 }
 
-/// Lines that come alone belong behind their only anchor, or at the end when they have none.
-fn insertion(old: &str, hunk: &Hunk, headings: Headings, after: &str) -> &'static str {
-    let at = |start| spliced(old, &[&Hunk { start, heading: String::new(), lines: hunk.lines.clone() }]);
-    let is_alone = headings == Headings::Left || hunk.heading.is_empty();
+/// Pure insertions belong after their only anchor, or at the end of the file without one.
+fn insertion_outcome(old: &str, hunk: &GitHunk, headings: HunkHeadings, after: &str) -> &'static str {
+    let at =
+        |start| apply_hunks(old, &[&GitHunk { start_line: start, heading: String::new(), lines: hunk.lines.clone() }]);
+    let is_alone = headings == HunkHeadings::Omitted || hunk.heading.is_empty();
     if is_alone {
-        return if after == at(old.lines().count()) { "at the end" } else { WRONG };
+        return if after == at(old.lines().count()) { "at the end" } else { WRONG_RESULT };
     }
     let behind = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
         old.lines().enumerate().filter(|(_, line)| fits(line)).map(|(at, _)| at + 1).collect()
@@ -122,100 +122,95 @@ fn insertion(old: &str, hunk: &Hunk, headings: Headings, after: &str) -> &'stati
     let begun = behind(&|line| line.trim_start().starts_with(&hunk.heading));
     match (whole.as_slice(), begun.as_slice()) {
         ([only], _) | ([], [only]) if after == at(*only) => "behind the anchor",
-        (_, _) => WRONG,
+        (_, _) => WRONG_RESULT,
     }
 }
 
-/// A file that a commit changed.
-struct Changed {
+struct CommittedFile {
     commit: String,
     name: String,
     old: String,
 }
 
-fn changed(repository: &str) -> Vec<Changed> {
-    let commits =
-        git(repository, &["log", "--no-merges", "--format=%H", "-n", COMMITS_MAX]).unwrap_or_default();
+fn changed_files(repository: &str) -> Vec<CommittedFile> {
+    let commits = run_git(repository, &["log", "--no-merges", "--format=%H", "-n", COMMITS_MAX]).unwrap_or_default();
     let mut changed = Vec::new();
     for commit in commits.lines() {
         let parent = format!("{commit}~");
-        let Some(names) = git(repository, &["diff", "--name-only", "--diff-filter=M", &parent, commit])
-        else {
+        let Some(names) = run_git(repository, &["diff", "--name-only", "--diff-filter=M", &parent, commit]) else {
             continue;
         };
         for name in names.lines() {
-            if let Some(old) = git(repository, &["show", &format!("{parent}:{name}")]) {
-                changed.push(Changed { commit: commit.to_owned(), name: name.to_owned(), old });
+            if let Some(old) = run_git(repository, &["show", &format!("{parent}:{name}")]) {
+                changed.push(CommittedFile { commit: commit.to_owned(), name: name.to_owned(), old });
             }
         }
     }
     changed
 }
 
-/// How many patches of each sort end how, and those that end wrong.
+/// Outcomes by kind of patch, and the wrong ones in detail.
 #[derive(Default)]
-struct Tally {
+struct PatchTally {
     counts: BTreeMap<String, BTreeMap<&'static str, usize>>,
-    wrong: Vec<String>,
+    wrong_patches: Vec<String>,
 }
 
-impl Tally {
-    fn file(&mut self, repository: &str, file: &Changed, context: usize) {
+impl PatchTally {
+    fn count_file(&mut self, repository: &str, file: &CommittedFile, context: usize) {
         let parent = format!("{}~", file.commit);
         let place = format!(":/{}", file.name);
         let arguments = ["diff", &format!("-U{context}"), &parent, &file.commit, "--", &place];
-        let diff = git(repository, &arguments).unwrap_or_default();
-        // What has no newline at its end is not what this is about.
+        let diff = run_git(repository, &arguments).unwrap_or_default();
+        // Files without a final newline are out of scope.
         if diff.contains("\n\\ ") {
             return;
         }
-        let hunks = hunks(&diff);
-        let quoting: Vec<&Hunk> = hunks.iter().filter(|hunk| !hunk.is_insertion()).collect();
-        for headings in [Headings::Shown, Headings::Left] {
+        let hunks = parse_hunks(&diff);
+        let quoting: Vec<&GitHunk> = hunks.iter().filter(|hunk| !hunk.is_insertion()).collect();
+        for headings in [HunkHeadings::Shown, HunkHeadings::Omitted] {
             let sort = format!("-U{context}, headings {headings:?}");
-            self.count(file, &quoting, headings, format!("{sort}: whole files"));
+            self.count_patch(file, &quoting, headings, format!("{sort}: whole files"));
             for hunk in &hunks {
                 let what = if hunk.is_insertion() { "single insertions" } else { "single hunks" };
-                self.count(file, &[hunk], headings, format!("{sort}: {what}"));
+                self.count_patch(file, &[hunk], headings, format!("{sort}: {what}"));
             }
         }
     }
 
-    fn count(&mut self, file: &Changed, hunks: &[&Hunk], headings: Headings, sort: String) {
+    fn count_patch(&mut self, file: &CommittedFile, hunks: &[&GitHunk], headings: HunkHeadings, sort: String) {
         let Some(first) = hunks.first() else { return };
-        let outcome = outcome(&file.name, &file.old, hunks, headings);
-        if outcome == WRONG {
-            self.wrong.push(format!("{} {} line {}, {sort}", file.commit, file.name, first.start + 1));
+        let outcome = patch_outcome(&file.name, &file.old, hunks, headings);
+        if outcome == WRONG_RESULT {
+            self.wrong_patches.push(format!("{} {} line {}, {sort}", file.commit, file.name, first.start_line + 1));
         }
         *self.counts.entry(sort).or_default().entry(outcome).or_default() += 1;
     }
 }
 
-/// Makes the patches, applies them and reports.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let repository = match arguments {
         [] => ".",
         [only] => only,
         [_, ..] => return Err("one repository at most".to_owned()),
     };
-    let changed = changed(repository);
-    let mut tally = Tally::default();
+    let changed = changed_files(repository);
+    let mut tally = PatchTally::default();
     for file in &changed {
         for context in [3, 1, 0] {
-            tally.file(repository, file, context);
+            tally.count_file(repository, file, context);
         }
     }
     println!("{} changed files", changed.len());
     for (sort, counts) in &tally.counts {
-        let counts: Vec<String> =
-            counts.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
+        let counts: Vec<String> = counts.iter().map(|(outcome, count)| format!("{outcome} {count}")).collect();
         println!("{sort}: {}", counts.join(", "));
     }
     if changed.is_empty() {
         return Err("no commit changes a file".to_owned());
     }
-    if tally.wrong.is_empty() {
+    if tally.wrong_patches.is_empty() {
         return Ok(());
     }
-    Err(format!("applied in a wrong place:\n{}", tally.wrong.join("\n")))
+    Err(format!("applied in a wrong place:\n{}", tally.wrong_patches.join("\n")))
 }

@@ -1,177 +1,190 @@
-//! `cargo xtask bench rank`: how early ranking shows what was meant.
+//! `cargo xtask bench rank` measures how early ranking shows the intended result.
 //!
-//! Owns the order of a run and its report. Two questions are asked. A name: where in the order of its hits do the lines
-//! stand that universal-ctags calls its definitions? A commit's subject line: where in the order of files does one stand
-//! that the commit changed? Rules were tuned on the packages so marked; the others were only measured. Promises the same
-//! figures for the same sources. Never changes what it reads; the server itself knows nothing of ctags.
+//! Owns the order of a run and its report. It measures two ranks: of the definitions of a name (according to
+//! universal-ctags) among its matches, and of a file changed by a commit among the results for the commit's subject
+//! line. Rules were tuned on the packages marked so; the others are only measured. Promises the same figures for the
+//! same sources. Never changes what it reads; the server does not use ctags.
 
+mod commit_subjects;
+mod debian_patches;
+mod definitions;
 mod fetch;
 mod packages;
-mod series;
-mod subjects;
-mod truth;
 
 use std::{collections::HashMap, fmt, path::PathBuf, process::Command, time::Instant};
 
-use packages::{Package, Purpose, Source};
-use text::rank::{Candidate, Place, Weight, order};
-use truth::{Defined, Sort};
+use definitions::{DefinedName, DefinitionSort};
+use packages::{PackagePurpose, SourcePackage, SourceText};
+use stead_text::rank::{FileRanker, HitScore, RankedHit, rank_order};
 
-/// Most names of one package that are asked for; they are taken evenly from all of them.
+/// Maximum number of names per package, sampled evenly.
 const NAMES_MAX: usize = 400;
-/// A name that is found less often than this needs no order.
+/// Names with fewer occurrences need no ranking.
 const OCCURRENCES_MIN: usize = 3;
-/// Names of several definitions have at most this many, and they shall stand within as many hits.
-const SEVERAL_MAX: usize = 5;
-/// What must be reached over the packages that were only measured.
-const ONCE_WANTED: f64 = 0.98;
-const SEVERAL_WANTED: f64 = 0.95;
+/// Names with more definitions are skipped; all definitions must be within this many matches.
+const DEFINITIONS_MAX: usize = 5;
+/// Required values for the packages that are only measured.
+const SINGLE_RANK_MIN: f64 = 0.98;
+const SEVERAL_SHARE_MIN: f64 = 0.95;
 
-/// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
+struct RankBenchOptions {
     repositories: Vec<PathBuf>,
-    shows: Shows,
+    detail: RankReportDetail,
 }
 
-/// Whether the report names what was found late.
+/// Whether the report lists late results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shows {
-    Figures,
-    Misses,
+enum RankReportDetail {
+    Summary,
+    WithMisses,
 }
 
-/// How a set of names ended.
 #[derive(Debug, Default, Clone, Copy)]
-struct Tally {
-    once: usize,
-    reciprocal: f64,
-    first: usize,
-    several: usize,
-    within: usize,
+struct RankTally {
+    defined_once: usize,
+    reciprocal_rank_sum: f64,
+    ranked_first: usize,
+    defined_several_times: usize,
+    ranked_early: usize,
 }
 
-/// Asks, and reports.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let wish = wish(arguments)?;
+    let wish = parse_options(arguments)?;
     if cfg!(debug_assertions) {
         let again = ["run", "--quiet", "--release", "--package", "xtask", "--", "bench", "rank"];
-        return crate::succeed(Command::new("cargo").args(again).args(arguments));
+        return crate::run_program(Command::new("cargo").args(again).args(arguments));
     }
     let started = Instant::now();
-    crate::needs::tags()?;
-    let mut measured = Tally::default();
-    for package in packages::all()? {
-        let sources = package.sources()?;
-        let truth = truth::of(&package.directory, &sources)?;
-        let [main, members] = [Sort::Outer, Sort::Member].map(|sort| {
-            // What was only measured stays unread.
-            let reads = sort == Sort::Outer && package.purpose == Purpose::Tuned;
-            ask(&package, &sources, &truth, sort, if reads { wish.shows } else { Shows::Figures })
+    crate::needs::require_ctags()?;
+    let mut measured = RankTally::default();
+    for package in packages::load_packages()? {
+        let sources = package.source_texts()?;
+        let truth = definitions::defined_names(&package.directory, &sources)?;
+        let [main, members] = [DefinitionSort::TopLevel, DefinitionSort::Member].map(|sort| {
+            // Packages that are only measured must not be inspected.
+            let reads = sort == DefinitionSort::TopLevel && package.purpose == PackagePurpose::Tuning;
+            measure_names(&package, &sources, &truth, sort, if reads { wish.detail } else { RankReportDetail::Summary })
         });
         println!("{package}: {main}; members: {members}");
-        if package.purpose == Purpose::Measured {
+        if package.purpose == PackagePurpose::MeasurementOnly {
             measured.add(main);
         }
     }
     println!("measured only: {measured}");
     for repository in &wish.repositories {
-        println!("{}: {}", repository.display(), subjects::ask(repository)?);
+        println!("{}: {}", repository.display(), commit_subjects::measure_repository(repository)?);
     }
-    for (name, purpose) in series::SERIES {
-        println!("{name} (patches, {purpose}): {}", series::ask(name)?);
+    for (name, purpose) in debian_patches::PATCHED_PACKAGES {
+        println!("{name} (patches, {purpose}): {}", debian_patches::measure_package(name)?);
     }
     println!("took {:.1} s", started.elapsed().as_secs_f64());
-    if measured.mean() < ONCE_WANTED || measured.share() < SEVERAL_WANTED {
-        return Err(format!("{ONCE_WANTED} and {SEVERAL_WANTED} are wanted"));
+    if measured.mean_reciprocal_rank() < SINGLE_RANK_MIN || measured.early_share() < SEVERAL_SHARE_MIN {
+        return Err(format!("{SINGLE_RANK_MIN} and {SEVERAL_SHARE_MIN} are wanted"));
     }
     Ok(())
 }
 
-/// Asks for every name of one sort.
-fn ask(package: &Package, sources: &[Source], truth: &[Defined], sort: Sort, shows: Shows) -> Tally {
-    let names: Vec<&Defined> = truth
+/// Measures every name of one sort.
+fn measure_names(
+    package: &SourcePackage,
+    sources: &[SourceText],
+    truth: &[DefinedName],
+    sort: DefinitionSort,
+    shows: RankReportDetail,
+) -> RankTally {
+    let names: Vec<&DefinedName> = truth
         .iter()
-        .filter(|name| name.sort == sort && name.places.len() <= SEVERAL_MAX && !name.is_in_tests())
+        .filter(|name| name.sort == sort && name.locations.len() <= DEFINITIONS_MAX && !name.is_in_tests())
         .collect();
     let step = names.len().div_ceil(NAMES_MAX).max(1);
-    let mut tally = Tally::default();
+    let mut tally = RankTally::default();
     for name in names.into_iter().step_by(step) {
-        let ranks = ranks(sources, name);
+        let ranks = definition_ranks(sources, name);
         let Some(ranks) = ranks else { continue };
-        if name.places.len() == 1 {
-            tally.once += 1;
+        if name.locations.len() == 1 {
+            tally.defined_once += 1;
             let rank = ranks.first().copied().flatten();
-            tally.reciprocal += rank.map_or(0.0, |rank| 1.0 / rank as f64);
-            tally.first += usize::from(rank == Some(1));
+            tally.reciprocal_rank_sum += rank.map_or(0.0, |rank| 1.0 / rank as f64);
+            tally.ranked_first += usize::from(rank == Some(1));
         } else {
-            tally.several += 1;
-            let near = |rank: &Option<usize>| rank.is_some_and(|rank| rank <= SEVERAL_MAX);
-            tally.within += usize::from(ranks.iter().all(near));
+            tally.defined_several_times += 1;
+            let near = |rank: &Option<usize>| rank.is_some_and(|rank| rank <= DEFINITIONS_MAX);
+            tally.ranked_early += usize::from(ranks.iter().all(near));
         }
-        let most = if name.places.len() == 1 { 1 } else { SEVERAL_MAX };
+        let most = if name.locations.len() == 1 { 1 } else { DEFINITIONS_MAX };
         let late = ranks.iter().any(|rank| rank.is_none_or(|rank| rank > most));
-        if shows == Shows::Misses && late {
-            println!("  {}: {} {:?} at {ranks:?}", package.name, name.name, name.places);
+        if shows == RankReportDetail::WithMisses && late {
+            println!("  {}: {} {:?} at {ranks:?}", package.name, name.name, name.locations);
         }
     }
     tally
 }
 
-/// Where each definition of a name stands among its hits; nothing when there are too few hits for an order.
-fn ranks(sources: &[Source], name: &Defined) -> Option<Vec<Option<usize>>> {
-    let mut hits: Vec<(&str, u64, Weight)> = Vec::new();
+/// The ranks of the definitions of a name among its matches; `None` if there are too few matches.
+fn definition_ranks(sources: &[SourceText], name: &DefinedName) -> Option<Vec<Option<usize>>> {
+    let mut hits: Vec<(&str, u64, HitScore)> = Vec::new();
     for source in sources.iter().filter(|source| source.text.contains(&name.name)) {
-        let place = Place::of(&source.path);
+        let place = FileRanker::from_path(&source.path);
         for (number, line) in (1..).zip(source.text.lines()) {
             if let Some(at) = line.find(&name.name) {
-                hits.push((&source.path, number, place.weigh(line, &(at..at + name.name.len()))));
+                hits.push((&source.path, number, place.score_hit(line, &(at..at + name.name.len()))));
             }
         }
     }
     if hits.len() < OCCURRENCES_MIN {
         return None;
     }
-    let candidates: Vec<Candidate<'_>> =
-        hits.iter().map(|(path, line, weight)| Candidate { path, line: *line, weight: *weight }).collect();
-    let at: HashMap<(&str, u64), usize> = order(&candidates)
+    let candidates: Vec<RankedHit<'_>> =
+        hits.iter().map(|(path, line, weight)| RankedHit { path, line: *line, score: *weight }).collect();
+    let at: HashMap<(&str, u64), usize> = rank_order(&candidates)
         .into_iter()
         .zip(1..)
         .map(|(index, rank)| ((candidates[index].path, candidates[index].line), rank))
         .collect();
-    Some(name.places.iter().map(|(path, line)| at.get(&(path.as_str(), *line)).copied()).collect())
+    Some(name.locations.iter().map(|(path, line)| at.get(&(path.as_str(), *line)).copied()).collect())
 }
 
-impl Tally {
+impl RankTally {
     fn add(&mut self, other: Self) {
-        self.once += other.once;
-        self.reciprocal += other.reciprocal;
-        self.first += other.first;
-        self.several += other.several;
-        self.within += other.within;
+        self.defined_once += other.defined_once;
+        self.reciprocal_rank_sum += other.reciprocal_rank_sum;
+        self.ranked_first += other.ranked_first;
+        self.defined_several_times += other.defined_several_times;
+        self.ranked_early += other.ranked_early;
     }
 
-    /// The mean reciprocal rank of names that are defined once.
-    fn mean(&self) -> f64 {
-        self.reciprocal / self.once.max(1) as f64
+    /// Mean reciprocal rank of names with one definition.
+    fn mean_reciprocal_rank(&self) -> f64 {
+        self.reciprocal_rank_sum / self.defined_once.max(1) as f64
     }
 
-    /// The share of names with several definitions that stand early, all of them.
-    fn share(&self) -> f64 {
-        self.within as f64 / self.several.max(1) as f64
+    /// Share of names with several definitions whose definitions are all early.
+    fn early_share(&self) -> f64 {
+        self.ranked_early as f64 / self.defined_several_times.max(1) as f64
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for RankTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first = 100.0 * self.first as f64 / self.once.max(1) as f64;
-        write!(f, "{} names defined once, MRR {:.3}, first {first:.1} %", self.once, self.mean())?;
-        write!(f, "; {} several times, all in the first five {:.1} %", self.several, 100.0 * self.share())
+        let first = 100.0 * self.ranked_first as f64 / self.defined_once.max(1) as f64;
+        write!(
+            f,
+            "{} names defined once, MRR {:.3}, first {first:.1} %",
+            self.defined_once,
+            self.mean_reciprocal_rank()
+        )?;
+        write!(
+            f,
+            "; {} several times, all in the first five {:.1} %",
+            self.defined_several_times,
+            100.0 * self.early_share()
+        )
     }
 }
 
-fn wish(arguments: &[String]) -> Result<Wish, String> {
-    let mut wish = Wish { repositories: vec![crate::root()], shows: Shows::Figures };
+fn parse_options(arguments: &[String]) -> Result<RankBenchOptions, String> {
+    let mut wish = RankBenchOptions { repositories: vec![crate::repository_root()], detail: RankReportDetail::Summary };
     let mut left = arguments.iter();
     while let Some(flag) = left.next() {
         match flag.as_str() {
@@ -179,8 +192,10 @@ fn wish(arguments: &[String]) -> Result<Wish, String> {
                 let directory = left.next().ok_or_else(|| format!("{flag} needs a directory"))?;
                 wish.repositories.push(directory.into());
             }
-            "--misses" => wish.shows = Shows::Misses,
-            other => return Err(format!("rank knows --repository DIR and --misses, not '{other}'")),
+            "--misses" => wish.detail = RankReportDetail::WithMisses,
+            other => {
+                return Err(format!("unknown argument '{other}'; usage: rank --repository DIR --misses"));
+            }
         }
     }
     Ok(wish)
@@ -192,25 +207,25 @@ mod tests {
 
     #[test]
     fn definitions_are_ranked_among_their_hits() {
-        let source = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        let source = |path: &str, text: &str| SourceText { path: path.to_owned(), text: text.to_owned() };
         let sources = [source("a.rs", "use b::run;\nrun();\n"), source("b.rs", "fn run() {}\n")];
-        let name = |line| Defined {
+        let name = |line| DefinedName {
             name: "run".to_owned(),
-            sort: Sort::Outer,
-            places: vec![("b.rs".to_owned(), line)],
+            sort: DefinitionSort::TopLevel,
+            locations: vec![("b.rs".to_owned(), line)],
         };
-        assert_eq!(ranks(&sources, &name(1)), Some(vec![Some(1)]));
-        assert_eq!(ranks(&sources, &name(9)), Some(vec![None]));
-        assert_eq!(ranks(&sources[1..], &name(1)), None);
+        assert_eq!(definition_ranks(&sources, &name(1)), Some(vec![Some(1)]));
+        assert_eq!(definition_ranks(&sources, &name(9)), Some(vec![None]));
+        assert_eq!(definition_ranks(&sources[1..], &name(1)), None);
     }
 
     #[test]
-    fn flags_are_understood_and_others_refused() {
+    fn known_flags_are_parsed_and_others_rejected() {
         let parsed = |arguments: &[&str]| {
-            wish(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
+            parse_options(&arguments.iter().map(|&argument| argument.to_owned()).collect::<Vec<_>>())
         };
         let wish = parsed(&["--misses", "--repository", "a"]).unwrap();
-        assert_eq!((wish.shows, wish.repositories.len()), (Shows::Misses, 2));
+        assert_eq!((wish.detail, wish.repositories.len()), (RankReportDetail::WithMisses, 2));
         assert!(parsed(&["--repository"]).is_err());
         assert!(parsed(&["--rounds"]).unwrap_err().contains("--misses"));
     }

@@ -1,46 +1,44 @@
-//! What a run found, as a table for people and as JSON for machines.
+//! The report of a run, as a table for people and as JSON for programs.
 
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
 use super::{
-    quiet::Quiet,
-    rows::Comparison,
-    statistics::{Samples, ratio, shown},
+    idle_wait::IdleWaiter,
+    rows::BenchComparison,
+    statistics::{Samples, format_significant, median_ratio},
 };
 
-/// What the files of a report are called, in the target directory.
-const NAME: &str = "bench";
-/// Stands for a number that there is not.
-const NONE: &str = "–";
+/// Name of the report files in the target directory.
+const REPORT_NAME: &str = "bench";
+/// Shown for a missing value.
+const NO_VALUE: &str = "–";
 
-/// How it was measured.
-pub(super) struct Run {
+/// The conditions of a run.
+pub(super) struct BenchRun {
     pub(super) rounds: usize,
-    /// Name and version of the reference server.
     pub(super) reference: String,
-    pub(super) quiet: Quiet,
+    pub(super) idle_waiter: IdleWaiter,
 }
 
-/// A run and what it found.
-pub(super) struct Report {
-    run: Run,
-    comparisons: Vec<Comparison>,
+pub(super) struct BenchReport {
+    run: BenchRun,
+    comparisons: Vec<BenchComparison>,
 }
 
-impl Report {
-    pub(super) fn new(run: Run, comparisons: Vec<Comparison>) -> Self {
+impl BenchReport {
+    pub(super) fn new(run: BenchRun, comparisons: Vec<BenchComparison>) -> Self {
         Self { run, comparisons }
     }
 
-    /// Prints the table and keeps both forms.
+    /// Prints the table and writes both files.
     pub(super) fn write(&self, target: &Path) -> Result<(), String> {
-        self.write_as(target, NAME)
+        self.write_named(target, REPORT_NAME)
     }
 
-    /// The same, under another name.
-    pub(super) fn write_as(&self, target: &Path, name: &str) -> Result<(), String> {
+    /// Like [`BenchReport::write`], with another file name.
+    pub(super) fn write_named(&self, target: &Path, name: &str) -> Result<(), String> {
         let table = self.table();
         println!("\n{table}");
         for (ending, content) in [("md", table), ("json", format!("{:#}\n", self.json()))] {
@@ -52,24 +50,21 @@ impl Report {
     }
 
     fn table(&self) -> String {
-        let Run { rounds, reference, quiet } = &self.run;
+        let BenchRun { rounds, reference, idle_waiter: quiet } = &self.run;
         let mut table = format!(
             "stead {} beside {reference}, over MCP on standard streams, {rounds} rounds, turns alternating.\n\
              {} of {} turns began on a busy machine. Medians; in brackets the 90th percentile.\n\n\
              | | unit | stead | held against | | ratio |\n\
              | --- | --- | --- | --- | --- | --- |\n",
             env!("CARGO_PKG_VERSION"),
-            quiet.busy,
+            quiet.busy_turns,
             quiet.turns,
         );
         for row in &self.comparisons {
-            let ratio = ratio(&row.stead, &row.other).map_or_else(|| NONE.to_owned(), shown);
-            let Comparison { what, unit, against, stead, other } = row;
-            let (stead, other) = (cell(stead), cell(other));
-            table.push_str(&format!(
-                "| {what} | {} | {stead} | {against} | {other} | {ratio} |\n",
-                unit.name()
-            ));
+            let ratio = median_ratio(&row.stead, &row.baseline).map_or_else(|| NO_VALUE.to_owned(), format_significant);
+            let BenchComparison { title: what, unit, baseline_name: against, stead, baseline: other } = row;
+            let (stead, other) = (table_cell(stead), table_cell(other));
+            table.push_str(&format!("| {what} | {} | {stead} | {against} | {other} | {ratio} |\n", unit.name()));
         }
         table
     }
@@ -80,76 +75,78 @@ impl Report {
             .iter()
             .map(|row| {
                 json!({
-                    "what": row.what,
+                    "what": row.title,
                     "unit": row.unit.name(),
-                    "stead": numbers(&row.stead),
-                    "against": row.against,
-                    "other": numbers(&row.other),
-                    "ratio": ratio(&row.stead, &row.other),
+                    "stead": samples_json(&row.stead),
+                    "against": row.baseline_name,
+                    "other": samples_json(&row.baseline),
+                    "ratio": median_ratio(&row.stead, &row.baseline),
                 })
             })
             .collect();
-        let Run { rounds, reference, quiet } = &self.run;
+        let BenchRun { rounds, reference, idle_waiter: quiet } = &self.run;
         json!({
             "stead": env!("CARGO_PKG_VERSION"),
             "reference": reference,
             "rounds": rounds,
             "turns": quiet.turns,
-            "turns_busy": quiet.busy,
+            "turns_busy": quiet.busy_turns,
             "rows": rows,
         })
     }
 }
 
-fn cell(samples: &Samples) -> String {
-    match (samples.median(), samples.slow()) {
-        (Some(median), Some(_)) if samples.len() == 1 => shown(median),
-        (Some(median), Some(slow)) => format!("{} ({})", shown(median), shown(slow)),
-        (None, _) | (_, None) => NONE.to_owned(),
+fn table_cell(samples: &Samples) -> String {
+    match (samples.median(), samples.percentile_90()) {
+        (Some(median), Some(_)) if samples.len() == 1 => format_significant(median),
+        (Some(median), Some(slow)) => {
+            format!("{} ({})", format_significant(median), format_significant(slow))
+        }
+        (None, _) | (_, None) => NO_VALUE.to_owned(),
     }
 }
 
-fn numbers(samples: &Samples) -> Value {
+fn samples_json(samples: &Samples) -> Value {
     json!({
-        "samples": samples.len(), "median": samples.median(), "p90": samples.slow(), "p99": samples.slowest(), "least": samples.least(),
+        "samples": samples.len(), "median": samples.median(), "p90": samples.percentile_90(), "p99": samples.percentile_99(), "least": samples.minimum(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::rows::Unit, *};
+    use super::{super::rows::MeasurementUnit, *};
 
-    fn report() -> Report {
-        let mut stead = Samples::one(1.0);
+    fn sample_report() -> BenchReport {
+        let mut stead = Samples::single(1.0);
         stead.push(3.0);
-        let row = Comparison {
-            what: "read 1 KB".to_owned(),
-            unit: Unit::Milliseconds,
+        let row = BenchComparison {
+            title: "read 1 KB".to_owned(),
+            unit: MeasurementUnit::Milliseconds,
             stead,
-            against: "reference",
-            other: Samples::one(8.0),
+            baseline_name: "reference",
+            baseline: Samples::single(8.0),
         };
-        let empty = Comparison {
-            what: "nothing".to_owned(),
-            unit: Unit::Megabytes,
+        let empty = BenchComparison {
+            title: "nothing".to_owned(),
+            unit: MeasurementUnit::Megabytes,
             stead: Samples::default(),
-            against: "reference",
-            other: Samples::default(),
+            baseline_name: "reference",
+            baseline: Samples::default(),
         };
-        let run = Run { rounds: 2, reference: "r@1".to_owned(), quiet: Quiet::default() };
-        Report::new(run, vec![row, empty])
+        let run = BenchRun { rounds: 2, reference: "r@1".to_owned(), idle_waiter: IdleWaiter::default() };
+        BenchReport::new(run, vec![row, empty])
     }
 
     #[test]
-    fn the_table_has_medians_the_slow_ones_and_ratios() {
-        let table = report().table();
+    fn table_has_medians_percentiles_and_ratios() {
+        let table = sample_report().table();
         assert!(table.contains("| read 1 KB | ms | 2.00 (3.00) | reference | 8.00 | 0.250 |\n"), "{table}");
         assert!(table.contains("| nothing | MB | – | reference | – | – |\n"), "{table}");
     }
 
     #[test]
-    fn machines_get_the_same_numbers() {
-        let json = report().json();
+    fn json_has_the_same_numbers() {
+        let json = sample_report().json();
         assert_eq!(json["rows"][0]["stead"]["median"], 2.0);
         assert_eq!(json["rows"][0]["ratio"], 0.25);
         assert_eq!(json["rows"][1]["ratio"], Value::Null);

@@ -1,121 +1,125 @@
-//! What is measured. A row takes turns: both sides once a round, the one that begins alternating, so that a machine
-//! that gets slower or busier does so for both.
+//! The measured rows. In every round both sides run once and the first side alternates, so that changes of the
+//! machine's load affect both.
 
 use super::{
-    field::Field,
-    files::{self, LARGE, MANY, MIDDLE, POOL, SMALL, Sized},
-    peer::Listed,
-    quiet::Quiet,
+    bench_server::ListTiming,
+    bench_servers::BenchServers,
+    idle_wait::IdleWaiter,
     statistics::Samples,
+    workspace_files::{self, FILE_POOL, LARGE_DIRECTORY, LARGE_FILE, MEDIUM_FILE, SMALL_FILE, SizedFile},
 };
 
-/// One thing to measure.
-pub(super) struct Row {
-    /// What `--only` calls it.
+pub(super) struct BenchRow {
+    /// The name for `--only`.
     pub(super) name: &'static str,
-    pub(super) measure: fn(&mut Field, &mut Quiet, usize) -> Result<Vec<Comparison>, String>,
+    pub(super) measure: fn(&mut BenchServers, &mut IdleWaiter, usize) -> Result<Vec<BenchComparison>, String>,
 }
 
-/// Every row, in the order of the table.
-pub(super) const ROWS: &[Row] = &[
-    Row { name: "start", measure: start },
-    Row { name: "read-1k", measure: |field, quiet, rounds| read(field, quiet, rounds, SMALL, 20) },
-    Row { name: "read-100k", measure: |field, quiet, rounds| read(field, quiet, rounds, MIDDLE, 5) },
-    Row { name: "read-10m", measure: |field, quiet, rounds| read(field, quiet, rounds, LARGE, 1) },
-    Row { name: "write-1k", measure: write },
-    Row { name: "list-10k", measure: list },
-    Row { name: "pipelined", measure: pipelined },
+/// In the order of the table.
+pub(super) const BENCH_ROWS: &[BenchRow] = &[
+    BenchRow { name: "start", measure: measure_start },
+    BenchRow { name: "read-1k", measure: |field, quiet, rounds| measure_read(field, quiet, rounds, SMALL_FILE, 20) },
+    BenchRow { name: "read-100k", measure: |field, quiet, rounds| measure_read(field, quiet, rounds, MEDIUM_FILE, 5) },
+    BenchRow { name: "read-10m", measure: |field, quiet, rounds| measure_read(field, quiet, rounds, LARGE_FILE, 1) },
+    BenchRow { name: "write-1k", measure: measure_write },
+    BenchRow { name: "list-10k", measure: measure_list },
+    BenchRow { name: "pipelined", measure: measure_pipelined_reads },
 ];
 
-/// Writes in one turn.
-const WRITES: usize = 10;
-/// Reads in one turn before anything is timed.
-const WARM_READS: usize = 3;
+const WRITES_PER_ROUND: usize = 10;
+/// Reads per round before anything is timed.
+const WARM_UP_READS: usize = 3;
 
 /// Two series of measurements of the same thing.
-pub(super) struct Comparison {
-    pub(super) what: String,
-    pub(super) unit: Unit,
+pub(super) struct BenchComparison {
+    pub(super) title: String,
+    pub(super) unit: MeasurementUnit,
     pub(super) stead: Samples,
-    /// What it is held against.
-    pub(super) against: &'static str,
-    pub(super) other: Samples,
+    pub(super) baseline_name: &'static str,
+    pub(super) baseline: Samples,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(super) enum MeasurementUnit {
     Milliseconds,
     Megabytes,
 }
 
-impl Unit {
+impl MeasurementUnit {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Unit::Milliseconds => "ms",
-            Unit::Megabytes => "MB",
+            MeasurementUnit::Milliseconds => "ms",
+            MeasurementUnit::Megabytes => "MB",
         }
     }
 }
 
-/// What times are held against, mostly.
-const REFERENCE: &str = "reference";
-const SYNC: &str = "one fdatasync";
+/// The usual baseline.
+const REFERENCE_BASELINE: &str = "reference";
+const SYNC_BASELINE: &str = "one fdatasync";
 
-/// Who has the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum ComparisonSide {
     Stead,
-    Other,
+    Baseline,
 }
 
-impl Comparison {
-    pub(super) fn new(what: impl Into<String>, against: &'static str) -> Self {
+impl BenchComparison {
+    pub(super) fn new(what: impl Into<String>, baseline_name: &'static str) -> Self {
         Self {
-            what: what.into(),
-            unit: Unit::Milliseconds,
+            title: what.into(),
+            unit: MeasurementUnit::Milliseconds,
             stead: Samples::default(),
-            against,
-            other: Samples::default(),
+            baseline_name,
+            baseline: Samples::default(),
         }
     }
 
-    pub(super) fn push(&mut self, side: Side, milliseconds: f64) {
+    pub(super) fn push(&mut self, side: ComparisonSide, milliseconds: f64) {
         match side {
-            Side::Stead => self.stead.push(milliseconds),
-            Side::Other => self.other.push(milliseconds),
+            ComparisonSide::Stead => self.stead.push(milliseconds),
+            ComparisonSide::Baseline => self.baseline.push(milliseconds),
         }
     }
 }
 
-/// Gives both sides a turn in every round.
-pub(super) fn alternate(
-    quiet: &mut Quiet,
+/// Runs both sides in every round.
+pub(super) fn alternate_sides(
+    quiet: &mut IdleWaiter,
     rounds: usize,
-    mut turn: impl FnMut(Side) -> Result<(), String>,
+    mut turn: impl FnMut(ComparisonSide) -> Result<(), String>,
 ) -> Result<(), String> {
     for round in 0..rounds {
-        let order = if round % 2 == 0 { [Side::Stead, Side::Other] } else { [Side::Other, Side::Stead] };
+        let order = if round % 2 == 0 {
+            [ComparisonSide::Stead, ComparisonSide::Baseline]
+        } else {
+            [ComparisonSide::Baseline, ComparisonSide::Stead]
+        };
         for side in order {
-            quiet.wait();
+            quiet.wait_until_idle();
             turn(side).map_err(|failure| format!("{side:?}: {failure}"))?;
         }
     }
     Ok(())
 }
 
-fn start(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<Comparison>, String> {
-    let mut known = Comparison::new("start to tools/list", REFERENCE);
-    let mut first = Comparison::new("first start of all in a workspace", REFERENCE);
-    let starts = &mut field.starts;
-    // Makes the state that the later ones find.
+fn measure_start(
+    field: &mut BenchServers,
+    quiet: &mut IdleWaiter,
+    rounds: usize,
+) -> Result<Vec<BenchComparison>, String> {
+    let mut known = BenchComparison::new("start to tools/list", REFERENCE_BASELINE);
+    let mut first = BenchComparison::new("first start of all in a workspace", REFERENCE_BASELINE);
+    let starts = &mut field.start_recipes;
+    // Creates the state that later starts find.
     starts.stead.start_once()?;
-    alternate(quiet, rounds, |side| match side {
-        Side::Stead => {
+    alternate_sides(quiet, rounds, |side| match side {
+        ComparisonSide::Stead => {
             known.push(side, starts.stead.start_once()?);
-            first.push(side, starts.first().start_once()?);
+            first.push(side, starts.fresh_start().start_once()?);
             Ok(())
         }
-        Side::Other => {
+        ComparisonSide::Baseline => {
             let milliseconds = starts.reference.start_once()?;
             known.push(side, milliseconds);
             first.push(side, milliseconds);
@@ -125,55 +129,56 @@ fn start(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<Comp
     Ok(vec![known, first])
 }
 
-fn read(
-    field: &mut Field,
-    quiet: &mut Quiet,
+fn measure_read(
+    field: &mut BenchServers,
+    quiet: &mut IdleWaiter,
     rounds: usize,
-    sized: Sized,
+    sized: SizedFile,
     calls: usize,
-) -> Result<Vec<Comparison>, String> {
-    let wanted = files::text(sized.bytes, 0);
-    let size = if sized.bytes < 1 << 20 {
-        format!("{} KB", sized.bytes >> 10)
-    } else {
-        format!("{} MB", sized.bytes >> 20)
-    };
-    let mut comparison = Comparison::new(format!("read {size}"), REFERENCE);
-    for _ in 0..WARM_READS {
-        field.fast.read(sized.name, &wanted)?;
-        field.reference.read(sized.name, &wanted)?;
+) -> Result<Vec<BenchComparison>, String> {
+    let wanted = workspace_files::generate_text(sized.bytes, 0);
+    let size =
+        if sized.bytes < 1 << 20 { format!("{} KB", sized.bytes >> 10) } else { format!("{} MB", sized.bytes >> 20) };
+    let mut comparison = BenchComparison::new(format!("read {size}"), REFERENCE_BASELINE);
+    for _ in 0..WARM_UP_READS {
+        field.fast.read_file(sized.name, &wanted)?;
+        field.reference.read_file(sized.name, &wanted)?;
     }
-    alternate(quiet, rounds, |side| {
+    alternate_sides(quiet, rounds, |side| {
         let peer = match side {
-            Side::Stead => &mut field.fast,
-            Side::Other => &mut field.reference,
+            ComparisonSide::Stead => &mut field.fast,
+            ComparisonSide::Baseline => &mut field.reference,
         };
         for _ in 0..calls {
-            comparison.push(side, peer.read(sized.name, &wanted)?);
+            comparison.push(side, peer.read_file(sized.name, &wanted)?);
         }
         Ok(())
     })?;
     Ok(vec![comparison])
 }
 
-fn write(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<Comparison>, String> {
-    let mut fast = Comparison::new("overwrite 1 KB, durability fast", REFERENCE);
-    alternate(quiet, rounds, |side| {
+fn measure_write(
+    field: &mut BenchServers,
+    quiet: &mut IdleWaiter,
+    rounds: usize,
+) -> Result<Vec<BenchComparison>, String> {
+    let mut fast = BenchComparison::new("overwrite 1 KB, durability fast", REFERENCE_BASELINE);
+    alternate_sides(quiet, rounds, |side| {
         let peer = match side {
-            Side::Stead => &mut field.fast,
-            Side::Other => &mut field.reference,
+            ComparisonSide::Stead => &mut field.fast,
+            ComparisonSide::Baseline => &mut field.reference,
         };
-        for _ in 0..WRITES {
+        for _ in 0..WRITES_PER_ROUND {
             fast.push(side, peer.overwrite()?);
         }
         Ok(())
     })?;
-    let mut full = Comparison::new("overwrite 1 KB, durability full", SYNC);
-    alternate(quiet, rounds, |side| {
-        for _ in 0..WRITES {
+    let mut full = BenchComparison::new("overwrite 1 KB, durability full", SYNC_BASELINE);
+    alternate_sides(quiet, rounds, |side| {
+        for _ in 0..WRITES_PER_ROUND {
             let milliseconds = match side {
-                Side::Stead => field.full.overwrite()?,
-                Side::Other => field.sync()?,
+                ComparisonSide::Stead => field.full.overwrite()?,
+                ComparisonSide::Baseline => field.time_sync()?,
             };
             full.push(side, milliseconds);
         }
@@ -182,16 +187,20 @@ fn write(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<Comp
     Ok(vec![fast, full])
 }
 
-fn list(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<Comparison>, String> {
-    let Listed { first_entries, pages, .. } = field.fast.list()?;
-    let entries = MANY.1;
+fn measure_list(
+    field: &mut BenchServers,
+    quiet: &mut IdleWaiter,
+    rounds: usize,
+) -> Result<Vec<BenchComparison>, String> {
+    let ListTiming { first_entries, pages, .. } = field.fast.list_directory()?;
+    let entries = LARGE_DIRECTORY.1;
     let mut first =
-        Comparison::new(format!("list {entries}: first page, {first_entries} entries"), REFERENCE);
-    let mut all = Comparison::new(format!("list {entries}: all of them, {pages} pages"), REFERENCE);
-    alternate(quiet, rounds, |side| {
+        BenchComparison::new(format!("list {entries}: first page, {first_entries} entries"), REFERENCE_BASELINE);
+    let mut all = BenchComparison::new(format!("list {entries}: all of them, {pages} pages"), REFERENCE_BASELINE);
+    alternate_sides(quiet, rounds, |side| {
         let listed = match side {
-            Side::Stead => field.fast.list()?,
-            Side::Other => field.reference.list()?,
+            ComparisonSide::Stead => field.fast.list_directory()?,
+            ComparisonSide::Baseline => field.reference.list_directory()?,
         };
         first.push(side, listed.first_milliseconds);
         all.push(side, listed.all_milliseconds);
@@ -200,14 +209,18 @@ fn list(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<Compa
     Ok(vec![first, all])
 }
 
-fn pipelined(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<Comparison>, String> {
-    let mut comparison = Comparison::new(format!("{} pipelined reads of 1 KB", POOL.1), REFERENCE);
+fn measure_pipelined_reads(
+    field: &mut BenchServers,
+    quiet: &mut IdleWaiter,
+    rounds: usize,
+) -> Result<Vec<BenchComparison>, String> {
+    let mut comparison = BenchComparison::new(format!("{} pipelined reads of 1 KB", FILE_POOL.1), REFERENCE_BASELINE);
     field.fast.read_pool()?;
     field.reference.read_pool()?;
-    alternate(quiet, rounds, |side| {
+    alternate_sides(quiet, rounds, |side| {
         let milliseconds = match side {
-            Side::Stead => field.fast.read_pool()?,
-            Side::Other => field.reference.read_pool()?,
+            ComparisonSide::Stead => field.fast.read_pool()?,
+            ComparisonSide::Baseline => field.reference.read_pool()?,
         };
         comparison.push(side, milliseconds);
         Ok(())
@@ -215,13 +228,13 @@ fn pipelined(field: &mut Field, quiet: &mut Quiet, rounds: usize) -> Result<Vec<
     Ok(vec![comparison])
 }
 
-/// The most memory each held in everything before.
-pub(super) fn memory(field: &Field) -> Result<Comparison, String> {
-    Ok(Comparison {
-        what: "peak memory".to_owned(),
-        unit: Unit::Megabytes,
-        stead: Samples::one(field.fast.peak_megabytes()?),
-        against: REFERENCE,
-        other: Samples::one(field.reference.peak_megabytes()?),
+/// Peak memory of each server over all rows so far.
+pub(super) fn measure_memory(field: &BenchServers) -> Result<BenchComparison, String> {
+    Ok(BenchComparison {
+        title: "peak memory".to_owned(),
+        unit: MeasurementUnit::Megabytes,
+        stead: Samples::single(field.fast.peak_megabytes()?),
+        baseline_name: REFERENCE_BASELINE,
+        baseline: Samples::single(field.reference.peak_megabytes()?),
     })
 }

@@ -1,8 +1,8 @@
-//! `cargo xtask bench watch`: how long it takes from a change by another program to the event, and what watches cost while
-//! nothing happens.
+//! `cargo xtask bench watch` measures the latency from a change by another program to the event, and the cost of idle
+//! watches.
 //!
-//! One server records and pushes, a second one on the same workspace waits by cursor, and this process is the other program.
-//! Promises that every change is heard by both before the next one is made.
+//! One server records and pushes events, a second one on the same workspace waits with a cursor, and this process
+//! makes the changes. Promises that both servers report every change before the next one is made.
 
 use std::{
     fs,
@@ -14,28 +14,26 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::statistics::{Samples, shown};
+use super::statistics::{Samples, format_significant};
 
-/// Changes when nothing is said.
 const ROUNDS_DEFAULT: usize = 300;
 /// Watches whose cost is measured.
-const WATCHES: usize = 1_000;
-/// How long nothing happens.
-const IDLE: Duration = Duration::from_secs(10);
-/// How long the server is left alone before that.
-const REST: Duration = Duration::from_secs(8);
-/// How long one cursor waits.
+const WATCH_COUNT: usize = 1_000;
+const IDLE_PERIOD: Duration = Duration::from_secs(10);
+/// Pause before the idle measurement.
+const REST_PERIOD: Duration = Duration::from_secs(8);
+/// Wait time of one call with a cursor.
 const WAIT_MS: u64 = 30_000;
 
-/// A server of JSON-RPC.
-struct Server {
+/// A JSON-RPC server.
+struct RpcServerProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     next_id: u64,
 }
 
-impl Server {
+impl RpcServerProcess {
     fn start(binary: &Path, place: &Path) -> Result<Self, String> {
         let mut child = Command::new(binary)
             .arg("rpc")
@@ -53,7 +51,7 @@ impl Server {
         Ok(Self { child, input, output, next_id: 1 })
     }
 
-    fn say(&mut self, method: &str, params: &Value) -> Result<u64, String> {
+    fn send_request(&mut self, method: &str, params: &Value) -> Result<u64, String> {
         let id = self.next_id;
         self.next_id += 1;
         let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -61,17 +59,17 @@ impl Server {
         Ok(id)
     }
 
-    fn hear(&mut self) -> Result<Value, String> {
+    fn read_message(&mut self) -> Result<Value, String> {
         let mut line = String::new();
         self.output.read_line(&mut line).map_err(|error| error.to_string())?;
         serde_json::from_str(&line).map_err(|error| format!("'{line}': {error}"))
     }
 
-    /// The answer to one call; what is pushed meanwhile is left out.
-    fn ask(&mut self, method: &str, params: &Value) -> Result<Value, String> {
-        let id = self.say(method, params)?;
+    /// Sends a call and returns its result; pushed notifications are skipped.
+    fn call(&mut self, method: &str, params: &Value) -> Result<Value, String> {
+        let id = self.send_request(method, params)?;
         loop {
-            let mut heard = self.hear()?;
+            let mut heard = self.read_message()?;
             if heard["id"] == id {
                 let result = heard["result"].take();
                 return if result.is_null() { Err(heard.to_string()) } else { Ok(result) };
@@ -80,17 +78,17 @@ impl Server {
     }
 
     /// Waits for the event of one file.
-    fn pushed(&mut self, path: &str) -> Result<(), String> {
+    fn wait_for_event(&mut self, path: &str) -> Result<(), String> {
         loop {
-            let heard = self.hear()?;
+            let heard = self.read_message()?;
             if heard["method"] == "filesystem.event" && heard["params"]["path"] == path {
                 return Ok(());
             }
         }
     }
 
-    /// How often its threads have slept and woken, and the processor time they took, in clock ticks.
-    fn spent(&self) -> Result<(u64, u64), String> {
+    /// Context switches of its threads, and their CPU time in clock ticks.
+    fn cpu_usage(&self) -> Result<(u64, u64), String> {
         let tasks = format!("/proc/{}/task", self.child.id());
         let (mut wakes, mut ticks) = (0, 0);
         for task in fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?.flatten() {
@@ -108,23 +106,22 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for RpcServerProcess {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Measures and reports.
 pub(super) fn run(arguments: &[String]) -> Result<(), String> {
     let rounds = match arguments {
         [] => ROUNDS_DEFAULT,
         [flag, given] if flag == "--rounds" => {
-            given.parse().map_err(|_| format!("'{given}' is no number of rounds"))?
+            given.parse().map_err(|_| format!("invalid number of rounds: '{given}'"))?
         }
-        _ => return Err("knows --rounds N".to_owned()),
+        _ => return Err("usage: --rounds N".to_owned()),
     };
-    let binary = super::build()?;
+    let binary = super::build_release_binary()?;
     let target = crate::needs::target_directory();
     let place = tempfile::Builder::new()
         .prefix("bench-watch-")
@@ -132,66 +129,64 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", target.display()))?;
     let ws = place.path().join("ws");
     fs::create_dir_all(ws.join("d")).map_err(|error| error.to_string())?;
-    let mut first = Server::start(&binary, place.path())?;
-    first.ask("watch", &json!({ "recursive": true }))?;
-    let mut second = Server::start(&binary, place.path())?;
-    let mut cursor = second.ask("watch", &json!({ "recursive": true }))?["cursor"].take();
+    let mut first = RpcServerProcess::start(&binary, place.path())?;
+    first.call("watch", &json!({ "recursive": true }))?;
+    let mut second = RpcServerProcess::start(&binary, place.path())?;
+    let mut cursor = second.call("watch", &json!({ "recursive": true }))?["cursor"].take();
     let (mut push, mut by_cursor) = (Samples::default(), Samples::default());
     for round in 0..rounds {
         let path = format!("d/f{}", round % 50);
-        let waiting = second.say("watched", &json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?;
-        // The second must be waiting, or its cursor finds the event without a wait.
+        let waiting = second.send_request("watched", &json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?;
+        // The second server must already wait, or its cursor finds the event at once.
         std::thread::sleep(Duration::from_millis(20));
         let started = Instant::now();
         fs::write(ws.join(&path), format!("{round}\n")).map_err(|error| error.to_string())?;
-        first.pushed(&path)?;
-        push.push(milliseconds(started));
+        first.wait_for_event(&path)?;
+        push.push(elapsed_milliseconds(started));
         loop {
-            let mut heard = second.hear()?;
+            let mut heard = second.read_message()?;
             if heard["id"] == waiting {
                 cursor = heard["result"]["cursor"].take();
                 break;
             }
         }
-        by_cursor.push(milliseconds(started));
+        by_cursor.push(elapsed_milliseconds(started));
     }
     drop(second);
     println!("from a change by another program to the event, in milliseconds, {rounds} changes:");
     println!("| way | p50 | p90 | p99 |\n| --- | --- | --- | --- |");
-    for (name, samples) in
-        [("pushed by the recording process", &push), ("by cursor, in another process", &by_cursor)]
-    {
-        let figure = |value: Option<f64>| value.map(shown).unwrap_or_default();
+    for (name, samples) in [("pushed by the recording process", &push), ("by cursor, in another process", &by_cursor)] {
+        let figure = |value: Option<f64>| value.map(format_significant).unwrap_or_default();
         println!(
             "| {name} | {} | {} | {} |",
             figure(samples.median()),
-            figure(samples.slow()),
-            figure(samples.slowest())
+            figure(samples.percentile_90()),
+            figure(samples.percentile_99())
         );
     }
-    idle(&mut first, &ws)
+    measure_idle(&mut first, &ws)
 }
 
-fn idle(server: &mut Server, ws: &Path) -> Result<(), String> {
-    for number in 0..WATCHES {
+fn measure_idle(server: &mut RpcServerProcess, ws: &Path) -> Result<(), String> {
+    for number in 0..WATCH_COUNT {
         fs::create_dir(ws.join(format!("w{number}"))).map_err(|error| error.to_string())?;
     }
-    for number in 0..WATCHES {
-        server.ask("watch", &json!({ "path": format!("w{number}") }))?;
+    for number in 0..WATCH_COUNT {
+        server.call("watch", &json!({ "path": format!("w{number}") }))?;
     }
-    std::thread::sleep(REST);
-    let before = server.spent()?;
-    std::thread::sleep(IDLE);
-    let after = server.spent()?;
+    std::thread::sleep(REST_PERIOD);
+    let before = server.cpu_usage()?;
+    std::thread::sleep(IDLE_PERIOD);
+    let after = server.cpu_usage()?;
     println!(
-        "{WATCHES} watches, idle for {} s: {} wake-ups, {} clock ticks of processor time",
-        IDLE.as_secs(),
+        "{WATCH_COUNT} watches, idle for {} s: {} wake-ups, {} clock ticks of processor time",
+        IDLE_PERIOD.as_secs(),
         after.0.saturating_sub(before.0),
         after.1.saturating_sub(before.1)
     );
     Ok(())
 }
 
-fn milliseconds(started: Instant) -> f64 {
+fn elapsed_milliseconds(started: Instant) -> f64 {
     started.elapsed().as_secs_f64() * 1000.0
 }

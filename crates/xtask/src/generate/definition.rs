@@ -1,5 +1,5 @@
-//! The shape of `definitions/<dialect>.yaml`. Unknown keys and broken promises are refused here, so that everything
-//! behind it can trust what it reads.
+//! The schema of `definitions/<dialect>.yaml`. Loading rejects unknown keys and inconsistent declarations, so the
+//! generators can rely on them.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -7,45 +7,42 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// The dialect whose tools are the operations themselves.
-pub(crate) const NATIVE: &str = "stead";
+pub(crate) const NATIVE_DIALECT: &str = "stead";
 
-/// Longest summary: it must fit one line of help.
+/// A summary must fit one line of help.
 const SUMMARY_CHARS_MAX: usize = 79;
 
-/// One dialect.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Definition {
+pub(crate) struct DeclaredDialect {
     pub(crate) dialect: String,
     pub(crate) instructions: String,
     #[serde(default)]
-    pub(crate) unknown_arguments: UnknownArguments,
+    pub(crate) unknown_arguments: DeclaredUnknownArguments,
     #[serde(default)]
-    pub(crate) options: Vec<DialectOption>,
+    pub(crate) options: Vec<DeclaredDialectOption>,
     #[serde(default)]
-    pub(crate) kinds: Vec<Kind>,
-    /// Fields that any answer may have.
+    pub(crate) kinds: Vec<DeclaredErrorKind>,
+    /// Fields that every result may have.
     #[serde(default)]
-    pub(crate) common_outputs: Vec<Output>,
-    /// Failures that any of the operations may have.
+    pub(crate) common_outputs: Vec<DeclaredOutput>,
+    /// Errors that every operation may return.
     #[serde(default)]
-    pub(crate) errors: Vec<Recovery>,
-    pub(crate) operations: Vec<Operation>,
+    pub(crate) errors: Vec<DeclaredError>,
+    pub(crate) operations: Vec<DeclaredOperation>,
 }
 
-/// What becomes of arguments that are not declared.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum UnknownArguments {
+pub(crate) enum DeclaredUnknownArguments {
     #[default]
     Refused,
     Ignored,
 }
 
-/// One documented setting of a dialect.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct DialectOption {
+pub(crate) struct DeclaredDialectOption {
     pub(crate) name: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) values: Vec<String>,
@@ -53,110 +50,106 @@ pub(crate) struct DialectOption {
     pub(crate) description: String,
 }
 
-/// One kind of failure.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Kind {
+pub(crate) struct DeclaredErrorKind {
     pub(crate) kind: String,
-    pub(crate) fault: Fault,
+    pub(crate) fault: DeclaredErrorFault,
     pub(crate) meaning: String,
 }
 
-/// Whose doing a failure is.
+/// The cause of an error: a rule, the current state, or the system.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Fault {
+pub(crate) enum DeclaredErrorFault {
     Refusal,
     World,
     Machine,
 }
 
-/// One operation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Operation {
+pub(crate) struct DeclaredOperation {
     pub(crate) name: String,
     pub(crate) title: String,
     pub(crate) summary: String,
     #[serde(rename = "use")]
     pub(crate) when: String,
-    pub(crate) effect: Effect,
+    pub(crate) effect: DeclaredEffect,
     #[serde(default)]
     pub(crate) becomes: Option<String>,
     #[serde(default)]
-    pub(crate) tier: Option<Tier>,
-    #[serde(default = "shown")]
+    pub(crate) tier: Option<DeclaredTier>,
+    #[serde(default = "default_listed")]
     pub(crate) listed: bool,
-    pub(crate) hints: Hints,
-    pub(crate) inputs: Vec<Input>,
-    pub(crate) outputs: Vec<Output>,
+    pub(crate) hints: DeclaredToolHints,
+    pub(crate) inputs: Vec<DeclaredInput>,
+    pub(crate) outputs: Vec<DeclaredOutput>,
     #[serde(default)]
     pub(crate) version: Option<String>,
     #[serde(default)]
-    pub(crate) side_effects: Vec<SideEffect>,
+    pub(crate) side_effects: Vec<DeclaredSideEffect>,
     #[serde(default)]
-    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) patterns: Vec<DeclaredUsagePattern>,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
-    pub(crate) errors: Vec<Recovery>,
-    pub(crate) examples: Vec<Example>,
+    pub(crate) errors: Vec<DeclaredError>,
+    pub(crate) examples: Vec<DeclaredExample>,
 }
 
-/// What an operation does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Effect {
+pub(crate) enum DeclaredEffect {
     Read,
     Write,
     Destroy,
 }
 
-impl Effect {
-    pub(crate) fn word(self) -> &'static str {
+impl DeclaredEffect {
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Effect::Read => "read",
-            Effect::Write => "write",
-            Effect::Destroy => "destroy",
+            DeclaredEffect::Read => "read",
+            DeclaredEffect::Write => "write",
+            DeclaredEffect::Destroy => "destroy",
         }
     }
 }
 
-/// How far a caller may go alone. What is blocked is not declared at all.
+/// Blocked operations are not declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Tier {
+pub(crate) enum DeclaredTier {
     Autonomous,
     Notify,
     ApprovalRequired,
 }
 
-impl Tier {
-    pub(crate) fn word(self) -> &'static str {
+impl DeclaredTier {
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Tier::Autonomous => "autonomous",
-            Tier::Notify => "notify",
-            Tier::ApprovalRequired => "approval required",
+            DeclaredTier::Autonomous => "autonomous",
+            DeclaredTier::Notify => "notify",
+            DeclaredTier::ApprovalRequired => "approval required",
         }
     }
 }
 
-/// The four hints of MCP, all of them stated.
+/// The four tool annotations of MCP.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Hints {
+pub(crate) struct DeclaredToolHints {
     pub(crate) read_only: bool,
     pub(crate) destructive: bool,
     pub(crate) idempotent: bool,
     pub(crate) open_world: bool,
 }
 
-/// One argument.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Input {
+pub(crate) struct DeclaredInput {
     pub(crate) name: String,
     #[serde(rename = "type")]
-    pub(crate) kind: InputType,
+    pub(crate) kind: DeclaredInputType,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) values: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,10 +169,9 @@ pub(crate) struct Input {
     pub(crate) description: String,
 }
 
-/// What an argument may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum InputType {
+pub(crate) enum DeclaredInputType {
     String,
     Texts,
     Integer,
@@ -188,84 +180,78 @@ pub(crate) enum InputType {
     Json,
 }
 
-impl InputType {
-    pub(crate) fn word(self) -> &'static str {
+impl DeclaredInputType {
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            InputType::String => "string",
-            InputType::Texts => "string or array of strings",
-            InputType::Integer => "integer",
-            InputType::Boolean => "boolean",
-            InputType::Enum => "one of",
-            InputType::Json => "JSON",
+            DeclaredInputType::String => "string",
+            DeclaredInputType::Texts => "string or array of strings",
+            DeclaredInputType::Integer => "integer",
+            DeclaredInputType::Boolean => "boolean",
+            DeclaredInputType::Enum => "one of",
+            DeclaredInputType::Json => "JSON",
         }
     }
 }
 
-/// One field of the answer.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Output {
+pub(crate) struct DeclaredOutput {
     pub(crate) name: String,
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// Whether it may be null.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) nullable: bool,
     pub(crate) description: String,
 }
 
-/// One failure worth planning for.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Recovery {
+pub(crate) struct DeclaredError {
     pub(crate) kind: String,
-    /// What to do, in one line.
+    /// One line; exclusive with `recoveries`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) recovery: String,
-    /// What can be done, each way with the call that does it.
+    /// Alternatives, each with the call to make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) recoveries: Vec<Way>,
+    pub(crate) recoveries: Vec<DeclaredRecovery>,
 }
 
-/// One way out of a failure.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Way {
+pub(crate) struct DeclaredRecovery {
     pub(crate) action: String,
     pub(crate) description: String,
-    /// The tool to call; without it, the one that failed is called again.
+    /// The tool to call. Default: repeat the failed tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) capability: Option<String>,
-    /// Its arguments. `$path`, `$parent`, `$name`, `$workspace` and `$tool` stand for what the failed call was about.
+    /// Arguments of the tool. `$path`, `$parent`, `$name`, `$workspace` and `$tool` are replaced by values of the failed call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) inputs: Map<String, Value>,
 }
 
-/// What an operation does besides answering.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SideEffect {
+pub(crate) struct DeclaredSideEffect {
     pub(crate) description: String,
     pub(crate) reversible: bool,
 }
 
-/// A way operations are used together.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Pattern {
+pub(crate) struct DeclaredUsagePattern {
     pub(crate) description: String,
     pub(crate) steps: Vec<String>,
 }
 
-/// One worked example: either the fields of an answer, or a kind of failure.
+/// An example with either expected result fields or an expected error kind.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Example {
+pub(crate) struct DeclaredExample {
     pub(crate) title: String,
     #[serde(default)]
     pub(crate) tree: Map<String, Value>,
     #[serde(default)]
-    pub(crate) before: Vec<Step>,
+    pub(crate) before: Vec<DeclaredExampleStep>,
     pub(crate) arguments: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<Map<String, Value>>,
@@ -273,25 +259,25 @@ pub(crate) struct Example {
     pub(crate) error: Option<String>,
 }
 
-/// One call made before an example.
+/// A call made before the example.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Step {
+pub(crate) struct DeclaredExampleStep {
     pub(crate) operation: String,
     pub(crate) arguments: Map<String, Value>,
 }
 
-fn shown() -> bool {
+fn default_listed() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !*value
 }
 
-impl Definition {
-    /// Reads one definition and holds it to its promises.
+impl DeclaredDialect {
+    /// Reads and checks one definition.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
@@ -303,18 +289,20 @@ impl Definition {
     fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         for operation in &self.operations {
-            if (self.dialect == NATIVE) == operation.becomes.is_some() {
-                return Err(format!("{}: a dialect's tool says what it becomes", operation.name));
+            if (self.dialect == NATIVE_DIALECT) == operation.becomes.is_some() {
+                return Err(format!(
+                    "{}: `becomes` is required for dialect tools and not allowed for native operations",
+                    operation.name
+                ));
             }
             if !names.insert(&operation.name) {
                 return Err(format!("{} is declared twice", operation.name));
             }
-            let ways = operation.errors.iter().chain(&self.errors).flat_map(|error| &error.recoveries);
-            let tools = ways.filter_map(|way| way.capability.as_ref());
-            if let Some(tool) =
-                tools.into_iter().find(|tool| !self.operations.iter().any(|known| known.name == **tool))
+            let recoveries = operation.errors.iter().chain(&self.errors).flat_map(|error| &error.recoveries);
+            let tools = recoveries.filter_map(|recovery| recovery.capability.as_ref());
+            if let Some(tool) = tools.into_iter().find(|tool| !self.operations.iter().any(|known| known.name == **tool))
             {
-                return Err(format!("{}: there is no {tool} to recover with", operation.name));
+                return Err(format!("{}: unknown recovery capability {tool}", operation.name));
             }
             operation.check(&self.kinds).map_err(|problem| format!("{}: {problem}", operation.name))?;
         }
@@ -322,12 +310,12 @@ impl Definition {
     }
 }
 
-impl Operation {
-    fn check(&self, kinds: &[Kind]) -> Result<(), String> {
+impl DeclaredOperation {
+    fn check(&self, kinds: &[DeclaredErrorKind]) -> Result<(), String> {
         if self.summary.chars().count() > SUMMARY_CHARS_MAX {
             return Err(format!("the summary is longer than {SUMMARY_CHARS_MAX} characters"));
         }
-        if self.hints.read_only != (self.effect == Effect::Read) {
+        if self.hints.read_only != (self.effect == DeclaredEffect::Read) {
             return Err("the read_only hint contradicts the effect".to_owned());
         }
         let mut positions: Vec<usize> = self.inputs.iter().filter_map(|input| input.positional).collect();
@@ -338,20 +326,15 @@ impl Operation {
         for input in &self.inputs {
             input.check().map_err(|problem| format!("{}: {problem}", input.name))?;
         }
-        let named = self
-            .errors
-            .iter()
-            .map(|error| &error.kind)
-            .chain(self.examples.iter().filter_map(|e| e.error.as_ref()));
-        for kind in named {
+        let kinds_used =
+            self.errors.iter().map(|error| &error.kind).chain(self.examples.iter().filter_map(|e| e.error.as_ref()));
+        for kind in kinds_used {
             if !kinds.iter().any(|known| known.kind == *kind) {
-                return Err(format!("there is no kind {kind}"));
+                return Err(format!("unknown kind {kind}"));
             }
         }
-        if let Some(error) =
-            self.errors.iter().find(|error| error.recovery.is_empty() == error.recoveries.is_empty())
-        {
-            return Err(format!("{} says in one of two ways what to do", error.kind));
+        if let Some(error) = self.errors.iter().find(|error| error.recovery.is_empty() == error.recoveries.is_empty()) {
+            return Err(format!("{}: give either `recovery` or `recoveries`", error.kind));
         }
         match self.examples.iter().find(|example| example.answer.is_some() == example.error.is_some()) {
             Some(example) => Err(format!("the example '{}' needs an answer or an error", example.title)),
@@ -360,16 +343,16 @@ impl Operation {
     }
 }
 
-impl Input {
+impl DeclaredInput {
     fn check(&self) -> Result<(), String> {
-        if (self.kind == InputType::Enum) == self.values.is_empty() {
-            return Err("values belong to an enum, and only there".to_owned());
+        if (self.kind == DeclaredInputType::Enum) == self.values.is_empty() {
+            return Err("`values` is required for an enum and only allowed there".to_owned());
         }
-        if (self.kind == InputType::Json) == self.schema.is_none() {
-            return Err("a schema belongs to JSON, and only there".to_owned());
+        if (self.kind == DeclaredInputType::Json) == self.schema.is_none() {
+            return Err("`schema` is required for JSON and only allowed there".to_owned());
         }
         if self.required && self.default.is_some() {
-            return Err("what is required has no default".to_owned());
+            return Err("a required input has no default".to_owned());
         }
         Ok(())
     }

@@ -1,49 +1,48 @@
-//! The OpenAPI document: files by their address and one address for every operation, with the schemas that every other
-//! face shows.
+//! Renders the OpenAPI document: the file endpoints and one endpoint per operation, with the same schemas as in the
+//! OpenRPC document.
 
 use serde_json::{Map, Value, json};
 
 mod workspaces;
 
 use super::{
-    definition::{Definition, Example, Operation},
+    definition::{DeclaredDialect, DeclaredExample, DeclaredOperation, NATIVE_DIALECT},
     openrpc,
 };
 
-/// The version of OpenAPI that the document is written in.
-const OPENAPI: &str = "3.1.0";
-/// The dialect whose operations have addresses.
-const NATIVE: &str = "stead";
+const OPENAPI_VERSION: &str = "3.1.0";
 
-/// `docs/reference/openapi.json`, and what the server answers.
-pub(crate) fn document(definitions: &[Definition]) -> String {
-    let native = definitions.iter().find(|definition| definition.dialect == NATIVE);
+/// `docs/reference/openapi.json`, which the server also embeds.
+pub(crate) fn openapi_document(definitions: &[DeclaredDialect]) -> String {
+    let native = definitions.iter().find(|definition| definition.dialect == NATIVE_DIALECT);
     let operations = native.map(|native| native.operations.as_slice()).unwrap_or_default();
-    let mut paths: Map<String, Value> =
-        operations.iter().map(|operation| (format!("/v1/{}", operation.name), address(operation))).collect();
-    paths.insert("/v1/files/{path}".to_owned(), files());
-    paths.extend(workspaces::paths());
-    paths.insert("/health".to_owned(), json!({ "get": health() }));
+    let mut paths: Map<String, Value> = operations
+        .iter()
+        .map(|operation| (format!("/v1/{}", operation.name), operation_path_item(operation)))
+        .collect();
+    paths.insert("/v1/files/{path}".to_owned(), file_path_item());
+    paths.extend(workspaces::workspace_paths());
+    paths.insert("/health".to_owned(), json!({ "get": health_path_item() }));
     let document = json!({
-        "openapi": OPENAPI,
+        "openapi": OPENAPI_VERSION,
         "info": {
             "title": "stead",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The file server between AI agents and a workspace, over HTTP.",
+            "description": "File server between AI agents and a workspace, over HTTP.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "security": [{ "token": [] }],
         "paths": paths,
         "components": {
             "securitySchemes": { "token": { "type": "http", "scheme": "bearer" } },
-            "schemas": { "Failure": failure() },
-            "responses": { "Failed": failed() },
+            "schemas": { "Failure": error_schema() },
+            "responses": { "Failed": error_response() },
         },
     });
     format!("{document:#}\n")
 }
 
-fn failure() -> Value {
+fn error_schema() -> Value {
     json!({
         "type": "object",
         "required": ["error"],
@@ -51,44 +50,44 @@ fn failure() -> Value {
             "type": "object",
             "required": ["kind", "detail"],
             "properties": {
-                "kind": { "type": "string", "description": "For programs." },
-                "detail": { "type": "string", "description": "For people." },
-                "hint": { "type": "string", "description": "What to do next." },
+                "kind": { "type": "string", "description": "Error kind, for programs." },
+                "detail": { "type": "string", "description": "Message for people." },
+                "hint": { "type": "string", "description": "The next step." },
             },
         } },
     })
 }
 
-fn failed() -> Value {
+fn error_response() -> Value {
     json!({
-        "description": "The call was refused or failed; the status and the kind say how.",
+        "description": "The call was refused or failed; status and kind give the reason.",
         "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Failure" } } },
     })
 }
 
-/// Every status but those of success.
-fn answers(good: &[(&str, Value)]) -> Value {
+/// The success responses, with the error response as the default.
+fn responses(good: &[(&str, Value)]) -> Value {
     let mut answers: Map<String, Value> =
         good.iter().map(|(status, answer)| ((*status).to_owned(), answer.clone())).collect();
     answers.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Failed" }));
     answers.into()
 }
 
-fn header(name: &str, description: &str) -> Value {
-    header_of(name, description, json!({ "type": "string" }))
+fn header_parameter(name: &str, description: &str) -> Value {
+    header_with_schema(name, description, json!({ "type": "string" }))
 }
 
-fn header_of(name: &str, description: &str, schema: Value) -> Value {
+fn header_with_schema(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "header", "description": description, "schema": schema })
 }
 
-fn key() -> Value {
-    let sent_again = "A change that is sent again with the same key is answered and not made again.";
-    header_of("Idempotency-Key", sent_again, json!({ "type": "string", "minLength": 1, "maxLength": 200 }))
+fn idempotency_key_header() -> Value {
+    let description = "A repeated request with the same key returns the first result and makes no second change.";
+    header_with_schema("Idempotency-Key", description, json!({ "type": "string", "minLength": 1, "maxLength": 200 }))
 }
 
-/// What an optional argument may be: left out, or nothing.
-fn or_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
+/// Optional arguments also accept null.
+fn make_nullable(mut schema: Map<String, Value>) -> Map<String, Value> {
     if let Some(kind) = schema.get("type").cloned() {
         schema.insert("type".to_owned(), json!([kind, "null"]));
     }
@@ -101,20 +100,18 @@ fn or_nothing(mut schema: Map<String, Value>) -> Map<String, Value> {
     schema
 }
 
-/// The arguments of the examples in the definition, by their titles.
-fn examples(operation: &Operation) -> Map<String, Value> {
-    let told = |example: &Example| (example.title.clone(), json!({ "value": example.arguments }));
-    operation.examples.iter().map(told).collect()
+fn request_examples(operation: &DeclaredOperation) -> Map<String, Value> {
+    let value_of_example = |example: &DeclaredExample| (example.title.clone(), json!({ "value": example.arguments }));
+    operation.examples.iter().map(value_of_example).collect()
 }
 
-/// One operation.
-fn address(operation: &Operation) -> Value {
+fn operation_path_item(operation: &DeclaredOperation) -> Value {
     let properties: Map<String, Value> = operation
         .inputs
         .iter()
         .map(|input| {
-            let schema = openrpc::schema(input);
-            let mut schema = if input.required { schema } else { or_nothing(schema) };
+            let schema = openrpc::input_schema(input);
+            let mut schema = if input.required { schema } else { make_nullable(schema) };
             schema.insert("description".to_owned(), input.description.clone().into());
             (input.name.clone(), schema.into())
         })
@@ -122,7 +119,7 @@ fn address(operation: &Operation) -> Value {
     let required: Vec<&str> =
         operation.inputs.iter().filter(|input| input.required).map(|input| input.name.as_str()).collect();
     let outputs: Map<String, Value> =
-        operation.outputs.iter().map(|output| (output.name.clone(), openrpc::property(output))).collect();
+        operation.outputs.iter().map(|output| (output.name.clone(), openrpc::output_schema(output))).collect();
     let mut arguments = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
         arguments["required"] = json!(required);
@@ -132,75 +129,74 @@ fn address(operation: &Operation) -> Value {
         "summary": operation.summary,
         "description": operation.when,
         "tags": ["operations"],
-        "parameters": [key(), header("Stead-Session", "The session the call belongs to.")],
+        "parameters": [idempotency_key_header(), header_parameter("Stead-Session", "Session of the call.")],
         "requestBody": {
             "required": true,
-            "content": { "application/json": { "schema": arguments, "examples": examples(operation) } },
+            "content": { "application/json": { "schema": arguments, "examples": request_examples(operation) } },
         },
-        "responses": answers(&[("200", json!({
-            "description": "What the operation answers.",
+        "responses": responses(&[("200", json!({
+            "description": "Result of the operation.",
             "content": { "application/json": { "schema": { "type": "object", "properties": outputs } } },
         }))]),
     } })
 }
 
-/// A file by its address.
-fn files() -> Value {
+fn file_path_item() -> Value {
     let path = json!({
-        "name": "path", "in": "path", "required": true, "description": "The file, relative to the workspace.",
+        "name": "path", "in": "path", "required": true, "description": "Path of the file, relative to the workspace root.",
         "schema": { "type": "string", "minLength": 1 },
     });
     let bytes = json!({ "application/octet-stream": { "schema": { "type": "string", "format": "binary" } } });
-    let tag = json!({ "ETag": { "description": "The version, in quotes.", "schema": { "type": "string" } } });
+    let tag = json!({ "ETag": { "description": "Version of the file, in quotes.", "schema": { "type": "string" } } });
     let object = json!({ "application/json": { "schema": { "type": "object" } } });
-    let seen = header_of(
+    let seen = header_with_schema(
         "If-Match",
-        "The version that was seen, in quotes: another one there now is refused with 412.",
+        "Version that was read, in quotes. 412 if the file has another version.",
         json!({ "type": "string", "pattern": "^\"[0-9a-f]{64}\"$" }),
     );
-    let absent = header_of(
+    let absent = header_with_schema(
         "If-None-Match",
-        "* where the file must not exist; not together with If-Match.",
+        "* = the file must not exist. Not together with If-Match.",
         json!({ "type": "string", "enum": ["*"] }),
     );
-    // What is no range is ignored, as the standard has it, so nothing is said of its form.
-    let range = header("Range", "One range of bytes; 416 when the file has no such bytes.");
+    // RFC 9110 requires that invalid ranges are ignored, so the schema has no pattern.
+    let range = header_parameter("Range", "One byte range. 416 if it is beyond the end of the file.");
     json!({
         "parameters": [path],
         "get": {
-            "operationId": "getFile", "summary": "Read the bytes of a file.", "tags": ["files"],
+            "operationId": "getFile", "summary": "Read a file.", "tags": ["files"],
             "parameters": [
-                header("If-None-Match", "Versions that are known; then the answer is 304."),
+                header_parameter("If-None-Match", "Known versions, in quotes. 304 if the file has one of them."),
                 range,
             ],
-            "responses": answers(&[
-                ("200", json!({ "description": "The bytes.", "headers": tag, "content": bytes })),
-                ("206", json!({ "description": "Some of the bytes.", "headers": tag, "content": bytes })),
-                ("304", json!({ "description": "The version is known." })),
+            "responses": responses(&[
+                ("200", json!({ "description": "Content of the file.", "headers": tag, "content": bytes })),
+                ("206", json!({ "description": "The requested range.", "headers": tag, "content": bytes })),
+                ("304", json!({ "description": "The file has a known version." })),
             ]),
         },
         "put": {
             "operationId": "putFile", "summary": "Write a whole file.", "tags": ["files"],
-            "parameters": [seen, absent, key()],
+            "parameters": [seen, absent, idempotency_key_header()],
             "requestBody": { "required": true, "content": bytes },
-            "responses": answers(&[
+            "responses": responses(&[
                 ("200", json!({ "description": "Written.", "headers": tag, "content": object })),
-                ("201", json!({ "description": "Written; it is new.", "headers": tag, "content": object })),
+                ("201", json!({ "description": "Created.", "headers": tag, "content": object })),
             ]),
         },
         "delete": {
             "operationId": "deleteFile", "summary": "Move a file to the trash.", "tags": ["files"],
-            "parameters": [seen, key()],
-            "responses": answers(&[("200", json!({ "description": "Removed.", "content": object }))]),
+            "parameters": [seen, idempotency_key_header()],
+            "responses": responses(&[("200", json!({ "description": "Removed.", "content": object }))]),
         },
     })
 }
 
-fn health() -> Value {
+fn health_path_item() -> Value {
     json!({
-        "operationId": "health", "summary": "Tell whether the server takes requests.", "security": [], "tags": ["server"],
-        "responses": answers(&[("200", json!({
-            "description": "It does.", "content": { "application/json": { "schema": { "type": "object" } } },
+        "operationId": "health", "summary": "Report whether the server accepts requests.", "security": [], "tags": ["server"],
+        "responses": responses(&[("200", json!({
+            "description": "The server accepts requests.", "content": { "application/json": { "schema": { "type": "object" } } },
         }))]),
     })
 }

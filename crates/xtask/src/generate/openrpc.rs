@@ -1,110 +1,109 @@
-//! The OpenRPC document: what can be asked over JSON-RPC, in a form that other programs read. The faces put it together
-//! for the dialects they serve; the reference has the one that is served when nothing is said.
+//! Renders the OpenRPC document of the JSON-RPC methods. The server assembles it at run time for the dialects it serves;
+//! `docs/reference/openrpc.json` is the document for the default dialects.
 
 use serde_json::{Map, Value, json};
 
-use super::definition::{Definition, Input, InputType, Operation, Output};
+use super::definition::{DeclaredDialect, DeclaredInput, DeclaredInputType, DeclaredOperation, DeclaredOutput};
 
-/// The version of OpenRPC that the document is written in.
-const OPENRPC: &str = "1.3.2";
-/// The dialects that `stead rpc` serves when nothing is said.
-const USUAL: &[&str] = &["stead", "krux"];
+const OPENRPC_VERSION: &str = "1.3.2";
+/// The dialects that `stead rpc` serves by default.
+const DEFAULT_DIALECTS: &[&str] = &["stead", "krux"];
 
-/// Everything the faces need: the frame, the methods of the face itself, and those of every dialect.
-pub(crate) fn parts(definitions: &[Definition]) -> String {
+/// The parts that the server assembles: the frame, the methods of the protocol, and the methods of each dialect.
+pub(crate) fn openrpc_parts(definitions: &[DeclaredDialect]) -> String {
     let dialects: Map<String, Value> = definitions
         .iter()
-        .map(|definition| (definition.dialect.clone(), Value::Array(methods(definition))))
+        .map(|definition| (definition.dialect.clone(), Value::Array(dialect_methods(definition))))
         .collect();
-    format!("{}\n", json!({ "frame": frame(), "face": face(), "dialects": dialects }))
+    format!("{}\n", json!({ "frame": document_frame(), "face": protocol_methods(), "dialects": dialects }))
 }
 
 /// `docs/reference/openrpc.json`.
-pub(crate) fn document(definitions: &[Definition]) -> String {
-    let mut all = face();
-    for definition in definitions.iter().filter(|definition| USUAL.contains(&definition.dialect.as_str())) {
-        all.extend(methods(definition));
+pub(crate) fn openrpc_document(definitions: &[DeclaredDialect]) -> String {
+    let mut all = protocol_methods();
+    for definition in definitions.iter().filter(|definition| DEFAULT_DIALECTS.contains(&definition.dialect.as_str())) {
+        all.extend(dialect_methods(definition));
     }
-    let mut document = frame();
+    let mut document = document_frame();
     document["methods"] = all.into();
     format!("{document:#}\n")
 }
 
-fn frame() -> Value {
+fn document_frame() -> Value {
     let error = |code: i64, message: &str| json!({ "code": code, "message": message });
     json!({
-        "openrpc": OPENRPC,
+        "openrpc": OPENRPC_VERSION,
         "info": {
             "title": "stead",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The file server between AI agents and a workspace, over JSON-RPC 2.0. Parameters are given by \
-                name. Any method also takes `_meta`, an object whose `stead/key` is an idempotency key and whose `stead/hold_ms` says how long the call waits \
-                for a person, when one has to approve it; with a `progressToken` a long call tells how far it has come.",
+            "description": "File server between AI agents and a workspace, over JSON-RPC 2.0. Parameters are passed by name. \
+                Every method also accepts `_meta`, an object with `stead/key` (idempotency key), `stead/hold_ms` (how long the call \
+                waits for an approval, in milliseconds) and `progressToken` (requests progress notifications).",
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "methods": [],
         "components": {
             "errors": {
-                "InvalidParams": error(-32602, "The parameters do not fit the method."),
-                "InternalError": error(-32603, "The machine could not do it."),
-                "RateLimited": error(-32000, "The caller asks too often."),
-                "PolicyDenied": error(-32001, "A rule of the policy forbids it."),
-                "ApprovalPending": error(-32002, "A person has to approve it first; the same call runs afterwards."),
-                "AuthenticationFailed": error(-32003, "The transport does not know who asks."),
-                "Failed": error(-32004, "The call failed; data says how."),
+                "InvalidParams": error(-32602, "Invalid parameters."),
+                "InternalError": error(-32603, "System failure."),
+                "RateLimited": error(-32000, "Too many calls; retry later."),
+                "PolicyDenied": error(-32001, "A rule of the policy blocks the call."),
+                "ApprovalPending": error(-32002, "A person must approve the call; repeat the same call after the approval."),
+                "AuthenticationFailed": error(-32003, "The transport could not authenticate the caller."),
+                "Failed": error(-32004, "The call failed; data has the error."),
             },
         },
     })
 }
 
-/// The methods that belong to the face and to no dialect.
-fn face() -> Vec<Value> {
+/// The methods of the protocol itself, which belong to no dialect.
+fn protocol_methods() -> Vec<Value> {
     let text = json!({ "type": "string" });
     let any = json!({ "type": "object" });
     vec![
-        method(
+        method_object(
             "rpc.discover",
-            "Describe every method that is served.",
+            "Return the OpenRPC document of the served methods.",
             vec![],
             &json!({ "type": "object", "description": "An OpenRPC document." }),
         ),
-        method(
+        method_object(
             "capabilities.list",
             "List every capability with its tier, inputs and outputs.",
-            vec![parameter(
+            vec![parameter_object(
                 "category",
-                "Only those whose name begins with this word and a dot.",
-                Presence::Optional,
+                "Only capabilities whose name begins with this word and a dot.",
+                ParameterPresence::Optional,
                 &text,
             )],
             &json!({ "type": "object", "properties": { "capabilities": { "type": "array", "items": any } } }),
         ),
-        method(
+        method_object(
             "capabilities.describe",
-            "Tell everything that is declared of one capability.",
-            vec![parameter("name", "The capability.", Presence::Required, &text)],
+            "Describe one capability in full.",
+            vec![parameter_object("name", "Name of the capability.", ParameterPresence::Required, &text)],
             &any,
         ),
-        method(
+        method_object(
             "capabilities.invoke",
-            "Call a capability; its outcome comes in an envelope.",
+            "Call a capability; the result is wrapped in an envelope.",
             vec![
-                parameter("capability", "The capability.", Presence::Required, &text),
-                parameter("arguments", "Its inputs by name.", Presence::Optional, &any),
+                parameter_object("capability", "Name of the capability.", ParameterPresence::Required, &text),
+                parameter_object("arguments", "Inputs by name.", ParameterPresence::Optional, &any),
             ],
             &json!({ "type": "object", "required": ["success"], "properties": {
                 "success": { "type": "boolean" },
-                "data": { "type": "object", "description": "The outputs, when it succeeded." },
-                "error": { "type": "object", "description": "type, message and recovery, when it did not." },
+                "data": { "type": "object", "description": "Outputs, on success." },
+                "error": { "type": "object", "description": "type, message and recovery, on failure." },
             } }),
         ),
-        method(
+        method_object(
             "$/cancelRequest",
-            "Stop a running call; it ends with an error of its own. Sent as a notification.",
-            vec![parameter(
+            "Cancel a running call, which then returns an error. Sent as a notification.",
+            vec![parameter_object(
                 "id",
-                "The id of the request to stop.",
-                Presence::Required,
+                "Id of the request to cancel.",
+                ParameterPresence::Required,
                 &json!({ "type": ["string", "integer", "null"] }),
             )],
             &json!({ "type": "null" }),
@@ -112,40 +111,43 @@ fn face() -> Vec<Value> {
     ]
 }
 
-fn methods(definition: &Definition) -> Vec<Value> {
-    let one = |operation: &Operation| {
+fn dialect_methods(definition: &DeclaredDialect) -> Vec<Value> {
+    let method_of_operation = |operation: &DeclaredOperation| {
         let params = operation.inputs.iter().map(|input| {
-            parameter(&input.name, &input.description, Presence::of(input), &Value::Object(schema(input)))
+            parameter_object(
+                &input.name,
+                &input.description,
+                ParameterPresence::of_input(input),
+                &Value::Object(input_schema(input)),
+            )
         });
         let properties: Map<String, Value> =
-            operation.outputs.iter().map(|output| (output.name.clone(), property(output))).collect();
+            operation.outputs.iter().map(|output| (output.name.clone(), output_schema(output))).collect();
         let answer = json!({ "type": "object", "properties": properties });
-        let mut method = method(&operation.name, &operation.summary, params.collect(), &answer);
+        let mut method = method_object(&operation.name, &operation.summary, params.collect(), &answer);
         method["description"] = operation.when.clone().into();
         if let Some(tier) = operation.tier {
             method["x-permission-tier"] = json!(tier);
         }
-        method["tags"] = json!([{ "name": definition.dialect }, { "name": operation.effect.word() }]);
+        method["tags"] = json!([{ "name": definition.dialect }, { "name": operation.effect.name() }]);
         method
     };
-    definition.operations.iter().map(one).collect()
+    definition.operations.iter().map(method_of_operation).collect()
 }
 
-/// The JSON Schema of one field of an answer.
-pub(super) fn property(output: &Output) -> Value {
+/// The JSON Schema of one result field.
+pub(super) fn output_schema(output: &DeclaredOutput) -> Value {
     if output.nullable {
         return json!({ "type": [output.kind, "null"], "description": output.description });
     }
     json!({ "type": output.kind, "description": output.description })
 }
 
-fn method(name: &str, summary: &str, params: Vec<Value>, answer: &Value) -> Value {
-    let errors =
-        ["InvalidParams", "InternalError", "RateLimited", "PolicyDenied", "ApprovalPending", "Failed"]
-            .map(|error| json!({ "$ref": format!("#/components/errors/{error}") }));
-    // What must be given comes before what may be.
-    let (mut first, rest): (Vec<Value>, Vec<Value>) =
-        params.into_iter().partition(|param| param["required"] == true);
+fn method_object(name: &str, summary: &str, params: Vec<Value>, answer: &Value) -> Value {
+    let errors = ["InvalidParams", "InternalError", "RateLimited", "PolicyDenied", "ApprovalPending", "Failed"]
+        .map(|error| json!({ "$ref": format!("#/components/errors/{error}") }));
+    // OpenRPC requires mandatory parameters first.
+    let (mut first, rest): (Vec<Value>, Vec<Value>) = params.into_iter().partition(|param| param["required"] == true);
     first.extend(rest);
     json!({
         "name": name,
@@ -157,40 +159,39 @@ fn method(name: &str, summary: &str, params: Vec<Value>, answer: &Value) -> Valu
     })
 }
 
-/// Whether a parameter must be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Presence {
+enum ParameterPresence {
     Required,
     Optional,
 }
 
-impl Presence {
-    fn of(input: &Input) -> Self {
-        if input.required { Presence::Required } else { Presence::Optional }
+impl ParameterPresence {
+    fn of_input(input: &DeclaredInput) -> Self {
+        if input.required { ParameterPresence::Required } else { ParameterPresence::Optional }
     }
 }
 
-fn parameter(name: &str, description: &str, presence: Presence, schema: &Value) -> Value {
-    json!({ "name": name, "description": description, "required": presence == Presence::Required, "schema": schema })
+fn parameter_object(name: &str, description: &str, presence: ParameterPresence, schema: &Value) -> Value {
+    json!({ "name": name, "description": description, "required": presence == ParameterPresence::Required, "schema": schema })
 }
 
-/// The JSON Schema of one argument, said in full.
-pub(super) fn schema(input: &Input) -> Map<String, Value> {
+/// The JSON Schema of one argument.
+pub(super) fn input_schema(input: &DeclaredInput) -> Map<String, Value> {
     let mut schema = input.schema.clone().unwrap_or_default();
     let kind = match input.kind {
-        InputType::String | InputType::Enum => Some(json!("string")),
-        InputType::Integer => Some(json!("integer")),
-        InputType::Boolean => Some(json!("boolean")),
-        InputType::Texts | InputType::Json => None,
+        DeclaredInputType::String | DeclaredInputType::Enum => Some(json!("string")),
+        DeclaredInputType::Integer => Some(json!("integer")),
+        DeclaredInputType::Boolean => Some(json!("boolean")),
+        DeclaredInputType::Texts | DeclaredInputType::Json => None,
     };
     if let Some(kind) = kind {
         schema.insert("type".to_owned(), kind);
     }
-    if input.kind == InputType::Texts {
+    if input.kind == DeclaredInputType::Texts {
         let text = json!({ "type": "string" });
         schema.insert("anyOf".to_owned(), json!([text, { "type": "array", "items": text }]));
     }
-    if input.kind == InputType::Integer {
+    if input.kind == DeclaredInputType::Integer {
         schema.insert("minimum".to_owned(), 0.into());
     }
     if !input.values.is_empty() {

@@ -1,13 +1,12 @@
-//! The compact JSON that the faces carry, and the examples that their tests run.
+//! Renders the compact JSON that `stead-protocols` embeds, and the examples that its tests run.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::definition::{Definition, Example, Operation};
+use super::definition::{DeclaredDialect, DeclaredExample, DeclaredOperation};
 
-/// What the faces need at run time.
-pub(crate) fn definitions(definition: &Definition) -> Result<String, String> {
-    let operations: Vec<Value> = definition.operations.iter().map(operation).collect();
+pub(crate) fn runtime_definition(definition: &DeclaredDialect) -> Result<String, String> {
+    let operations: Vec<Value> = definition.operations.iter().map(operation_json).collect();
     let mut whole = json!({
         "dialect": definition.dialect,
         "instructions": definition.instructions,
@@ -20,10 +19,10 @@ pub(crate) fn definitions(definition: &Definition) -> Result<String, String> {
     if !definition.common_outputs.is_empty() {
         whole["common_outputs"] = json!(definition.common_outputs);
     }
-    line(&whole)
+    json_line(&whole)
 }
 
-fn operation(operation: &Operation) -> Value {
+fn operation_json(operation: &DeclaredOperation) -> Value {
     let mut fields = json!({
         "name": operation.name,
         "title": operation.title,
@@ -57,24 +56,23 @@ fn operation(operation: &Operation) -> Value {
     fields
 }
 
-/// What the tests of the faces run.
-pub(crate) fn examples(definition: &Definition) -> Result<String, String> {
+pub(crate) fn runtime_examples(definition: &DeclaredDialect) -> Result<String, String> {
     #[derive(Serialize)]
-    struct Row<'a> {
+    struct ExampleRow<'a> {
         operation: &'a str,
         #[serde(flatten)]
-        example: &'a Example,
+        example: &'a DeclaredExample,
     }
-    let rows: Vec<Row<'_>> = definition
+    let rows: Vec<ExampleRow<'_>> = definition
         .operations
         .iter()
         .flat_map(|operation| {
-            operation.examples.iter().map(|example| Row { operation: &operation.name, example })
+            operation.examples.iter().map(|example| ExampleRow { operation: &operation.name, example })
         })
         .collect();
-    line(&json!({ "kinds": definition.kinds, "examples": rows }))
+    json_line(&json!({ "kinds": definition.kinds, "examples": rows }))
 }
 
-fn line(value: &Value) -> Result<String, String> {
+fn json_line(value: &Value) -> Result<String, String> {
     serde_json::to_string(value).map(|text| text + "\n").map_err(|error| error.to_string())
 }

@@ -1,40 +1,39 @@
-//! What documents must keep: one title each, and in those about the inside no name that the sources do not have.
+//! Rules for documents: one title each, and no quoted names in the internal documents that the sources do not have.
 
 use std::collections::HashSet;
 
-use super::{File, Finding, has_extension, source::words};
+use super::{RepositoryFile, TidyFinding, has_extension, rust_source::identifiers};
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-/// Where the rest about the inside is.
-const INSIDE: &str = "docs/inside/";
-/// Endings by which a quoted word is known as a file.
+const INSIDE_DIRECTORY: &str = "docs/inside/";
+/// Extensions that mark a quoted word as a file name.
 const FILE_ENDINGS: &[&str] = &["rs", "md", "toml", "yaml", "json"];
 
-/// Exactly one first-level heading.
-pub(super) fn one_title(files: &[File]) -> Vec<Finding> {
+/// Requires exactly one first-level heading.
+pub(super) fn require_one_title(files: &[RepositoryFile]) -> Vec<TidyFinding> {
     let documents = files.iter().filter(|file| has_extension(&file.path, "md"));
-    let titles = |file: &File| prose(&file.text).filter(|(_, line)| line.starts_with("# ")).count();
+    let titles = |file: &RepositoryFile| prose_lines(&file.text).filter(|(_, line)| line.starts_with("# ")).count();
     documents
         .map(|file| (file, titles(file)))
         .filter(|(_, count)| *count != 1)
-        .map(|(file, count)| Finding::new(file, 0, format!("{count} titles; a document has one")))
+        .map(|(file, count)| TidyFinding::new(file, 0, format!("{count} titles; a document must have one")))
         .collect()
 }
 
-/// Every quoted name exists: identifiers in the code, paths in the tree. Quoted commands and flags are not names.
-pub(super) fn architecture_names(files: &[File]) -> Vec<Finding> {
-    let ours = files.iter().filter(|file| file.path.starts_with("crates/"));
+/// Requires that quoted names exist: identifiers in the code, paths in the tree. Quoted commands and flags are not names.
+pub(super) fn check_quoted_names(files: &[RepositoryFile]) -> Vec<TidyFinding> {
+    let crate_files = files.iter().filter(|file| file.path.starts_with("crates/"));
     let mut known: HashSet<&str> =
-        ours.filter_map(|file| file.source.as_ref()).flat_map(|source| words(&source.code)).collect();
+        crate_files.filter_map(|file| file.rust_source.as_ref()).flat_map(|source| identifiers(&source.code)).collect();
     known.extend(files.iter().filter_map(|file| file.path.strip_prefix("crates/")?.split('/').next()));
     let mut findings = Vec::new();
-    let is_inside = |file: &&File| file.path == ARCHITECTURE || file.path.starts_with(INSIDE);
+    let is_inside = |file: &&RepositoryFile| file.path == ARCHITECTURE || file.path.starts_with(INSIDE_DIRECTORY);
     for document in files.iter().filter(is_inside) {
-        for (line, text) in prose(&document.text) {
+        for (line, text) in prose_lines(&document.text) {
             for quoted in text.split('`').skip(1).step_by(2) {
-                if let Some(missing) = missing_part(quoted, files, &known) {
-                    let finding = format!("`{quoted}`: there is no '{missing}'");
-                    findings.push(Finding::new(document, line, finding));
+                if let Some(missing) = unknown_name_part(quoted, files, &known) {
+                    let finding = format!("`{quoted}`: '{missing}' does not exist");
+                    findings.push(TidyFinding::new(document, line, finding));
                 }
             }
         }
@@ -42,17 +41,17 @@ pub(super) fn architecture_names(files: &[File]) -> Vec<Finding> {
     findings
 }
 
-/// The part of a quoted name that nothing bears.
-fn missing_part<'a>(quoted: &'a str, files: &[File], known: &HashSet<&str>) -> Option<&'a str> {
+/// The part of a quoted name that does not exist.
+fn unknown_name_part<'a>(quoted: &'a str, files: &[RepositoryFile], known: &HashSet<&str>) -> Option<&'a str> {
     let name = quoted.trim_end_matches("()").trim_end_matches('!');
     let is_file = name.contains('/') || FILE_ENDINGS.iter().any(|ending| has_extension(name, ending));
     if is_file {
-        let place = name.trim_end_matches('/');
+        let path_suffix = name.trim_end_matches('/');
         let ends =
-            |path: &str| path.strip_suffix(place).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
-        let within = |path: &str| path.starts_with(&format!("{place}/"));
-        let there = files.iter().any(|file| ends(&file.path) || within(&file.path));
-        return (!there && !name.contains(' ')).then_some(quoted);
+            |path: &str| path.strip_suffix(path_suffix).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'));
+        let within = |path: &str| path.starts_with(&format!("{path_suffix}/"));
+        let exists = files.iter().any(|file| ends(&file.path) || within(&file.path));
+        return (!exists && !name.contains(' ')).then_some(quoted);
     }
     let identifier = |part: &str| part.chars().all(|c| c.is_alphanumeric() || c == '_') && !part.is_empty();
     if !name.split("::").all(identifier) {
@@ -61,8 +60,8 @@ fn missing_part<'a>(quoted: &'a str, files: &[File], known: &HashSet<&str>) -> O
     name.split("::").find(|part| !known.contains(part))
 }
 
-/// The lines outside fences, numbered from one.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// The lines outside code fences, numbered from one.
+fn prose_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let fence = line.trim_start().starts_with("```");
@@ -76,29 +75,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_counted_outside_fences() {
-        assert_eq!(one_title(&[File::new("a.md", "text")]).len(), 1);
-        assert_eq!(one_title(&[File::new("a.md", "# a\n# b\n")]).len(), 1);
-        assert_eq!(one_title(&[File::new("a.md", "# a\n```sh\n# comment\n```\n## b\n")]), []);
+    fn titles_in_code_fences_are_ignored() {
+        assert_eq!(require_one_title(&[RepositoryFile::new("a.md", "text")]).len(), 1);
+        assert_eq!(require_one_title(&[RepositoryFile::new("a.md", "# a\n# b\n")]).len(), 1);
+        assert_eq!(require_one_title(&[RepositoryFile::new("a.md", "# a\n```sh\n# comment\n```\n## b\n")]), []);
     }
 
     #[test]
-    fn names_that_nothing_bears_are_found() {
+    fn unknown_quoted_names_are_found() {
         let check = |text: &str| {
-            let plan = || File::new("crates/engine/src/plan.rs", "pub struct Plan; // Ghost");
-            let found = architecture_names(&[File::new(ARCHITECTURE, text), plan()]);
-            let inside = architecture_names(&[File::new("docs/inside/plans.md", text), plan()]);
+            let plan = || RepositoryFile::new("crates/engine/src/plan.rs", "pub struct Plan; // Ghost");
+            let found = check_quoted_names(&[RepositoryFile::new(ARCHITECTURE, text), plan()]);
+            let inside = check_quoted_names(&[RepositoryFile::new("docs/inside/plans.md", text), plan()]);
             assert_eq!(found.len(), inside.len(), "{text}");
             found
         };
-        for bad in
-            ["`Ghost`", "`Plan::ghost`", "`engine::Plan` and `ghost()`", "`crates/ghost/`", "`ghost.rs`"]
-        {
+        for bad in ["`Ghost`", "`Plan::ghost`", "`engine::Plan` and `ghost()`", "`crates/ghost/`", "`ghost.rs`"] {
             assert_eq!(check(bad).len(), 1, "{bad}");
         }
-        for good in
-            ["`engine::Plan`", "`plan.rs`", "`crates/engine`", "`cargo xtask test`", "`--long`", "Ghost"]
-        {
+        for good in ["`engine::Plan`", "`plan.rs`", "`crates/engine`", "`cargo xtask test`", "`--long`", "Ghost"] {
             assert_eq!(check(good), [], "{good}");
         }
         assert_eq!(check("```\n`Ghost`\n```"), []);

@@ -1,51 +1,56 @@
-//! Words that say nothing. When one of them is the best name, the thing is not understood yet.
+//! Rules for the names of types: each exists once in the workspace, and none is a bare verb form.
 
-use super::{File, Finding};
+use std::collections::BTreeMap;
 
-/// Not in a file, module, type, function or constant of ours; plurals neither.
-const BANNED: &[&str] =
-    &["manager", "helper", "util", "common", "misc", "handler", "service", "data", "info"];
-/// Names that a trait of another crate asks for.
-const FOREIGN: &[&str] = &["ServerHandler", "get_info"];
+use super::{RepositoryFile, TidyFinding};
 
-/// Banned words in the names of files and of what they define.
-pub(super) fn banned_words(files: &[File]) -> Vec<Finding> {
+/// Gerunds that are established nouns.
+const GERUNDS_ALLOWED: &[&str] = &["Encoding", "Mapping", "Setting", "Warning"];
+/// Past forms without a regular ending. Words that are also common nouns (`Read`, `Set`, `Split`) are not listed.
+const IRREGULAR_PAST_FORMS: &str = "Begun Blown Born Bought Broken Brought Built Caught Chosen Dealt Done Drawn Driven Fallen Felt Flown \
+    Forgotten Found Frozen Given Gone Grown Heard Held Hidden Kept Known Laid Left Lent Lost Made Meant \
+    Met Paid Said Seen Sent Shown Sold Sought Spent Spoken Stood Taken Taught Thought Thrown Told Torn \
+    Understood Won Worn Written";
+
+/// Types that have the same name as another type of `crates/`. Associated types do not count.
+pub(super) fn find_duplicate_types(files: &[RepositoryFile]) -> Vec<TidyFinding> {
+    let mut first_definitions = BTreeMap::new();
     let mut findings = Vec::new();
-    for file in files {
-        if let Some(word) = banned(file.stem()) {
-            findings.push(Finding::new(file, 0, format!("a file is not called '{word}'")));
-        }
-        for (line, name) in file.source.iter().flat_map(|source| source.definitions()) {
-            if let Some(word) = banned(name).filter(|_| !FOREIGN.contains(&name)) {
-                findings.push(Finding::new(file, line, format!("'{name}': not with '{word}'")));
-            }
+    for (file, line, name) in type_definitions(files) {
+        let first = first_definitions.entry(name).or_insert((&file.path, line));
+        if *first != (&file.path, line) {
+            let problem = format!("type '{name}' also exists at {}:{}; rename one of them", first.0, first.1);
+            findings.push(TidyFinding::new(file, line, problem));
         }
     }
     findings
 }
 
-/// The banned word in a name, if there is one.
-fn banned(name: &str) -> Option<&'static str> {
-    let parts = parts(name);
-    BANNED.iter().copied().find(|word| {
-        parts.iter().any(|part| part == word || part.strip_suffix('s').is_some_and(|single| single == *word))
+/// Types named by a single participle, past form or gerund, such as `Held` or `Waiting`.
+pub(super) fn find_verb_form_types(files: &[RepositoryFile]) -> Vec<TidyFinding> {
+    type_definitions(files)
+        .filter(|(_, _, name)| is_bare_verb_form(name))
+        .map(|(file, line, name)| {
+            TidyFinding::new(file, line, format!("type '{name}' is a bare verb form; use a noun"))
+        })
+        .collect()
+}
+
+fn type_definitions(files: &[RepositoryFile]) -> impl Iterator<Item = (&RepositoryFile, usize, &str)> {
+    files.iter().filter(|file| file.path.starts_with("crates/")).flat_map(|file| {
+        let definitions = file.rust_source.iter().flat_map(|source| source.type_definitions());
+        definitions.map(move |(line, name)| (file, line, name))
     })
 }
 
-/// `snake_case`, `kebab-case` and `CamelCase` in lower-case words.
-fn parts(name: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
-    let mut after_small = false;
-    for c in name.chars() {
-        if matches!(c, '_' | '-' | '.') || (c.is_uppercase() && after_small) {
-            parts.push(String::new());
-        }
-        if let Some(last) = parts.last_mut().filter(|_| c.is_alphanumeric()) {
-            last.extend(c.to_lowercase());
-        }
-        after_small = c.is_lowercase();
-    }
-    parts
+fn is_bare_verb_form(name: &str) -> bool {
+    let is_single_word = name.chars().skip(1).all(|c| c.is_ascii_lowercase());
+    // `Seed` and `Speed` are nouns, as are `String` and `Ring`: there is no verb before the ending.
+    let is_past = name.ends_with("ed") && !name.ends_with("eed");
+    let is_gerund =
+        name.strip_suffix("ing").is_some_and(|stem| stem.to_ascii_lowercase().contains(['a', 'e', 'i', 'o', 'u', 'y']))
+            && !GERUNDS_ALLOWED.contains(&name);
+    is_single_word && (is_past || is_gerund || IRREGULAR_PAST_FORMS.split(' ').any(|form| form == name))
 }
 
 #[cfg(test)]
@@ -53,29 +58,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_words_are_found_wherever_they_hide() {
-        for bad in [
-            "fn path_helper() {}",
-            "struct LockManager;",
-            "mod utils;",
-            "enum FileInfo {}",
-            "const COMMON_NAMES: u8 = 1;",
-            "trait Service {}",
-        ] {
-            assert_eq!(banned_words(&[File::new("src/a.rs", bad)]).len(), 1, "{bad}");
-        }
-        assert_eq!(banned_words(&[File::new("src/file_utils.rs", "")]).len(), 1);
-        assert_eq!(banned_words(&[File::new("docs/misc.md", "")]).len(), 1);
+    fn second_type_with_the_same_name_is_found() {
+        let files = [
+            RepositoryFile::new("crates/a/src/lib.rs", "pub struct Request;"),
+            RepositoryFile::new("crates/b/tests/it/main.rs", "fn f() {}\nmod tests { enum Request {} }"),
+            RepositoryFile::new("fuzz/src/lib.rs", "struct Request;"),
+        ];
+        let findings = find_duplicate_types(&files);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!((findings[0].path.as_str(), findings[0].line), ("crates/b/tests/it/main.rs", 2));
     }
 
     #[test]
-    fn uses_texts_and_longer_words_are_free() {
-        for good in [
-            "impl ServerHandler for Face { fn get_info(&self) {} }",
-            "fn metadata() { let utility = \"fn helper()\"; } // a helper",
-            "use other::Manager;",
-        ] {
-            assert_eq!(banned_words(&[File::new("src/a.rs", good)]), [], "{good}");
+    fn associated_types_and_strings_are_no_duplicates() {
+        let text = "impl Iterator for A { type Item = u8; } trait B { type Item; }\n\
+                    impl C { fn f() { \"struct A\"; } }\n// struct A";
+        let one = RepositoryFile::new("crates/a/src/lib.rs", text);
+        let two = RepositoryFile::new("crates/b/src/lib.rs", "type Item = u8;");
+        assert_eq!(find_duplicate_types(&[one, two]), []);
+    }
+
+    #[test]
+    fn bare_verb_forms_are_found() {
+        for bad in ["struct Begun;", "pub enum Asked {}", "trait Waiting {}", "type Held = u8;", "struct Reading {}"] {
+            let file = RepositoryFile::new("crates/a/src/lib.rs", bad);
+            assert_eq!(find_verb_form_types(&[file]).len(), 1, "{bad}");
+        }
+        for good in
+            ["struct HeldLease;", "enum Encoding {}", "struct Seed;", "struct Ring;", "struct Lease; fn held() {}"]
+        {
+            let file = RepositoryFile::new("crates/a/src/lib.rs", good);
+            assert_eq!(find_verb_form_types(&[file]), [], "{good}");
         }
     }
 }

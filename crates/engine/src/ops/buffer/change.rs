@@ -1,115 +1,119 @@
-//! `buffer.change`: an editor tells what somebody typed. An editor that has not heard yet what an agent wrote is merged
-//! with it, and gets the text that came of it; where the two meet it is told both, and nothing is lost on either side.
+//! `buffer.change`: an editor sends what was typed. If the editor does not know yet what an agent wrote, both texts
+//! are merged and the editor gets the result. On a conflict it gets both texts, and neither is lost.
 
 use serde::Deserialize;
-use text::merge::{Merged, merge};
+use stead_text::merge::{MergeResult, merge};
 
-use super::{form, on_disk, own_text, refuse_others, shown, typed, typed::Typed};
+use super::{
+    describe_buffer, encoding, own_buffer_text, read_saved_file, require_person_or_editor, text_edits,
+    text_edits::BufferTextEdit,
+};
 use crate::{
-    buffers::{Buffer, BufferAsk, BufferText},
-    failure::{Failure, Kind},
+    buffers::{Buffer, BufferStoreRequest, BufferText},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    view::View,
-    workspace::Committed,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    workspace::CommitReceipt,
 };
 
-/// The arguments of `buffer.change`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Change {
+pub(crate) struct BufferChangeArgs {
     path: String,
     revision: u64,
     text: Option<String>,
-    edits: Option<Vec<Typed>>,
+    edits: Option<Vec<BufferTextEdit>>,
 }
 
-/// The text after a change, as the editor holds it.
-struct Came {
+/// The buffer text after a change, as the editor sees it.
+struct MergedBufferText {
     text: String,
-    /// Whether it is another one than the editor sent.
+    /// Whether the text differs from the one the editor sent.
     merged: bool,
 }
 
-impl Operation for Change {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_others(view)?;
-        Ok(vec![Ask::hold(&self.path)])
+impl Operation for BufferChangeArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(vec![RequestedPath::read_locked(&self.path)])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let (buffer, texts) = own_text(view, &target.path)?;
-        let file = on_disk(view, target)?;
+        let (buffer, texts) = own_buffer_text(context, &target.path)?;
+        let file = read_saved_file(context, target)?;
         let saved = file.as_ref().map(|file| file.version);
-        let came = self.judge(&texts)?;
+        let merged_text = self.merge_change(&texts)?;
         let before = file.as_ref().map_or(texts.text.as_slice(), |file| file.bytes.as_slice());
-        let (text, endings) = form::bytes(&came.text, Some(before))?;
-        // What was saved since is what is typed on now.
+        let (text, endings) = encoding::encode_editor_text(&merged_text.text, Some(before))?;
+        // If the buffer was saved since, its base is the saved version.
         let base = if Some(buffer.version) == saved { saved } else { buffer.base };
-        let ask = BufferAsk::Change { id: buffer.id, revision: buffer.revision, text, base, endings };
-        let finish = move |buffer: &Buffer, committed: &Committed| {
-            let verb = if came.merged { "merged into" } else { "changed" };
+        let request =
+            BufferStoreRequest::Change { id: buffer.id, revision: buffer.revision, text, base, line_endings: endings };
+        let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+            let verb = if merged_text.merged { "merged into" } else { "changed" };
             let line = format!("{verb} {} at revision {}", buffer.path, buffer.revision);
-            shown(buffer, saved)
-                .with("merged", came.merged)
-                .maybe("text", came.merged.then_some(came.text))
-                .committed(committed)
-                .line(line)
+            describe_buffer(buffer, saved)
+                .with_field("merged", merged_text.merged)
+                .with_some("text", merged_text.merged.then_some(merged_text.text))
+                .with_receipt(receipt)
+                .build_one_line(line)
         };
-        Ok(Planned::Buffer { ask, finish: Box::new(finish) })
+        Ok(PlannedEffect::Buffer { request, build_outcome: Box::new(build_outcome) })
     }
 }
 
-impl Change {
-    /// What the buffer becomes.
-    fn judge(&self, texts: &BufferText) -> Result<Came, Failure> {
+impl BufferChangeArgs {
+    fn merge_change(&self, texts: &BufferText) -> Result<MergedBufferText, Error> {
         let buffer = &texts.buffer;
-        let now = form::text(&texts.text, buffer.endings)?;
+        let now = encoding::decode_for_editor(&texts.text, buffer.line_endings)?;
         let known = match self.revision {
             revision if revision == buffer.revision => now.clone(),
-            revision if revision == buffer.held_revision => form::text(&texts.held, buffer.endings)?,
-            _ => return Err(self.stale(buffer, now)),
+            revision if revision == buffer.editor_revision => {
+                encoding::decode_for_editor(&texts.editor_text, buffer.line_endings)?
+            }
+            _ => return Err(self.stale_buffer_error(buffer, now)),
         };
         let sent = match (&self.text, &self.edits) {
             (Some(text), None) => text.clone(),
-            (None, Some(edits)) => typed::apply(&known, edits)?,
+            (None, Some(edits)) => text_edits::apply_text_edits(&known, edits)?,
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Failure::new(Kind::BadRequest, "give either text or edits"));
+                return Err(Error::new(ErrorKind::BadRequest, "give either text or edits"));
             }
         };
         if self.revision == buffer.revision {
-            return Ok(Came { text: sent, merged: false });
+            return Ok(MergedBufferText { text: sent, merged: false });
         }
         match merge(&known, &sent, &now) {
-            Merged::Clean(text) => Ok(Came { merged: text != sent, text }),
-            Merged::Conflict(ranges) => {
+            MergeResult::Clean(text) => Ok(MergedBufferText { merged: text != sent, text }),
+            MergeResult::Conflict(ranges) => {
                 let lines: Vec<Vec<usize>> = ranges
                     .iter()
-                    .take(limits::FAILURE_PLACES_MAX)
+                    .take(limits::ERROR_LOCATIONS_MAX)
                     .map(|range| vec![range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1)])
                     .collect();
-                let detail = format!("{} was changed in the same lines; nothing was lost", buffer.path);
-                let failure = Failure::new(Kind::Conflict, detail)
-                    .hint("show both texts; then send what it shall be, with the revision given here");
-                Err(with_text(failure, buffer, now).fact("lines", lines))
+                let detail =
+                    format!("your change to {} conflicts with one in the same lines; nothing was lost", buffer.path);
+                let error = Error::new(ErrorKind::Conflict, detail)
+                    .with_next_step("show both texts, then send the resolved text with the revision given here");
+                Err(with_current_text(error, buffer, now).with_detail("lines", lines))
             }
         }
     }
 
-    fn stale(&self, buffer: &Buffer, now: String) -> Failure {
-        let detail = format!("{} has no revision {} any more", buffer.path, self.revision);
-        let failure = Failure::new(Kind::Stale, detail)
-            .hint("bring what was typed together with this text; then send it with the revision given here");
-        with_text(failure, buffer, now)
+    fn stale_buffer_error(&self, buffer: &Buffer, now: String) -> Error {
+        let detail = format!("{} no longer has revision {}", buffer.path, self.revision);
+        let error = Error::new(ErrorKind::Stale, detail)
+            .with_next_step("merge the editor's text into this one, then send the result with the revision given here");
+        with_current_text(error, buffer, now)
     }
 }
 
-/// Adds what the buffer holds now.
-fn with_text(failure: Failure, buffer: &Buffer, text: String) -> Failure {
-    failure
-        .fact("path", buffer.path.to_string())
-        .fact("revision", buffer.revision)
-        .fact("version", buffer.version.to_string())
-        .fact("text", text)
+fn with_current_text(error: Error, buffer: &Buffer, text: String) -> Error {
+    error
+        .with_detail("path", buffer.path.to_string())
+        .with_detail("revision", buffer.revision)
+        .with_detail("version", buffer.version.to_string())
+        .with_detail("text", text)
 }

@@ -1,79 +1,81 @@
-//! `buffer.close` and `buffer.drop`: an editor lets go of its text, or a person of what an editor left behind. What was
-//! not saved is gone then; the disk is the truth.
+//! `buffer.close` and `buffer.drop`: an editor closes its buffer, or a person drops a draft that an editor left.
+//! Unsaved text is discarded; the file on disk stays as it is.
 
 use serde::Deserialize;
 
-use super::{own, refuse_others, saved_version, shown};
+use super::{describe_buffer, require_own_buffer, require_person_or_editor, saved_version};
 use crate::{
-    buffers::{Buffer, BufferAsk, Standing},
-    failure::{Failure, Kind},
-    operation::{Ask, Need, Operation, Planned, Target},
-    ops::answer::excerpt,
+    buffers::{Buffer, BufferOpenState, BufferStoreRequest},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::outcome_builder::shorten_for_error,
     version::Version,
-    view::View,
-    workspace::Committed,
+    workspace::CommitReceipt,
 };
 
-/// The arguments of `buffer.close`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Close {
+pub(crate) struct BufferCloseArgs {
     path: String,
 }
 
-/// The arguments of `buffer.drop`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Drop {
+pub(crate) struct BufferDropArgs {
     draft: String,
 }
 
-impl Operation for Close {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_others(view)?;
-        Ok(vec![Ask::hold(&self.path)])
+impl Operation for BufferCloseArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(vec![RequestedPath::read_locked(&self.path)])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        let buffer = own(view, &targets[0].path)?;
-        let saved = saved_version(view, &buffer.path);
-        Ok(let_go(&buffer, saved, "closed"))
-    }
-}
-
-impl Operation for Drop {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_others(view)?;
-        Ok(vec![Ask::known(self.find(view)?.path, Need::Hold)])
-    }
-
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let draft = self.find(view)?;
-        Ok(let_go(&draft, saved_version(view, &draft.path), "dropped"))
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let buffer = require_own_buffer(context, &targets[0].path)?;
+        let saved = saved_version(context, &buffer.path);
+        Ok(plan_close(&buffer, saved, "closed"))
     }
 }
 
-impl Drop {
-    fn find(&self, view: &View<'_>) -> Result<Buffer, Failure> {
-        let found = view.buffers()?.into_iter().find(|buffer| buffer.id == self.draft);
-        let draft = found.filter(|buffer| buffer.standing == Standing::Draft && view.may_read(&buffer.path));
+impl Operation for BufferDropArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(vec![RequestedPath::from_recorded_path(self.find_draft(context)?.path, PathAccess::ReadLocked)])
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let draft = self.find_draft(context)?;
+        Ok(plan_close(&draft, saved_version(context, &draft.path), "dropped"))
+    }
+}
+
+impl BufferDropArgs {
+    fn find_draft(&self, context: &CallContext<'_>) -> Result<Buffer, Error> {
+        let found = context.buffers()?.into_iter().find(|buffer| buffer.id == self.draft);
+        let draft =
+            found.filter(|buffer| buffer.open_state == BufferOpenState::Draft && context.may_read(&buffer.path));
         let draft = draft.ok_or_else(|| {
-            Failure::new(Kind::NotFound, format!("there is no draft {}", excerpt(&self.draft)))
-                .hint("call buffer.list to see which there are")
+            Error::new(ErrorKind::NotFound, format!("there is no draft {}", shorten_for_error(&self.draft)))
+                .with_next_step("call buffer.list to list drafts")
         })?;
-        if draft.owner == view.caller.principal.to_string() {
+        if draft.owner == context.caller.principal.to_string() {
             return Ok(draft);
         }
-        Err(Failure::new(Kind::NotOwner, format!("draft {} is of {}", draft.id, draft.owner)))
+        Err(Error::new(ErrorKind::NotOwner, format!("draft {} belongs to {}", draft.id, draft.owner)))
     }
 }
 
-fn let_go(buffer: &Buffer, saved: Option<Version>, verb: &'static str) -> Planned {
+fn plan_close(buffer: &Buffer, saved: Option<Version>, verb: &'static str) -> PlannedEffect {
     let lost = buffer.is_unsaved(saved);
-    let finish = move |buffer: &Buffer, committed: &Committed| {
+    let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
         let what = if lost { " without saving" } else { "" };
         let line = format!("{verb} {}{what}", buffer.path);
-        shown(buffer, saved).with("discarded", lost).committed(committed).line(line)
+        describe_buffer(buffer, saved).with_field("discarded", lost).with_receipt(receipt).build_one_line(line)
     };
-    Planned::Buffer { ask: BufferAsk::Close { id: buffer.id.clone() }, finish: Box::new(finish) }
+    PlannedEffect::Buffer {
+        request: BufferStoreRequest::Close { id: buffer.id.clone() },
+        build_outcome: Box::new(build_outcome),
+    }
 }

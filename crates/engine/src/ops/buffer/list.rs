@@ -1,71 +1,70 @@
-//! `buffer.list`: which files are open in editors, how their text stands to the disk, and what editors left behind.
+//! `buffer.list`: open buffers, how their text differs from the disk, and drafts that editors left.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{form, refuse_others, saved_version, shown, state};
+use super::{buffer_state_name, describe_buffer, encoding, require_person_or_editor, saved_version};
 use crate::{
     buffers::Buffer,
-    failure::Failure,
+    call_context::CallContext,
+    errors::Error,
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    ops::answer::Facts,
-    view::View,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::outcome_builder::OutcomeBuilder,
 };
 
-/// The arguments of `buffer.list`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct List {
+pub(crate) struct BufferListArgs {
     path: Option<String>,
 }
 
-impl Operation for List {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_others(view)?;
-        Ok(self.path.iter().map(|path| Ask::read(path)).collect())
+impl Operation for BufferListArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        let mut buffers = view.buffers()?;
-        buffers.retain(|buffer| view.may_read(&buffer.path));
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let mut buffers = context.buffers()?;
+        buffers.retain(|buffer| context.may_read(&buffer.path));
         if let Some(target) = targets.first() {
             buffers.retain(|buffer| buffer.path == target.path);
         }
-        // What an editor left behind that is on disk is nothing to take up.
-        buffers.retain(|buffer| buffer.is_live() || buffer.is_unsaved(saved_version(view, &buffer.path)));
+        // A draft that equals the file on disk has nothing to resume.
+        buffers.retain(|buffer| buffer.is_open() || buffer.is_unsaved(saved_version(context, &buffer.path)));
         let total = buffers.len();
         let mut lines = String::new();
         let mut rows = Vec::new();
         for buffer in buffers.iter().take(limits::BUFFERS_LISTED_MAX) {
-            let saved = saved_version(view, &buffer.path);
-            let text = if targets.is_empty() { None } else { own_text(view, buffer)? };
+            let saved = saved_version(context, &buffer.path);
+            let text = if targets.is_empty() { None } else { own_editor_text(context, buffer)? };
             lines.push_str(&format!(
                 "{} {} {} r{} {}\n",
                 buffer.id,
-                state(buffer, saved),
+                buffer_state_name(buffer, saved),
                 buffer.path,
                 buffer.revision,
                 buffer.owner
             ));
-            rows.push(Value::Object(shown(buffer, saved).maybe("text", text).object()));
+            rows.push(Value::Object(describe_buffer(buffer, saved).with_some("text", text).into_json()));
         }
         let left = total - rows.len();
         if total == 0 {
-            lines.push_str("nothing is open\n");
+            lines.push_str("no open buffers\n");
         } else if left > 0 {
-            lines.push_str(&format!("… and {left} more: name a path\n"));
+            lines.push_str(&format!("… and {left} more: pass a path\n"));
         }
-        let answer = Facts::new().with("buffers", rows).with("truncated", left > 0).answer(lines);
-        Ok(Planned::Read { answer, bytes: 0 })
+        let answer = OutcomeBuilder::new().with_field("buffers", rows).with_field("truncated", left > 0).build(lines);
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
     }
 }
 
-/// The text of one of the caller's own, as its editor holds it.
-fn own_text(view: &View<'_>, buffer: &Buffer) -> Result<Option<String>, Failure> {
-    if buffer.owner != view.caller.principal.to_string() {
+/// The text of one of the caller's own buffers, with the line endings of its editor.
+fn own_editor_text(context: &CallContext<'_>, buffer: &Buffer) -> Result<Option<String>, Error> {
+    if buffer.owner != context.caller.principal.to_string() {
         return Ok(None);
     }
-    let texts = view.workspace().buffer_text(&buffer.id)?;
-    texts.map(|texts| form::text(&texts.text, texts.buffer.endings)).transpose()
+    let texts = context.workspace().buffer_text(&buffer.id)?;
+    texts.map(|texts| encoding::decode_for_editor(&texts.text, texts.buffer.line_endings)).transpose()
 }

@@ -1,119 +1,119 @@
-//! `buffer.save`: the text of a buffer goes to disk, for an editor that leaves writing files to this server. What others
-//! wrote since the text was loaded is merged with it; where the two meet, nothing is written.
+//! `buffer.save`: writes the text of a buffer to disk, for editors that let this server write files. Merges changes
+//! made on disk since the text was loaded; on a conflict nothing is written.
 
 use serde::Deserialize;
-use text::merge::{Merged, merge};
+use stead_text::merge::{MergeResult, merge};
 
-use super::{form, on_disk, own_text, refuse_others, shown};
+use super::{describe_buffer, encoding, own_buffer_text, read_saved_file, require_person_or_editor};
 use crate::{
-    buffers::{Becomes, Buffer, BufferStep},
-    failure::{Failure, Kind},
+    buffers::{Buffer, PlannedBufferChange, PlannedBufferChangeKind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Ask, Operation, Planned, Target},
-    ops::{encode_like, parents, text_of},
-    plan::{Change, Content, Expect, Plan, Seen},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{decode_diff_text, encode_like, parent_directories},
+    plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
     version::Version,
-    view::View,
     workspace::FileBytes,
 };
 
-/// The arguments of `buffer.save`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Save {
+pub(crate) struct BufferSaveArgs {
     path: String,
 }
 
-impl Operation for Save {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_others(view)?;
-        Ok(vec![Ask::write(&self.path)])
+impl Operation for BufferSaveArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(vec![RequestedPath::write(&self.path)])
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let (buffer, texts) = own_text(view, &target.path)?;
-        let file = on_disk(view, target)?;
+        let (buffer, texts) = own_buffer_text(context, &target.path)?;
+        let file = read_saved_file(context, target)?;
         let saved = file.as_ref().map(|file| file.version);
         if Some(buffer.version) == saved {
-            let line = format!("{} is saved already", buffer.path);
-            let answer = shown(&buffer, saved).with("merged", false).line(line);
-            return Ok(Planned::Read { answer, bytes: 0 });
+            let line = format!("{} is already saved", buffer.path);
+            let answer = describe_buffer(&buffer, saved).with_field("merged", false).build_one_line(line);
+            return Ok(PlannedEffect::Read { outcome: answer, bytes: 0 });
         }
-        let bytes = written(view, &buffer, &texts.text, file.as_ref())?;
-        let version = Version::of(&bytes);
+        let bytes = bytes_to_write(context, &buffer, &texts.text, file.as_ref())?;
+        let version = Version::hash_bytes(&bytes);
         let merged = version != buffer.version;
-        let text = merged.then(|| form::text(&bytes, buffer.endings)).transpose()?;
+        let text = merged.then(|| encoding::decode_for_editor(&bytes, buffer.line_endings)).transpose()?;
         let becomes = match merged {
-            true => Becomes::Text { text: bytes.clone(), base: version },
-            false => Becomes::Saved { base: version },
+            true => PlannedBufferChangeKind::ReplaceText { text: bytes.clone(), base: version },
+            false => PlannedBufferChangeKind::MarkSaved { base: version },
         };
-        let step = BufferStep { id: buffer.id.clone(), revision: buffer.revision, becomes };
-        let mut changes = parents::missing(view, &target.path)?;
+        let step = PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind: becomes };
+        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
         let size = bytes.len() as u64;
-        changes.push(Change::Put {
+        changes.push(PlannedChange::Put {
             path: target.path.clone(),
-            expect: file.map_or(Expect::Absent, |file| {
-                Expect::File(Seen { version: file.version, stamp: file.node.stamp })
+            expectation: file.map_or(CommitExpectation::Absent, |file| {
+                CommitExpectation::File(ObservedVersion { version: file.version, identity: file.stat.identity })
             }),
-            content: Content::Bytes(bytes),
+            content: PlannedContent::Bytes(bytes),
             version,
             size,
-            mode: view.terms.privacy.mode(),
+            mode: context.options.written_file_mode.mode_source(),
         });
         let revision = buffer.revision + u64::from(merged);
         let now = Buffer { revision, version, size, base: Some(version), ..buffer };
-        let plan = Plan { buffers: vec![step], ..Plan::of(changes) };
-        let finish = move |committed: &crate::workspace::Committed| {
-            let line = format!("saved {} (r{}, {size} bytes)", now.path, committed.number);
-            shown(&now, Some(version))
-                .with("rev", format!("r{}", committed.number))
-                .with("merged", merged)
-                .maybe("text", text)
-                .committed(committed)
-                .line(line)
+        let plan = Plan { buffers: vec![step], ..Plan::new(changes) };
+        let build_outcome = move |receipt: &crate::workspace::CommitReceipt| {
+            let line = format!("saved {} (r{}, {size} bytes)", now.path, receipt.entry);
+            describe_buffer(&now, Some(version))
+                .with_field("rev", format!("r{}", receipt.entry))
+                .with_field("merged", merged)
+                .with_some("text", text)
+                .with_receipt(receipt)
+                .build_one_line(line)
         };
-        Ok(Planned::Change { plan, finish: Box::new(finish) })
+        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(build_outcome) })
     }
 }
 
-/// What goes to disk: the text, or what comes of it and of what others wrote since it was loaded.
-fn written(
-    view: &View<'_>,
+/// The buffer text, merged with changes on disk since it was loaded.
+fn bytes_to_write(
+    context: &CallContext<'_>,
     buffer: &Buffer,
     text: &[u8],
     file: Option<&FileBytes>,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, Error> {
     let Some(file) = file.filter(|file| Some(file.version) != buffer.base) else {
         return Ok(text.to_vec());
     };
     let path = &buffer.path;
     let refused = |detail: String| {
-        Failure::new(Kind::Conflict, detail)
-            .hint(format!("look at {path} on disk; then change the buffer, or close it"))
-            .fact("path", path.to_string())
-            .fact("saved", file.version.to_string())
+        Error::new(ErrorKind::Conflict, detail)
+            .with_next_step(format!("compare with {path} on disk, then change the buffer or close it"))
+            .with_detail("path", path.to_string())
+            .with_detail("saved", file.version.to_string())
     };
     let base = match buffer.base {
-        Some(base) => view.workspace().kept(&base)?,
+        Some(base) => context.workspace().retained_bytes(&base)?,
         None => Some(Vec::new()),
     };
-    let base = base.ok_or_else(|| {
-        refused(format!("{path} was changed on disk since it was loaded; nothing was written"))
-    })?;
-    let (Some(base), Some(ours), Some(theirs)) = (text_of(&base), text_of(text), text_of(&file.bytes)) else {
+    let base =
+        base.ok_or_else(|| refused(format!("{path} was changed on disk since it was loaded; nothing was written")))?;
+    let (Some(base), Some(ours), Some(theirs)) =
+        (decode_diff_text(&base), decode_diff_text(text), decode_diff_text(&file.bytes))
+    else {
         return Err(refused(format!("{path} is no longer text on disk; nothing was written")));
     };
     match merge(&base, &ours, &theirs) {
-        Merged::Clean(merged) => encode_like(&merged, &file.bytes),
-        Merged::Conflict(ranges) => {
+        MergeResult::Clean(merged) => encode_like(&merged, &file.bytes),
+        MergeResult::Conflict(ranges) => {
             let lines: Vec<Vec<usize>> = ranges
                 .iter()
-                .take(limits::FAILURE_PLACES_MAX)
+                .take(limits::ERROR_LOCATIONS_MAX)
                 .map(|range| vec![range.ours.start + 1, range.ours.end.max(range.ours.start + 1)])
                 .collect();
             Err(refused(format!("{path} was changed on disk in the same lines; nothing was written"))
-                .fact("lines", lines))
+                .with_detail("lines", lines))
         }
     }
 }

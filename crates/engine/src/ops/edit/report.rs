@@ -1,51 +1,51 @@
-//! What `edit` answers: the new version, the size of the change, where it is, and, only if something was found in
-//! another way than byte for byte, how, with the lines that now stand there.
+//! The outcome of `edit`: the new version, the size and location of the change, and, for inexact matches only, how
+//! each was found, with the resulting lines.
 
 use serde_json::{Value, json};
-use text::{
+use stead_text::{
     diff::{self, Hunk},
-    edit::{Applied, How},
-    locate::Finder,
-    unified::{Labels, unified},
+    edit::{AppliedEdit, MatchMethod},
+    locate::SearchableText,
+    unified::{DiffLabels, unified_diff},
 };
 
-use super::{Current, Outcome, basis::Old};
+use super::{EditResult, EditedFile, base_text::OlderFileText};
 use crate::{
-    engine::{Answer, Held},
+    call_context::CallContext,
+    call_options::BeforeAfterInclusion,
+    engine::{BeforeAfterBytes, CallOutcome},
     limits,
-    operation::Target,
-    ops::{answer::Facts, encoded::Encoded, older, spots},
-    plan::Expect,
-    terms::Evidence,
+    operation::ResolvedTarget,
+    ops::{encode_content::EncodedContent, match_locations, older_revisions, outcome_builder::OutcomeBuilder},
+    plan::CommitExpectation,
     version::Version,
-    view::View,
-    workspace::Committed,
+    workspace::CommitReceipt,
 };
 
-/// What the edits stood on.
-pub(super) enum Standing {
-    /// What is there now.
-    Current,
-    /// An older text; so many lines changed since.
-    Rebased { from: String, changed: diff::Change },
-    /// An older text, and what changed since was merged.
-    Merged { from: String, changed: diff::Change },
-    /// A text that is not kept; every quote stands as it was written.
+/// Relation of the edits to the current version.
+pub(super) enum EditRebaseStatus {
+    /// The base is current.
+    NotNeeded,
+    /// The base is older; so many lines changed since.
+    Rebased { from: String, changed: diff::DiffStat },
+    /// The base is older, and the changes since were merged.
+    Merged { from: String, changed: diff::DiffStat },
+    /// The base is not stored; every quote matched exactly.
     Unverified { from: String },
 }
 
-impl Standing {
-    pub(super) fn rebased(old: &Old, current: &str) -> Self {
-        Self::Rebased { from: old.rev.clone(), changed: diff::summary(&old.text, current) }
+impl EditRebaseStatus {
+    pub(super) fn rebased(old: &OlderFileText, current: &str) -> Self {
+        Self::Rebased { from: old.rev.clone(), changed: diff::diff_stat(&old.text, current) }
     }
 
-    pub(super) fn merged(old: &Old, current: &str) -> Self {
-        Self::Merged { from: old.rev.clone(), changed: diff::summary(&old.text, current) }
+    pub(super) fn merged(old: &OlderFileText, current: &str) -> Self {
+        Self::Merged { from: old.rev.clone(), changed: diff::diff_stat(&old.text, current) }
     }
 
-    fn fact(&self, to: &str) -> Option<Value> {
+    fn to_json(&self, to: &str) -> Option<Value> {
         match self {
-            Self::Current => None,
+            Self::NotNeeded => None,
             Self::Rebased { from, changed } => {
                 Some(json!({ "from": from, "to": to, "added": changed.added, "removed": changed.removed }))
             }
@@ -55,104 +55,107 @@ impl Standing {
         }
     }
 
-    fn sentence(&self, to: &str) -> Option<String> {
+    fn describe(&self, to: &str) -> Option<String> {
         match self {
-            Self::Current => None,
-            Self::Rebased { from, changed } => Some(format!(
-                "rebased over {from}→{to} (+{} -{} lines by others)",
-                changed.added, changed.removed
-            )),
-            Self::Merged { from, changed } => Some(format!(
-                "merged with {from}→{to} (+{} -{} lines by others)",
-                changed.added, changed.removed
-            )),
+            Self::NotNeeded => None,
+            Self::Rebased { from, changed } => {
+                Some(format!("rebased over {from}→{to} (+{} -{} lines by others)", changed.added, changed.removed))
+            }
+            Self::Merged { from, changed } => {
+                Some(format!("merged with {from}→{to} (+{} -{} lines by others)", changed.added, changed.removed))
+            }
             Self::Unverified { from } => {
-                Some(format!("{from} is not kept; every quote stands in {to} as you wrote it"))
+                Some(format!("{from} is no longer stored; every quoted text still matches {to}"))
             }
         }
     }
 }
 
-/// Everything an answer is made from, without a hold on the workspace.
-pub(super) struct Report {
+/// Data of the outcome, without a borrow of the workspace.
+pub(super) struct EditReport {
     path: String,
     version: Version,
     size: usize,
     created: bool,
-    change: diff::Change,
-    /// Lines of the result that are new, each as `from` and `to`.
+    change: diff::DiffStat,
+    /// New lines of the result, each as first and last.
     ranges: Vec<(usize, usize)>,
     edits: Vec<Value>,
-    already: Vec<usize>,
+    already_applied: Vec<usize>,
     notes: Vec<String>,
     rebased: Option<Value>,
     window: Option<String>,
-    unusual: Option<&'static str>,
-    evidence: Option<Held>,
+    non_utf8_encoding: Option<&'static str>,
+    before_after: Option<BeforeAfterBytes>,
 }
 
-/// Lines shown above and below a place that was found in another way.
+/// Lines shown above and below an inexact match.
 const WINDOW_LINES: usize = 3;
 
-/// Ranges of changed lines that an answer lists; the last one covers the rest.
+/// Maximum number of changed ranges in an outcome; the last one covers the rest.
 const RANGES_MAX: usize = 32;
 
-impl Report {
+impl EditReport {
     pub(super) fn new(
-        view: &View<'_>,
-        target: &Target,
-        current: &Current,
-        outcome: &Outcome,
-        encoded: &Encoded,
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+        current: &EditedFile,
+        outcome: &EditResult,
+        encoded: &EncodedContent,
         version: Version,
     ) -> Self {
         let hunks = diff::hunks(&current.text, &outcome.text);
-        let applied = outcome.edited.as_ref().map_or(&[][..], |edited| &edited.applied);
-        let told = |applied: &&(usize, &Applied)| {
-            !applied.1.how.is_plain() || view.terms.evidence == Evidence::Bytes
+        let applied = outcome.per_edit.as_ref().map_or(&[][..], |edited| &edited.applied);
+        let is_inexact = |applied: &&(usize, &AppliedEdit)| {
+            !applied.1.method.is_literal_match() || context.options.before_after == BeforeAfterInclusion::Include
         };
-        let numbered: Vec<(usize, &Applied)> = applied.iter().enumerate().collect();
-        let rev = view.rev(&target.path, &current.version);
+        let numbered: Vec<(usize, &AppliedEdit)> = applied.iter().enumerate().collect();
+        let rev = context.revision_name(&target.path, &current.version);
         let mut notes: Vec<String> =
-            numbered.iter().filter_map(|(index, applied)| note(*index, applied)).collect();
-        notes.extend(outcome.standing.sentence(&rev));
-        let already =
-            |&(index, applied): &(usize, &Applied)| (applied.how == How::AlreadyApplied).then_some(index);
+            numbered.iter().filter_map(|(index, applied)| applied_edit_note(*index, applied)).collect();
+        notes.extend(outcome.rebase.describe(&rev));
+        let already = |&(index, applied): &(usize, &AppliedEdit)| {
+            (applied.method == MatchMethod::AlreadyApplied).then_some(index)
+        };
         Self {
             path: target.path.to_string(),
             version,
             size: encoded.bytes.len(),
-            created: current.expect == Expect::Absent,
-            change: diff::summarise(&hunks),
-            ranges: ranges(&hunks),
-            edits: numbered.iter().filter(told).map(|(index, applied)| fact(*index, applied)).collect(),
-            already: numbered.iter().filter_map(already).collect(),
+            created: current.expectation == CommitExpectation::Absent,
+            change: diff::count_changed_lines(&hunks),
+            ranges: changed_ranges(&hunks),
+            edits: numbered
+                .iter()
+                .filter(is_inexact)
+                .map(|(index, applied)| applied_edit_json(*index, applied))
+                .collect(),
+            already_applied: numbered.iter().filter_map(already).collect(),
             notes,
-            rebased: outcome.standing.fact(&rev),
-            window: window(&outcome.text, applied),
-            unusual: encoded.unusual,
-            evidence: view.evidence(&target.path, Some(&current.bytes), Some(&encoded.bytes)),
+            rebased: outcome.rebase.to_json(&rev),
+            window: render_window(&outcome.text, applied),
+            non_utf8_encoding: encoded.non_utf8_encoding,
+            before_after: context.before_after(&target.path, Some(&current.bytes), Some(&encoded.bytes)),
         }
     }
 
-    fn facts(&self, rev: String, changed: Changed) -> Facts {
+    fn outcome_fields(&self, rev: String, changed: FileChanged) -> OutcomeBuilder {
         let ranges: Vec<Value> = self.ranges.iter().map(|(from, to)| json!(format!("{from}-{to}"))).collect();
-        Facts::new()
-            .with("path", self.path.clone())
-            .file(&self.version, rev)
-            .with("size", self.size)
-            .maybe("created", self.created.then_some(true))
-            .with("changed", changed == Changed::Yes)
-            .with("diff", json!({ "added": self.change.added, "removed": self.change.removed }))
-            .with("lines", ranges)
-            .maybe("already_applied", (!self.already.is_empty()).then(|| self.already.clone()))
-            .maybe("edits", (!self.edits.is_empty()).then(|| self.edits.clone()))
-            .maybe("rebased", self.rebased.clone())
-            .maybe("window", self.window.clone())
-            .maybe("encoding", self.unusual)
+        OutcomeBuilder::new()
+            .with_field("path", self.path.clone())
+            .with_version(&self.version, rev)
+            .with_field("size", self.size)
+            .with_some("created", self.created.then_some(true))
+            .with_field("changed", changed == FileChanged::Yes)
+            .with_field("diff", json!({ "added": self.change.added, "removed": self.change.removed }))
+            .with_field("lines", ranges)
+            .with_some("already_applied", (!self.already_applied.is_empty()).then(|| self.already_applied.clone()))
+            .with_some("edits", (!self.edits.is_empty()).then(|| self.edits.clone()))
+            .with_some("rebased", self.rebased.clone())
+            .with_some("window", self.window.clone())
+            .with_some("encoding", self.non_utf8_encoding)
     }
 
-    fn text(&self, head: String) -> String {
+    fn render_text(&self, head: String) -> String {
         let mut text = head;
         for note in &self.notes {
             text.push('\n');
@@ -165,122 +168,124 @@ impl Report {
         text
     }
 
-    fn sized(&self, rev: &str) -> String {
-        let ranges: Vec<String> = self.ranges.iter().map(|(from, to)| span(*from, *to)).collect();
+    fn render_size(&self, rev: &str) -> String {
+        let ranges: Vec<String> = self.ranges.iter().map(|(from, to)| format_line_span(*from, *to)).collect();
         let at = if ranges.is_empty() { String::new() } else { format!(", lines {}", ranges.join(", ")) };
         let (added, removed) = (self.change.added, self.change.removed);
         format!("{} ({rev}, {} bytes, +{added} -{removed}{at})", self.path, self.size)
     }
 
-    /// The answer once the entry is known.
-    pub(super) fn done(self, committed: &Committed) -> Answer {
-        let rev = format!("r{}", committed.number);
+    pub(super) fn committed_outcome(self, receipt: &CommitReceipt) -> CallOutcome {
+        let rev = format!("r{}", receipt.entry);
         let verb = if self.created { "created" } else { "edited" };
-        let text = self.text(format!("{verb} {}", self.sized(&rev)));
-        self.facts(rev, Changed::Yes).committed(committed).answer(text).with_evidence(self.evidence)
+        let text = self.render_text(format!("{verb} {}", self.render_size(&rev)));
+        self.outcome_fields(rev, FileChanged::Yes)
+            .with_receipt(receipt)
+            .build(text)
+            .with_before_after(self.before_after)
     }
 
-    /// The answer when the file already is as it should be.
-    pub(super) fn unchanged(self, view: &View<'_>, target: &Target) -> Answer {
-        let rev = view.rev(&target.path, &self.version);
-        let why =
-            if self.already.is_empty() { "already has this content" } else { "already has these edits" };
-        let text = self.text(format!("{} {why} ({rev}); nothing was changed", self.path));
-        self.facts(rev, Changed::No).answer(text).with_evidence(self.evidence)
+    pub(super) fn unchanged_outcome(self, context: &CallContext<'_>, target: &ResolvedTarget) -> CallOutcome {
+        let rev = context.revision_name(&target.path, &self.version);
+        let why = if self.already_applied.is_empty() { "already has this content" } else { "already has these edits" };
+        let text = self.render_text(format!("{} {why} ({rev}); nothing was changed", self.path));
+        self.outcome_fields(rev, FileChanged::No).build(text).with_before_after(self.before_after)
     }
 
-    /// The answer of a dry run: the same plan, and what it would change.
-    pub(super) fn preview(self, before: &str, after: &str) -> Answer {
-        let labels = Labels { old: &self.path, new: &self.path };
-        let diff = unified(before, after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
-        let shown = older::shown(&diff);
-        let text = self.text(format!("would edit {}", self.sized("dry run")));
+    pub(super) fn preview_outcome(self, before: &str, after: &str) -> CallOutcome {
+        let labels = DiffLabels { old: &self.path, new: &self.path };
+        let diff = unified_diff(before, after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
+        let shown = older_revisions::render_bounded_diff(&diff);
+        let text = self.render_text(format!("would edit {}", self.render_size("dry run")));
         let text = format!("{text}\n{shown}");
-        self.facts("dry_run".to_owned(), Changed::No)
-            .with("dry_run", true)
-            .with("preview", shown)
-            .answer(text)
-            .with_evidence(self.evidence)
+        self.outcome_fields("dry_run".to_owned(), FileChanged::No)
+            .with_field("dry_run", true)
+            .with_field("preview", shown)
+            .build(text)
+            .with_before_after(self.before_after)
     }
 }
 
-/// Whether a call changed something.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Changed {
+enum FileChanged {
     Yes,
     No,
 }
 
-fn ranges(hunks: &[Hunk]) -> Vec<(usize, usize)> {
+fn changed_ranges(hunks: &[Hunk]) -> Vec<(usize, usize)> {
     let mut ranges: Vec<(usize, usize)> =
         hunks.iter().map(|hunk| (hunk.new.start + 1, hunk.new.end.max(hunk.new.start + 1))).collect();
     if let Some(&(_, last)) = ranges.last()
         && ranges.len() > RANGES_MAX
     {
         ranges.truncate(RANGES_MAX);
-        if let Some(kept) = ranges.last_mut() {
-            kept.1 = last;
+        if let Some(range) = ranges.last_mut() {
+            range.1 = last;
         }
     }
     ranges
 }
 
-fn span(from: usize, to: usize) -> String {
+fn format_line_span(from: usize, to: usize) -> String {
     if from == to { from.to_string() } else { format!("{from}-{to}") }
 }
 
-fn fact(index: usize, applied: &Applied) -> Value {
+fn applied_edit_json(index: usize, applied: &AppliedEdit) -> Value {
     let lines: Vec<String> =
-        applied.places.iter().map(|place| span(*place.after.start(), *place.after.end())).collect();
-    let mut fact = json!({ "edit": index, "how": applied.how.name(), "lines": lines });
+        applied.changed_lines.iter().map(|span| format_line_span(*span.after.start(), *span.after.end())).collect();
+    let mut fact = json!({ "edit": index, "how": applied.method.name(), "lines": lines });
     if !applied.look_alikes.is_empty() {
-        let points: Vec<String> = applied.look_alikes.iter().map(|c| spots::code_point(*c)).collect();
+        let points: Vec<String> = applied.look_alikes.iter().map(|c| match_locations::format_code_point(*c)).collect();
         fact["look_alikes"] = json!(points);
     }
-    if let Some(matched) = &applied.matched {
+    if let Some(matched) = &applied.matched_text {
         fact["matched"] = json!(matched);
     }
     fact
 }
 
-/// How an edit was found, in words, unless there is nothing to say.
-fn note(index: usize, applied: &Applied) -> Option<String> {
-    let line = applied.places.first().map_or(0, |place| *place.before.start());
-    let way = match &applied.how {
-        How::Pass(pass) => match pass {
-            text::locate::Pass::Exact => return None,
-            text::locate::Pass::Endings => "matched with other line endings",
-            text::locate::Pass::TrailingSpace => "matched without spaces at line ends",
-            text::locate::Pass::LookAlike => "matched by look-alike characters",
-            text::locate::Pass::Indentation => "matched at another indentation, new text moved along",
+/// Describes how an edit was found; `None` for an exact match.
+fn applied_edit_note(index: usize, applied: &AppliedEdit) -> Option<String> {
+    let line = applied.changed_lines.first().map_or(0, |span| *span.before.start());
+    let way = match &applied.method {
+        MatchMethod::Pass(pass) => match pass {
+            stead_text::locate::MatchPass::Exact => return None,
+            stead_text::locate::MatchPass::LineEndings => "matched with other line endings",
+            stead_text::locate::MatchPass::TrailingSpace => "matched ignoring trailing spaces",
+            stead_text::locate::MatchPass::LookAlike => "matched by look-alike characters",
+            stead_text::locate::MatchPass::Indentation => "matched at another indentation; new text was re-indented",
         },
-        How::Unnumbered(_) => "matched without its line numbers",
-        How::Unescaped(_) => "matched with its \\n and \\t read as what they stand for",
-        How::Fallback(_) => "matched by resemblance",
-        How::Unchanged => return Some(format!("edit {index} changes nothing: old and new are the same")),
-        How::AlreadyApplied => {
-            return Some(format!("edit {index} was already applied: new stands at line {line}"));
+        MatchMethod::LineNumbersStripped(_) => "matched after removing line numbers",
+        MatchMethod::EscapesDecoded(_) => "matched after decoding \\n and \\t",
+        MatchMethod::Similarity(_) => "matched by similarity",
+        MatchMethod::NoChange => {
+            return Some(format!("edit {index} changes nothing: old and new are the same"));
+        }
+        MatchMethod::AlreadyApplied => {
+            return Some(format!("edit {index} was already applied: new is at line {line}"));
         }
     };
-    let points: Vec<String> = applied.look_alikes.iter().map(|c| spots::code_point(*c)).collect();
+    let points: Vec<String> = applied.look_alikes.iter().map(|c| match_locations::format_code_point(*c)).collect();
     let points = if points.is_empty() { String::new() } else { format!(" ({})", points.join(", ")) };
     Some(format!("edit {index} {way}{points} at line {line}"))
 }
 
-/// The lines that now stand where something was found in another way.
-fn window(text: &str, applied: &[Applied]) -> Option<String> {
-    let finder = Finder::new(text);
+/// The resulting lines around inexact matches.
+fn render_window(text: &str, applied: &[AppliedEdit]) -> Option<String> {
+    let finder = SearchableText::new(text);
     let mut shown = String::new();
-    let mut left = limits::FAILURE_LINES_MAX;
-    for place in
-        applied.iter().filter(|applied| !applied.how.is_plain()).filter_map(|applied| applied.places.first())
+    let mut left = limits::ERROR_LINES_MAX;
+    for span in applied
+        .iter()
+        .filter(|applied| !applied.method.is_literal_match())
+        .filter_map(|applied| applied.changed_lines.first())
     {
-        let from = place.after.start().saturating_sub(WINDOW_LINES).max(1);
-        let to = (place.after.end() + WINDOW_LINES).min(finder.line_count());
+        let from = span.after.start().saturating_sub(WINDOW_LINES).max(1);
+        let to = (span.after.end() + WINDOW_LINES).min(finder.line_count());
         if from > to || left == 0 {
             continue;
         }
-        shown.push_str(&spots::numbered(&finder, &(from..=to), left));
+        shown.push_str(&match_locations::render_numbered_lines(&finder, &(from..=to), left));
         left = left.saturating_sub(to + 1 - from);
     }
     (!shown.is_empty()).then_some(shown)

@@ -1,49 +1,47 @@
-//! Where a listing goes on: after the entry of this path, in the order of a listing. The entry need not exist any
-//! more.
+//! The position at which a listing continues: after this path in listing order. The entry need not exist any more.
 
-use path::{Name, RelPath};
+use stead_path::{FileName, RelPath};
 
-use super::super::answer::excerpt;
-use crate::failure::{Failure, Kind};
+use super::super::outcome_builder::shorten_for_error;
+use crate::errors::{Error, ErrorKind};
 
-/// The place after which a listing goes on, relative to its top.
+/// The path after which a listing continues, relative to its top.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct After(Vec<Vec<u8>>);
+pub(super) struct ListCursor(Vec<Vec<u8>>);
 
-/// How a name in a directory stands to the place after which the listing goes on.
+/// Whether a name comes before or after the cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// It was shown, with all it holds.
-    Done,
-    /// It was shown; what it holds is still to come, after this.
-    Inside(Option<After>),
-    /// It is still to come.
-    Ahead,
+pub(super) enum ListingStatus {
+    /// Already listed, with everything below it.
+    Listed,
+    /// Already listed; entries below it are still to come, after this cursor.
+    PartlyListed(Option<ListCursor>),
+    NotListed,
 }
 
-impl After {
-    /// Reads the cursor of an earlier answer about the same directory.
-    pub(super) fn parse(cursor: &str, top: &RelPath) -> Result<Self, Failure> {
-        let place =
-            RelPath::from_wire(cursor).ok().and_then(|path| path.below(top)).filter(|rest| !rest.is_root());
-        match place {
+impl ListCursor {
+    /// Parses a cursor of an earlier outcome for the same directory.
+    pub(super) fn parse(cursor: &str, top: &RelPath) -> Result<Self, Error> {
+        let path =
+            RelPath::from_wire(cursor).ok().and_then(|path| path.strip_prefix(top)).filter(|rest| !rest.is_root());
+        match path {
             Some(rest) => Ok(Self(rest.components().map(<[u8]>::to_vec).collect())),
-            None => Err(Failure::new(
-                Kind::BadRequest,
-                format!("'{}' is no cursor of this listing", excerpt(cursor)),
+            None => Err(Error::new(
+                ErrorKind::BadRequest,
+                format!("'{}' is not a cursor of this listing", shorten_for_error(cursor)),
             )
-            .hint("pass the cursor of next as it was given, with the same path")),
+            .with_next_step("pass the cursor from next unchanged, with the same path")),
         }
     }
 
-    /// How a name in the directory that this place is relative to stands to it.
-    pub(super) fn standing(&self, name: &Name) -> Standing {
-        let Some((first, rest)) = self.0.split_first() else { return Standing::Ahead };
+    /// The status of a name in the directory that the cursor is relative to.
+    pub(super) fn listing_status(&self, name: &FileName) -> ListingStatus {
+        let Some((first, rest)) = self.0.split_first() else { return ListingStatus::NotListed };
         match name.as_bytes().cmp(first.as_slice()) {
-            std::cmp::Ordering::Less => Standing::Done,
-            std::cmp::Ordering::Equal if rest.is_empty() => Standing::Inside(None),
-            std::cmp::Ordering::Equal => Standing::Inside(Some(Self(rest.to_vec()))),
-            std::cmp::Ordering::Greater => Standing::Ahead,
+            std::cmp::Ordering::Less => ListingStatus::Listed,
+            std::cmp::Ordering::Equal if rest.is_empty() => ListingStatus::PartlyListed(None),
+            std::cmp::Ordering::Equal => ListingStatus::PartlyListed(Some(Self(rest.to_vec()))),
+            std::cmp::Ordering::Greater => ListingStatus::NotListed,
         }
     }
 }
@@ -53,22 +51,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stand_before_inside_or_ahead() {
+    fn names_are_classified_against_cursor() {
         let top = RelPath::from_wire("src").unwrap();
-        let after = After::parse("src/m/x", &top).unwrap();
-        let standing = |after: &After, name: &str| after.standing(&Name::new(name.as_bytes()).unwrap());
-        assert_eq!(standing(&after, "a"), Standing::Done);
-        assert_eq!(standing(&after, "n"), Standing::Ahead);
-        let Standing::Inside(Some(inner)) = standing(&after, "m") else { panic!("inside") };
-        assert_eq!(standing(&inner, "x"), Standing::Inside(None));
-        assert_eq!(standing(&inner, "y"), Standing::Ahead);
+        let after = ListCursor::parse("src/m/x", &top).unwrap();
+        let standing = |after: &ListCursor, name: &str| after.listing_status(&FileName::new(name.as_bytes()).unwrap());
+        assert_eq!(standing(&after, "a"), ListingStatus::Listed);
+        assert_eq!(standing(&after, "n"), ListingStatus::NotListed);
+        let ListingStatus::PartlyListed(Some(inner)) = standing(&after, "m") else { panic!("inside") };
+        assert_eq!(standing(&inner, "x"), ListingStatus::PartlyListed(None));
+        assert_eq!(standing(&inner, "y"), ListingStatus::NotListed);
     }
 
     #[test]
-    fn a_foreign_cursor_is_refused() {
+    fn cursor_outside_directory_is_rejected() {
         let top = RelPath::from_wire("src").unwrap();
         for cursor in ["", "src", "docs/x", "../x", "src/../x", "a\\b"] {
-            assert_eq!(After::parse(cursor, &top).unwrap_err().kind, Kind::BadRequest, "{cursor}");
+            assert_eq!(ListCursor::parse(cursor, &top).unwrap_err().kind, ErrorKind::BadRequest, "{cursor}");
         }
     }
 }

@@ -1,208 +1,210 @@
-//! The walk of one page. Goes down in order with a stack of directories, stops when the page is full, and remembers
-//! the last entry it showed. A directory below the top that cannot be listed is shown with the reason.
+//! The walk for one page. Descends in order with a stack of directories, stops when the page is full, and keeps the
+//! last listed entry. A subdirectory that cannot be listed is shown with the reason.
 
-use path::{Name, RelPath};
-use text::visible::visible_line;
+use stead_path::{FileName, RelPath};
+use stead_text::visible::escape_deceptive_line;
 
 use super::{
-    Names,
-    cursor::{After, Standing},
+    HiddenFileFilter,
+    cursor::{ListCursor, ListingStatus},
 };
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    call_options::ListingStyle,
+    errors::{Error, ErrorKind},
     limits,
-    plan::Top,
-    terms::Listing,
-    view::View,
-    workspace::{Last, Listed, Looked, Node},
+    plan::FileKind,
+    workspace::{DirectoryEntry, FileStat, FinalSymlink, StatResult},
 };
 
-/// One entry of a listing.
-pub(super) struct Shown {
+pub(super) struct ListingEntry {
     pub(super) path: RelPath,
-    pub(super) top: Top,
-    /// Length of a file.
+    pub(super) kind: FileKind,
     pub(super) size: Option<u64>,
-    /// Why a directory's names or a file's size are missing.
-    pub(super) unlisted: Option<Kind>,
-    /// How it reads.
+    /// Why the names of a directory or the size of a file are missing.
+    pub(super) error: Option<ErrorKind>,
+    /// The text line.
     pub(super) line: String,
-    /// What only a full listing tells.
-    pub(super) more: Option<More>,
+    /// Set only for a detailed listing.
+    pub(super) details: Option<ListingEntryDetails>,
 }
 
-/// What only a full listing tells of an entry.
-pub(super) struct More {
+pub(super) struct ListingEntryDetails {
     pub(super) modified_ms: i64,
-    /// What a link leads to, when that is inside and may be seen.
-    pub(super) leads_to: Option<Node>,
+    /// The stat of the link target, if it is inside and visible.
+    pub(super) link_target: Option<FileStat>,
 }
 
-/// A directory whose names are still to be gone through, last first.
-struct Open {
+/// A directory with the names still to visit, in reverse order.
+struct ListingDirectory {
     path: RelPath,
-    rest: Vec<Listed>,
-    after: Option<After>,
-    /// What was seen of the next names, last first: as many as `rest` has at its end.
-    ahead: Vec<Looked>,
+    remaining: Vec<DirectoryEntry>,
+    after: Option<ListCursor>,
+    /// Stats of the next names, in reverse order, for the last names in `rest`.
+    stats_ahead: Vec<StatResult>,
 }
 
-impl Open {
-    /// The next name, and what is there.
-    fn next(&mut self, view: &View<'_>) -> Result<Option<(Listed, Looked)>, Failure> {
-        if self.ahead.is_empty() {
-            let start = self.rest.len().saturating_sub(LOOK_AHEAD);
-            let names: Vec<Name> = self.rest[start..].iter().map(|listed| listed.name.clone()).collect();
-            self.ahead = view.stat_names(&self.path, &names)?;
+impl ListingDirectory {
+    /// The next name and its stat.
+    fn next_entry(&mut self, context: &CallContext<'_>) -> Result<Option<(DirectoryEntry, StatResult)>, Error> {
+        if self.stats_ahead.is_empty() {
+            let start = self.remaining.len().saturating_sub(STAT_BATCH);
+            let names: Vec<FileName> = self.remaining[start..].iter().map(|listed| listed.name.clone()).collect();
+            self.stats_ahead = context.stat_names(&self.path, &names)?;
         }
-        Ok(self.rest.pop().zip(self.ahead.pop()))
+        Ok(self.remaining.pop().zip(self.stats_ahead.pop()))
     }
 
-    /// Passes over what was shown on earlier pages without looking at it.
-    fn skip(&mut self) {
+    /// Skips a name of an earlier page without a stat.
+    fn skip_name(&mut self) {
         let Some(after) = &self.after else { return };
-        while self.rest.last().is_some_and(|listed| matches!(after.standing(&listed.name), Standing::Done)) {
-            self.rest.pop();
+        while self
+            .remaining
+            .last()
+            .is_some_and(|listed| matches!(after.listing_status(&listed.name), ListingStatus::Listed))
+        {
+            self.remaining.pop();
         }
     }
 }
 
-/// How many names of a directory are looked at together.
-const LOOK_AHEAD: usize = 128;
+/// Names that one stat batch covers.
+const STAT_BATCH: usize = 128;
 
-/// One page of a listing.
-pub(super) struct Walk<'v, 'a> {
-    view: &'v View<'a>,
+pub(super) struct ListWalk<'v, 'a> {
+    context: &'v CallContext<'a>,
     top: &'v RelPath,
-    names: Names,
-    open: Vec<Open>,
+    hidden_files: HiddenFileFilter,
+    open: Vec<ListingDirectory>,
     pub(super) depth: usize,
-    /// What is on the page.
-    pub(super) shown: Vec<Shown>,
-    /// Characters on the page.
+    pub(super) entries: Vec<ListingEntry>,
     pub(super) chars: usize,
-    /// Names in the top directory, hidden ones not counted.
+    /// Names in the top directory, without hidden ones.
     pub(super) total: usize,
-    /// Names that were left out because they start with a dot.
-    pub(super) hidden: usize,
-    /// The last entry shown, when more is to come.
-    pub(super) rest_after: Option<RelPath>,
+    /// Names omitted because of a leading dot.
+    pub(super) hidden_count: usize,
+    /// The last listed entry, if there are more.
+    pub(super) next_cursor: Option<RelPath>,
 }
 
-impl<'v, 'a> Walk<'v, 'a> {
-    pub(super) fn new(view: &'v View<'a>, top: &'v RelPath, depth: usize, names: Names) -> Self {
+impl<'v, 'a> ListWalk<'v, 'a> {
+    pub(super) fn new(
+        context: &'v CallContext<'a>,
+        top: &'v RelPath,
+        depth: usize,
+        hidden_files: HiddenFileFilter,
+    ) -> Self {
         Self {
-            view,
+            context,
             top,
-            names,
+            hidden_files,
             open: Vec::new(),
             depth,
-            shown: Vec::new(),
+            entries: Vec::new(),
             chars: 0,
             total: 0,
-            hidden: 0,
-            rest_after: None,
+            hidden_count: 0,
+            next_cursor: None,
         }
     }
 
-    /// Fills the page.
-    pub(super) fn run(&mut self, after: Option<&After>) -> Result<(), Failure> {
-        self.enter(self.top, after.cloned())?;
+    pub(super) fn run(&mut self, after: Option<&ListCursor>) -> Result<(), Error> {
+        self.open_directory(self.top, after.cloned())?;
         while let Some(open) = self.open.last_mut() {
-            self.view.control.check()?;
-            let Some((listed, looked)) = open.next(self.view)? else {
+            self.context.control.check()?;
+            let Some((listed, stat)) = open.next_entry(self.context)? else {
                 self.open.pop();
                 continue;
             };
             let path = open.path.join(&listed.name)?;
-            match open.after.as_ref().map_or(Standing::Ahead, |after| after.standing(&listed.name)) {
-                Standing::Done => {}
-                Standing::Inside(after) => self.descend(&path, listed.top, after)?,
-                Standing::Ahead => {
-                    if !self.show(&path, listed.top, looked) {
+            match open.after.as_ref().map_or(ListingStatus::NotListed, |after| after.listing_status(&listed.name)) {
+                ListingStatus::Listed => {}
+                ListingStatus::PartlyListed(after) => self.descend(&path, listed.kind, after)?,
+                ListingStatus::NotListed => {
+                    if !self.add_entry(&path, listed.kind, stat) {
                         return Ok(());
                     }
-                    self.descend(&path, listed.top, None)?;
+                    self.descend(&path, listed.kind, None)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Puts an entry on the page; says whether it fitted.
-    fn show(&mut self, path: &RelPath, top: Top, looked: Looked) -> bool {
-        let more = self.more(path, &looked);
+    /// Adds an entry; returns false if the page is full.
+    fn add_entry(&mut self, path: &RelPath, top: FileKind, stat: StatResult) -> bool {
+        let more = self.entry_details(path, &stat);
         let (size, unlisted) = match top {
-            Top::File if self.view.may_read(path) => match looked {
-                Ok(Some(node)) => (Some(node.size), None),
-                // Gone since it was listed.
+            FileKind::File if self.context.may_read(path) => match stat {
+                Ok(Some(stat)) => (Some(stat.size), None),
+                // Removed since it was listed.
                 Ok(None) => return true,
-                // One place that is closed, such as a file of another mount, does not hide the others.
+                // One inaccessible entry, such as a file on another mount, does not hide the others.
                 Err(failure) => (None, Some(failure.kind)),
             },
-            Top::File | Top::Directory | Top::Link | Top::Special => (None, None),
+            FileKind::File | FileKind::Directory | FileKind::Link | FileKind::Special => (None, None),
         };
-        let line = line(self.top, path, top, size);
+        let line = render_line(self.top, path, top, size);
         let chars = line.chars().count() + 1;
-        let full = match self.view.terms.listing {
-            Listing::Page => self.chars + chars > limits::PAGE_CHARS,
-            Listing::Entries(most) => self.shown.len() >= most,
+        let full = match self.context.options.listing_style {
+            ListingStyle::NativePage => self.chars + chars > limits::OUTCOME_PAGE_CHARS,
+            ListingStyle::DetailedEntries(most) => self.entries.len() >= most,
         };
-        if full && let Some(last) = self.shown.last() {
-            self.rest_after = Some(last.path.clone());
+        if full && let Some(last) = self.entries.last() {
+            self.next_cursor = Some(last.path.clone());
             return false;
         }
         self.chars += chars;
-        self.shown.push(Shown { path: path.clone(), top, size, unlisted, line, more });
+        self.entries.push(ListingEntry { path: path.clone(), kind: top, size, error: unlisted, line, details: more });
         true
     }
 
-    fn more(&self, path: &RelPath, looked: &Looked) -> Option<More> {
-        match (self.view.terms.listing, looked) {
-            (Listing::Page, _) | (Listing::Entries(_), Ok(None) | Err(_)) => None,
-            (Listing::Entries(_), Ok(Some(node))) => {
-                let leads_to = (node.top == Top::Link).then(|| self.leads_to(path)).flatten();
-                Some(More { modified_ms: node.modified_ms, leads_to })
+    fn entry_details(&self, path: &RelPath, stat: &StatResult) -> Option<ListingEntryDetails> {
+        match (self.context.options.listing_style, stat) {
+            (ListingStyle::NativePage, _) | (ListingStyle::DetailedEntries(_), Ok(None) | Err(_)) => None,
+            (ListingStyle::DetailedEntries(_), Ok(Some(stat))) => {
+                let leads_to = (stat.kind == FileKind::Link).then(|| self.stat_link_target(path)).flatten();
+                Some(ListingEntryDetails { modified_ms: stat.modified_ms, link_target: leads_to })
             }
         }
     }
 
-    fn leads_to(&self, link: &RelPath) -> Option<Node> {
-        let workspace = self.view.workspace();
-        let place = workspace.locate(link, Last::Follow).ok().filter(|place| self.view.may_read(place))?;
-        workspace.stat(&place).ok()?
+    fn stat_link_target(&self, link: &RelPath) -> Option<FileStat> {
+        let workspace = self.context.workspace();
+        let path = workspace.locate(link, FinalSymlink::Follow).ok().filter(|path| self.context.may_read(path))?;
+        workspace.stat(&path).ok()?
     }
 
-    /// Goes into a directory, unless the listing ends at its depth.
-    fn descend(&mut self, path: &RelPath, top: Top, after: Option<After>) -> Result<(), Failure> {
-        if top != Top::Directory || self.open.len() >= self.depth {
+    /// Enters a directory, unless it is at the maximum depth.
+    fn descend(&mut self, path: &RelPath, top: FileKind, after: Option<ListCursor>) -> Result<(), Error> {
+        if top != FileKind::Directory || self.open.len() >= self.depth {
             return Ok(());
         }
-        match self.enter(path, after) {
+        match self.open_directory(path, after) {
             Ok(()) => Ok(()),
-            Err(failure) => {
-                if let Some(shown) = self.shown.last_mut().filter(|shown| shown.path == *path) {
-                    shown.unlisted = Some(failure.kind);
+            Err(error) => {
+                if let Some(shown) = self.entries.last_mut().filter(|shown| shown.path == *path) {
+                    shown.error = Some(error.kind);
                 }
                 Ok(())
             }
         }
     }
 
-    fn enter(&mut self, path: &RelPath, after: Option<After>) -> Result<(), Failure> {
-        let mut names = self.view.list(path)?;
+    fn open_directory(&mut self, path: &RelPath, after: Option<ListCursor>) -> Result<(), Error> {
+        let mut names = self.context.list_visible(path)?;
         let all = names.len();
-        if self.names == Names::Plain {
+        if self.hidden_files == HiddenFileFilter::Exclude {
             names.retain(|listed| !listed.name.as_bytes().starts_with(b"."));
         }
-        // On a later page the hidden names of a directory were counted before; those of the top are counted always.
+        // Later pages count hidden names only for new directories, and for the top always.
         if after.is_none() || self.open.is_empty() {
-            self.hidden += all - names.len();
+            self.hidden_count += all - names.len();
         }
         names.reverse();
-        let mut open = Open { path: path.clone(), rest: names, after, ahead: Vec::new() };
-        let total = open.rest.len();
-        open.skip();
+        let mut open = ListingDirectory { path: path.clone(), remaining: names, after, stats_ahead: Vec::new() };
+        let total = open.remaining.len();
+        open.skip_name();
         if self.open.is_empty() {
             self.total = total;
         }
@@ -211,16 +213,16 @@ impl<'v, 'a> Walk<'v, 'a> {
     }
 }
 
-/// How an entry reads: its path below the top, a mark for its type, its size.
-fn line(top: &RelPath, path: &RelPath, kind: Top, size: Option<u64>) -> String {
-    let below = path.below(top).unwrap_or_default();
+/// The path below the top, a type marker and the size.
+fn render_line(top: &RelPath, path: &RelPath, kind: FileKind, size: Option<u64>) -> String {
+    let below = path.strip_prefix(top).unwrap_or_default();
     let wire = below.to_wire();
-    let name = visible_line(&wire);
+    let name = escape_deceptive_line(&wire);
     match (kind, size) {
-        (Top::Directory, _) => format!("{name}/"),
-        (Top::Link, _) => format!("{name}@"),
-        (Top::Special, _) => format!("{name}  (other)"),
-        (Top::File, Some(size)) => format!("{name}  {size}"),
-        (Top::File, None) => name.into_owned(),
+        (FileKind::Directory, _) => format!("{name}/"),
+        (FileKind::Link, _) => format!("{name}@"),
+        (FileKind::Special, _) => format!("{name}  (other)"),
+        (FileKind::File, Some(size)) => format!("{name}  {size}"),
+        (FileKind::File, None) => name.into_owned(),
     }
 }

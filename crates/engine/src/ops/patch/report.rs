@@ -1,38 +1,36 @@
-//! What `patch` answers: one row for each section, in the order written. Owns the words and fields, for what was done
-//! and for what would be.
+//! The outcome of `patch`: one row per section, in order, for a commit and for a dry run.
 
 use std::fmt::Write as _;
 
-use path::RelPath;
 use serde_json::{Map, Value, json};
-use text::{
-    locate::Pass,
-    patch::{Applied, FinalNewline, Ground},
+use stead_path::RelPath;
+use stead_text::{
+    locate::MatchPass,
+    patch::{FinalNewlineChange, PatchedText, PlacementBasis},
 };
 
 use crate::{
-    engine::{Answer, Held},
-    ops::answer::{Facts, iso_utc},
-    plan::{Change, Plan},
+    call_context::CallContext,
+    engine::{BeforeAfterBytes, CallOutcome},
+    ops::outcome_builder::{OutcomeBuilder, format_iso_utc},
+    plan::{Plan, PlannedChange},
     version::Version,
-    view::View,
-    workspace::Committed,
+    workspace::CommitReceipt,
 };
 
-/// How a chunk is said to be placed that quotes nothing and has no anchor.
+/// The match kind of a chunk without context and without an anchor.
 const NO_CONTEXT: &str = "no_context";
 
-/// What a section does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PatchReportKind {
     Add,
     Update,
     Delete,
     Move,
 }
 
-impl Kind {
-    fn name(self) -> &'static str {
+impl PatchReportKind {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Add => "add",
             Self::Update => "update",
@@ -41,7 +39,7 @@ impl Kind {
         }
     }
 
-    /// As version control has it.
+    /// Status letter, as in version control.
     fn letter(self) -> char {
         match self {
             Self::Add => 'A',
@@ -52,31 +50,30 @@ impl Kind {
     }
 }
 
-/// What one section does to one file.
-pub(super) struct Row {
-    kind: Kind,
+/// The result of one section.
+pub(super) struct PatchReportRow {
+    kind: PatchReportKind,
     path: RelPath,
     to: Option<RelPath>,
     version: Option<Version>,
     added: usize,
     removed: usize,
     chunks: usize,
-    /// Chunks that were found by more than what they say.
+    /// Chunks that were not placed exactly.
     matched: Vec<Value>,
-    final_newline: FinalNewline,
-    done: Done,
-    held: Option<Held>,
+    final_newline: FinalNewlineChange,
+    status: PatchRowStatus,
+    before_after: Option<BeforeAfterBytes>,
 }
 
-/// When a section was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Done {
-    Now,
-    Before,
+enum PatchRowStatus {
+    Applied,
+    AlreadyApplied,
 }
 
-impl Row {
-    pub(super) fn new(kind: Kind, path: &RelPath) -> Self {
+impl PatchReportRow {
+    pub(super) fn new(kind: PatchReportKind, path: &RelPath) -> Self {
         Self {
             kind,
             path: path.clone(),
@@ -86,96 +83,101 @@ impl Row {
             removed: 0,
             chunks: 0,
             matched: Vec::new(),
-            final_newline: FinalNewline::Same,
-            done: Done::Now,
-            held: None,
+            final_newline: FinalNewlineChange::Unchanged,
+            status: PatchRowStatus::Applied,
+            before_after: None,
         }
     }
 
-    pub(super) fn to(mut self, to: &RelPath) -> Self {
+    pub(super) fn with_destination(mut self, to: &RelPath) -> Self {
         self.to = Some(to.clone());
         self
     }
 
-    /// The same for a section that was applied before.
-    pub(super) fn before(kind: Kind, path: &RelPath) -> Self {
-        Self { done: Done::Before, ..Self::new(kind, path) }
+    /// A row for a section that was applied before.
+    pub(super) fn already_applied(kind: PatchReportKind, path: &RelPath) -> Self {
+        Self { status: PatchRowStatus::AlreadyApplied, ..Self::new(kind, path) }
     }
 
-    pub(super) fn is_before(&self) -> bool {
-        self.done == Done::Before
+    pub(super) fn is_already_applied(&self) -> bool {
+        self.status == PatchRowStatus::AlreadyApplied
     }
 
-    pub(super) fn lines(mut self, added: usize, removed: usize) -> Self {
+    pub(super) fn with_line_counts(mut self, added: usize, removed: usize) -> Self {
         (self.added, self.removed) = (added, removed);
         self
     }
 
-    pub(super) fn version(mut self, version: Version) -> Self {
+    pub(super) fn with_version(mut self, version: Version) -> Self {
         self.version = Some(version);
         self
     }
 
-    /// The bytes that the file then has.
-    pub(super) fn left(self, bytes: &[u8]) -> Self {
-        self.version(Version::of(bytes))
+    /// Sets the version from the resulting bytes.
+    pub(super) fn with_bytes(self, bytes: &[u8]) -> Self {
+        self.with_version(Version::hash_bytes(bytes))
     }
 
-    /// How its chunks were placed.
-    pub(super) fn placed(mut self, applied: &Applied) -> Self {
-        let lenient = applied.matched.iter().enumerate().filter(|(_, matched)| {
-            let is_alone = matched.ground == Ground::Nothing;
-            matched.pass > Pass::Endings || matched.rescue.is_some() || is_alone
+    /// Adds how the chunks were placed.
+    pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
+        let lenient = applied.matches.iter().enumerate().filter(|(_, matched)| {
+            let is_alone = matched.basis == PlacementBasis::Default;
+            matched.pass > MatchPass::LineEndings || matched.repair.is_some() || is_alone
         });
         self.matched = lenient
             .map(|(chunk, matched)| {
-                let by = if matched.ground == Ground::Nothing { NO_CONTEXT } else { matched.pass.name() };
+                let by = if matched.basis == PlacementBasis::Default { NO_CONTEXT } else { matched.pass.name() };
                 let mut object = json!({ "chunk": chunk, "line": matched.line, "by": by });
-                if let (Value::Object(fields), Some(rescue)) = (&mut object, matched.rescue) {
+                if let (Value::Object(fields), Some(rescue)) = (&mut object, matched.repair) {
                     fields.insert("reading".to_owned(), rescue.name().into());
                 }
                 object
             })
             .collect();
         self.final_newline = applied.final_newline;
-        self.chunks = applied.matched.len();
-        self.lines(applied.added, applied.removed)
+        self.chunks = applied.matches.len();
+        self.with_line_counts(applied.added, applied.removed)
     }
 
-    pub(super) fn evidence(mut self, view: &View<'_>, before: Option<Vec<u8>>, after: Option<&[u8]>) -> Self {
+    pub(super) fn with_before_after(
+        mut self,
+        context: &CallContext<'_>,
+        before: Option<Vec<u8>>,
+        after: Option<&[u8]>,
+    ) -> Self {
         let path = self.to.as_ref().unwrap_or(&self.path);
-        self.held = view.evidence(path, before.as_deref(), after);
+        self.before_after = context.before_after(path, before.as_deref(), after);
         self
     }
 
-    fn object(&self, rev: Option<&str>, trash: Option<&str>) -> Map<String, Value> {
+    fn to_json(&self, rev: Option<&str>, trash: Option<&str>) -> Map<String, Value> {
         let newline = match self.final_newline {
-            FinalNewline::Same => None,
-            FinalNewline::Added => Some("added"),
-            FinalNewline::Dropped => Some("dropped"),
+            FinalNewlineChange::Unchanged => None,
+            FinalNewlineChange::TerminatorAdded => Some("added"),
+            FinalNewlineChange::TerminatorDropped => Some("dropped"),
         };
-        Facts::new()
-            .with("operation", self.kind.name())
-            .with("path", self.path.to_string())
-            .maybe("to", self.to.as_ref().map(ToString::to_string))
-            .maybe("version", self.version.map(|version| version.to_string()))
-            .maybe("rev", self.version.and(rev))
-            .with("added", self.added)
-            .with("removed", self.removed)
-            .with("chunks", self.chunks)
-            .maybe("matched", (!self.matched.is_empty()).then(|| self.matched.clone()))
-            .maybe("final_newline", newline)
-            .maybe("already_applied", self.is_before().then_some(true))
-            .maybe("trash", trash)
-            .object()
+        OutcomeBuilder::new()
+            .with_field("operation", self.kind.as_str())
+            .with_field("path", self.path.to_string())
+            .with_some("to", self.to.as_ref().map(ToString::to_string))
+            .with_some("version", self.version.map(|version| version.to_string()))
+            .with_some("rev", self.version.and(rev))
+            .with_field("added", self.added)
+            .with_field("removed", self.removed)
+            .with_field("chunks", self.chunks)
+            .with_some("matched", (!self.matched.is_empty()).then(|| self.matched.clone()))
+            .with_some("final_newline", newline)
+            .with_some("already_applied", self.is_already_applied().then_some(true))
+            .with_some("trash", trash)
+            .into_json()
     }
 
-    fn text(&self) -> String {
+    fn render_text(&self) -> String {
         let mut text = format!("  {} {}", self.kind.letter(), self.path);
         if let Some(to) = &self.to {
             text.push_str(&format!(" -> {to}"));
         }
-        if self.is_before() {
+        if self.is_already_applied() {
             text.push_str("; already applied");
         }
         if self.added + self.removed > 0 {
@@ -184,98 +186,99 @@ impl Row {
         for matched in &self.matched {
             let by = matched.get("reading").or(matched.get("by")).and_then(Value::as_str).unwrap_or_default();
             let (chunk, line) = (&matched["chunk"], &matched["line"]);
-            let how = if by == NO_CONTEXT { "quotes nothing and went in" } else { "matched" };
+            let how = if by == NO_CONTEXT { "has no context and was inserted" } else { "matched" };
             let by = if by == NO_CONTEXT { String::new() } else { format!(" by {by}") };
             // Writing to a `String` cannot fail.
             write!(text, "; chunk {chunk} {how} at line {line}{by}").unwrap_or_default();
         }
         match self.final_newline {
-            FinalNewline::Same => {}
-            FinalNewline::Added => text.push_str("; now ends with a newline"),
-            FinalNewline::Dropped => text.push_str("; no longer ends with a newline"),
+            FinalNewlineChange::Unchanged => {}
+            FinalNewlineChange::TerminatorAdded => text.push_str("; now ends with a newline"),
+            FinalNewlineChange::TerminatorDropped => text.push_str("; no longer ends with a newline"),
         }
         text
     }
 }
 
-/// Everything a patch does.
-pub(super) struct Report {
-    rows: Vec<Row>,
-    /// The places that go to the trash, in the order of the plan.
+pub(super) struct PatchReport {
+    rows: Vec<PatchReportRow>,
+    /// Paths that go to the trash, in plan order.
     removed: Vec<RelPath>,
-    keep_until_ms: Option<i64>,
-    /// The short name of each row's version, where nothing changes.
+    retain_until_ms: Option<i64>,
+    /// The short name of each row's version, if nothing changes.
     revs: Vec<Option<String>>,
 }
 
-impl Report {
-    pub(super) fn new(view: &View<'_>, rows: Vec<Row>, plan: &Plan) -> Self {
+impl PatchReport {
+    pub(super) fn new(context: &CallContext<'_>, rows: Vec<PatchReportRow>, plan: &Plan) -> Self {
         let mut removed = Vec::new();
         let mut keep = None;
         for change in &plan.changes {
-            if let Change::Remove { path, keep_until_ms, .. } = change {
+            if let PlannedChange::Remove { path, retain_until_ms: keep_until_ms, .. } = change {
                 removed.push(path.clone());
                 keep = Some(*keep_until_ms);
             }
         }
-        let rev =
-            |row: &Row| row.version.filter(|_| plan.is_empty()).map(|version| view.rev(&row.path, &version));
-        let revs = rows.iter().map(rev).collect();
-        Self { rows, removed, keep_until_ms: keep, revs }
-    }
-
-    /// The answer after the commit.
-    pub(super) fn done(self, committed: &Committed) -> Answer {
-        let rev = format!("r{}", committed.number);
-        let trash = |row: &Row| {
-            let at = self.removed.iter().position(|path| row.kind == Kind::Delete && *path == row.path)?;
-            committed.trash.get(at).map(String::as_str)
+        let rev = |row: &PatchReportRow| {
+            row.version.filter(|_| plan.is_empty()).map(|version| context.revision_name(&row.path, &version))
         };
-        let files = self.rows.iter().map(|row| Value::Object(row.object(Some(&rev), trash(row)))).collect();
-        let text = self.text(&format!("patched {} ({rev})", counted(self.rows.len())));
-        let until = self.keep_until_ms.map(iso_utc);
-        let facts = facts(files).with("changed", true).maybe("recoverable_until", until).with("rev", rev);
-        facts
-            .committed(committed)
-            .answer(text)
-            .with_evidence(self.rows.into_iter().filter_map(|row| row.held))
+        let revs = rows.iter().map(rev).collect();
+        Self { rows, removed, retain_until_ms: keep, revs }
     }
 
-    /// The answer when only the plan was wanted.
-    pub(super) fn preview(self) -> Answer {
-        let files = self.rows.iter().map(|row| Value::Object(row.object(None, None))).collect();
-        let text = self.text(&format!("would patch {}; nothing was written", counted(self.rows.len())));
-        facts(files)
-            .with("dry_run", true)
-            .answer(text)
-            .with_evidence(self.rows.into_iter().filter_map(|row| row.held))
+    pub(super) fn committed_outcome(self, receipt: &CommitReceipt) -> CallOutcome {
+        let rev = format!("r{}", receipt.entry);
+        let trash = |row: &PatchReportRow| {
+            let at = self.removed.iter().position(|path| row.kind == PatchReportKind::Delete && *path == row.path)?;
+            receipt.trash_ids.get(at).map(String::as_str)
+        };
+        let files = self.rows.iter().map(|row| Value::Object(row.to_json(Some(&rev), trash(row)))).collect();
+        let text = self.render_text(&format!("patched {} ({rev})", render_file_count(self.rows.len())));
+        let until = self.retain_until_ms.map(format_iso_utc);
+        let fields = outcome_fields(files)
+            .with_field("changed", true)
+            .with_some("recoverable_until", until)
+            .with_field("rev", rev);
+        fields
+            .with_receipt(receipt)
+            .build(text)
+            .with_before_after(self.rows.into_iter().filter_map(|row| row.before_after))
     }
 
-    /// The answer when everything already is as the patch would have it.
-    pub(super) fn unchanged(self) -> Answer {
+    pub(super) fn preview_outcome(self) -> CallOutcome {
+        let files = self.rows.iter().map(|row| Value::Object(row.to_json(None, None))).collect();
+        let text =
+            self.render_text(&format!("would patch {}; nothing was written", render_file_count(self.rows.len())));
+        outcome_fields(files)
+            .with_field("dry_run", true)
+            .build(text)
+            .with_before_after(self.rows.into_iter().filter_map(|row| row.before_after))
+    }
+
+    pub(super) fn unchanged_outcome(self) -> CallOutcome {
         let rows = self.rows.iter().zip(&self.revs);
-        let files = rows.map(|(row, rev)| Value::Object(row.object(rev.as_deref(), None))).collect();
-        let text = self.text("everything already is as the patch would have it; nothing was written");
-        facts(files)
-            .with("changed", false)
-            .answer(text)
-            .with_evidence(self.rows.into_iter().filter_map(|row| row.held))
+        let files = rows.map(|(row, rev)| Value::Object(row.to_json(rev.as_deref(), None))).collect();
+        let text = self.render_text("the patch is already applied; nothing was written");
+        outcome_fields(files)
+            .with_field("changed", false)
+            .build(text)
+            .with_before_after(self.rows.into_iter().filter_map(|row| row.before_after))
     }
 
-    fn text(&self, first: &str) -> String {
+    fn render_text(&self, first: &str) -> String {
         let mut text = first.to_owned();
         for row in &self.rows {
             text.push('\n');
-            text.push_str(&row.text());
+            text.push_str(&row.render_text());
         }
         text
     }
 }
 
-fn facts(files: Vec<Value>) -> Facts {
-    Facts::new().with("files", files)
+fn outcome_fields(files: Vec<Value>) -> OutcomeBuilder {
+    OutcomeBuilder::new().with_field("files", files)
 }
 
-fn counted(files: usize) -> String {
+fn render_file_count(files: usize) -> String {
     if files == 1 { "1 file".to_owned() } else { format!("{files} files") }
 }

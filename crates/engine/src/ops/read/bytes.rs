@@ -1,131 +1,146 @@
-//! Ranges of bytes. What is asked for comes in one answer, whatever the page, so that a program can move large files;
-//! text where the bytes are UTF-8, base64 otherwise. Memory holds the range, never the whole file.
+//! Byte ranges. A requested range comes in one outcome regardless of the page size, so that programs can transfer
+//! large files: as text if the bytes are UTF-8, otherwise as base64. Only the range is held in memory.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use text::visible::visible_line;
+use stead_text::visible::escape_deceptive_line;
 
-use super::{Form, Next, facts, range::Range, twin, with_links};
+use super::{ReadContinuation, ReadFormat, range::InclusiveRange, read_outcome_fields, render_text, with_link_count};
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Planned, Target},
-    ops::answer::Facts,
+    operation::{PlannedEffect, ResolvedTarget},
+    ops::outcome_builder::OutcomeBuilder,
     version::Version,
-    view::View,
-    workspace::{FileBytes, Node, Want},
+    workspace::{BytesToRead, FileBytes, FileStat},
 };
 
-/// Bytes in a page of base64: four characters carry three bytes.
-const BASE64_PAGE_BYTES: u64 = (limits::PAGE_CHARS / 4 * 3) as u64;
+/// Bytes in a page of base64: four characters encode three bytes.
+const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
-/// Whether the server chose how much to send, or the caller did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Chosen {
-    /// A page: the rest follows.
-    ByServer,
-    /// A range, which is a full answer even if the file goes on.
-    ByCaller,
+enum RangeChosenBy {
+    /// A page; more follows.
+    Server,
+    /// A range, which is complete even if the file continues.
+    Caller,
 }
 
-/// A piece of a file.
-struct Piece {
+struct FileSlice {
     bytes: Vec<u8>,
-    /// Offset of its first byte.
-    first: u64,
-    /// How many bytes were wanted.
-    wanted: u64,
-    chosen: Chosen,
+    offset: u64,
+    requested_length: u64,
+    chosen_by: RangeChosenBy,
     version: Version,
-    node: Node,
+    stat: FileStat,
 }
 
-/// Answers the range of bytes a caller asked for.
-pub(super) fn exact(view: &View<'_>, target: &Target, range: Range, form: Form) -> Result<Planned, Failure> {
-    let asked = range.length();
-    let length = asked.min(limits::READ_BYTES_MAX);
-    let file = view.read(&target.path, Want::Range { offset: range.first, length })?;
-    view.remember(&target.path, file.version, None);
-    let total = file.node.size;
-    // Byte 0 of an empty file is nothing, not a mistake.
+/// Returns a requested byte range.
+pub(super) fn read_exact_range(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    range: InclusiveRange,
+    form: ReadFormat,
+) -> Result<PlannedEffect, Error> {
+    let requested = range.length();
+    let length = requested.min(limits::READ_BYTES_MAX);
+    let file = context.read(&target.path, BytesToRead::Range { offset: range.first, length })?;
+    context.remember(&target.path, file.version, None);
+    let total = file.stat.size;
+    // Byte 0 of an empty file is a valid position.
     if range.first >= total.max(1) {
         let path = &target.path;
-        return Err(Failure::new(
-            Kind::BadRequest,
+        return Err(Error::new(
+            ErrorKind::BadRequest,
             format!("{path} has {total} bytes; byte {} is past its end", range.first),
         )
-        .hint(format!("call read with path {path}, bytes within 0-{}", total.saturating_sub(1)))
-        .fact("total", total));
+        .with_next_step(format!("call read with path {path}, bytes within 0-{}", total.saturating_sub(1)))
+        .with_detail("total", total));
     }
-    let FileBytes { bytes, version, node } = file;
-    let wanted = asked.min(total - range.first);
-    let piece = Piece { bytes, first: range.first, wanted, chosen: Chosen::ByCaller, version, node };
+    let FileBytes { bytes, version, stat: node } = file;
+    let wanted = requested.min(total - range.first);
+    let piece = FileSlice {
+        bytes,
+        offset: range.first,
+        requested_length: wanted,
+        chosen_by: RangeChosenBy::Caller,
+        version,
+        stat: node,
+    };
     match form {
-        Form::Base64 => Ok(as_base64(view, target, piece, Form::Base64)),
-        Form::Fitting | Form::Text => text_or_base64(view, target, piece, form),
+        ReadFormat::Base64 => Ok(base64_outcome(context, target, piece, ReadFormat::Base64)),
+        ReadFormat::Auto | ReadFormat::Text => slice_outcome(context, target, piece, form),
     }
 }
 
-/// Answers the first page of a file as base64, because the caller wants that.
-pub(super) fn first_page(view: &View<'_>, target: &Target) -> Result<Planned, Failure> {
-    let file = view.read(&target.path, Want::Range { offset: 0, length: BASE64_PAGE_BYTES })?;
-    Ok(as_base64(view, target, page_of(file), Form::Base64))
+/// The first page of a file as base64, as requested.
+pub(super) fn read_first_page(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<PlannedEffect, Error> {
+    let file = context.read(&target.path, BytesToRead::Range { offset: 0, length: BASE64_PAGE_BYTES })?;
+    Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Base64))
 }
 
-/// Answers the first page of a file that is not text.
-pub(super) fn start_of(view: &View<'_>, target: &Target, mut file: FileBytes) -> Result<Planned, Failure> {
+/// The first page of a file that is not text.
+pub(super) fn first_page_of_file(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    mut file: FileBytes,
+) -> Result<PlannedEffect, Error> {
     file.bytes.truncate(usize::try_from(BASE64_PAGE_BYTES).unwrap_or(usize::MAX));
-    Ok(as_base64(view, target, page_of(file), Form::Fitting))
+    Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Auto))
 }
 
-fn page_of(file: FileBytes) -> Piece {
-    let FileBytes { bytes, version, node } = file;
-    Piece { bytes, first: 0, wanted: node.size, chosen: Chosen::ByServer, version, node }
+fn first_slice(file: FileBytes) -> FileSlice {
+    let FileBytes { bytes, version, stat: node } = file;
+    FileSlice { bytes, offset: 0, requested_length: node.size, chosen_by: RangeChosenBy::Server, version, stat: node }
 }
 
-fn text_or_base64(
-    view: &View<'_>,
-    target: &Target,
-    mut piece: Piece,
-    form: Form,
-) -> Result<Planned, Failure> {
+fn slice_outcome(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    mut piece: FileSlice,
+    form: ReadFormat,
+) -> Result<PlannedEffect, Error> {
     let end =
-        if piece.first + (piece.bytes.len() as u64) < piece.node.size { End::InFile } else { End::OfFile };
-    match text_of(std::mem::take(&mut piece.bytes), end) {
-        Ok(content) if form == Form::Text || !content.as_bytes().contains(&0) => {
+        if piece.offset + (piece.bytes.len() as u64) < piece.stat.size { RangeEnd::BeforeEof } else { RangeEnd::AtEof };
+    match decode_complete_text(std::mem::take(&mut piece.bytes), end) {
+        Ok(content) if form == ReadFormat::Text || !content.as_bytes().contains(&0) => {
             let length = content.len() as u64;
-            Ok(answered(view, target, &piece, Carried { content, length, carrier: Carrier::Utf8 }, form))
+            Ok(payload_outcome(
+                context,
+                target,
+                &piece,
+                EncodedPayload { content, length, encoding: PayloadEncoding::Utf8 },
+                form,
+            ))
         }
         Ok(content) => {
             piece.bytes = content.into_bytes();
-            Ok(as_base64(view, target, piece, form))
+            Ok(base64_outcome(context, target, piece, form))
         }
-        Err(_) if form == Form::Text => {
+        Err(_) if form == ReadFormat::Text => {
             let path = &target.path;
-            Err(Failure::new(Kind::NotText, format!("these bytes of {path} are not UTF-8 text"))
-                .hint("leave as out to get base64, or give a range that starts and ends between characters"))
+            Err(Error::new(ErrorKind::NotText, format!("these bytes of {path} are not UTF-8 text"))
+                .with_next_step("omit as to get base64, or give a range that starts and ends between characters"))
         }
         Err(bytes) => {
             piece.bytes = bytes;
-            Ok(as_base64(view, target, piece, form))
+            Ok(base64_outcome(context, target, piece, form))
         }
     }
 }
 
-/// Where a range ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The file goes on.
-    InFile,
-    /// With the file.
-    OfFile,
+enum RangeEnd {
+    BeforeEof,
+    AtEof,
 }
 
-/// The bytes as UTF-8 text. A character that the end of the range cuts in two is left for the next call.
-fn text_of(bytes: Vec<u8>, end: End) -> Result<String, Vec<u8>> {
+/// Decodes UTF-8. A character cut by the end of the range is left for the next call.
+fn decode_complete_text(bytes: Vec<u8>, end: RangeEnd) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
         let mut bytes = error.into_bytes();
-        if end == End::OfFile || !cut || whole == 0 {
+        if end == RangeEnd::AtEof || !cut || whole == 0 {
             return Err(bytes);
         }
         bytes.truncate(whole);
@@ -133,84 +148,94 @@ fn text_of(bytes: Vec<u8>, end: End) -> Result<String, Vec<u8>> {
     })
 }
 
-/// How bytes travel in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Carrier {
+enum PayloadEncoding {
     Utf8,
     Base64,
 }
 
-impl Carrier {
-    fn name(self) -> &'static str {
+impl PayloadEncoding {
+    fn as_str(self) -> &'static str {
         match self {
-            Carrier::Utf8 => "utf-8",
-            Carrier::Base64 => "base64",
+            PayloadEncoding::Utf8 => "utf-8",
+            PayloadEncoding::Base64 => "base64",
         }
     }
 }
 
-/// The content of an answer and the bytes it stands for.
-struct Carried {
+/// The encoded content and the number of bytes it covers.
+struct EncodedPayload {
     content: String,
     length: u64,
-    carrier: Carrier,
+    encoding: PayloadEncoding,
 }
 
-fn as_base64(view: &View<'_>, target: &Target, piece: Piece, form: Form) -> Planned {
+fn base64_outcome(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    piece: FileSlice,
+    form: ReadFormat,
+) -> PlannedEffect {
     let length = piece.bytes.len() as u64;
-    let carried = Carried { content: STANDARD.encode(&piece.bytes), length, carrier: Carrier::Base64 };
-    answered(view, target, &piece, carried, form)
+    let carried = EncodedPayload { content: STANDARD.encode(&piece.bytes), length, encoding: PayloadEncoding::Base64 };
+    payload_outcome(context, target, &piece, carried, form)
 }
 
-fn answered(view: &View<'_>, target: &Target, piece: &Piece, carried: Carried, form: Form) -> Planned {
-    let Carried { content, length, carrier } = carried;
-    let total = piece.node.size;
-    let end = piece.first + length;
-    let last = end.saturating_sub(1).max(piece.first);
-    let truncated = length < piece.wanted;
-    let next = next_of(piece, end, form);
-    let rev = view.rev(&target.path, &piece.version);
+fn payload_outcome(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    piece: &FileSlice,
+    carried: EncodedPayload,
+    form: ReadFormat,
+) -> PlannedEffect {
+    let EncodedPayload { content, length, encoding: carrier } = carried;
+    let total = piece.stat.size;
+    let end = piece.offset + length;
+    let last = end.saturating_sub(1).max(piece.offset);
+    let truncated = length < piece.requested_length;
+    let next = continuation(piece, end, form);
+    let rev = context.revision_name(&target.path, &piece.version);
     let facts_line = format!(
         "[{}: {}, {}, {}]",
-        visible_line(&target.path.to_wire()),
-        if total == 0 { "empty".to_owned() } else { format!("bytes {}-{last} of {total}", piece.first) },
+        escape_deceptive_line(&target.path.to_wire()),
+        if total == 0 { "empty".to_owned() } else { format!("bytes {}-{last} of {total}", piece.offset) },
         rev,
-        carrier.name(),
+        carrier.as_str(),
     );
     let more = next.as_ref().map(|next| {
         let word = if truncated { "truncated" } else { "more" };
-        format!("… {word}: {}", next.sentence(target))
+        format!("… {word}: {}", next.describe(target))
     });
-    let text = if is_longer_than_a_page(&content) {
-        twin(
-            "the content is in the structured answer, field content, and not repeated here",
-            &facts_line,
-            more,
-        )
+    let text = if exceeds_page(&content) {
+        render_text("the content is in the structured answer, field content, and not repeated here", &facts_line, more)
     } else {
-        twin(&content, &facts_line, more)
+        render_text(&content, &facts_line, more)
     };
-    let range = Facts::new().with("from", piece.first).with("to", last).with("total", total).object();
-    let binary = carrier == Carrier::Base64 && form == Form::Fitting;
-    let answer = facts(target, &piece.version, rev, &piece.node, content)
-        .with("encoding", carrier.name())
-        .maybe("binary", binary.then_some(true))
-        .with("bytes", range)
-        .with("truncated", truncated)
-        .maybe("next", next.map(|next| next.object(target)));
-    Planned::Read { answer: with_links(answer, &piece.node).verbatim(text), bytes: length }
+    let range = OutcomeBuilder::new()
+        .with_field("from", piece.offset)
+        .with_field("to", last)
+        .with_field("total", total)
+        .into_json();
+    let binary = carrier == PayloadEncoding::Base64 && form == ReadFormat::Auto;
+    let answer = read_outcome_fields(target, &piece.version, rev, &piece.stat, content)
+        .with_field("encoding", carrier.as_str())
+        .with_some("binary", binary.then_some(true))
+        .with_field("bytes", range)
+        .with_field("truncated", truncated)
+        .with_some("next", next.map(|next| next.to_json(target)));
+    PlannedEffect::Read { outcome: with_link_count(answer, &piece.stat).build_verbatim(text), bytes: length }
 }
 
-/// The call that goes on at byte `end`, as large as this one was.
-fn next_of(piece: &Piece, end: u64, form: Form) -> Option<Next> {
-    let step = match piece.chosen {
-        Chosen::ByServer => BASE64_PAGE_BYTES,
-        Chosen::ByCaller => piece.wanted.min(limits::READ_BYTES_MAX),
+/// The call that continues at byte `end`, with the same length.
+fn continuation(piece: &FileSlice, end: u64, form: ReadFormat) -> Option<ReadContinuation> {
+    let step = match piece.chosen_by {
+        RangeChosenBy::Server => BASE64_PAGE_BYTES,
+        RangeChosenBy::Caller => piece.requested_length.min(limits::READ_BYTES_MAX),
     };
-    let until = end.saturating_add(step).min(piece.node.size);
-    (end < until).then(|| Next { argument: "bytes", range: format!("{end}-{}", until - 1), form })
+    let until = end.saturating_add(step).min(piece.stat.size);
+    (end < until).then(|| ReadContinuation { argument: "bytes", range: format!("{end}-{}", until - 1), format: form })
 }
 
-fn is_longer_than_a_page(content: &str) -> bool {
-    content.len() > limits::PAGE_CHARS && content.chars().nth(limits::PAGE_CHARS).is_some()
+fn exceeds_page(content: &str) -> bool {
+    content.len() > limits::OUTCOME_PAGE_CHARS && content.chars().nth(limits::OUTCOME_PAGE_CHARS).is_some()
 }

@@ -1,32 +1,36 @@
-//! The bytes themselves, for a dialect that shows them in its own form. The answer has the facts, its evidence the bytes.
+//! Raw bytes for a dialect with its own format. The outcome has the metadata; its `before_after` has the bytes.
 
-use super::{super::answer::iso_utc, Part, facts};
+use super::{super::outcome_builder::format_iso_utc, ReadPart, read_outcome_fields};
 use crate::{
-    failure::{Failure, Kind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
     limits,
-    operation::{Planned, Target},
-    view::View,
-    workspace::Want,
+    operation::{PlannedEffect, ResolvedTarget},
+    workspace::BytesToRead,
 };
 
-/// Reads the whole file or a range of its bytes.
-pub(super) fn bytes(view: &View<'_>, target: &Target, part: Part) -> Result<Planned, Failure> {
+/// Reads the whole file or a byte range.
+pub(super) fn read_raw_bytes(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    part: ReadPart,
+) -> Result<PlannedEffect, Error> {
     let want = match part {
-        Part::Start => Want::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },
-        Part::Bytes(range) => {
-            Want::Range { offset: range.first, length: range.length().min(limits::READ_BYTES_MAX) }
+        ReadPart::FirstPage => BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },
+        ReadPart::Bytes(range) => {
+            BytesToRead::Range { offset: range.first, length: range.length().min(limits::READ_BYTES_MAX) }
         }
-        Part::Lines(_) => {
-            return Err(Failure::new(Kind::BadRequest, "bytes themselves have no lines").hint("give bytes"));
+        ReadPart::Lines(_) => {
+            return Err(Error::new(ErrorKind::BadRequest, "raw bytes have no lines").with_next_step("give bytes"));
         }
     };
-    let file = view.read(&target.path, want)?;
-    view.remember(&target.path, file.version, matches!(part, Part::Start).then_some(&file.bytes));
-    let rev = view.rev(&target.path, &file.version);
+    let file = context.read(&target.path, want)?;
+    context.remember(&target.path, file.version, matches!(part, ReadPart::FirstPage).then_some(&file.bytes));
+    let rev = context.revision_name(&target.path, &file.version);
     let bytes = file.bytes.len() as u64;
-    let answer = facts(target, &file.version, rev, &file.node, String::new())
-        .with("modified", iso_utc(file.node.modified_ms))
-        .line(format!("{bytes} bytes of {}", target.path))
-        .with_evidence(view.evidence(&target.path, Some(&file.bytes), None));
-    Ok(Planned::Read { answer, bytes })
+    let answer = read_outcome_fields(target, &file.version, rev, &file.stat, String::new())
+        .with_field("modified", format_iso_utc(file.stat.modified_ms))
+        .build_one_line(format!("{bytes} bytes of {}", target.path))
+        .with_before_after(context.before_after(&target.path, Some(&file.bytes), None));
+    Ok(PlannedEffect::Read { outcome: answer, bytes })
 }

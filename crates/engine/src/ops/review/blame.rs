@@ -1,33 +1,32 @@
-//! Who wrote each line of a text, and who took lines away, from the texts it was before. Pure.
+//! Computes the author of each line, and of removed lines, from the successive texts. Pure.
 
 use std::collections::HashMap;
 
-use text::{diff::hunks, lines};
+use stead_text::{diff::hunks, lines};
 
-/// The lines of a text with who wrote them, as it grows.
+/// The lines of a text with their authors.
 pub(super) struct Blame {
     text: String,
-    /// For each line who wrote it; nothing for what was there from the start.
+    /// The author of each line; `None` for original lines.
     authors: Vec<Option<String>>,
-    /// Who last took a line of this text away.
-    removed: HashMap<String, String>,
+    /// The author who last removed a line with this text.
+    removed_by_line: HashMap<String, String>,
 }
 
 impl Blame {
     pub(super) fn new(text: &str) -> Self {
-        let authors = vec![None; lines::count(text.as_bytes())];
-        Self { text: text.to_owned(), authors, removed: HashMap::new() }
+        let authors = vec![None; lines::count_lines(text.as_bytes())];
+        Self { text: text.to_owned(), authors, removed_by_line: HashMap::new() }
     }
 
-    /// Somebody made this of it.
-    pub(super) fn becomes(&mut self, text: &str, author: &str) {
+    pub(super) fn apply_change(&mut self, text: &str, author: &str) {
         let before: Vec<&str> = lines::iter(&self.text).collect();
         let (mut authors, mut at) = (Vec::with_capacity(self.authors.len()), 0);
         for hunk in hunks(&self.text, text) {
             authors.extend_from_slice(&self.authors[at..hunk.old.start]);
             authors.extend(hunk.new.clone().map(|_| Some(author.to_owned())));
             for line in &before[hunk.old.clone()] {
-                self.removed.insert((*line).to_owned(), author.to_owned());
+                self.removed_by_line.insert((*line).to_owned(), author.to_owned());
             }
             at = hunk.old.end;
         }
@@ -40,14 +39,13 @@ impl Blame {
         &self.text
     }
 
-    /// Who wrote a line, from 0.
+    /// The author of a line, from 0.
     pub(super) fn author(&self, line: usize) -> Option<&str> {
         self.authors.get(line)?.as_deref()
     }
 
-    /// Who took a line away.
     pub(super) fn remover(&self, line: &str) -> Option<&str> {
-        self.removed.get(line).map(String::as_str)
+        self.removed_by_line.get(line).map(String::as_str)
     }
 }
 
@@ -56,10 +54,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_have_authors_and_lost_ones_too() {
+    fn blame_tracks_authors_of_added_and_removed_lines() {
         let mut blame = Blame::new("a\nb\nc\nd\n");
-        blame.becomes("a\nB\nc\nd\ne\n", "agent:one");
-        blame.becomes("a\nB\nC\ne\n", "user:ann");
+        blame.apply_change("a\nB\nc\nd\ne\n", "agent:one");
+        blame.apply_change("a\nB\nC\ne\n", "user:ann");
         let authors: Vec<Option<&str>> = (0..5).map(|line| blame.author(line)).collect();
         assert_eq!(authors, [None, Some("agent:one"), Some("user:ann"), Some("agent:one"), None]);
         assert_eq!(blame.remover("b\n"), Some("agent:one"));

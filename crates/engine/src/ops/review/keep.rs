@@ -1,98 +1,101 @@
-//! `keep`: a person says that something stands. It leaves the list of what is to be reviewed; no file changes.
+//! `keep`: a person accepts changes. They disappear from the review; no file changes.
 
-use path::RelPath;
 use serde::Deserialize;
+use stead_path::RelPath;
 
 use super::{
-    Since, Whose, hunk, refuse_agents,
-    tracks::{self, Tracked},
-    whose,
+    ReviewStart, ReviewedSession, hunks, require_person, resolve_session,
+    session_changes::{self, ReviewedFile},
 };
 use crate::{
-    desk::{DeskAsk, Desked, Reviewed},
-    failure::{Failure, Kind},
-    operation::{Ask, Operation, Planned, Target},
-    ops::{answer::Facts, encode_like},
-    view::View,
-    workspace::Committed,
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{encode_like, outcome_builder::OutcomeBuilder},
+    session_store::{ReviewBaseline, SessionStoreReply, SessionStoreRequest},
+    workspace::CommitReceipt,
 };
 
-/// The arguments of `keep`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Keep {
+pub(crate) struct KeepArgs {
     path: Option<String>,
     hunk: Option<String>,
     session: Option<String>,
     author: Option<String>,
 }
 
-impl Operation for Keep {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_agents(view)?;
+impl Operation for KeepArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person(context)?;
         if self.hunk.is_some() && self.path.is_none() {
-            return Err(Failure::new(Kind::BadRequest, "a hunk is one of a file").hint("name its path"));
+            return Err(
+                Error::new(ErrorKind::BadRequest, "hunk needs a path").with_next_step("pass the path of its file")
+            );
         }
-        Ok(self.path.iter().map(|path| Ask::read(path)).collect())
+        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        let whose = whose(view, self.author.as_deref(), self.session.as_deref())?;
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
         let only: Option<&RelPath> = targets.first().map(|target| &target.path);
-        let work = tracks::find(view, &whose, Since::Session, only)?;
+        let work = session_changes::find_session_changes(context, &reviewed, ReviewStart::Session, only)?;
         if work.files.is_empty() {
-            return Err(nothing(&whose, Since::Session));
+            return Err(nothing_to_review_error(&reviewed, ReviewStart::Session));
         }
-        let mut kept = Vec::new();
+        let mut baselines = Vec::new();
         for file in &work.files {
-            kept.push(Reviewed { path: file.path.clone(), text: self.stands(file)? });
+            baselines.push(ReviewBaseline { path: file.path.clone(), text: self.accepted_text(file)? });
         }
-        let paths: Vec<String> = kept.iter().map(|kept| kept.path.to_string()).collect();
-        let Whose { principal, session } = whose;
-        let ask = DeskAsk::Reviewed { principal: principal.clone(), session: session.clone(), kept };
-        let finish = move |_: &Desked, committed: &Committed| {
+        let paths: Vec<String> = baselines.iter().map(|file| file.path.to_string()).collect();
+        let ReviewedSession { principal, session } = reviewed;
+        let request =
+            SessionStoreRequest::AcceptChanges { principal: principal.clone(), session: session.clone(), baselines };
+        let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
             let text = format!("kept {}", paths.join(", "));
-            Facts::new()
-                .with("author", principal)
-                .with("session", session)
-                .with("kept", paths)
-                .committed(committed)
-                .answer(text)
+            OutcomeBuilder::new()
+                .with_field("author", principal)
+                .with_field("session", session)
+                .with_field("kept", paths)
+                .with_receipt(receipt)
+                .build(text)
         };
-        Ok(Planned::Keep { ask, finish: Box::new(finish) })
+        Ok(PlannedEffect::Session { request, build_outcome: Box::new(build_outcome) })
     }
 }
 
-impl Keep {
-    /// What the next review of a file begins with.
-    fn stands(&self, file: &Tracked) -> Result<Option<Vec<u8>>, Failure> {
-        let Some(name) = &self.hunk else { return Ok(file.now.as_ref().map(|now| now.bytes.clone())) };
-        let (blame, hunks) = file.text.as_ref().ok_or_else(|| unknown(name))?;
-        let found = hunks.iter().find(|hunk| hunk.name == *name).ok_or_else(|| unknown(name))?;
+impl KeepArgs {
+    /// The baseline of the next review of a file.
+    fn accepted_text(&self, file: &ReviewedFile) -> Result<Option<Vec<u8>>, Error> {
+        let Some(name) = &self.hunk else { return Ok(file.current.as_ref().map(|now| now.bytes.clone())) };
+        let (blame, hunks) = file.blame_and_hunks.as_ref().ok_or_else(|| unknown_hunk_error(name))?;
+        let found = hunks.iter().find(|hunk| hunk.name == *name).ok_or_else(|| unknown_hunk_error(name))?;
         let before = file.before.as_deref().unwrap_or_default();
-        let text = hunk::applied(before, blame.text(), &[found]);
-        let model = file.now.as_ref().map_or(before.as_bytes(), |now| now.bytes.as_slice());
+        let text = hunks::apply_hunks(before, blame.text(), &[found]);
+        let model = file.current.as_ref().map_or(before.as_bytes(), |now| now.bytes.as_slice());
         encode_like(&text, model).map(Some)
     }
 }
 
-pub(super) fn unknown(name: &str) -> Failure {
-    Failure::new(Kind::NotFound, format!("there is no hunk {} any more", crate::ops::answer::excerpt(name)))
-        .hint("call review again: a hunk that was changed has another name")
+pub(super) fn unknown_hunk_error(name: &str) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("hunk {} no longer exists", crate::ops::outcome_builder::shorten_for_error(name)),
+    )
+    .with_next_step("call review again: a changed hunk has a new name")
 }
 
-pub(super) fn nothing(whose: &Whose, since: Since) -> Failure {
-    let Whose { principal, session } = whose;
+pub(super) fn nothing_to_review_error(reviewed: &ReviewedSession, since: ReviewStart) -> Error {
+    let ReviewedSession { principal, session } = reviewed;
     match since {
-        Since::Session => Failure::new(
-            Kind::NothingToDo,
-            format!("{principal} has changed nothing in session {session} that is to be reviewed"),
+        ReviewStart::Session => {
+            Error::new(ErrorKind::NothingToDo, format!("{principal} has no changes to review in session {session}"))
+                .with_next_step("call review to see pending changes")
+        }
+        ReviewStart::Turn => Error::new(
+            ErrorKind::NothingToDo,
+            format!("{principal} has no changes in the last turn of session {session}"),
         )
-        .hint("call review to see what is there"),
-        Since::Turn => Failure::new(
-            Kind::NothingToDo,
-            format!("{principal} has changed nothing in the last turn of session {session}"),
-        )
-        .hint("call review to see what the turns before it changed"),
+        .with_next_step("call review to see the changes of earlier turns"),
     }
 }

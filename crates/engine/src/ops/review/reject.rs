@@ -1,221 +1,227 @@
-//! `reject`: a person says that something shall not stand. An ordinary change, all files of a call together: what the
-//! session put into a file goes, what it took comes back, and what others wrote stays.
+//! `reject`: a person rejects changes. An ordinary change of all files at once: the session's lines are reverted,
+//! lines of others stay.
 
-use path::RelPath;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stead_path::RelPath;
 
 use super::{
-    Since, Whose, hunk,
-    keep::{nothing, unknown},
-    refuse_agents,
-    tracks::{self, Tracked},
-    whose,
+    ReviewStart, ReviewedSession, hunks,
+    keep::{nothing_to_review_error, unknown_hunk_error},
+    require_person, resolve_session,
+    session_changes::{self, ReviewedFile},
 };
 use crate::{
-    failure::{Failure, Kind},
-    operation::{Ask, Need, Operation, Planned, Target},
-    ops::{answer::Facts, encode_like, parents},
-    plan::{Change, Content, Expect, Mode, Plan, Top, Tree},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{encode_like, outcome_builder::OutcomeBuilder, parent_directories},
+    plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
     version::Version,
-    view::View,
 };
 
-/// The arguments of `reject`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Reject {
+pub(crate) struct RejectArgs {
     path: Option<String>,
     hunk: Option<String>,
     session: Option<String>,
     author: Option<String>,
     #[serde(default)]
-    since: Since,
+    since: ReviewStart,
     #[serde(default)]
     dry_run: bool,
 }
 
-/// What becomes of one file.
-enum Back {
-    /// These changes take it back.
-    Changes(Vec<Change>),
-    /// It stays as it is, because of this.
-    Left(&'static str),
+enum RejectAction {
+    Revert(Vec<PlannedChange>),
+    /// Leave the file as it is, with the reason.
+    Leave(&'static str),
 }
 
-impl Operation for Reject {
-    fn asks(&self, view: &View<'_>) -> Result<Vec<Ask>, Failure> {
-        refuse_agents(view)?;
+impl Operation for RejectArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person(context)?;
         if self.hunk.is_some() && self.path.is_none() {
-            return Err(Failure::new(Kind::BadRequest, "a hunk is one of a file").hint("name its path"));
+            return Err(
+                Error::new(ErrorKind::BadRequest, "hunk needs a path").with_next_step("pass the path of its file")
+            );
         }
         if let Some(path) = &self.path {
-            return Ok(vec![Ask::write(path)]);
+            return Ok(vec![RequestedPath::write(path)]);
         }
-        let whose = whose(view, self.author.as_deref(), self.session.as_deref())?;
-        let files = tracks::find(view, &whose, self.since, None)?.files;
+        let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
+        let files = session_changes::find_session_changes(context, &session, self.since, None)?.files;
         if files.is_empty() {
-            return Err(nothing(&whose, self.since));
+            return Err(nothing_to_review_error(&session, self.since));
         }
-        let places = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
-        Ok(places.map(|place| Ask::known(place, Need::Write)).collect())
+        let paths = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
+        Ok(paths.map(|path| RequestedPath::from_recorded_path(path, PathAccess::Write)).collect())
     }
 
-    fn plan(&self, view: &View<'_>, targets: &[Target]) -> Result<Planned, Failure> {
-        let whose = whose(view, self.author.as_deref(), self.session.as_deref())?;
-        let only: Option<&RelPath> =
-            targets.first().map(|target| &target.path).filter(|_| self.path.is_some());
-        let work = tracks::find(view, &whose, self.since, only)?;
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
+        let only: Option<&RelPath> = targets.first().map(|target| &target.path).filter(|_| self.path.is_some());
+        let work = session_changes::find_session_changes(context, &session, self.since, only)?;
         let (mut changes, mut done, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for file in &work.files {
-            // One that was changed for the first time since the places were locked waits for the next call.
+            // A file first changed after the paths were locked waits for the next call.
             if !targets.iter().any(|target| target.path == file.path) {
                 continue;
             }
-            match self.back(view, file, &whose)? {
-                Back::Changes(more) => {
+            match self.plan_rejection(context, file, &session)? {
+                RejectAction::Revert(more) => {
                     changes.extend(more);
                     done.push(file.path.to_string());
                 }
-                Back::Left(reason) => left.push(json!({ "path": file.path.to_string(), "reason": reason })),
+                RejectAction::Leave(reason) => left.push(json!({ "path": file.path.to_string(), "reason": reason })),
             }
         }
         if changes.is_empty() {
-            return Err(nothing(&whose, self.since).fact("left", left));
+            return Err(nothing_to_review_error(&session, self.since).with_detail("left", left));
         }
-        let plan = Plan::of(changes);
+        let plan = Plan::new(changes);
         if self.dry_run {
-            crate::authorise::judge_plan(view, &plan)?;
-            return Ok(Planned::Preview(
-                told(&whose, &done, &left).answer(format!("would reject {}", done.join(", "))),
+            crate::authorization::check_plan(context, &plan)?;
+            return Ok(PlannedEffect::Preview(
+                rejection_fields(&session, &done, &left).build(format!("would reject {}", done.join(", "))),
             ));
         }
-        let finish = move |committed: &crate::workspace::Committed| {
-            let mut text = format!("rejected {} (r{})", done.join(", "), committed.number);
+        let build_outcome = move |receipt: &crate::workspace::CommitReceipt| {
+            let mut text = format!("rejected {} (r{})", done.join(", "), receipt.entry);
             for left in &left {
-                text.push_str(&format!("\nleft {}: {}", word(left, "path"), word(left, "reason")));
+                text.push_str(&format!("\nleft {}: {}", str_field(left, "path"), str_field(left, "reason")));
             }
-            told(&whose, &done, &left).committed(committed).answer(text)
+            rejection_fields(&session, &done, &left).with_receipt(receipt).build(text)
         };
-        Ok(Planned::Change { plan, finish: Box::new(finish) })
+        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(build_outcome) })
     }
 }
 
-fn word<'v>(value: &'v Value, name: &str) -> &'v str {
+fn str_field<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }
 
-fn told(whose: &Whose, done: &[String], left: &[Value]) -> Facts {
-    Facts::new()
-        .with("author", whose.principal.clone())
-        .with("session", whose.session.clone())
-        .with("rejected", done.to_vec())
-        .maybe("left", (!left.is_empty()).then(|| left.to_vec()))
+fn rejection_fields(session: &ReviewedSession, done: &[String], left: &[Value]) -> OutcomeBuilder {
+    OutcomeBuilder::new()
+        .with_field("author", session.principal.clone())
+        .with_field("session", session.session.clone())
+        .with_field("rejected", done.to_vec())
+        .with_some("left", (!left.is_empty()).then(|| left.to_vec()))
 }
 
-impl Reject {
-    /// What takes back the session's part of a file.
-    fn back(&self, view: &View<'_>, file: &Tracked, whose: &Whose) -> Result<Back, Failure> {
-        let Some((blame, hunks)) = &file.text else { return from_trash(view, file) };
-        let chosen: Vec<&hunk::Hunk> = match &self.hunk {
-            None => hunks.iter().filter(|hunk| hunk.by.contains(&whose.principal)).collect(),
+impl RejectArgs {
+    /// Plans the revert of the session's changes to a file.
+    fn plan_rejection(
+        &self,
+        context: &CallContext<'_>,
+        file: &ReviewedFile,
+        session: &ReviewedSession,
+    ) -> Result<RejectAction, Error> {
+        let Some((blame, hunks)) = &file.blame_and_hunks else { return restore_from_trash(context, file) };
+        let chosen: Vec<&hunks::ReviewHunk> = match &self.hunk {
+            None => hunks.iter().filter(|hunk| hunk.authors.contains(&session.principal)).collect(),
             Some(name) => {
-                let found = hunks.iter().find(|hunk| hunk.name == *name).ok_or_else(|| unknown(name))?;
-                if !found.by.contains(&whose.principal) {
-                    return Err(Failure::new(
-                        Kind::Conflict,
-                        format!("hunk {name} is not by {}", whose.principal),
+                let found = hunks.iter().find(|hunk| hunk.name == *name).ok_or_else(|| unknown_hunk_error(name))?;
+                if !found.authors.contains(&session.principal) {
+                    return Err(Error::new(
+                        ErrorKind::Conflict,
+                        format!("hunk {name} is not by {}", session.principal),
                     )
-                    .hint("edit the file to change what others wrote")
-                    .fact("by", found.by.iter().cloned().collect::<Vec<_>>()));
+                    .with_next_step("edit the file to change what others wrote")
+                    .with_detail("by", found.authors.iter().cloned().collect::<Vec<_>>()));
                 }
                 vec![found]
             }
         };
         if chosen.is_empty() {
-            return self.moved_back(view, file);
+            return self.revert_move(context, file);
         }
         let before = file.before.as_deref().unwrap_or_default();
-        let text = hunk::taken_back(before, blame, &chosen, &whose.principal);
-        let Some(now) = &file.now else { return restored(view, file, &text) };
+        let text = hunks::revert_hunks(before, blame, &chosen, &session.principal);
+        let Some(now) = &file.current else { return restore_text(context, file, &text) };
         if file.before.is_none() && text.is_empty() {
-            return Ok(Back::Changes(vec![removed(view, file, now)]));
+            return Ok(RejectAction::Revert(vec![plan_removal(context, file, now)]));
         }
         let bytes = encode_like(&text, &now.bytes)?;
-        let version = Version::of(&bytes);
-        if version == now.seen.version {
-            return Ok(Back::Left("it is already as it would be"));
+        let version = Version::hash_bytes(&bytes);
+        if version == now.observed.version {
+            return Ok(RejectAction::Leave("it is already in that state"));
         }
-        Ok(Back::Changes(vec![Change::Put {
+        Ok(RejectAction::Revert(vec![PlannedChange::Put {
             path: file.path.clone(),
-            expect: Expect::File(now.seen),
+            expectation: CommitExpectation::File(now.observed),
             size: bytes.len() as u64,
-            content: Content::Bytes(bytes),
+            content: PlannedContent::Bytes(bytes),
             version,
-            mode: Mode::Keep,
+            mode: FileModeSource::KeepExisting,
         }]))
     }
 
-    /// A file that was only moved goes back to where it was.
-    fn moved_back(&self, view: &View<'_>, file: &Tracked) -> Result<Back, Failure> {
-        let (Some(origin), Some(now)) = (&file.moved_from, &file.now) else {
-            return Ok(Back::Left("others changed it, not the session"));
+    /// Moves a file back that was only moved.
+    fn revert_move(&self, context: &CallContext<'_>, file: &ReviewedFile) -> Result<RejectAction, Error> {
+        let (Some(origin), Some(now)) = (&file.moved_from, &file.current) else {
+            return Ok(RejectAction::Leave("others changed it, not the session"));
         };
-        if view.workspace().stat(origin)?.is_some() {
-            return Ok(Back::Left("something else is at its old place"));
+        if context.workspace().stat(origin)?.is_some() {
+            return Ok(RejectAction::Leave("its old path is occupied"));
         }
-        let mut changes = parents::missing(view, origin)?;
-        changes.push(Change::Move {
+        let mut changes = parent_directories::create_missing_parents(context, origin)?;
+        changes.push(PlannedChange::Move {
             from: file.path.clone(),
             to: origin.clone(),
-            expect: Expect::File(now.seen),
-            over: Expect::Absent,
-            tree: Tree { top: Top::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
+            expectation: CommitExpectation::File(now.observed),
+            replaced: CommitExpectation::Absent,
+            tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
         });
-        Ok(Back::Changes(changes))
+        Ok(RejectAction::Revert(changes))
     }
 }
 
-/// A file that the session removed comes back from the trash, where its bytes are kept nowhere else.
-fn from_trash(view: &View<'_>, file: &Tracked) -> Result<Back, Failure> {
-    let item = match &file.trash {
-        Some(id) => view.workspace().trashed(id)?,
-        None => return Ok(Back::Left("it is not text, or no longer kept")),
+/// Restores a removed file from the trash, if its bytes are stored nowhere else.
+fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<RejectAction, Error> {
+    let item = match &file.trash_id {
+        Some(id) => context.workspace().trash_item(id)?,
+        None => return Ok(RejectAction::Leave("it is not text, or its content is no longer stored")),
     };
-    let Some(item) = item else { return Ok(Back::Left("it is no longer in the trash")) };
-    if view.workspace().stat(&file.path)?.is_some() {
-        return Ok(Back::Left("something else is in its place"));
+    let Some(item) = item else { return Ok(RejectAction::Leave("it is no longer in the trash")) };
+    if context.workspace().stat(&file.path)?.is_some() {
+        return Ok(RejectAction::Leave("its path is occupied"));
     }
-    let mut changes = parents::missing(view, &file.path)?;
-    changes.push(Change::Restore { trash: item.id, path: file.path.clone(), tree: item.tree });
-    Ok(Back::Changes(changes))
+    let mut changes = parent_directories::create_missing_parents(context, &file.path)?;
+    changes.push(PlannedChange::Restore { trash: item.id, path: file.path.clone(), tree: item.summary });
+    Ok(RejectAction::Revert(changes))
 }
 
-/// A file that the session removed comes back.
-fn restored(view: &View<'_>, file: &Tracked, text: &str) -> Result<Back, Failure> {
-    if view.workspace().stat(&file.path)?.is_some() {
-        return Ok(Back::Left("something else is in its place"));
+/// Restores the text of a removed file.
+fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> Result<RejectAction, Error> {
+    if context.workspace().stat(&file.path)?.is_some() {
+        return Ok(RejectAction::Leave("its path is occupied"));
     }
     let bytes = text.as_bytes().to_vec();
-    let mut changes = parents::missing(view, &file.path)?;
-    changes.push(Change::Put {
+    let mut changes = parent_directories::create_missing_parents(context, &file.path)?;
+    changes.push(PlannedChange::Put {
         path: file.path.clone(),
-        expect: Expect::Absent,
+        expectation: CommitExpectation::Absent,
         size: bytes.len() as u64,
-        version: Version::of(&bytes),
-        content: Content::Bytes(bytes),
-        mode: Mode::Keep,
+        version: Version::hash_bytes(&bytes),
+        content: PlannedContent::Bytes(bytes),
+        mode: FileModeSource::KeepExisting,
     });
-    Ok(Back::Changes(changes))
+    Ok(RejectAction::Revert(changes))
 }
 
-/// A file that the session made, and in which nobody else wrote, goes to the trash.
-fn removed(view: &View<'_>, file: &Tracked, now: &tracks::Now) -> Change {
-    let kept_ms = view.in_force.policy.trash_ms(&view.caller.principal);
-    Change::Remove {
+/// Moves a file to the trash that the session created and nobody else changed.
+fn plan_removal(
+    context: &CallContext<'_>,
+    file: &ReviewedFile,
+    now: &session_changes::TrackedFileContent,
+) -> PlannedChange {
+    let retention_ms = context.policy.policy.trash_retention_ms(&context.caller.principal);
+    PlannedChange::Remove {
         path: file.path.clone(),
-        expect: Expect::File(now.seen),
-        keep_until_ms: view.workspace().now_ms().saturating_add(kept_ms),
-        tree: Tree { top: Top::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
+        expectation: CommitExpectation::File(now.observed),
+        retain_until_ms: context.workspace().now_ms().saturating_add(retention_ms),
+        tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
     }
 }

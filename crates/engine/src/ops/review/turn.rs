@@ -1,33 +1,33 @@
-//! `turn`: a mark in the journal where a session begins something new, so that what it does from there on can be seen and
-//! taken back as one.
+//! `turn`: marks the start of a turn in the journal, so that the changes after it can be reviewed and rejected
+//! together.
 
 use serde::Deserialize;
 
 use crate::{
-    desk::{DeskAsk, Desked},
-    failure::Failure,
-    operation::{Ask, Operation, Planned, Target},
-    ops::answer::Facts,
-    view::View,
-    workspace::Committed,
+    call_context::CallContext,
+    errors::Error,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::outcome_builder::OutcomeBuilder,
+    session_store::{SessionStoreReply, SessionStoreRequest},
+    workspace::CommitReceipt,
 };
 
 /// The arguments of `turn`: it has none.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Turn {}
+pub(crate) struct TurnArgs {}
 
-impl Operation for Turn {
-    fn asks(&self, _view: &View<'_>) -> Result<Vec<Ask>, Failure> {
+impl Operation for TurnArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         Ok(Vec::new())
     }
 
-    fn plan(&self, view: &View<'_>, _targets: &[Target]) -> Result<Planned, Failure> {
-        let session = view.caller.session.clone();
-        let finish = move |_: &Desked, committed: &Committed| {
-            let text = format!("a turn of session {session} begins at r{}", committed.number);
-            Facts::new().with("session", session).committed(committed).line(text)
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let session = context.caller.session.clone();
+        let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
+            let text = format!("began a turn of session {session} at r{}", receipt.entry);
+            OutcomeBuilder::new().with_field("session", session).with_receipt(receipt).build_one_line(text)
         };
-        Ok(Planned::Keep { ask: DeskAsk::Turn, finish: Box::new(finish) })
+        Ok(PlannedEffect::Session { request: SessionStoreRequest::BeginTurn, build_outcome: Box::new(build_outcome) })
     }
 }

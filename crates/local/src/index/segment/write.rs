@@ -1,44 +1,43 @@
-//! Writing a segment. What is found goes to the file directory by directory; lists by gram are gathered in memory, which
-//! is why a segment ends when they are many.
+//! Writes a segment. Files are written directory by directory; posting lists are collected in memory, and their size
+//! limits the segment.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasherDefault, Hasher},
 };
 
-use disk::{Attributes, Directory, DiskError, Source, Staged};
-use engine::index::Gram;
-use path::{Name, RelPath};
+use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, DiskError, StagedFile};
+use stead_engine::index::Trigram;
+use stead_path::{FileName, RelPath};
 
 use super::{
-    Row, TRAILER_BYTES, file_name,
-    shelf::{self, NamedRow},
+    IndexedFile, TRAILER_BYTES,
+    directory_files::{self, NamedIndexedFile},
+    segment_file_name,
 };
 use crate::index::{
-    seal::{FileName, Key, Kind},
-    wire::{put_bytes, put_number},
+    block_hash::{IndexBlockKind, IndexFileId, IndexKey},
+    byte_codec::{write_bytes, write_number},
 };
 
-/// Bytes of lists in memory that end a segment.
-const LISTS_BYTES_MAX: usize = 24 << 20;
-/// Files that end a segment.
+/// Size of the posting lists that ends a segment.
+const POSTING_LISTS_BYTES_MAX: usize = 24 << 20;
+/// Number of files that ends a segment.
 const FILES_MAX: u32 = 1 << 20;
-/// Bytes of a block of lists; a longer list has a block of its own.
+/// Size of a block of posting lists; a longer list has its own block.
 const BLOCK_BYTES: usize = 4 << 10;
-/// Bytes that are written at once.
 const BUFFER_BYTES: usize = 256 << 10;
-/// The mode of a segment: written once.
-const MODE: u32 = 0o600;
+const SEGMENT_FILE_MODE: u32 = 0o600;
 
-/// The files that hold one gram: steps from number to number.
+/// The files that contain one trigram, as differences of their numbers.
 #[derive(Default)]
-struct List {
+struct PostingList {
     /// One more than the last number.
-    after: u32,
-    steps: Vec<u8>,
+    next_number: u32,
+    encoded_steps: Vec<u8>,
 }
 
-/// Spreads grams over a table: they are short and not chosen by an enemy who could gain from it.
+/// A fast hash for trigrams, which an attacker gains nothing from choosing.
 #[derive(Default)]
 struct GramHasher(u64);
 
@@ -59,104 +58,103 @@ impl Hasher for GramHasher {
     }
 }
 
-/// A segment in the making.
-pub(in crate::index) struct Writer<'d> {
-    place: &'d Directory,
-    key: Key,
-    name: FileName,
-    staged: Staged,
+pub(in crate::index) struct SegmentWriter<'d> {
+    directory: &'d DirectoryHandle,
+    key: IndexKey,
+    name: IndexFileId,
+    staged: StagedFile,
     buffer: Vec<u8>,
-    lists: HashMap<Gram, List, BuildHasherDefault<GramHasher>>,
-    lists_bytes: usize,
-    /// The directory that is being filled.
-    open: Option<(RelPath, Vec<NamedRow>)>,
+    posting_lists: HashMap<Trigram, PostingList, BuildHasherDefault<GramHasher>>,
+    posting_lists_bytes: usize,
+    /// The directory in progress.
+    current_directory: Option<(RelPath, Vec<NamedIndexedFile>)>,
     /// Path, first number, offset and length of every directory.
     directories: Vec<(Vec<u8>, u32, u64, u64)>,
     files: u32,
-    /// The file system's clock when this was begun, as the file tells it.
-    pub(in crate::index) begun_ns: i128,
+    /// Time of the file system's clock at the start, from the segment file.
+    pub(in crate::index) started_ns: i128,
 }
 
-/// A segment that is there.
-pub(in crate::index) struct Finished {
-    pub(in crate::index) name: FileName,
+pub(in crate::index) struct WrittenSegment {
+    pub(in crate::index) name: IndexFileId,
 }
 
-impl<'d> Writer<'d> {
-    pub(in crate::index) fn begin(place: &'d Directory, key: &Key) -> Result<Self, DiskError> {
-        let staged = place.stage(Source::Bytes(&[]), Attributes::New { mode: MODE })?;
-        let begun_ns = staged.stamp()?.modified_ns;
+impl<'d> SegmentWriter<'d> {
+    pub(in crate::index) fn create(directory: &'d DirectoryHandle, key: &IndexKey) -> Result<Self, DiskError> {
+        let staged =
+            directory.stage_file(ContentSource::Bytes(&[]), AttributeSource::New { mode: SEGMENT_FILE_MODE })?;
+        let begun_ns = staged.fingerprint()?.modified_ns;
         Ok(Self {
-            place,
+            directory,
             key: key.clone(),
-            name: disk::random_bytes()?,
+            name: stead_disk::random_bytes()?,
             staged,
             buffer: Vec::new(),
-            lists: HashMap::default(),
-            lists_bytes: 0,
-            open: None,
+            posting_lists: HashMap::default(),
+            posting_lists_bytes: 0,
+            current_directory: None,
             directories: Vec::new(),
             files: 0,
-            begun_ns,
+            started_ns: begun_ns,
         })
     }
 
     pub(in crate::index) fn is_full(&self) -> bool {
-        self.lists_bytes >= LISTS_BYTES_MAX || self.files >= FILES_MAX
+        self.posting_lists_bytes >= POSTING_LISTS_BYTES_MAX || self.files >= FILES_MAX
     }
 
-    /// Bytes that it will have, more or less.
+    /// Approximate final size.
     pub(in crate::index) fn size(&self) -> u64 {
-        self.staged.size() + (self.buffer.len() + self.lists_bytes) as u64
+        self.staged.size() + (self.buffer.len() + self.posting_lists_bytes) as u64
     }
 
     pub(in crate::index) fn is_empty(&self) -> bool {
         self.files == 0
     }
 
-    /// Adds a file. Those of one directory come one after the other, in byte order of their names.
-    pub(in crate::index) fn add(
+    /// Adds a file. The files of one directory are consecutive and in byte order.
+    pub(in crate::index) fn add_file(
         &mut self,
         directory: &RelPath,
-        name: &Name,
-        row: Row,
-        grams: &[Gram],
+        name: &FileName,
+        row: IndexedFile,
+        grams: &[Trigram],
     ) -> Result<(), DiskError> {
-        let device = |rows: &[NamedRow]| rows.first().map(|(_, row)| row.stamp.identity.0);
-        if self.open.as_ref().is_some_and(|(path, rows)| {
-            path != directory || device(rows).is_some_and(|device| device != row.stamp.identity.0)
+        let device = |rows: &[NamedIndexedFile]| rows.first().map(|(_, row)| row.fingerprint.device_and_inode.0);
+        if self.current_directory.as_ref().is_some_and(|(path, rows)| {
+            path != directory || device(rows).is_some_and(|device| device != row.fingerprint.device_and_inode.0)
         }) {
             self.close_directory()?;
         }
-        let (_, rows) = self.open.get_or_insert_with(|| (directory.clone(), Vec::new()));
+        let (_, rows) = self.current_directory.get_or_insert_with(|| (directory.clone(), Vec::new()));
         rows.push((name.as_bytes().to_vec(), row));
         for gram in grams {
-            let list = self.lists.entry(*gram).or_default();
-            let before = list.steps.len();
-            put_number(&mut list.steps, u64::from(self.files + 1 - list.after));
-            list.after = self.files + 1;
-            self.lists_bytes += list.steps.len() - before;
+            let list = self.posting_lists.entry(*gram).or_default();
+            let before = list.encoded_steps.len();
+            write_number(&mut list.encoded_steps, u64::from(self.files + 1 - list.next_number));
+            list.next_number = self.files + 1;
+            self.posting_lists_bytes += list.encoded_steps.len() - before;
         }
         self.files += 1;
         Ok(())
     }
 
     fn close_directory(&mut self) -> Result<(), DiskError> {
-        let Some((path, rows)) = self.open.take() else { return Ok(()) };
-        let device = rows.first().map_or(0, |(_, row)| row.stamp.identity.0);
+        let Some((path, rows)) = self.current_directory.take() else { return Ok(()) };
+        let device = rows.first().map_or(0, |(_, row)| row.fingerprint.device_and_inode.0);
         let mut block = Vec::new();
-        shelf::put(&mut block, device, &rows);
+        directory_files::encode_directory_files(&mut block, device, &rows);
         let first = self.files - u32::try_from(rows.len()).unwrap_or(self.files);
-        let offset = self.put(Kind::Shelf, &block)?;
+        let offset = self.write_block(IndexBlockKind::DirectoryFiles, &block)?;
         self.directories.push((path.as_bytes().to_vec(), first, offset, block.len() as u64));
         Ok(())
     }
 
-    /// Writes a sealed block and tells where it is.
-    fn put(&mut self, kind: Kind, block: &[u8]) -> Result<u64, DiskError> {
+    /// Writes a block with its hash. Returns its offset.
+    fn write_block(&mut self, kind: IndexBlockKind, block: &[u8]) -> Result<u64, DiskError> {
         let offset = self.staged.size() + self.buffer.len() as u64;
         self.buffer.extend_from_slice(block);
-        self.buffer.extend_from_slice(&self.key.seal(kind, &self.name, offset, block));
+        self.buffer.extend_from_slice(&self.key.hash_block(kind, &self.name, offset, block));
         if self.buffer.len() >= BUFFER_BYTES {
             self.flush()?;
         }
@@ -169,76 +167,76 @@ impl<'d> Writer<'d> {
         Ok(())
     }
 
-    /// Writes the lists, and gives for every block its first gram, where it is, and its length.
-    fn put_lists(&mut self) -> Result<Vec<(Gram, u64, u64)>, DiskError> {
-        let mut lists: Vec<(Gram, List)> = std::mem::take(&mut self.lists).into_iter().collect();
+    /// Writes the posting lists. Returns first trigram, offset and length of every block.
+    fn write_posting_lists(&mut self) -> Result<Vec<(Trigram, u64, u64)>, DiskError> {
+        let mut lists: Vec<(Trigram, PostingList)> = std::mem::take(&mut self.posting_lists).into_iter().collect();
         lists.sort_unstable_by_key(|(gram, _)| *gram);
         let mut blocks = Vec::new();
         let (mut block, mut first, mut last) = (Vec::new(), 0, 0);
         for (gram, list) in lists {
-            if !block.is_empty() && block.len() + list.steps.len() > BLOCK_BYTES {
-                blocks.push((first, self.put(Kind::Grams, &block)?, block.len() as u64));
+            if !block.is_empty() && block.len() + list.encoded_steps.len() > BLOCK_BYTES {
+                blocks.push((first, self.write_block(IndexBlockKind::Grams, &block)?, block.len() as u64));
                 block.clear();
             }
             if block.is_empty() {
                 (first, last) = (gram, 0);
             }
-            put_number(&mut block, u64::from(gram - last));
-            put_bytes(&mut block, &list.steps);
+            write_number(&mut block, u64::from(gram - last));
+            write_bytes(&mut block, &list.encoded_steps);
             last = gram;
         }
         if !block.is_empty() {
-            blocks.push((first, self.put(Kind::Grams, &block)?, block.len() as u64));
+            blocks.push((first, self.write_block(IndexBlockKind::Grams, &block)?, block.len() as u64));
         }
         Ok(blocks)
     }
 
-    /// Ends the segment and gives it its name. Nothing is synced: what a power cut tears has no right seal.
-    pub(in crate::index) fn finish(mut self) -> Result<Finished, DiskError> {
-        match self.put_rest() {
-            Ok(()) => Ok(Finished { name: self.name }),
+    /// Finishes the segment and names it. Nothing is synced: a block torn by a power cut fails verification.
+    pub(in crate::index) fn finish(mut self) -> Result<WrittenSegment, DiskError> {
+        match self.write_tables() {
+            Ok(()) => Ok(WrittenSegment { name: self.name }),
             Err(error) => {
-                self.abandon();
+                self.discard();
                 Err(error)
             }
         }
     }
 
-    fn put_rest(&mut self) -> Result<(), DiskError> {
+    fn write_tables(&mut self) -> Result<(), DiskError> {
         self.close_directory()?;
-        let blocks = self.put_lists()?;
+        let blocks = self.write_posting_lists()?;
         let mut contents = Vec::new();
         self.directories.sort_unstable();
-        put_number(&mut contents, self.directories.len() as u64);
+        write_number(&mut contents, self.directories.len() as u64);
         for (path, first, offset, length) in &self.directories {
-            put_bytes(&mut contents, path);
+            write_bytes(&mut contents, path);
             for number in [u64::from(*first), *offset, *length] {
-                put_number(&mut contents, number);
+                write_number(&mut contents, number);
             }
         }
-        put_number(&mut contents, blocks.len() as u64);
+        write_number(&mut contents, blocks.len() as u64);
         for (first, offset, length) in blocks {
             for number in [u64::from(first), offset, length] {
-                put_number(&mut contents, number);
+                write_number(&mut contents, number);
             }
         }
-        let offset = self.put(Kind::Contents, &contents)?;
+        let offset = self.write_block(IndexBlockKind::Contents, &contents)?;
         let mut trailer = Vec::with_capacity(TRAILER_BYTES);
         for number in [offset, contents.len() as u64, u64::from(self.files)] {
             trailer.extend_from_slice(&number.to_le_bytes());
         }
-        self.put(Kind::Trailer, &trailer)?;
+        self.write_block(IndexBlockKind::Trailer, &trailer)?;
         self.flush()?;
-        let name = Name::new(file_name(&self.name).as_bytes()).map_err(|_| disk::DiskError {
-            kind: disk::ErrorKind::Io,
-            call: "segment name",
+        let name = FileName::new(segment_file_name(&self.name).as_bytes()).map_err(|_| stead_disk::DiskError {
+            kind: stead_disk::DiskErrorKind::Io,
+            step: "segment name",
             errno: None,
         })?;
-        self.place.place_new(&self.staged, &name)
+        self.directory.rename_staged_to_new(&self.staged, &name)
     }
 
-    /// Gives it up; what was written goes.
-    pub(in crate::index) fn abandon(self) {
-        self.staged.discard(self.place).unwrap_or_default();
+    /// Deletes the unfinished segment.
+    pub(in crate::index) fn discard(self) {
+        self.staged.discard(self.directory).unwrap_or_default();
     }
 }

@@ -6,219 +6,216 @@ use std::{
     sync::Arc,
 };
 
-use disk::faults::{Action, Calls, FaultPlan, Scope, arm, disarm};
-use engine::{Call, Caller, Engine, Principal};
-use local::LocalWorkspace;
 use serde_json::{Value, json};
+use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, arm_fault, disarm_fault};
+use stead_engine::{Call, Caller, Engine, Principal};
+use stead_local::LocalWorkspace;
 use tempfile::TempDir;
 
 use super::{
-    alone,
-    rig::{Heard, Litter, Rig, check_litter, close, open},
-    scenario::{BASES, Base, Way},
-    snapshot::litter,
+    lock_fault_tests,
+    rig::{CallerReply, ExpectedLeftovers, FaultRig, check_leftovers, close, open},
+    scenario::{CallDirection, FaultScenario, SCENARIOS},
+    snapshot::find_leftovers,
 };
-use crate::support::options_at;
+use crate::support::test_options_at;
 
-/// Tells the child what to do.
-const TASK: &str = "STEAD_TEST_DYING";
-/// What the child says when the change was acknowledged.
+/// Tells the child process what to do.
+const CHILD_TASK_ENV: &str = "STEAD_TEST_DYING";
+/// Printed by the child when the change is acknowledged.
 const ACKNOWLEDGED: &str = "acknowledged";
-/// What the child says when it lived on.
-const LIVED: &str = "lived";
+/// Printed by the child when it survived.
+const SURVIVED: &str = "lived";
 
-/// Where the child dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum During {
+enum CrashPhase {
     Call,
     Open,
 }
 
-/// How the child ended.
-struct Ended {
-    heard: Heard,
-    lived: bool,
-    calls: u64,
+struct ChildOutcome {
+    reply: CallerReply,
+    survived: bool,
+    counted_calls: u64,
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test needs a process that dies")]
-fn child(place: &TempDir, rig: &Rig, during: During, at: u64) -> Ended {
+fn run_child(directory: &TempDir, rig: &FaultRig, during: CrashPhase, at: u64) -> ChildOutcome {
     let task = json!({
-        "place": place.path(),
+        "place": directory.path(),
         "operation": rig.operation,
         "arguments": rig.arguments,
-        "open": during == During::Open,
+        "open": during == CrashPhase::Open,
         "at": at,
     });
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "faults::dying::child_process", "--nocapture", "--test-threads=1"])
-        .env(TASK, task.to_string())
+        .env(CHILD_TASK_ENV, task.to_string())
         .stderr(Stdio::null())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     // The test runner begins the first line.
     let calls = said.lines().find_map(|line| line.strip_prefix("calls ")?.parse().ok()).unwrap_or(0);
-    let heard = if said.contains(ACKNOWLEDGED) { Heard::Success } else { Heard::Nothing };
-    Ended { heard, lived: said.contains(LIVED), calls }
+    let reply = if said.contains(ACKNOWLEDGED) { CallerReply::Success } else { CallerReply::NoReply };
+    ChildOutcome { reply, survived: said.contains(SURVIVED), counted_calls: calls }
 }
 
 /// Runs in the child only.
 #[test]
 fn child_process() {
-    let Ok(task) = std::env::var(TASK) else { return };
+    let Ok(task) = std::env::var(CHILD_TASK_ENV) else { return };
     let task: Value = serde_json::from_str(&task).unwrap();
-    let place = PathBuf::from(task["place"].as_str().unwrap());
+    let directory = PathBuf::from(task["place"].as_str().unwrap());
     let plan = FaultPlan {
-        at: task["at"].as_u64().unwrap(),
-        action: Action::Abort,
-        scope: Scope::ThisThread,
-        calls: Calls::All,
+        call_number: task["at"].as_u64().unwrap(),
+        action: FaultAction::Abort,
+        scope: FaultScope::ThisThread,
+        calls: FaultFilter::All,
     };
     let opening = task["open"].as_bool().unwrap();
     if opening {
-        arm(plan);
+        arm_fault(plan);
     }
-    let engine = Engine::new(LocalWorkspace::open(options_at(&place)).unwrap());
+    let engine = Engine::new(LocalWorkspace::open(test_options_at(&directory)).unwrap());
     if opening {
-        println!("\ncalls {}", disarm().calls);
+        println!("\ncalls {}", disarm_fault().counted_calls);
     } else {
-        arm(plan);
+        arm_fault(plan);
         let caller = Caller::new(Principal::Agent("tester".into()), "s1", "library");
         let Value::Object(arguments) = task["arguments"].clone() else { panic!("arguments are an object") };
         let answer = engine.call(&Call::new(&caller, task["operation"].as_str().unwrap(), arguments));
-        println!("\ncalls {}", disarm().calls);
+        println!("\ncalls {}", disarm_fault().counted_calls);
         if answer.is_ok() {
             println!("{ACKNOWLEDGED}");
         }
     }
-    println!("{LIVED}");
-    // Nothing is tidied: the process just goes.
+    println!("{SURVIVED}");
+    // No cleanup: the process exits at once.
     std::process::exit(0);
 }
 
-fn die_everywhere(base: &Base, way: Way) {
-    let _alone = alone();
-    let rig = Rig::new(base, way);
+fn die_at_every_call(base: &FaultScenario, direction: CallDirection) {
+    let _alone = lock_fault_tests();
+    let rig = FaultRig::new(base, direction);
     let mut at = 0;
     loop {
         at += 1;
-        let context = format!("{} {way:?}: died at call {at}", base.name);
-        let place = rig.copy();
-        let ended = child(&place, &rig, During::Call, at);
-        reopened(&rig, &place, ended.heard, &context);
-        if ended.lived {
-            assert_eq!(ended.heard, Heard::Success, "{context}");
+        let context = format!("{} {direction:?}: died at call {at}", base.name);
+        let directory = rig.copy_template();
+        let ended = run_child(&directory, &rig, CrashPhase::Call, at);
+        check_reopened(&rig, &directory, ended.reply, &context);
+        if ended.survived {
+            assert_eq!(ended.reply, CallerReply::Success, "{context}");
             break;
         }
     }
     assert!(at > 10, "{}: only {at} calls were seen", base.name);
 }
 
-/// Opens what a dead process left, and looks at everything.
-fn reopened(rig: &Rig, place: &Arc<TempDir>, heard: Heard, context: &str) {
-    let before = litter(&place.path().join("ws"));
-    let fixture = open(place);
+/// Opens the workspace of a dead process and checks everything.
+fn check_reopened(rig: &FaultRig, directory: &Arc<TempDir>, reply: CallerReply, context: &str) {
+    let before = find_leftovers(&directory.path().join("ws"));
+    let fixture = open(directory);
     let recovery = fixture.workspace.recovery();
     let context = format!("{context} {recovery:?}");
     assert_eq!(recovery.conflicts, 0, "{context}");
-    // Half-made files that the journal knows of are used or taken away; the others wait for the sweep.
-    let unknown = if recovery.entries == 0 && !before.is_empty() { Litter::Possible } else { Litter::None };
-    let heard = rig.check_whole(&fixture.path(""), heard, &context);
-    check_litter(&fixture, unknown, &context);
+    // Staged files in the journal are used or removed; the others wait for the cleanup.
+    let unknown =
+        if recovery.entries == 0 && !before.is_empty() { ExpectedLeftovers::Possible } else { ExpectedLeftovers::None };
+    let reply = rig.check_before_or_after(&fixture.path(""), reply, &context);
+    check_leftovers(&fixture, unknown, &context);
     close(fixture);
-    let fixture = open(place);
-    assert_eq!(fixture.workspace.recovery().replayed, 0, "{context}: recovery is not finished");
-    rig.check_opened(&fixture, heard, &context);
+    let fixture = open(directory);
+    assert_eq!(fixture.workspace.recovery().redone_steps, 0, "{context}: recovery is not finished");
+    rig.check_opened(&fixture, reply, &context);
     close(fixture);
 }
 
-/// Dies at a call, then again and again while the workspace is opened, one call later each time.
-fn die_in_recovery(base: &Base, way: Way) {
-    let _alone = alone();
-    let rig = Rig::new(base, way);
-    let quiet = child(&rig.copy(), &rig, During::Open, 0).calls;
-    let whole = child(&rig.copy(), &rig, During::Call, 0).calls;
+/// Dies at a call, then repeatedly during recovery, one call later each time.
+fn die_in_recovery(base: &FaultScenario, direction: CallDirection) {
+    let _alone = lock_fault_tests();
+    let rig = FaultRig::new(base, direction);
+    let quiet = run_child(&rig.copy_template(), &rig, CrashPhase::Open, 0).counted_calls;
+    let whole = run_child(&rig.copy_template(), &rig, CrashPhase::Call, 0).counted_calls;
     let mut recovered = 0;
     for at in 1..=whole {
-        let place = rig.copy();
-        let mut heard = child(&place, &rig, During::Call, at).heard;
+        let directory = rig.copy_template();
+        let mut reply = run_child(&directory, &rig, CrashPhase::Call, at).reply;
         let mut later = quiet;
         loop {
             later += 1;
-            let ended = child(&place, &rig, During::Open, later);
-            if ended.lived {
+            let ended = run_child(&directory, &rig, CrashPhase::Open, later);
+            if ended.survived {
                 break;
             }
             recovered += 1;
         }
         let context =
-            format!("{} {way:?}: died at call {at}, then {} times in recovery", base.name, later - quiet - 1);
-        if heard == Heard::Failure {
-            heard = Heard::Nothing;
+            format!("{} {direction:?}: died at call {at}, then {} times in recovery", base.name, later - quiet - 1);
+        if reply == CallerReply::Failure {
+            reply = CallerReply::NoReply;
         }
-        reopened(&rig, &place, heard, &context);
+        check_reopened(&rig, &directory, reply, &context);
     }
     assert!(recovered > 0, "{}: recovery had nothing to do", base.name);
 }
 
-/// A process that has the workspace open all the time asks for the same change after another one died in it.
-fn outlive(base: &Base) {
-    let _alone = alone();
-    let rig = Rig::new(base, Way::Do);
-    let whole = child(&rig.copy(), &rig, During::Call, 0).calls;
+/// A process with the workspace open makes the same change after another one died in it.
+fn check_living_process(base: &FaultScenario) {
+    let _alone = lock_fault_tests();
+    let rig = FaultRig::new(base, CallDirection::Do);
+    let whole = run_child(&rig.copy_template(), &rig, CrashPhase::Call, 0).counted_calls;
     for at in 1..=whole {
         let context = format!("{}: another process died at call {at}", base.name);
-        let place = rig.copy();
-        let fixture = open(&place);
-        child(&place, &rig, During::Call, at);
-        // It finishes what the other one began, and then has nothing to do; or it does it all.
+        let directory = rig.copy_template();
+        let fixture = open(&directory);
+        run_child(&directory, &rig, CrashPhase::Call, at);
+        // It finishes the entry of the dead process and has nothing to do, or it makes the whole change.
         let answer = fixture.call(rig.operation, rig.arguments.clone()).map(|answer| answer.json);
-        rig.check_whole(&fixture.path(""), Heard::Success, &format!("{context}, then {answer:?}"));
+        rig.check_before_or_after(&fixture.path(""), CallerReply::Success, &format!("{context}, then {answer:?}"));
         super::rig::check_journal(&fixture, &context);
         close(fixture);
     }
 }
 
-fn named(name: &str) -> &'static Base {
-    BASES.iter().find(|base| base.name == name).unwrap()
+fn scenario_by_name(name: &str) -> &'static FaultScenario {
+    SCENARIOS.iter().find(|base| base.name == name).unwrap()
 }
 
-fn all(way: Way) {
-    for base in BASES {
-        die_everywhere(base, way);
+fn for_every_scenario(direction: CallDirection) {
+    for base in SCENARIOS {
+        die_at_every_call(base, direction);
     }
 }
 
 #[test]
-fn the_process_may_die_at_every_call_of_a_change() {
-    all(Way::Do);
+fn changes_survive_process_death_at_any_call() {
+    for_every_scenario(CallDirection::Do);
 }
 
 #[test]
-fn the_process_may_die_at_every_call_of_an_undo() {
-    all(Way::Undo);
+fn undo_survives_process_death_at_any_call() {
+    for_every_scenario(CallDirection::Undo);
 }
 
 #[test]
-fn the_process_may_die_at_every_call_of_a_redo() {
-    all(Way::Redo);
+fn redo_survives_process_death_at_any_call() {
+    for_every_scenario(CallDirection::Redo);
 }
 
 #[test]
-fn the_process_may_die_in_recovery() {
+fn recovery_survives_process_death() {
     for name in ["replace", "replace_large", "copy_tree", "move_over_large", "remove_tree", "restore"] {
-        die_in_recovery(named(name), Way::Do);
+        die_in_recovery(scenario_by_name(name), CallDirection::Do);
     }
-    die_in_recovery(named("create_parents"), Way::Undo);
-    die_in_recovery(named("move_over"), Way::Undo);
+    die_in_recovery(scenario_by_name("create_parents"), CallDirection::Undo);
+    die_in_recovery(scenario_by_name("move_over"), CallDirection::Undo);
 }
 
 #[test]
-fn a_living_process_finishes_what_a_dead_one_left() {
-    for name in
-        ["create_parents", "replace", "replace_large", "copy_tree", "move_over", "move_tree", "remove_tree"]
-    {
-        outlive(named(name));
+fn a_living_process_finishes_entries_of_a_dead_one() {
+    for name in ["create_parents", "replace", "replace_large", "copy_tree", "move_over", "move_tree", "remove_tree"] {
+        check_living_process(scenario_by_name(name));
     }
 }

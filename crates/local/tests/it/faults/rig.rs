@@ -1,166 +1,167 @@
-//! One scenario, ready to be run again and again: a closed workspace that is copied for every run, how it looks before
-//! and after, and what must hold afterwards whatever happened.
+//! One scenario, ready for repeated runs: a closed workspace that is copied for every run, its state before and after the
+//! call, and the checks afterwards.
 
 use std::{path::Path, sync::Arc};
 
-use engine::{EntryFilter, Order, Workspace};
 use serde_json::{Value, json};
+use stead_engine::{JournalEntryOrder, JournalEntryQuery, Workspace};
 use tempfile::TempDir;
-use testkit::replay::{Said, replay};
+use testkit::journal_replay::{ReplayedItem, replay_entries};
 
 use super::{
-    scenario::{self, Base, Way},
-    snapshot::{Seen, Snapshot, copy_tree, litter, snapshot},
+    scenario::{self, CallDirection, FaultScenario},
+    snapshot::{SnapshotEntry, TestTreeSnapshot, copy_tree, find_leftovers, take_snapshot},
 };
-use crate::support::{Fixture, options};
+use crate::support::{LocalFixture, test_options};
 
-/// Memory instead of a disk, where there is such a place: thousands of runs.
+/// Memory instead of a disk, if available: there are thousands of runs.
 const FAST_PLACE: &str = "/dev/shm";
 
-pub(crate) fn place() -> TempDir {
+pub(crate) fn fast_temporary_directory() -> TempDir {
     tempfile::tempdir_in(FAST_PLACE).or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-pub(crate) struct Rig {
+pub(crate) struct FaultRig {
     template: Arc<TempDir>,
-    way: Way,
+    direction: CallDirection,
     pub(crate) operation: &'static str,
     pub(crate) arguments: Value,
-    pub(crate) old: Snapshot,
-    pub(crate) new: Snapshot,
+    pub(crate) before: TestTreeSnapshot,
+    pub(crate) after: TestTreeSnapshot,
 }
 
-/// What the caller heard.
+/// The reply that the caller got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum CallerReply {
     Success,
     Failure,
-    /// The process died before it could answer.
-    Nothing,
+    /// The process died before it could reply.
+    NoReply,
 }
 
-impl Rig {
-    pub(crate) fn new(base: &Base, way: Way) -> Self {
-        let template = Arc::new(place());
+impl FaultRig {
+    pub(crate) fn new(base: &FaultScenario, direction: CallDirection) -> Self {
+        let template = Arc::new(fast_temporary_directory());
         let fixture = open(&template);
-        let (operation, arguments) = scenario::ready(&fixture, base, way);
-        let old = snapshot(&fixture.path(""));
+        let (operation, arguments) = scenario::prepare_scenario(&fixture, base, direction);
+        let before = take_snapshot(&fixture.path(""));
         close(fixture);
-        let twin = copy_of(&template);
+        let twin = copy_directory(&template);
         let fixture = open(&twin);
-        fixture.ok(operation, arguments.clone());
-        let new = snapshot(&fixture.path(""));
+        fixture.call_ok(operation, arguments.clone());
+        let after = take_snapshot(&fixture.path(""));
         close(fixture);
-        assert_ne!(old, new);
-        Self { template, way, operation, arguments, old, new }
+        assert_ne!(before, after);
+        Self { template, direction, operation, arguments, before, after }
     }
 
-    /// A fresh copy of the workspace as it is before the call.
-    pub(crate) fn copy(&self) -> Arc<TempDir> {
-        copy_of(&self.template)
+    /// A fresh copy of the workspace before the call.
+    pub(crate) fn copy_template(&self) -> Arc<TempDir> {
+        copy_directory(&self.template)
     }
 
-    /// Whole, and as the caller was told.
-    pub(crate) fn check_whole(&self, root: &Path, heard: Heard, context: &str) -> Heard {
-        let now = snapshot(root);
-        let fits = match heard {
-            Heard::Success => now == self.new,
-            Heard::Failure => now == self.old,
-            Heard::Nothing => now == self.new || now == self.old,
+    /// Checks that the tree is completely old or new, as the caller was told.
+    pub(crate) fn check_before_or_after(&self, root: &Path, reply: CallerReply, context: &str) -> CallerReply {
+        let now = take_snapshot(root);
+        let fits = match reply {
+            CallerReply::Success => now == self.after,
+            CallerReply::Failure => now == self.before,
+            CallerReply::NoReply => now == self.after || now == self.before,
         };
-        assert!(fits, "{context}: {heard:?}, but {}", self.difference(&now));
-        if now == self.new { Heard::Success } else { Heard::Failure }
+        assert!(fits, "{context}: {reply:?}, but {}", self.describe_difference(&now));
+        if now == self.after { CallerReply::Success } else { CallerReply::Failure }
     }
 
-    fn difference(&self, now: &Snapshot) -> String {
-        let names = |snapshot: &Snapshot| {
-            let shown = |(path, seen): (&String, &Seen)| match seen {
-                Seen::File(bytes, mode) => {
+    fn describe_difference(&self, now: &TestTreeSnapshot) -> String {
+        let names = |snapshot: &TestTreeSnapshot| {
+            let shown = |(path, seen): (&String, &SnapshotEntry)| match seen {
+                SnapshotEntry::File(bytes, mode) => {
                     format!("{path}={}x{:?} {mode:o}", bytes.len(), bytes.first().map(|b| char::from(*b)))
                 }
-                Seen::Directory(mode) => format!("{path}/ {mode:o}"),
-                Seen::Link(target) => format!("{path} -> {target}"),
+                SnapshotEntry::Directory(mode) => format!("{path}/ {mode:o}"),
+                SnapshotEntry::Link(target) => format!("{path} -> {target}"),
             };
             snapshot.iter().map(shown).collect::<Vec<_>>().join(", ")
         };
-        format!("there is [{}], old is [{}], new is [{}]", names(now), names(&self.old), names(&self.new))
+        format!("there is [{}], old is [{}], new is [{}]", names(now), names(&self.before), names(&self.after))
     }
 
-    /// Everything that must hold in a workspace that was opened again.
-    pub(crate) fn check_opened(&self, fixture: &Fixture, heard: Heard, context: &str) {
+    /// Checks a workspace that was opened again.
+    pub(crate) fn check_opened(&self, fixture: &LocalFixture, reply: CallerReply, context: &str) {
         let root = fixture.path("");
-        let state = self.check_whole(&root, heard, context);
+        let state = self.check_before_or_after(&root, reply, context);
         check_journal(fixture, context);
-        let listed = fixture.ok("list", json!({ "depth": 9, "all": true }));
+        let listed = fixture.call_ok("list", json!({ "depth": 9, "all": true }));
         assert!(!Value::from(listed).to_string().contains(".stead~"), "{context}: litter is listed");
         match state {
-            Heard::Success => {}
-            Heard::Failure | Heard::Nothing => {
-                // What failed leaves nothing behind that hinders the next try.
-                fixture.ok(self.operation, self.arguments.clone());
-                self.check_whole(&root, Heard::Success, &format!("{context}, tried again"));
+            CallerReply::Success => {}
+            CallerReply::Failure | CallerReply::NoReply => {
+                // A failed call leaves nothing behind that blocks the next one.
+                fixture.call_ok(self.operation, self.arguments.clone());
+                self.check_before_or_after(&root, CallerReply::Success, &format!("{context}, tried again"));
             }
         }
-        fixture.ok(scenario::inverse(self.way), json!({}));
-        self.check_whole(&root, Heard::Failure, &format!("{context}, taken back"));
+        fixture.call_ok(scenario::inverse_operation(self.direction), json!({}));
+        self.check_before_or_after(&root, CallerReply::Failure, &format!("{context}, taken back"));
         check_journal(fixture, context);
     }
 }
 
-/// The journal verifies and tells what is on the disk.
-pub(crate) fn check_journal(fixture: &Fixture, context: &str) {
-    let report = fixture.workspace.verify_log(None, &[]).unwrap();
-    assert_eq!(report.tamper, None, "{context}");
-    let filter = EntryFilter { order: Order::OldestFirst, limit: usize::MAX, ..EntryFilter::default() };
+/// Checks that the journal verifies and matches the disk.
+pub(crate) fn check_journal(fixture: &LocalFixture, context: &str) {
+    let report = fixture.workspace.verify_journal(None, &[]).unwrap();
+    assert_eq!(report.integrity_error, None, "{context}");
+    let filter =
+        JournalEntryQuery { order: JournalEntryOrder::OldestFirst, limit: usize::MAX, ..JournalEntryQuery::default() };
     let entries = fixture.workspace.entries(&filter).unwrap();
-    let said = replay(&entries);
-    let seen = snapshot(&fixture.path(""));
-    let shown: Vec<(&String, Said)> = seen
+    let output = replay_entries(&entries);
+    let seen = take_snapshot(&fixture.path(""));
+    let shown: Vec<(&String, ReplayedItem)> = seen
         .iter()
         .map(|(path, seen)| {
-            let said = match seen {
-                Seen::File(bytes, _) => Said::File(engine::Version::of(bytes).0),
-                Seen::Directory(_) => Said::Directory,
-                Seen::Link(target) => Said::Link(target.clone()),
+            let output = match seen {
+                SnapshotEntry::File(bytes, _) => ReplayedItem::File(stead_engine::Version::hash_bytes(bytes).0),
+                SnapshotEntry::Directory(_) => ReplayedItem::Directory,
+                SnapshotEntry::Link(target) => ReplayedItem::Link(target.clone()),
             };
-            (path, said)
+            (path, output)
         })
         .collect();
-    let told: Vec<(&String, Said)> = said.iter().map(|(path, said)| (path, said.clone())).collect();
+    let told: Vec<(&String, ReplayedItem)> = output.iter().map(|(path, output)| (path, output.clone())).collect();
     assert_eq!(shown, told, "{context}: the journal does not agree with the disk");
 }
 
-/// Nothing half-made is left after the sweep; before it only if `before` says so.
-pub(crate) fn check_litter(fixture: &Fixture, expected: Litter, context: &str) {
+/// Checks that the cleanup removes all staged files; before it they may exist only if `expected` says so.
+pub(crate) fn check_leftovers(fixture: &LocalFixture, expected: ExpectedLeftovers, context: &str) {
     let root = fixture.path("");
-    let left = litter(&root);
-    if expected == Litter::None {
+    let left = find_leftovers(&root);
+    if expected == ExpectedLeftovers::None {
         assert_eq!(left, Vec::<String>::new(), "{context}: litter");
     }
     if !left.is_empty() {
-        fixture.ok("list", json!({ "depth": 9, "all": true }));
-        fixture.workspace.sweep_litter(std::time::Duration::ZERO);
-        assert_eq!(litter(&root), Vec::<String>::new(), "{context}: litter after the sweep");
+        fixture.call_ok("list", json!({ "depth": 9, "all": true }));
+        fixture.workspace.remove_old_leftovers(std::time::Duration::ZERO);
+        assert_eq!(find_leftovers(&root), Vec::<String>::new(), "{context}: litter after the sweep");
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Litter {
+pub(crate) enum ExpectedLeftovers {
     None,
-    /// The fault hit the tidying itself, or the process died before the journal knew.
+    /// The fault hit the cleanup itself, or the process died before the journal had the entry.
     Possible,
 }
 
-pub(crate) fn open(place: &Arc<TempDir>) -> Fixture {
-    Fixture::open(Arc::clone(place), options(place))
+pub(crate) fn open(directory: &Arc<TempDir>) -> LocalFixture {
+    LocalFixture::open(Arc::clone(directory), test_options(directory))
 }
 
-pub(crate) fn close(fixture: Fixture) {
+pub(crate) fn close(fixture: LocalFixture) {
     fixture.workspace.close();
 }
 
-pub(crate) fn copy_of(template: &TempDir) -> Arc<TempDir> {
-    let copy = place();
+pub(crate) fn copy_directory(template: &TempDir) -> Arc<TempDir> {
+    let copy = fast_temporary_directory();
     copy_tree(template.path(), copy.path());
     Arc::new(copy)
 }

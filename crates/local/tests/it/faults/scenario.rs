@@ -1,157 +1,159 @@
-//! The changes that are disturbed: every mutating operation, then each of them undone, then each redone.
+//! The changes under test: every mutating operation, then each of them undone, then each redone.
 
 use serde_json::{Value, json};
 
-use crate::support::Fixture;
+use crate::support::LocalFixture;
 
-/// One call, with what must be there before it.
+/// One call and its preparation.
 #[derive(Clone, Copy)]
-pub(crate) struct Base {
+pub(crate) struct FaultScenario {
     pub(crate) name: &'static str,
-    /// Makes the world ready and answers the call.
-    ready: fn(&Fixture) -> (&'static str, Value),
+    /// Prepares the workspace and returns the call.
+    prepare: fn(&LocalFixture) -> (&'static str, Value),
 }
 
-/// Which way the call goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum CallDirection {
     Do,
     Undo,
     Redo,
 }
 
-/// Larger than what the store keeps inline.
-const LARGE: usize = 80 << 10;
+/// Larger than content stored in the database.
+const LARGE_FILE_BYTES: usize = 80 << 10;
 
 fn text(letter: &str) -> String {
-    letter.repeat(LARGE)
+    letter.repeat(LARGE_FILE_BYTES)
 }
 
-fn write(fixture: &Fixture, path: &str, content: &str) -> Value {
-    fixture.ok("write", json!({ "path": path, "content": content }))["version"].clone()
+fn write_file(fixture: &LocalFixture, path: &str, content: &str) -> Value {
+    fixture.call_ok("write", json!({ "path": path, "content": content }))["version"].clone()
 }
 
-fn tree(fixture: &Fixture) {
-    write(fixture, "d/one", "1");
-    write(fixture, "d/sub/large", &text("l"));
-    write(fixture, "d/sub/two", "2");
+fn create_tree(fixture: &LocalFixture) {
+    write_file(fixture, "d/one", "1");
+    write_file(fixture, "d/sub/large", &text("l"));
+    write_file(fixture, "d/sub/two", "2");
 }
 
-/// Every scenario.
-pub(crate) const BASES: &[Base] = &[
-    Base { name: "create", ready: |_| ("write", json!({ "path": "new", "content": "new" })) },
-    Base { name: "create_parents", ready: |_| ("write", json!({ "path": "a/b/c", "content": "new" })) },
-    Base { name: "create_large", ready: |_| ("write", json!({ "path": "a/new", "content": text("n") })) },
-    Base {
+pub(crate) const SCENARIOS: &[FaultScenario] = &[
+    FaultScenario { name: "create", prepare: |_| ("write", json!({ "path": "new", "content": "new" })) },
+    FaultScenario { name: "create_parents", prepare: |_| ("write", json!({ "path": "a/b/c", "content": "new" })) },
+    FaultScenario { name: "create_large", prepare: |_| ("write", json!({ "path": "a/new", "content": text("n") })) },
+    FaultScenario {
         name: "replace",
-        ready: |fixture| {
-            let base = write(fixture, "f", "old");
+        prepare: |fixture| {
+            let base = write_file(fixture, "f", "old");
             ("write", json!({ "path": "f", "content": "new", "base": base }))
         },
     },
-    Base {
+    FaultScenario {
         name: "replace_large",
-        ready: |fixture| {
-            let base = write(fixture, "f", &text("o"));
+        prepare: |fixture| {
+            let base = write_file(fixture, "f", &text("o"));
             ("write", json!({ "path": "f", "content": text("n"), "base": base }))
         },
     },
-    Base {
+    FaultScenario {
         name: "append",
-        ready: |fixture| {
-            write(fixture, "f", "old\n");
+        prepare: |fixture| {
+            write_file(fixture, "f", "old\n");
             ("append", json!({ "path": "f", "content": "new\n" }))
         },
     },
-    Base {
+    FaultScenario {
         name: "copy",
-        ready: |fixture| {
-            write(fixture, "f", "old");
+        prepare: |fixture| {
+            write_file(fixture, "f", "old");
             ("copy", json!({ "from": "f", "to": "g/h" }))
         },
     },
-    Base {
+    FaultScenario {
         name: "copy_tree",
-        ready: |fixture| {
-            tree(fixture);
+        prepare: |fixture| {
+            create_tree(fixture);
             ("copy", json!({ "from": "d", "to": "e" }))
         },
     },
-    Base {
+    FaultScenario {
         name: "move",
-        ready: |fixture| {
-            write(fixture, "f", "old");
+        prepare: |fixture| {
+            write_file(fixture, "f", "old");
             ("move", json!({ "from": "f", "to": "g/h" }))
         },
     },
-    Base {
+    FaultScenario {
         name: "move_over",
-        ready: |fixture| {
-            write(fixture, "f", "one");
-            write(fixture, "g", "two");
+        prepare: |fixture| {
+            write_file(fixture, "f", "one");
+            write_file(fixture, "g", "two");
             ("move", json!({ "from": "f", "to": "g", "overwrite": true }))
         },
     },
-    Base {
+    FaultScenario {
         name: "move_over_large",
-        ready: |fixture| {
-            write(fixture, "f", "one");
-            write(fixture, "g", &text("g"));
+        prepare: |fixture| {
+            write_file(fixture, "f", "one");
+            write_file(fixture, "g", &text("g"));
             ("move", json!({ "from": "f", "to": "g", "overwrite": true }))
         },
     },
-    Base {
+    FaultScenario {
         name: "move_tree",
-        ready: |fixture| {
-            tree(fixture);
+        prepare: |fixture| {
+            create_tree(fixture);
             ("move", json!({ "from": "d", "to": "x/y" }))
         },
     },
-    Base {
+    FaultScenario {
         name: "remove",
-        ready: |fixture| {
-            write(fixture, "f", "old");
+        prepare: |fixture| {
+            write_file(fixture, "f", "old");
             ("remove", json!({ "path": "f" }))
         },
     },
-    Base {
+    FaultScenario {
         name: "remove_tree",
-        ready: |fixture| {
-            tree(fixture);
+        prepare: |fixture| {
+            create_tree(fixture);
             ("remove", json!({ "path": "d", "recursive": true }))
         },
     },
-    Base {
+    FaultScenario {
         name: "restore",
-        ready: |fixture| {
-            tree(fixture);
-            let removed = fixture.ok("remove", json!({ "path": "d", "recursive": true }));
+        prepare: |fixture| {
+            create_tree(fixture);
+            let removed = fixture.call_ok("remove", json!({ "path": "d", "recursive": true }));
             ("restore", json!({ "trash": removed["trash"] }))
         },
     },
 ];
 
-/// Gets a workspace ready for a scenario and answers the call that is disturbed.
-pub(crate) fn ready(fixture: &Fixture, base: &Base, way: Way) -> (&'static str, Value) {
-    let (operation, arguments) = (base.ready)(fixture);
-    match way {
-        Way::Do => (operation, arguments),
-        Way::Undo => {
-            fixture.ok(operation, arguments);
+/// Prepares a workspace for a scenario and returns the call under test.
+pub(crate) fn prepare_scenario(
+    fixture: &LocalFixture,
+    base: &FaultScenario,
+    direction: CallDirection,
+) -> (&'static str, Value) {
+    let (operation, arguments) = (base.prepare)(fixture);
+    match direction {
+        CallDirection::Do => (operation, arguments),
+        CallDirection::Undo => {
+            fixture.call_ok(operation, arguments);
             ("undo", json!({}))
         }
-        Way::Redo => {
-            fixture.ok(operation, arguments);
-            fixture.ok("undo", json!({}));
+        CallDirection::Redo => {
+            fixture.call_ok(operation, arguments);
+            fixture.call_ok("undo", json!({}));
             ("redo", json!({}))
         }
     }
 }
 
-/// The call that takes a scenario's call back.
-pub(crate) fn inverse(way: Way) -> &'static str {
-    match way {
-        Way::Do | Way::Redo => "undo",
-        Way::Undo => "redo",
+/// The operation that reverses a scenario's call.
+pub(crate) fn inverse_operation(direction: CallDirection) -> &'static str {
+    match direction {
+        CallDirection::Do | CallDirection::Redo => "undo",
+        CallDirection::Undo => "redo",
     }
 }

@@ -1,23 +1,22 @@
-//! The workspace as somebody outside sees it: every place with its bytes and permission bits.
+//! The workspace as seen from outside: every path with its content and permission bits.
 
 #![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
 
 use std::{collections::BTreeMap, os::unix::fs::PermissionsExt, path::Path};
 
-/// What is at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum SnapshotEntry {
     File(Vec<u8>, u32),
     Directory(u32),
     Link(String),
 }
 
-/// Everything in the workspace but half-made files.
-pub(crate) type Snapshot = BTreeMap<String, Seen>;
+/// Everything in the workspace except staged files.
+pub(crate) type TestTreeSnapshot = BTreeMap<String, SnapshotEntry>;
 
-pub(crate) fn snapshot(root: &Path) -> Snapshot {
-    let mut found = Snapshot::new();
-    walk(root, "", &mut |path, seen| {
+pub(crate) fn take_snapshot(root: &Path) -> TestTreeSnapshot {
+    let mut found = TestTreeSnapshot::new();
+    walk_directory(root, "", &mut |path, seen| {
         if !is_temporary(&path) {
             found.insert(path, seen);
         }
@@ -25,10 +24,10 @@ pub(crate) fn snapshot(root: &Path) -> Snapshot {
     found
 }
 
-/// The half-made files.
-pub(crate) fn litter(root: &Path) -> Vec<String> {
+/// The staged files.
+pub(crate) fn find_leftovers(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    walk(root, "", &mut |path, _| {
+    walk_directory(root, "", &mut |path, _| {
         if is_temporary(&path) {
             found.push(path);
         }
@@ -40,7 +39,7 @@ fn is_temporary(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.starts_with(".stead~"))
 }
 
-fn walk(directory: &Path, above: &str, see: &mut impl FnMut(String, Seen)) {
+fn walk_directory(directory: &Path, above: &str, see: &mut impl FnMut(String, SnapshotEntry)) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let entry = entry.unwrap();
         let path = format!("{above}{}", entry.file_name().to_str().unwrap());
@@ -48,12 +47,12 @@ fn walk(directory: &Path, above: &str, see: &mut impl FnMut(String, Seen)) {
         let mode = facts.permissions().mode() & 0o7777;
         if facts.is_symlink() {
             let target = std::fs::read_link(entry.path()).unwrap();
-            see(path, Seen::Link(target.to_str().unwrap().to_owned()));
+            see(path, SnapshotEntry::Link(target.to_str().unwrap().to_owned()));
         } else if facts.is_dir() {
-            see(path.clone(), Seen::Directory(mode));
-            walk(&entry.path(), &format!("{path}/"), see);
+            see(path.clone(), SnapshotEntry::Directory(mode));
+            walk_directory(&entry.path(), &format!("{path}/"), see);
         } else {
-            see(path, Seen::File(std::fs::read(entry.path()).unwrap(), mode));
+            see(path, SnapshotEntry::File(std::fs::read(entry.path()).unwrap(), mode));
         }
     }
 }

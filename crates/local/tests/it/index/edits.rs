@@ -1,4 +1,4 @@
-//! A tree of files that changes at random, by the server and by others.
+//! A tree of files that changes randomly, through stead and by other programs.
 
 use std::{
     fs,
@@ -7,57 +7,55 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use engine::{Call, Engine};
 use serde_json::{Value, json};
-use testkit::rig::Chance;
+use stead_engine::{Call, Engine};
+use testkit::stress::SeededRng;
 
 use super::caller;
 
-const WORDS: &[&str] = &[
-    "needle", "Needle", "haystack", "buffer", "stream", "parse", "render", "zebra", "quartz", "sphinx",
-    "jackdaws",
-];
+const WORDS: &[&str] =
+    &["needle", "Needle", "haystack", "buffer", "stream", "parse", "render", "zebra", "quartz", "sphinx", "jackdaws"];
 const DIRECTORIES: &[&str] = &["", "a", "a/b", "a/b/c", "d", "d/e", ".hidden", "target", "a/target", "new"];
 const NAMES: &[&str] =
     &["one.rs", "two.rs", "three.txt", "four.log", "five.md", ".dot", "six.bak", "seven.rs", "eight"];
-const IGNORES: &[&str] =
+const IGNORE_PATTERNS: &[&str] =
     &["*.log\n", "target/\n", "/a\n", "!four.log\n", "*.rs\n!one.rs\n", "!.git\n!.hidden\n", ""];
 
-/// A word that files may hold.
-pub(super) fn word(chance: &mut Chance) -> String {
+/// A word that files may contain.
+pub(super) fn random_word(chance: &mut SeededRng) -> String {
     let word = chance.pick(WORDS).copied().unwrap_or_default();
     if chance.below(3) == 0 { format!("{word}{}", chance.below(9)) } else { word.to_owned() }
 }
 
-pub(super) struct Tree {
+pub(super) struct RandomTree {
     top: PathBuf,
 }
 
-impl Tree {
+impl RandomTree {
     pub(super) fn new(top: PathBuf) -> Self {
         Self { top }
     }
 
-    pub(super) fn make(&self, chance: &mut Chance) {
+    pub(super) fn create(&self, chance: &mut SeededRng) {
         fs::create_dir_all(self.top.join(".git/info")).unwrap();
         fs::write(self.top.join(".git/info/exclude"), "*.bak\n").unwrap();
         fs::write(self.top.join(".gitignore"), "target/\n*.log\n").unwrap();
         for directory in DIRECTORIES.iter().filter(|directory| **directory != "new") {
             for name in NAMES {
-                self.write(&self.place(directory, name), &content(chance));
+                self.write(&self.path_of(directory, name), &random_content(chance));
             }
         }
     }
 
-    fn place(&self, directory: &str, name: &str) -> PathBuf {
+    fn path_of(&self, directory: &str, name: &str) -> PathBuf {
         self.top.join(directory).join(name)
     }
 
-    fn some(&self, chance: &mut Chance) -> PathBuf {
-        self.place(self.directory(chance), chance.pick(NAMES).copied().unwrap_or_default())
+    fn random_path(&self, chance: &mut SeededRng) -> PathBuf {
+        self.path_of(self.random_directory(chance), chance.pick(NAMES).copied().unwrap_or_default())
     }
 
-    fn directory(&self, chance: &mut Chance) -> &'static str {
+    fn random_directory(&self, chance: &mut SeededRng) -> &'static str {
         chance.pick(DIRECTORIES).copied().unwrap_or_default()
     }
 
@@ -68,32 +66,32 @@ impl Tree {
         fs::write(path, bytes).unwrap_or_default();
     }
 
-    /// One change; what failed did not change anything, which is as good.
-    pub(super) fn edit(&self, chance: &mut Chance, engine: &Engine) -> String {
-        let path = self.some(chance);
-        let other = self.some(chance);
+    /// One random change; a failed one changes nothing and is fine.
+    pub(super) fn random_edit(&self, chance: &mut SeededRng, engine: &Engine) -> String {
+        let path = self.random_path(chance);
+        let other = self.random_path(chance);
         let shown = path.strip_prefix(&self.top).unwrap().display().to_string();
         let kind = chance.below(16);
         match kind {
-            0..=2 => self.write(&path, &content(chance)),
-            3 => self.same_size_and_time(&path),
+            0..=2 => self.write(&path, &random_content(chance)),
+            3 => self.rewrite_with_same_size_and_time(&path),
             4 => fs::remove_file(&path).unwrap_or_default(),
             5 => fs::rename(&path, &other).unwrap_or_default(),
             6 => {
-                let (from, to) = (self.directory(chance), self.directory(chance));
+                let (from, to) = (self.random_directory(chance), self.random_directory(chance));
                 if !from.is_empty() {
                     fs::rename(self.top.join(from), self.top.join(to).join("moved")).unwrap_or_default();
                 }
             }
             7 => {
-                let directory = self.directory(chance);
+                let directory = self.random_directory(chance);
                 if !directory.is_empty() {
                     fs::remove_dir_all(self.top.join(directory)).unwrap_or_default();
                 }
             }
-            8 => self.write(&self.place(self.directory(chance), ".gitignore"), ignore(chance)),
-            9 => self.write(&self.place(self.directory(chance), ".ignore"), ignore(chance)),
-            10 => self.write(&self.top.join(".git/info/exclude"), ignore(chance)),
+            8 => self.write(&self.path_of(self.random_directory(chance), ".gitignore"), random_ignore_file(chance)),
+            9 => self.write(&self.path_of(self.random_directory(chance), ".ignore"), random_ignore_file(chance)),
+            10 => self.write(&self.top.join(".git/info/exclude"), random_ignore_file(chance)),
             11 => {
                 fs::remove_file(&other).unwrap_or_default();
                 fs::hard_link(&path, &other).unwrap_or_default();
@@ -109,13 +107,13 @@ impl Tree {
                     std::io::Write::write_all(&mut file, b"\nappended needle\n").unwrap();
                 }
             }
-            _ => self.by_the_server(chance, engine, &shown),
+            _ => self.edit_through_engine(chance, engine, &shown),
         }
         format!("{kind} {shown}")
     }
 
-    /// Other bytes of the same length, with the time of the old ones.
-    fn same_size_and_time(&self, path: &Path) {
+    /// Replaces the content by other bytes of the same length and keeps the modification time.
+    fn rewrite_with_same_size_and_time(&self, path: &Path) {
         let (Ok(bytes), Ok(metadata)) = (fs::read(path), fs::symlink_metadata(path)) else { return };
         if !metadata.is_file() {
             return;
@@ -126,8 +124,8 @@ impl Tree {
         fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
     }
 
-    fn by_the_server(&self, chance: &mut Chance, engine: &Engine, path: &str) {
-        let text = format!("written by the server {}\n", word(chance));
+    fn edit_through_engine(&self, chance: &mut SeededRng, engine: &Engine, path: &str) {
+        let text = format!("written by the server {}\n", random_word(chance));
         let removed = engine.call(&Call::new(&caller(), "remove", object(json!({ "path": path }))));
         let arguments = json!({ "path": path, "content": text, "base": "" });
         let written = engine.call(&Call::new(&caller(), "write", object(arguments)));
@@ -140,16 +138,16 @@ fn object(value: Value) -> serde_json::Map<String, Value> {
     fields
 }
 
-fn ignore(chance: &mut Chance) -> &'static [u8] {
-    chance.pick(IGNORES).copied().unwrap_or_default().as_bytes()
+fn random_ignore_file(chance: &mut SeededRng) -> &'static [u8] {
+    chance.pick(IGNORE_PATTERNS).copied().unwrap_or_default().as_bytes()
 }
 
-/// Texts in several encodings, and what is no text.
-fn content(chance: &mut Chance) -> Vec<u8> {
+/// Texts in several encodings, and binary content.
+fn random_content(chance: &mut SeededRng) -> Vec<u8> {
     let mut text = String::new();
     for _ in 0..chance.below(30) {
         for _ in 0..1 + chance.below(4) {
-            text.push_str(&word(chance));
+            text.push_str(&random_word(chance));
             text.push(' ');
         }
         text.push('\n');
@@ -159,7 +157,7 @@ fn content(chance: &mut Chance) -> Vec<u8> {
         1 => [&b"\xff\xfe"[..], &text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()].concat(),
         2 => [text.as_bytes(), b"\xe7\xe0 et l\xe0, d\xe9j\xe0 vu et caf\xe9\n"].concat(),
         3 => Vec::new(),
-        5 => [text.as_bytes(), &[b'x'; 20_000], word(chance).as_bytes(), b"\n"].concat(),
+        5 => [text.as_bytes(), &[b'x'; 20_000], random_word(chance).as_bytes(), b"\n"].concat(),
         _ => text.into_bytes(),
     }
 }

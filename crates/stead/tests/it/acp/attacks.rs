@@ -3,24 +3,24 @@
 
 use std::{io, path::Path};
 
-use engine::{Call, Caller, Engine, Principal};
-use local::{Durability, LocalWorkspace, Options};
 use serde_json::json;
+use stead_engine::{Call, Caller, Engine, Principal};
+use stead_local::{Durability, LocalWorkspace, LocalWorkspaceOptions};
 use testkit::attack::{
-    Asked, Case, Ending, Ledger, Opening, Reply, Subject, Verdict, groups, matrix, needs, portions,
-    run_together,
+    AttackCase, AttackSubject, AttackVerdict, ExpectedAttackResult, SubjectJournal, SubjectOptions, SubjectReply,
+    SubjectRequest, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
-use super::puppet::Puppet;
+use super::harness::AcpProcess;
 
-struct Proxied {
-    puppet: Puppet,
+struct AcpAttackSubject {
+    process: AcpProcess,
     /// For what a setup asks in words that the protocol does not have.
     engine: Engine,
     workspace: String,
 }
 
-fn method(operation: &str) -> Option<&'static str> {
+fn method_of_operation(operation: &str) -> Option<&'static str> {
     match operation {
         "read" | "stat" => Some("fs/read_text_file"),
         "write" | "append" => Some("fs/write_text_file"),
@@ -28,81 +28,79 @@ fn method(operation: &str) -> Option<&'static str> {
     }
 }
 
-impl Proxied {
-    fn open(opening: &Opening) -> io::Result<Box<dyn Subject>> {
+impl AcpAttackSubject {
+    fn open(opening: &SubjectOptions) -> io::Result<Box<dyn AttackSubject>> {
         let params = json!({ "cwd": opening.workspace, "mcpServers": [] });
         let mut flags = vec!["--durability", "fast", "--approve", "deny"];
         let policy = opening.state.join("policy.toml");
         if policy.exists() {
             flags.extend(["--policy", policy.to_str().unwrap_or_default()]);
         }
-        let puppet = Puppet::with_session(&opening.state, &flags, &params);
+        let puppet = AcpProcess::with_session(&opening.state, &flags, &params);
         // Whoever holds a lock there holds it against the agent too.
         let state = std::fs::read_dir(opening.state.join("stead"))?.next().expect("it made one")?.path();
-        let mut options = Options::new(opening.workspace.clone(), state);
+        let mut options = LocalWorkspaceOptions::new(opening.workspace.clone(), state);
         options.durability = Durability::Fast;
         let engine = Engine::new(LocalWorkspace::open(options).map_err(io::Error::other)? as _);
         let workspace = opening.workspace.to_str().unwrap_or_default().to_owned();
-        Ok(Box::new(Self { puppet, engine, workspace }))
+        Ok(Box::new(Self { process: puppet, engine, workspace }))
     }
 }
 
-impl Subject for Proxied {
-    fn ask(&mut self, asked: &Asked) -> io::Result<Reply> {
-        let Some(method) = method(&asked.operation) else {
+impl AttackSubject for AcpAttackSubject {
+    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
+        let Some(method) = method_of_operation(&asked.operation) else {
             let principal = Principal::parse(&asked.principal).map_err(io::Error::other)?;
             let caller = Caller::new(principal, "attack", "library");
-            return Ok(
-                match self.engine.call(&Call::new(&caller, &asked.operation, asked.arguments.clone())) {
-                    Ok(answer) => Reply { refused: None, json: answer.json.into(), text: answer.text },
-                    Err(failure) => Reply {
-                        refused: Some(failure.kind.code().into()),
-                        json: failure.to_json(),
-                        text: String::new(),
-                    },
+            return Ok(match self.engine.call(&Call::new(&caller, &asked.operation, asked.arguments.clone())) {
+                Ok(answer) => SubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
+                Err(failure) => SubjectReply {
+                    refusal: Some(failure.kind.code().into()),
+                    json: failure.to_json(),
+                    text: String::new(),
                 },
-            );
+            });
         };
         let given = asked.arguments.get("path").cloned().unwrap_or_default();
         let relative = given.as_str().filter(|path| !path.starts_with('/'));
         let path = relative.map_or(given.clone(), |path| format!("{}/{path}", self.workspace).into());
         let content = asked.arguments.get("content").cloned().unwrap_or_else(|| "x".into());
-        let answer = self.puppet.call(method, json!({ "path": path, "content": content }));
+        let answer = self.process.call_from_agent(method, json!({ "path": path, "content": content }));
         // What is told of a place is the path as it was given.
         let text = answer.to_string().replace(&path.to_string(), "\"$P\"").replace(&self.workspace, "$W");
         let json = serde_json::from_str(&text).unwrap_or_default();
-        Ok(Reply { refused: answer.get("error").map(|_| "refused".to_owned()), json, text })
+        Ok(SubjectReply { refusal: answer.get("error").map(|_| "refused".to_owned()), json, text })
     }
 
-    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<Ledger>> {
+    fn finish(self: Box<Self>, _workspace: &Path) -> io::Result<Option<SubjectJournal>> {
         Ok(None)
     }
 }
 
 #[test]
-fn nothing_gets_out_through_the_proxy() {
-    let open = |opening: &Opening| Proxied::open(opening);
+fn attack_corpus_holds_through_the_acp_proxy() {
+    let open = |opening: &SubjectOptions| AcpAttackSubject::open(opening);
     let (mut ran, mut harmed) = (0, Vec::new());
-    let groups = groups().unwrap().into_iter().filter(|group| group.group != "race");
-    for group in groups.chain([matrix().unwrap()]) {
-        let fitting = |case: &&Case| {
-            let needs = needs(&group, case).unwrap();
-            let here = case.only.is_none() && !needs.mounts && !needs.devices && !needs.inside;
-            here && case.raw.is_none() && method(&case.operation).is_some()
+    let groups = load_groups().unwrap().into_iter().filter(|group| group.group != "race");
+    for group in groups.chain([load_matrix().unwrap()]) {
+        let fitting = |case: &&AttackCase| {
+            let needs = case_requirements(&group, case).unwrap();
+            let here = case.only.is_none() && !needs.mounts && !needs.devices && !needs.in_process;
+            here && case.raw.is_none() && method_of_operation(&case.operation).is_some()
         };
-        let cases: Vec<Case> = group.cases.iter().filter(fitting).cloned().collect();
-        for portion in portions(&cases) {
+        let cases: Vec<AttackCase> = group.cases.iter().filter(fitting).cloned().collect();
+        for portion in split_shareable(&cases) {
             let mut portion = portion.to_vec();
             for case in &mut portion {
-                case.expect.result = Ending::Safe;
+                case.expect.result = ExpectedAttackResult::Safe;
                 case.check = Default::default();
             }
-            let verdicts = match run_together(&group, &portion, &open, disk::Resolver::Auto) {
+            let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolution::Auto) {
                 Err(error) if error.to_string().starts_with("setup: ") => continue,
                 other => other.unwrap(),
             };
             ran += portion.len();
-            harmed.extend(verdicts.iter().filter(|verdict| verdict.harmed()).map(Verdict::told));
+            harmed.extend(verdicts.iter().filter(|verdict| verdict.did_harm()).map(AttackVerdict::faults_text));
         }
     }
     assert!(ran > 100, "only {ran} cases ran");

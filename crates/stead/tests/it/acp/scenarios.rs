@@ -4,41 +4,41 @@ use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::acp::{Agent, play, suites};
+use testkit::acp_scenario::{AcpScenarioAgent, load_suites, play_scenario};
 
-use super::puppet::Puppet;
+use super::harness::AcpProcess;
 
-struct Played {
-    puppet: Puppet,
-    place: TempDir,
+struct AcpProcessScenario {
+    process: AcpProcess,
+    directory: TempDir,
 }
 
-impl Played {
+impl AcpProcessScenario {
     fn new() -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let directory = place.path().join("ws");
-        fs::create_dir(&directory).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let workspace = directory.path().join("ws");
+        fs::create_dir(&workspace).unwrap();
         // What lies beside it must look as if it were not there.
-        fs::create_dir(place.path().join("ws2")).unwrap();
-        fs::write(place.path().join("ws2/a.txt"), "secret").unwrap();
-        fs::write(place.path().join("secret.txt"), "secret").unwrap();
-        let params = json!({ "cwd": directory, "mcpServers": [] });
-        let state = place.path().join("state");
-        Self { puppet: Puppet::with_session(&state, &["--durability", "fast"], &params), place }
+        fs::create_dir(directory.path().join("ws2")).unwrap();
+        fs::write(directory.path().join("ws2/a.txt"), "secret").unwrap();
+        fs::write(directory.path().join("secret.txt"), "secret").unwrap();
+        let params = json!({ "cwd": workspace, "mcpServers": [] });
+        let state = directory.path().join("state");
+        Self { process: AcpProcess::with_session(&state, &["--durability", "fast"], &params), directory }
     }
 
-    fn at(&self, path: &str) -> PathBuf {
-        self.place.path().join("ws").join(path)
+    fn path_in_directory(&self, path: &str) -> PathBuf {
+        self.directory.path().join("ws").join(path)
     }
 }
 
-impl Agent for Played {
+impl AcpScenarioAgent for AcpProcessScenario {
     fn directory(&self) -> String {
-        self.at("").to_str().unwrap().trim_end_matches('/').to_owned()
+        self.path_in_directory("").to_str().unwrap().trim_end_matches('/').to_owned()
     }
 
-    fn plant(&mut self, path: &str, bytes: Option<&[u8]>) {
-        let path = self.at(path);
+    fn set_file(&mut self, path: &str, bytes: Option<&[u8]>) {
+        let path = self.path_in_directory(path);
         match bytes {
             Some(bytes) => {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -48,48 +48,45 @@ impl Agent for Played {
         }
     }
 
-    fn link(&mut self, path: &str, target: &str) {
-        symlink(target, self.at(path)).unwrap();
+    fn create_symlink(&mut self, path: &str, target: &str) {
+        symlink(target, self.path_in_directory(path)).unwrap();
     }
 
     fn call(&mut self, method: &str, params: Value) -> Value {
-        self.puppet.call(method, params)
+        self.process.call_from_agent(method, params)
     }
 }
 
 #[test]
-fn every_scenario_holds() {
-    for scenario in suites().iter().flat_map(|suite| &suite.scenarios) {
-        let mut played = Played::new();
-        play(scenario, &mut played).unwrap();
-        assert_eq!(
-            fs::read(played.place.path().join("secret.txt")).unwrap(),
-            b"secret",
-            "{}",
-            scenario.title
-        );
-        assert_eq!(fs::read(played.place.path().join("ws2/a.txt")).unwrap(), b"secret", "{}", scenario.title);
+fn all_acp_scenarios_pass() {
+    for scenario in load_suites().iter().flat_map(|suite| &suite.scenarios) {
+        let mut played = AcpProcessScenario::new();
+        play_scenario(scenario, &mut played).unwrap();
+        assert_eq!(fs::read(played.directory.path().join("secret.txt")).unwrap(), b"secret", "{}", scenario.title);
+        assert_eq!(fs::read(played.directory.path().join("ws2/a.txt")).unwrap(), b"secret", "{}", scenario.title);
     }
 }
 
 #[test]
-fn a_hundred_reads_and_writes_at_once_in_two_sessions() {
-    let mut played = Played::new();
-    let params = json!({ "cwd": played.at(""), "mcpServers": [] });
-    played.puppet.session("s2", &params);
+fn hundred_concurrent_reads_and_writes_in_two_sessions() {
+    let mut played = AcpProcessScenario::new();
+    let params = json!({ "cwd": played.path_in_directory(""), "mcpServers": [] });
+    played.process.new_session("s2", &params);
     let mut sent = Vec::new();
     for number in 0..25 {
         for session in ["s1", "s2"] {
-            let path = played.at(&format!("{session}-{}.txt", number % 5));
+            let path = played.path_in_directory(&format!("{session}-{}.txt", number % 5));
             let content = format!("{session} {number}\n");
             let write = json!({ "sessionId": session, "path": path, "content": content });
-            sent.push(played.puppet.send("fs/write_text_file", write));
-            sent.push(played.puppet.send("fs/read_text_file", json!({ "sessionId": session, "path": path })));
+            sent.push(played.process.send_agent_request("fs/write_text_file", write));
+            sent.push(
+                played.process.send_agent_request("fs/read_text_file", json!({ "sessionId": session, "path": path })),
+            );
         }
     }
     let mut answered: Vec<i64> = (0..sent.len())
         .map(|_| {
-            let answer = played.puppet.agent_hears();
+            let answer = played.process.receive_at_agent();
             assert!(answer.get("result").is_some() || answer["error"]["code"] == -32002, "{answer}");
             answer["id"].as_i64().unwrap()
         })
@@ -98,24 +95,24 @@ fn a_hundred_reads_and_writes_at_once_in_two_sessions() {
     assert_eq!(answered, sent);
     for session in ["s1", "s2"] {
         for file in 0..5 {
-            let content = fs::read_to_string(played.at(&format!("{session}-{file}.txt"))).unwrap();
+            let content = fs::read_to_string(played.path_in_directory(&format!("{session}-{file}.txt"))).unwrap();
             assert_eq!(content, format!("{session} {}\n", 20 + file));
         }
     }
 }
 
 #[test]
-fn what_an_agent_does_is_recorded_and_can_be_taken_back() {
-    let mut played = Played::new();
-    let path = played.at("a.txt");
+fn agent_writes_are_journaled_and_undoable() {
+    let mut played = AcpProcessScenario::new();
+    let path = played.path_in_directory("a.txt");
     fs::write(&path, "old\n").unwrap();
-    assert_eq!(played.puppet.write(&path, "new\n")["result"], json!({}));
+    assert_eq!(played.process.write_text_file(&path, "new\n")["result"], json!({}));
     let stead = |arguments: &[&str]| {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_stead"))
             .args(arguments)
             .arg("--workspace")
-            .arg(played.at(""))
-            .env("XDG_STATE_HOME", played.place.path().join("state"))
+            .arg(played.path_in_directory(""))
+            .env("XDG_STATE_HOME", played.directory.path().join("state"))
             .env("USER", "tester")
             .output()
             .unwrap();

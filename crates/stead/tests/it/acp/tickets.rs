@@ -4,18 +4,18 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::puppet::Puppet;
-use crate::bench::{Bench, Ran};
+use super::harness::AcpProcess;
+use crate::cli_fixture::{CliFixture, CommandOutput};
 
 /// A server as an agent was told to start it.
-struct Told {
+struct AddedServerCommand {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
-impl Told {
+impl AddedServerCommand {
     /// The server that a session was set up with.
-    fn of(heard: &Value) -> Self {
+    fn from_session_setup(heard: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let server = &heard["params"]["mcpServers"][0];
         Self {
@@ -30,7 +30,7 @@ impl Told {
     }
 
     /// Starts it, and has it write a file, as a client that calls itself something.
-    fn write(&self, bench: &Bench, client: &str, path: &str, content: &str) -> Ran {
+    fn run_and_write(&self, bench: &CliFixture, client: &str, path: &str, content: &str) -> CommandOutput {
         let opening = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } } });
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -39,43 +39,45 @@ impl Told {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let mut command = bench.command(&arguments);
         command.envs(self.environment.iter().cloned());
-        Bench::drive(&mut command, format!("{opening}\n{ready}\n{write}\n").as_bytes())
+        CliFixture::run_command(&mut command, format!("{opening}\n{ready}\n{write}\n").as_bytes())
     }
 }
 
-fn prompt(puppet: &mut Puppet, session: &str) {
+fn send_prompt(puppet: &mut AcpProcess, session: &str) {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "do it" }] });
-    puppet.editor(&json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params }));
-    puppet.agent_hears();
+    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params }));
+    puppet.receive_at_agent();
 }
 
-fn changed(review: &Value) -> Vec<&str> {
+fn reviewed_paths(review: &Value) -> Vec<&str> {
     review["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect()
 }
 
 #[test]
-fn writes_of_the_server_are_part_of_the_session_and_its_turn() {
-    let bench = Bench::new();
-    let mut puppet = Puppet::start(&bench.state(), &["--durability", "fast"]);
+fn added_server_writes_belong_to_the_session_turn() {
+    let bench = CliFixture::new();
+    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
     puppet.initialize();
-    let told = Told::of(&puppet.session("s1", &json!({ "cwd": bench.workspace(), "mcpServers": [] })));
-    prompt(&mut puppet, "s1");
-    assert_eq!(told.write(&bench, "whatever", "first.txt", "1\n").code, 0);
-    prompt(&mut puppet, "s1");
-    assert_eq!(puppet.write(&bench.workspace().join("second.txt"), "2\n")["result"], json!({}));
-    assert_eq!(told.write(&bench, "whatever", "third.txt", "3\n").code, 0);
+    let told = AddedServerCommand::from_session_setup(
+        &puppet.new_session("s1", &json!({ "cwd": bench.workspace(), "mcpServers": [] })),
+    );
+    send_prompt(&mut puppet, "s1");
+    assert_eq!(told.run_and_write(&bench, "whatever", "first.txt", "1\n").code, 0);
+    send_prompt(&mut puppet, "s1");
+    assert_eq!(puppet.write_text_file(&bench.workspace().join("second.txt"), "2\n")["result"], json!({}));
+    assert_eq!(told.run_and_write(&bench, "whatever", "third.txt", "3\n").code, 0);
 
-    let review = bench.ok(&["review", "--json"]).json();
+    let review = bench.run_successfully(&["review", "--json"]).json();
     assert_eq!((&review["author"], &review["session"]), (&json!("agent:acp"), &json!("s1")), "{review}");
-    assert_eq!(changed(&review), ["first.txt", "second.txt", "third.txt"]);
-    let turn = bench.ok(&["review", "--since", "turn", "--json"]).json();
-    assert_eq!(changed(&turn), ["second.txt", "third.txt"]);
+    assert_eq!(reviewed_paths(&review), ["first.txt", "second.txt", "third.txt"]);
+    let turn = bench.run_successfully(&["review", "--since", "turn", "--json"]).json();
+    assert_eq!(reviewed_paths(&turn), ["second.txt", "third.txt"]);
     let params = json!({ "sessionId": "s1" });
-    puppet.editor(&json!({ "jsonrpc": "2.0", "id": 8, "method": "_stead/undo_turn", "params": params }));
-    let undone = puppet.editor_hears();
+    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 8, "method": "_stead/undo_turn", "params": params }));
+    let undone = puppet.receive_at_editor();
     let taken = ["second.txt", "third.txt"].map(|name| bench.workspace().join(name));
     assert_eq!(undone["result"]["rejected"], json!(taken), "{undone}");
-    let log = bench.ok(&["log"]).text();
+    let log = bench.run_successfully(&["log"]).text();
     assert!(log.contains("user:tester  reject"), "{log}");
     let mut left: Vec<String> = fs::read_dir(bench.workspace())
         .unwrap()
@@ -86,42 +88,42 @@ fn writes_of_the_server_are_part_of_the_session_and_its_turn() {
 }
 
 #[test]
-fn a_session_that_is_taken_up_again_goes_on() {
-    let bench = Bench::new();
+fn loaded_session_keeps_its_ticket() {
+    let bench = CliFixture::new();
     let params = json!({ "sessionId": "s1", "cwd": bench.workspace(), "mcpServers": [] });
-    let mut puppet = Puppet::start(&bench.state(), &["--durability", "fast"]);
+    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
     puppet.initialize();
-    puppet.editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params }));
-    let told = Told::of(&puppet.agent_hears());
+    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params }));
+    let told = AddedServerCommand::from_session_setup(&puppet.receive_at_agent());
     // It has its name already, so nothing waits for the agent's answer.
-    assert_eq!(told.write(&bench, "whatever", "a.txt", "1\n").code, 0);
-    let review = bench.ok(&["review", "--json"]).json();
-    assert_eq!((&review["session"], changed(&review)), (&json!("s1"), vec!["a.txt"]));
+    assert_eq!(told.run_and_write(&bench, "whatever", "a.txt", "1\n").code, 0);
+    let review = bench.run_successfully(&["review", "--json"]).json();
+    assert_eq!((&review["session"], reviewed_paths(&review)), (&json!("s1"), vec!["a.txt"]));
 }
 
 #[test]
-fn nobody_gets_into_another_s_session() {
-    let bench = Bench::new();
+fn ticket_of_another_session_is_rejected() {
+    let bench = CliFixture::new();
     let params = json!({ "cwd": bench.workspace(), "mcpServers": [] });
-    let mut puppet = Puppet::start(&bench.state(), &["--durability", "fast"]);
+    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
     puppet.initialize();
-    let first = Told::of(&puppet.session("s1", &params));
-    let mut second = Told::of(&puppet.session("s2", &params));
+    let first = AddedServerCommand::from_session_setup(&puppet.new_session("s1", &params));
+    let mut second = AddedServerCommand::from_session_setup(&puppet.new_session("s2", &params));
     assert_ne!(first.environment, second.environment);
     assert!(!second.arguments.contains(&second.environment[0].1), "others see arguments");
     // What a client calls itself counts for nothing beside its ticket.
-    assert_eq!(second.write(&bench, "s1", "a.txt", "2\n").code, 0);
-    let review = bench.ok(&["review", "--json"]).json();
-    assert_eq!((&review["session"], changed(&review)), (&json!("s2"), vec!["a.txt"]));
+    assert_eq!(second.run_and_write(&bench, "s1", "a.txt", "2\n").code, 0);
+    let review = bench.run_successfully(&["review", "--json"]).json();
+    assert_eq!((&review["session"], reviewed_paths(&review)), (&json!("s2"), vec!["a.txt"]));
     for invented in ["", "s1", &"0".repeat(64)] {
         second.environment[0].1 = invented.to_owned();
-        let ran = second.write(&bench, "s1", "b.txt", "2\n");
+        let ran = second.run_and_write(&bench, "s1", "b.txt", "2\n");
         assert_ne!(ran.code, 0);
-        assert!(ran.err.contains("STEAD_TICKET"), "{}", ran.err);
+        assert!(ran.stderr.contains("STEAD_TICKET"), "{}", ran.stderr);
     }
     let at = first.arguments.iter().position(|argument| argument == "--principal").unwrap();
     let mut other = first;
     other.arguments[at + 1] = "agent:other".to_owned();
-    assert_ne!(other.write(&bench, "s1", "b.txt", "2\n").code, 0);
+    assert_ne!(other.run_and_write(&bench, "s1", "b.txt", "2\n").code, 0);
     assert!(!bench.workspace().join("b.txt").exists());
 }

@@ -1,8 +1,8 @@
-//! What ranking is asked about and no build brings along: packages of npm with Java in them, Debian's packages of Go
-//! sources, and Debian's source packages, whose patches are commits with a subject line.
+//! Downloads packages that no build of this project brings: npm packages with Java sources, Debian packages of Go
+//! sources, and Debian source packages with patches.
 //!
-//! Owns `tools/rank` in the target directory. Promises to fetch a thing once, to say what it fetches, and to leave the
-//! system's own packages and lists alone.
+//! Owns `tools/rank` in the target directory. Promises to download each package once, to print what it downloads, and
+//! to leave the system's packages and lists unchanged.
 
 use std::{
     fs,
@@ -10,19 +10,18 @@ use std::{
     process::Command,
 };
 
-/// Where a system says which packages there are.
-const LISTS: &str = "/etc/apt/sources.list.d";
+const APT_SOURCES_DIRECTORY: &str = "/etc/apt/sources.list.d";
 
-fn home(part: &str) -> Result<PathBuf, String> {
+fn download_directory(part: &str) -> Result<PathBuf, String> {
     let home = crate::needs::target_directory().join("tools").join("rank").join(part);
     fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
     Ok(home)
 }
 
-/// The directory of a package of npm, without what it needs to run.
-pub(super) fn npm(name: &str, version: &str) -> Result<PathBuf, String> {
-    // One place each: what is installed later takes away what nobody wrote down.
-    let home = home(&format!("js/{name}"))?;
+/// The directory of an npm package, without its dependencies.
+pub(super) fn fetch_npm_package(name: &str, version: &str) -> Result<PathBuf, String> {
+    // One directory per package, because npm removes packages that are not in the manifest.
+    let home = download_directory(&format!("js/{name}"))?;
     let directory = home.join("node_modules").join(name);
     if !directory.is_dir() {
         let wanted = format!("{name}@{version}");
@@ -30,42 +29,42 @@ pub(super) fn npm(name: &str, version: &str) -> Result<PathBuf, String> {
         let flags = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--no-save"];
         let mut get = Command::new("npm");
         get.args(["install", "--legacy-peer-deps", "--prefix"]).arg(&home).args(flags).arg(&wanted);
-        crate::succeed(&mut get).map_err(|failure| format!("{wanted} cannot be had: {failure}"))?;
+        crate::run_program(&mut get).map_err(|failure| format!("{wanted} cannot be installed: {failure}"))?;
     }
     Ok(directory)
 }
 
-/// The directory that a package of Debian unpacks to.
-pub(super) fn debian(name: &str) -> Result<PathBuf, String> {
-    let home = home("deb")?;
+/// The directory of an unpacked Debian package.
+pub(super) fn fetch_debian_package(name: &str) -> Result<PathBuf, String> {
+    let home = download_directory("deb")?;
     let directory = home.join(name);
     if !directory.is_dir() {
         println!("rank: fetching {name} with apt-get into {}", home.display());
-        succeed(Command::new("apt-get").args(["download", "-qq", name]), &home)?;
-        let archive = newest(&home, &format!("{name}_"), ".deb")?;
-        succeed(Command::new("dpkg-deb").arg("-x").arg(archive).arg(&directory), &home)?;
+        run_program(Command::new("apt-get").args(["download", "-qq", name]), &home)?;
+        let archive = newest_file(&home, &format!("{name}_"), ".deb")?;
+        run_program(Command::new("dpkg-deb").arg("-x").arg(archive).arg(&directory), &home)?;
     }
     Ok(directory)
 }
 
-/// The directory of a source package of Debian, its patches beside it and not applied.
-pub(super) fn source(name: &str) -> Result<PathBuf, String> {
-    let home = home("source")?;
+/// The directory of a Debian source package, with its patches not applied.
+pub(super) fn fetch_debian_source(name: &str) -> Result<PathBuf, String> {
+    let home = download_directory("source")?;
     let directory = home.join(name);
     if !directory.is_dir() {
         println!("rank: fetching the sources of {name} with apt-get into {}", home.display());
         let options = source_lists(&home)?;
         let asked = ["source", "--download-only", "-qq", name];
-        succeed(Command::new("apt-get").args(&options).args(asked), &home)?;
-        let described = newest(&home, &format!("{name}_"), ".dsc")?;
+        run_program(Command::new("apt-get").args(&options).args(asked), &home)?;
+        let described = newest_file(&home, &format!("{name}_"), ".dsc")?;
         let unpack = ["--no-check", "--skip-patches", "-x"];
         let mut unpacked = Command::new("dpkg-source");
-        succeed(unpacked.args(unpack).arg(described).arg(&directory), &home)?;
+        run_program(unpacked.args(unpack).arg(described).arg(&directory), &home)?;
     }
     Ok(directory)
 }
 
-/// How apt-get is told to look for sources in lists of our own, which are made if need be.
+/// apt-get options for separate source lists, which are created if needed.
 fn source_lists(home: &Path) -> Result<Vec<String>, String> {
     let lists = home.join("lists");
     let file = home.join("debian.sources");
@@ -80,31 +79,31 @@ fn source_lists(home: &Path) -> Result<Vec<String>, String> {
     if !file.is_file() {
         let explain = |error: std::io::Error| format!("{}: {error}", file.display());
         fs::create_dir_all(lists.join("partial")).map_err(explain)?;
-        fs::write(&file, of_sources(&listed())).map_err(explain)?;
-        succeed(Command::new("apt-get").args(&options).args(["update", "-qq"]), home)?;
+        fs::write(&file, to_source_lists(&system_source_lists())).map_err(explain)?;
+        run_program(Command::new("apt-get").args(&options).args(["update", "-qq"]), home)?;
     }
     Ok(options)
 }
 
-/// Every list of packages that the system has and that is written in paragraphs.
-fn listed() -> String {
+/// The package lists of the system in deb822 format.
+fn system_source_lists() -> String {
     let mut files: Vec<PathBuf> =
-        fs::read_dir(LISTS).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        fs::read_dir(APT_SOURCES_DIRECTORY).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     files.retain(|file| file.extension().is_some_and(|ending| ending == "sources"));
     files.sort();
     let texts: Vec<String> = files.iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
     texts.join("\n\n")
 }
 
-/// The same lists, of sources; only those of Debian itself, which its key vouches for.
-fn of_sources(listed: &str) -> String {
+/// The lists converted to source lists; only those signed with Debian's own key.
+fn to_source_lists(listed: &str) -> String {
     let paragraphs = listed.split("\n\n").filter(|paragraph| paragraph.contains("debian-archive-keyring"));
     let turned = paragraphs.map(|paragraph| paragraph.replace("Types: deb\n", "Types: deb-src\n"));
     turned.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The last file, by name, that begins and ends so.
-fn newest(directory: &Path, begin: &str, end: &str) -> Result<PathBuf, String> {
+/// The last file by name with this start and end.
+fn newest_file(directory: &Path, begin: &str, end: &str) -> Result<PathBuf, String> {
     let entries = fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     let fits = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -114,7 +113,7 @@ fn newest(directory: &Path, begin: &str, end: &str) -> Result<PathBuf, String> {
     newest.ok_or_else(|| format!("{begin}*{end} was fetched but cannot be found"))
 }
 
-fn succeed(command: &mut Command, directory: &Path) -> Result<(), String> {
+fn run_program(command: &mut Command, directory: &Path) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let status = command.current_dir(directory).status();
     let status = status.map_err(|error| format!("{name} is needed, and of Debian: {error}"))?;
@@ -126,9 +125,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_packages_become_lists_of_sources() {
+    fn package_lists_become_source_lists() {
         let ours = "Types: deb\nSuites: stable\nSigned-By: debian-archive-keyring.gpg";
         let listed = format!("{ours}\n\nTypes: deb\nSuites: other\n");
-        assert_eq!(of_sources(&listed), ours.replace("Types: deb\n", "Types: deb-src\n"));
+        assert_eq!(to_source_lists(&listed), ours.replace("Types: deb\n", "Types: deb-src\n"));
     }
 }

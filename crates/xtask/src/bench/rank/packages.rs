@@ -1,6 +1,6 @@
-//! The public packages that are asked: those that building and testing this project brings along anyway, and a few in
-//! languages that it does not.
+//! The measured packages: those that building and testing this project brings anyway, and a few in other languages.
 
+use crate::needs::InstallConsent;
 use std::{
     env, fmt, fs,
     path::{Path, PathBuf},
@@ -8,122 +8,118 @@ use std::{
 
 use super::fetch;
 
-/// What a package is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// Rules were made by looking at it.
-    Tuned,
-    /// Only its figures were looked at.
-    Measured,
+pub(super) enum PackagePurpose {
+    /// Rules were derived from it.
+    Tuning,
+    /// Only its figures were used.
+    MeasurementOnly,
 }
 
-/// Where a package comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum PackageOrigin {
     Cargo,
     Pypi,
     Npm,
-    /// A package of npm that nothing else here needs, of this version.
-    Fetched(&'static str),
-    /// A package of Debian.
+    /// An npm package in this version, downloaded for this benchmark.
+    NpmDownload(&'static str),
     Debian,
 }
 
-/// A package on this machine.
 #[derive(Debug)]
-pub(super) struct Package {
+pub(super) struct SourcePackage {
     pub(super) name: &'static str,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: PackagePurpose,
     pub(super) directory: PathBuf,
     language: &'static str,
 }
 
-/// A text of a package.
+/// A source file of a package.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct SourceText {
     pub(super) path: String,
     pub(super) text: String,
 }
 
-/// A package whose late names were read to make rules is a tuned one. Those of regex-automata, starlette, click and
-/// commander were once printed; no rule came of them.
-const PACKAGES: &[(Origin, &str, &str, Purpose)] = &[
-    (Origin::Cargo, "tokio", "Rust", Purpose::Tuned),
-    (Origin::Cargo, "ring", "C and Rust", Purpose::Tuned),
-    (Origin::Pypi, "pydantic", "Python", Purpose::Tuned),
-    (Origin::Npm, "undici", "JavaScript", Purpose::Tuned),
-    (Origin::Cargo, "blake3", "C and Rust", Purpose::Tuned),
-    (Origin::Pypi, "anyio", "Python", Purpose::Tuned),
-    (Origin::Pypi, "setuptools", "Python", Purpose::Tuned),
-    (Origin::Npm, "ws", "JavaScript", Purpose::Tuned),
-    (Origin::Npm, "zod", "TypeScript", Purpose::Tuned),
-    (Origin::Npm, "postcss", "JavaScript", Purpose::Tuned),
-    (Origin::Npm, "hono", "TypeScript", Purpose::Tuned),
-    (Origin::Debian, "golang-github-gin-gonic-gin-dev", "Go", Purpose::Tuned),
-    (Origin::Debian, "golang-github-sirupsen-logrus-dev", "Go", Purpose::Tuned),
-    (Origin::Debian, "golang-github-burntsushi-toml-dev", "Go", Purpose::Tuned),
-    (Origin::Debian, "golang-github-gorilla-mux-dev", "Go", Purpose::Tuned),
-    (Origin::Npm, "ajv", "TypeScript", Purpose::Tuned),
-    (Origin::Npm, "jose", "JavaScript", Purpose::Tuned),
-    (Origin::Npm, "chokidar", "JavaScript", Purpose::Tuned),
-    (Origin::Npm, "eventsource-parser", "TypeScript", Purpose::Tuned),
-    (Origin::Npm, "pino", "JavaScript", Purpose::Tuned),
-    (Origin::Npm, "yoga-layout", "TypeScript", Purpose::Tuned),
-    (Origin::Fetched("8.5.2"), "@capacitor/android", "Java", Purpose::Tuned),
-    (Origin::Fetched("8.1.3"), "cordova-plugin-file", "Java and JavaScript", Purpose::Tuned),
-    (Origin::Fetched("16.0.0"), "react-native-webview", "Java and TypeScript", Purpose::Tuned),
-    (Origin::Cargo, "regex-automata", "Rust", Purpose::Measured),
-    (Origin::Cargo, "clap_builder", "Rust", Purpose::Measured),
-    (Origin::Cargo, "rusqlite", "Rust", Purpose::Measured),
-    (Origin::Pypi, "starlette", "Python", Purpose::Measured),
-    (Origin::Pypi, "click", "Python", Purpose::Measured),
-    (Origin::Pypi, "jsonschema", "Python", Purpose::Measured),
-    (Origin::Pypi, "uvicorn", "Python", Purpose::Measured),
-    (Origin::Pypi, "cryptography", "Python", Purpose::Measured),
-    (Origin::Npm, "commander", "JavaScript", Purpose::Measured),
-    (Origin::Npm, "es-toolkit", "TypeScript", Purpose::Measured),
-    (Origin::Npm, "eventsource", "TypeScript", Purpose::Measured),
-    (Origin::Npm, "fast-uri", "JavaScript", Purpose::Measured),
-    (Origin::Npm, "yaml", "JavaScript", Purpose::Measured),
-    (Origin::Npm, "ink", "JavaScript", Purpose::Measured),
-    (Origin::Debian, "golang-github-spf13-cobra-dev", "Go", Purpose::Measured),
-    (Origin::Debian, "golang-go.uber-zap-dev", "Go", Purpose::Measured),
-    (Origin::Debian, "golang-github-prometheus-client-golang-dev", "Go", Purpose::Measured),
-    (Origin::Debian, "golang-github-go-chi-chi-dev", "Go", Purpose::Measured),
-    (Origin::Fetched("15.1.0"), "cordova-android", "Java", Purpose::Measured),
-    (Origin::Fetched("15.15.5"), "react-native-svg", "Java", Purpose::Measured),
+/// A package whose late names were read to derive rules is for tuning. Those of regex-automata, starlette, click and
+/// commander were once printed, but no rule was derived from them.
+const PACKAGES: &[(PackageOrigin, &str, &str, PackagePurpose)] = &[
+    (PackageOrigin::Cargo, "tokio", "Rust", PackagePurpose::Tuning),
+    (PackageOrigin::Cargo, "ring", "C and Rust", PackagePurpose::Tuning),
+    (PackageOrigin::Pypi, "pydantic", "Python", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "undici", "JavaScript", PackagePurpose::Tuning),
+    (PackageOrigin::Cargo, "blake3", "C and Rust", PackagePurpose::Tuning),
+    (PackageOrigin::Pypi, "anyio", "Python", PackagePurpose::Tuning),
+    (PackageOrigin::Pypi, "setuptools", "Python", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "ws", "JavaScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "zod", "TypeScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "postcss", "JavaScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "hono", "TypeScript", PackagePurpose::Tuning),
+    (PackageOrigin::Debian, "golang-github-gin-gonic-gin-dev", "Go", PackagePurpose::Tuning),
+    (PackageOrigin::Debian, "golang-github-sirupsen-logrus-dev", "Go", PackagePurpose::Tuning),
+    (PackageOrigin::Debian, "golang-github-burntsushi-toml-dev", "Go", PackagePurpose::Tuning),
+    (PackageOrigin::Debian, "golang-github-gorilla-mux-dev", "Go", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "ajv", "TypeScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "jose", "JavaScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "chokidar", "JavaScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "eventsource-parser", "TypeScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "pino", "JavaScript", PackagePurpose::Tuning),
+    (PackageOrigin::Npm, "yoga-layout", "TypeScript", PackagePurpose::Tuning),
+    (PackageOrigin::NpmDownload("8.5.2"), "@capacitor/android", "Java", PackagePurpose::Tuning),
+    (PackageOrigin::NpmDownload("8.1.3"), "cordova-plugin-file", "Java and JavaScript", PackagePurpose::Tuning),
+    (PackageOrigin::NpmDownload("16.0.0"), "react-native-webview", "Java and TypeScript", PackagePurpose::Tuning),
+    (PackageOrigin::Cargo, "regex-automata", "Rust", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Cargo, "clap_builder", "Rust", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Cargo, "rusqlite", "Rust", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Pypi, "starlette", "Python", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Pypi, "click", "Python", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Pypi, "jsonschema", "Python", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Pypi, "uvicorn", "Python", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Pypi, "cryptography", "Python", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Npm, "commander", "JavaScript", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Npm, "es-toolkit", "TypeScript", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Npm, "eventsource", "TypeScript", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Npm, "fast-uri", "JavaScript", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Npm, "yaml", "JavaScript", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Npm, "ink", "JavaScript", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Debian, "golang-github-spf13-cobra-dev", "Go", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Debian, "golang-go.uber-zap-dev", "Go", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Debian, "golang-github-prometheus-client-golang-dev", "Go", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::Debian, "golang-github-go-chi-chi-dev", "Go", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::NpmDownload("15.1.0"), "cordova-android", "Java", PackagePurpose::MeasurementOnly),
+    (PackageOrigin::NpmDownload("15.15.5"), "react-native-svg", "Java", PackagePurpose::MeasurementOnly),
 ];
-/// Larger files are left out, as are those that are no text.
-const BYTES_MAX: u64 = 4 << 20;
+/// Larger files are skipped, as are binary files.
+const SOURCE_BYTES_MAX: u64 = 4 << 20;
 
-/// Every package, fetched if need be.
-pub(super) fn all() -> Result<Vec<Package>, String> {
-    let python = crate::needs::python()?;
-    let scripts = crate::needs::inspector()?.join("node_modules");
+/// Loads every package, downloaded if needed.
+pub(super) fn load_packages() -> Result<Vec<SourcePackage>, String> {
+    let python = crate::needs::require_python(InstallConsent::AskPerson)?;
+    let scripts = crate::needs::require_inspector(InstallConsent::AskPerson)?.join("node_modules");
     let environment = python.ancestors().nth(2).unwrap_or(&python).join("lib");
-    let sites = below(&environment)?.into_iter().map(|python| python.join("site-packages"));
+    let sites = directory_entries(&environment)?.into_iter().map(|python| python.join("site-packages"));
     let sites: Vec<PathBuf> = sites.collect();
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo"))).ok_or("there is no home")?;
-    let crates = below(&home.join("registry").join("src"))?;
+    let home = home.or_else(|| env::home_dir().map(|home| home.join(".cargo"))).ok_or("no home directory")?;
+    let crates = directory_entries(&home.join("registry").join("src"))?;
     let mut found = Vec::new();
     for (origin, name, language, purpose) in PACKAGES {
         let directory = match origin {
-            Origin::Cargo => newest(&crates, name),
-            Origin::Pypi => sites.iter().map(|site| site.join(name)).find(|directory| directory.is_dir()),
-            Origin::Npm => Some(scripts.join(name)).filter(|directory| directory.is_dir()),
-            Origin::Fetched(version) => Some(fetch::npm(name, version)?),
-            Origin::Debian => Some(fetch::debian(name)?),
+            PackageOrigin::Cargo => newest_crate(&crates, name),
+            PackageOrigin::Pypi => sites.iter().map(|site| site.join(name)).find(|directory| directory.is_dir()),
+            PackageOrigin::Npm => Some(scripts.join(name)).filter(|directory| directory.is_dir()),
+            PackageOrigin::NpmDownload(version) => Some(fetch::fetch_npm_package(name, version)?),
+            PackageOrigin::Debian => Some(fetch::fetch_debian_package(name)?),
         };
         let directory = directory.ok_or_else(|| format!("{name} is not on this machine"))?;
-        found.push(Package { name, purpose: *purpose, directory, language });
+        found.push(SourcePackage { name, purpose: *purpose, directory, language });
     }
     Ok(found)
 }
 
-/// The last version, by name, of a crate.
-fn newest(registries: &[PathBuf], name: &str) -> Option<PathBuf> {
-    let entries = registries.iter().filter_map(|registry| below(registry).ok()).flatten();
+/// The last version of a crate by name.
+fn newest_crate(registries: &[PathBuf], name: &str) -> Option<PathBuf> {
+    let entries = registries.iter().filter_map(|registry| directory_entries(registry).ok()).flatten();
     let versions = entries.filter(|entry| {
         let entry = entry.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let version = entry.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
@@ -132,8 +128,7 @@ fn newest(registries: &[PathBuf], name: &str) -> Option<PathBuf> {
     versions.max()
 }
 
-/// What is in a directory, in order.
-fn below(directory: &Path) -> Result<Vec<PathBuf>, String> {
+fn directory_entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let explain = |error: std::io::Error| format!("{}: {error}", directory.display());
     let mut entries = Vec::new();
     for entry in fs::read_dir(directory).map_err(explain)? {
@@ -143,14 +138,14 @@ fn below(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(entries)
 }
 
-impl Package {
-    pub(super) fn sources(&self) -> Result<Vec<Source>, String> {
-        sources(&self.directory)
+impl SourcePackage {
+    pub(super) fn source_texts(&self) -> Result<Vec<SourceText>, String> {
+        read_source_texts(&self.directory)
     }
 }
 
-/// Every text below a directory, hidden ones left out.
-pub(super) fn sources(top: &Path) -> Result<Vec<Source>, String> {
+/// The texts below a directory, without hidden files.
+pub(super) fn read_source_texts(top: &Path) -> Result<Vec<SourceText>, String> {
     let mut sources = Vec::new();
     let mut waiting = vec![top.to_owned()];
     while let Some(path) = waiting.pop() {
@@ -160,30 +155,30 @@ pub(super) fn sources(top: &Path) -> Result<Vec<Source>, String> {
             continue;
         }
         if kind.is_dir() {
-            waiting.extend(below(&path)?);
-        } else if kind.len() <= BYTES_MAX
+            waiting.extend(directory_entries(&path)?);
+        } else if kind.len() <= SOURCE_BYTES_MAX
             && let Ok(text) = fs::read_to_string(&path)
             && !text.contains('\0')
         {
             let path = path.strip_prefix(top).unwrap_or(&path).to_string_lossy().into_owned();
-            sources.push(Source { path, text });
+            sources.push(SourceText { path, text });
         }
     }
     Ok(sources)
 }
 
-impl fmt::Display for Package {
+impl fmt::Display for SourcePackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
         write!(f, "{name} ({}, {})", self.language, self.purpose)
     }
 }
 
-impl fmt::Display for Purpose {
+impl fmt::Display for PackagePurpose {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Tuned => "tuned on",
-            Self::Measured => "measured",
+            Self::Tuning => "tuned on",
+            Self::MeasurementOnly => "measured",
         })
     }
 }

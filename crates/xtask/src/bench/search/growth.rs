@@ -1,35 +1,31 @@
-//! `cargo xtask bench search --growth`: what searches and their index cost on trees of ten thousand, a hundred thousand and
-//! a million files. Opt-in: it takes long and needs room.
+//! `cargo xtask bench search --growth` measures searches and their index on trees of ten thousand, a hundred thousand
+//! and a million files. It takes long and needs much disk space.
 
 use std::path::Path;
 
-use super::{indexed, ripgrep::Ripgrep, tree};
+use super::{generated_tree, indexed, ripgrep::Ripgrep};
 use crate::bench::{
-    quiet::Quiet,
-    report::{Report, Run},
+    idle_wait::IdleWaiter,
+    report::{BenchReport, BenchRun},
 };
 
-/// Files of the trees, the smallest first.
-const FILES: [usize; 3] = [10_000, 100_000, 1_000_000];
-/// Turns of each side.
+const FILE_COUNTS: [usize; 3] = [10_000, 100_000, 1_000_000];
 const ROUNDS: usize = 5;
-/// What the report's files are called.
-const REPORT: &str = "bench-search-growth";
+const REPORT_NAME: &str = "bench-search-growth";
 
-/// Measures on every tree and reports.
 pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), String> {
-    let mut quiet = Quiet::default();
+    let mut quiet = IdleWaiter::default();
     let mut comparisons = Vec::new();
-    for files in FILES {
+    for files in FILE_COUNTS {
         let here = place.join(files.to_string());
         println!("bench: making {files} files in {}", here.display());
-        tree::make(&here.join("tree"), files)?;
-        for mut row in indexed::rows(ROUNDS, ripgrep, binary, &here, &mut quiet)? {
-            row.what = format!("{files} files: {}", row.what);
+        generated_tree::generate_tree(&here.join("tree"), files)?;
+        for mut row in indexed::measure_indexed_search(ROUNDS, ripgrep, binary, &here, &mut quiet)? {
+            row.title = format!("{files} files: {}", row.title);
             comparisons.push(row);
         }
         std::fs::remove_dir_all(&here).map_err(|error| format!("{}: {error}", here.display()))?;
     }
-    let run = Run { rounds: ROUNDS, reference: ripgrep.version.clone(), quiet };
-    Report::new(run, comparisons).write_as(&crate::needs::target_directory(), REPORT)
+    let run = BenchRun { rounds: ROUNDS, reference: ripgrep.version.clone(), idle_waiter: quiet };
+    BenchReport::new(run, comparisons).write_named(&crate::needs::target_directory(), REPORT_NAME)
 }

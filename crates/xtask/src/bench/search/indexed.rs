@@ -1,71 +1,81 @@
-//! The same searches with a warm index: by a walk that opens only what can match, and on a watched tree without a walk.
-//! What the index costs is told beside them.
+//! The same searches with a warm index: with a walk that opens only candidate files, and on a watched tree without a
+//! walk. Also reports the cost of the index.
 
 use std::{path::Path, process::Command, thread, time::Duration, time::Instant};
 
 use serde_json::{Value, json};
 
 use super::{
-    ripgrep::{Ripgrep, Rules},
-    started, tree,
+    generated_tree,
+    ripgrep::{IgnoreRulesMode, Ripgrep},
+    start_client,
 };
 use crate::bench::{
-    field,
-    quiet::Quiet,
-    rows::{Comparison, Side, Unit, alternate},
-    speaker::{Speaker, milliseconds},
+    bench_servers,
+    idle_wait::IdleWaiter,
+    mcp_client::{McpBenchClient, to_milliseconds},
+    rows::{BenchComparison, ComparisonSide, MeasurementUnit, alternate_sides},
     statistics::Samples,
 };
 
-/// Files must have stood still for so long before an index takes them in.
-const SETTLED: Duration = Duration::from_secs(4);
-/// How long a server is given to watch the tree.
-const READY: Duration = Duration::from_secs(300);
-/// Between two looks whether it does.
-const LOOK: Duration = Duration::from_millis(500);
-/// A watched search takes no longer than this share of a walked one.
-const SHARE: f64 = 0.5;
+/// Files must be unmodified for this long before they are indexed.
+const SETTLE_TIME: Duration = Duration::from_secs(4);
+/// Maximum time until the server watches the tree.
+const READY_TIMEOUT: Duration = Duration::from_secs(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum ratio of the time of a watched search to that of a walked one.
+const FASTER_SHARE_MAX: f64 = 0.5;
 
-/// Searches with an index, beside ripgrep, and what the index costs.
-pub(super) fn rows(
+/// Compares indexed searches with ripgrep, and measures the cost of the index.
+pub(super) fn measure_indexed_search(
     rounds: usize,
     ripgrep: &Ripgrep,
     binary: &Path,
     place: &Path,
-    quiet: &mut Quiet,
-) -> Result<Vec<Comparison>, String> {
+    quiet: &mut IdleWaiter,
+) -> Result<Vec<BenchComparison>, String> {
     let (workspace, state) = (place.join("tree"), place.join("indexed-state"));
-    thread::sleep(SETTLED);
-    let (built, build_ms) = built(binary, &workspace, &state)?;
+    thread::sleep(SETTLE_TIME);
+    let (built, build_ms) = build_index(binary, &workspace, &state)?;
     println!("bench: index built in {build_ms:.0} ms: {built}");
     let mut rows = Vec::new();
     for (how, index) in [("walked", "use"), ("watched", "on")] {
-        let mut recipe = field::stead(binary, &workspace, &state, "fast");
+        let mut recipe = bench_servers::stead_launch(binary, &workspace, &state, "fast");
         recipe.arguments.extend(["--index".into(), index.into()]);
-        let mut stead = started(&recipe)?;
+        let mut stead = start_client(&recipe)?;
         if index == "on" {
-            let waited = wait_until_watched(&mut stead)?;
-            rows.push(alone("from the first search until the tree is watched", Unit::Milliseconds, waited));
+            let waited = wait_until_index_is_used(&mut stead)?;
+            rows.push(single_value(
+                "from the first search until the tree is watched",
+                MeasurementUnit::Milliseconds,
+                waited,
+            ));
         }
-        for (what, query) in [("a rare literal", tree::RARE), ("a frequent literal", tree::FREQUENT)] {
+        for (what, query) in
+            [("a rare literal", generated_tree::RARE_TEXT), ("a frequent literal", generated_tree::FREQUENT_TEXT)]
+        {
             println!("bench: {what}, {how} index");
-            rows.push(compared(rounds, ripgrep, &mut stead, &workspace, (what, query, how), quiet)?);
+            rows.push(compare_query(rounds, ripgrep, &mut stead, &workspace, (what, query, how), quiet)?);
         }
-        rows.push(alone(&format!("peak memory, {how} index"), Unit::Megabytes, stead.peak_megabytes()?));
+        rows.push(single_value(
+            &format!("peak memory, {how} index"),
+            MeasurementUnit::Megabytes,
+            stead.peak_megabytes()?,
+        ));
         stead.stop();
     }
-    rows.push(alone("building the index, from nothing", Unit::Milliseconds, build_ms));
+    rows.push(single_value("building the index, from nothing", MeasurementUnit::Milliseconds, build_ms));
     let bytes = built["bytes"].as_f64().unwrap_or(0.0);
-    rows.push(alone("the index on the disk", Unit::Megabytes, bytes / f64::from(1 << 20)));
+    rows.push(single_value("the index on the disk", MeasurementUnit::Megabytes, bytes / f64::from(1 << 20)));
     Ok(rows)
 }
 
-fn alone(what: &str, unit: Unit, value: f64) -> Comparison {
-    Comparison { unit, stead: Samples::one(value), ..Comparison::new(what, "–") }
+fn single_value(what: &str, unit: MeasurementUnit, value: f64) -> BenchComparison {
+    BenchComparison { unit, stead: Samples::single(value), ..BenchComparison::new(what, "–") }
 }
 
-/// Builds the index by the command line.
-fn built(binary: &Path, workspace: &Path, state: &Path) -> Result<(Value, f64), String> {
+/// Builds the index with the command line.
+fn build_index(binary: &Path, workspace: &Path, state: &Path) -> Result<(Value, f64), String> {
     let began = Instant::now();
     let said = Command::new(binary)
         .args(["index", "build", "--json", "--durability", "fast", "--workspace"])
@@ -74,48 +84,48 @@ fn built(binary: &Path, workspace: &Path, state: &Path) -> Result<(Value, f64), 
         .arg(state)
         .output()
         .map_err(|error| error.to_string())?;
-    let took = milliseconds(began.elapsed());
+    let took = to_milliseconds(began.elapsed());
     let facts = serde_json::from_slice(&said.stdout)
         .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&said.stderr)))?;
     Ok((facts, took))
 }
 
-/// Searches until it goes much faster than at first.
-fn wait_until_watched(stead: &mut Speaker) -> Result<f64, String> {
-    let arguments = json!({ "query": tree::RARE });
+/// Repeats a search until it is much faster than the first one.
+fn wait_until_index_is_used(stead: &mut McpBenchClient) -> Result<f64, String> {
+    let arguments = json!({ "query": generated_tree::RARE_TEXT });
     let began = Instant::now();
-    let first = stead.call("search", &arguments)?.milliseconds;
+    let first = stead.call_tool("search", &arguments)?.milliseconds;
     loop {
-        thread::sleep(LOOK);
-        let now = stead.call("search", &arguments)?.milliseconds;
-        if now < first * SHARE {
-            return Ok(milliseconds(began.elapsed()));
+        thread::sleep(POLL_INTERVAL);
+        let now = stead.call_tool("search", &arguments)?.milliseconds;
+        if now < first * FASTER_SHARE_MAX {
+            return Ok(to_milliseconds(began.elapsed()));
         }
-        if began.elapsed() > READY {
+        if began.elapsed() > READY_TIMEOUT {
             return Err(format!("the tree is still not watched: {now:.1} ms of {first:.1} at first"));
         }
     }
 }
 
-fn compared(
+fn compare_query(
     rounds: usize,
     ripgrep: &Ripgrep,
-    stead: &mut Speaker,
+    stead: &mut McpBenchClient,
     workspace: &Path,
     (what, query, how): (&str, &str, &str),
-    quiet: &mut Quiet,
-) -> Result<Comparison, String> {
-    let mut row = Comparison::new(format!("search: {what}, {how} index"), "ripgrep");
+    quiet: &mut IdleWaiter,
+) -> Result<BenchComparison, String> {
+    let mut row = BenchComparison::new(format!("search: {what}, {how} index"), "ripgrep");
     let arguments = json!({ "query": query });
-    let expected = ripgrep.count(workspace, query, Rules::Obeyed)?.0;
-    alternate(quiet, rounds, |side| {
+    let expected = ripgrep.count_lines(workspace, query, IgnoreRulesMode::Respect)?.0;
+    alternate_sides(quiet, rounds, |side| {
         let (found, milliseconds) = match side {
-            Side::Stead => {
-                let timed = stead.call("search", &arguments)?;
+            ComparisonSide::Stead => {
+                let timed = stead.call_tool("search", &arguments)?;
                 (timed.result["structuredContent"]["total"].as_u64(), timed.milliseconds)
             }
-            Side::Other => {
-                let (count, milliseconds) = ripgrep.count(workspace, query, Rules::Obeyed)?;
+            ComparisonSide::Baseline => {
+                let (count, milliseconds) = ripgrep.count_lines(workspace, query, IgnoreRulesMode::Respect)?;
                 (Some(count), milliseconds)
             }
         };

@@ -1,5 +1,5 @@
-//! `cargo xtask bench search --parity`: the same lines as ripgrep, for queries made from the files themselves, with
-//! ignore rules and without. Every difference is listed with what explains it; one that nothing explains fails the run.
+//! `cargo xtask bench search --parity` compares matching lines with ripgrep's, for queries made from the files, with
+//! and without ignore rules. Every difference is listed with its explanation; an unexplained one fails the run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,105 +10,103 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    queries::{Chance, Query, from_line},
-    ripgrep::{Ripgrep, Rules, Spot, Syntax},
-    sources::{self, Source},
-    started,
+    copied_trees::{self, CopiedTree},
+    queries::{BenchSearchQuery, QueryRng, query_for_line},
+    ripgrep::{HitLocation, IgnoreRulesMode, Ripgrep, RipgrepSyntax},
+    start_client,
 };
-use crate::bench::{field, speaker::Speaker};
+use crate::bench::{bench_servers, mcp_client::McpBenchClient};
 
-/// Queries for each tree; each is asked with ignore rules and without.
-const QUERIES: usize = 80;
+/// Each query runs with and without ignore rules.
+const QUERIES_PER_TREE: usize = 80;
 const SEED: u64 = 20;
-/// Most hits that are compared place by place; of more, the count is.
-const HITS_MAX: u64 = 1_000;
-/// Most differences that are shown one by one.
-const SHOWN_MAX: usize = 20;
-/// Hits that the server keeps; those of one part of an answer, and files that a part may name.
-const KEPT_MAX: usize = 2_000;
+/// With more matches, only their number is compared.
+const PAGE_HITS_MAX: u64 = 1_000;
+const DIFFERENCES_SHOWN_MAX: usize = 20;
+/// Limits of the server: matches per search, matches per request, and files per glob.
+const SERVER_HITS_MAX: usize = 2_000;
 const PART_HITS_MAX: usize = 1_500;
 const PART_FILES_MAX: usize = 100;
 
-/// What was compared, and what differed.
 #[derive(Default)]
-struct Tally {
-    asked: usize,
-    places: usize,
-    counted: usize,
-    /// Lines that ripgrep has with ignore rules, and without.
-    obeying: usize,
-    all: usize,
-    /// Differing places by what explains them.
+struct ParityTally {
+    queries: usize,
+    hits: usize,
+    counted_lines: usize,
+    /// Lines that ripgrep finds with and without ignore rules.
+    lines_with_ignore_rules: usize,
+    lines_without_ignore_rules: usize,
+    /// Differences by explanation.
     explained: BTreeMap<&'static str, usize>,
     unexplained: Vec<String>,
 }
 
-/// Compares on every tree.
+/// Compares the results on every tree.
 pub(super) fn run(ripgrep: &Ripgrep, binary: &Path, place: &Path) -> Result<(), String> {
     let mut unexplained = 0;
-    for source in sources::copied(place)? {
-        let mut chance = Chance::seeded(SEED);
-        source.plant(&mut chance)?;
-        source.plant_large()?;
+    for source in copied_trees::copy_trees(place)? {
+        let mut chance = QueryRng::from_seed(SEED);
+        source.plant_ignore_files(&mut chance)?;
+        source.plant_large_file()?;
         let state = place.join(format!("{}-state", source.name));
-        let mut stead = started(&field::stead(binary, &source.directory, &state, "fast"))?;
-        let mut tally = Tally::default();
-        for query in queries(&source, &mut chance) {
-            for rules in [Rules::Obeyed, Rules::Off] {
-                compare(ripgrep, &mut stead, &source, &query, rules, &mut tally)?;
+        let mut stead = start_client(&bench_servers::stead_launch(binary, &source.directory, &state, "fast"))?;
+        let mut tally = ParityTally::default();
+        for query in generate_queries(&source, &mut chance) {
+            for rules in [IgnoreRulesMode::Respect, IgnoreRulesMode::Ignore] {
+                compare_query(ripgrep, &mut stead, &source, &query, rules, &mut tally)?;
             }
         }
         stead.stop();
-        tally.report(source.name, &ripgrep.version);
+        tally.print_report(source.name, &ripgrep.version);
         unexplained += tally.unexplained.len();
     }
     if unexplained == 0 { Ok(()) } else { Err(format!("{unexplained} differences that nothing explains")) }
 }
 
-/// Queries that are true of lines of the files.
-fn queries(source: &Source, chance: &mut Chance) -> Vec<Query> {
-    let mut queries: Vec<Query> = Vec::new();
-    while queries.len() < QUERIES {
+/// Queries that match lines of the files.
+fn generate_queries(source: &CopiedTree, chance: &mut QueryRng) -> Vec<BenchSearchQuery> {
+    let mut queries: Vec<BenchSearchQuery> = Vec::new();
+    while queries.len() < QUERIES_PER_TREE {
         let Some(Ok(bytes)) = chance.pick(&source.files).map(fs::read) else { continue };
         let Ok(text) = String::from_utf8(bytes) else { continue };
         let lines: Vec<&str> = text.lines().collect();
-        let query = chance.pick(&lines).copied().and_then(|line| from_line(chance, line));
+        let query = chance.pick(&lines).copied().and_then(|line| query_for_line(chance, line));
         queries.extend(query.filter(|query| !queries.contains(query)));
     }
     queries
 }
 
-fn compare(
+fn compare_query(
     ripgrep: &Ripgrep,
-    stead: &mut Speaker,
-    source: &Source,
-    query: &Query,
-    rules: Rules,
-    tally: &mut Tally,
+    stead: &mut McpBenchClient,
+    source: &CopiedTree,
+    query: &BenchSearchQuery,
+    rules: IgnoreRulesMode,
+    tally: &mut ParityTally,
 ) -> Result<(), String> {
-    let mut theirs = ripgrep.spots(&source.directory, &query.text, query.syntax, rules)?;
-    let (mut ours, total) = answered(stead, query, rules, None)?;
-    tally.asked += 1;
+    let mut theirs = ripgrep.find_hits(&source.directory, &query.text, query.syntax, rules)?;
+    let (mut ours, total) = server_hits(stead, query, rules, None)?;
+    tally.queries += 1;
     match rules {
-        Rules::Obeyed => tally.obeying += theirs.len(),
-        Rules::Off => tally.all += theirs.len(),
+        IgnoreRulesMode::Respect => tally.lines_with_ignore_rules += theirs.len(),
+        IgnoreRulesMode::Ignore => tally.lines_without_ignore_rules += theirs.len(),
     }
     let what = format!("{} {query:?} {rules:?}", source.name);
-    // More than one answer carries: file by file, and the number of all.
+    // More matches than one result has: query in parts, and compare the total.
     if (ours.len() as u64) < total {
-        ours = in_parts(stead, query, rules, &theirs)?;
-        let crowded = crowded(&theirs);
-        tally.counted += usize::from(!crowded.is_empty());
-        if total != theirs.len() as u64 && differing(source, &theirs) == 0 {
+        ours = server_hits_in_parts(stead, query, rules, &theirs)?;
+        let crowded = files_with_too_many_hits(&theirs);
+        tally.counted_lines += usize::from(!crowded.is_empty());
+        if total != theirs.len() as u64 && count_known_differences(source, &theirs) == 0 {
             tally.unexplained.push(format!("{what}: {total} lines, ripgrep has {}", theirs.len()));
         }
         for spots in [&mut ours, &mut theirs] {
             spots.retain(|(path, _)| !crowded.contains(path));
         }
     }
-    tally.places += theirs.len();
+    tally.hits += theirs.len();
     for (path, line) in ours.symmetric_difference(&theirs) {
-        match explanation(source, path) {
+        match explain_difference(source, path) {
             Some(why) => *tally.explained.entry(why).or_default() += 1,
             None => {
                 let whose = if theirs.contains(&(path.clone(), *line)) { "ripgrep" } else { "stead" };
@@ -120,22 +118,22 @@ fn compare(
     Ok(())
 }
 
-/// Every place that the server answers, over all pages, and how many lines it says there are.
-fn answered(
-    stead: &mut Speaker,
-    query: &Query,
-    rules: Rules,
+/// All matches of the server over all pages, and the total it reports.
+fn server_hits(
+    stead: &mut McpBenchClient,
+    query: &BenchSearchQuery,
+    rules: IgnoreRulesMode,
     glob: Option<&str>,
-) -> Result<(BTreeSet<Spot>, u64), String> {
+) -> Result<(BTreeSet<HitLocation>, u64), String> {
     let mut spots = BTreeSet::new();
-    let regex = query.syntax == Syntax::Regex;
+    let regex = query.syntax == RipgrepSyntax::Regex;
     let mut arguments =
-        json!({ "query": query.text, "regex": regex, "all": rules == Rules::Off, "max": HITS_MAX });
+        json!({ "query": query.text, "regex": regex, "all": rules == IgnoreRulesMode::Ignore, "max": PAGE_HITS_MAX });
     if let Some(glob) = glob {
         arguments["glob"] = glob.into();
     }
     loop {
-        let mut answer = stead.call("search", &arguments)?.result["structuredContent"].take();
+        let mut answer = stead.call_tool("search", &arguments)?.result["structuredContent"].take();
         let total = answer["total"].as_u64().ok_or_else(|| format!("no total: {answer}"))?;
         for file in answer["files"].as_array().into_iter().flatten() {
             let path = file["path"].as_str().unwrap_or_default().as_bytes();
@@ -149,13 +147,13 @@ fn answered(
     }
 }
 
-/// Every place that the server answers in the files where ripgrep has some, asked in parts that one answer carries.
-fn in_parts(
-    stead: &mut Speaker,
-    query: &Query,
-    rules: Rules,
-    theirs: &BTreeSet<Spot>,
-) -> Result<BTreeSet<Spot>, String> {
+/// All matches of the server in the files where ripgrep has matches, queried in parts that fit one result.
+fn server_hits_in_parts(
+    stead: &mut McpBenchClient,
+    query: &BenchSearchQuery,
+    rules: IgnoreRulesMode,
+    theirs: &BTreeSet<HitLocation>,
+) -> Result<BTreeSet<HitLocation>, String> {
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for (path, _) in theirs {
         *counts.entry(path).or_default() += 1;
@@ -172,26 +170,26 @@ fn in_parts(
     }
     let mut spots = BTreeSet::new();
     for (_, paths) in parts {
-        let escaped: Vec<String> = paths.iter().map(|path| escaped(path)).collect();
+        let escaped: Vec<String> = paths.iter().map(|path| escape_glob(path)).collect();
         let glob = format!("{{{}}}", escaped.join(","));
-        let (part, _) = answered(stead, query, rules, Some(&glob))?;
-        // A name without a slash means any depth; what lies elsewhere belongs to another part.
+        let (part, _) = server_hits(stead, query, rules, Some(&glob))?;
+        // A name without a slash matches at any depth; other directories belong to other parts.
         spots.extend(part.into_iter().filter(|(path, _)| paths.contains(&path.as_slice())));
     }
     Ok(spots)
 }
 
-/// Files with more hits than the server keeps.
-fn crowded(spots: &BTreeSet<Spot>) -> BTreeSet<Vec<u8>> {
+/// Files with more matches than the server returns.
+fn files_with_too_many_hits(spots: &BTreeSet<HitLocation>) -> BTreeSet<Vec<u8>> {
     let mut counts: BTreeMap<&[u8], usize> = BTreeMap::new();
     for (path, _) in spots {
         *counts.entry(path).or_default() += 1;
     }
-    counts.into_iter().filter(|(_, count)| *count > KEPT_MAX).map(|(path, _)| path.to_vec()).collect()
+    counts.into_iter().filter(|(_, count)| *count > SERVER_HITS_MAX).map(|(path, _)| path.to_vec()).collect()
 }
 
-/// A path as a pattern that means only it.
-fn escaped(path: &[u8]) -> String {
+/// A glob that matches only this path.
+fn escape_glob(path: &[u8]) -> String {
     let mut pattern = String::new();
     for letter in String::from_utf8_lossy(path).chars() {
         if "*?[]{},\\!".contains(letter) {
@@ -202,25 +200,31 @@ fn escaped(path: &[u8]) -> String {
     pattern
 }
 
-/// How many of these places are in files that are known to differ.
-fn differing(source: &Source, spots: &BTreeSet<Spot>) -> usize {
-    spots.iter().filter(|(path, _)| explanation(source, path).is_some()).count()
+/// The number of matches in files with known differences.
+fn count_known_differences(source: &CopiedTree, spots: &BTreeSet<HitLocation>) -> usize {
+    spots.iter().filter(|(path, _)| explain_difference(source, path).is_some()).count()
 }
 
-/// Why the two may see a file differently; nothing when they must not.
-fn explanation(source: &Source, path: &[u8]) -> Option<&'static str> {
+/// Why the two programs may treat a file differently; `None` if they must not.
+fn explain_difference(source: &CopiedTree, path: &[u8]) -> Option<&'static str> {
     let bytes = fs::read(source.directory.join(String::from_utf8_lossy(path).as_ref())).ok()?;
     if bytes.contains(&0) {
-        return Some("holds a zero byte: not text as a whole; ripgrep shows the lines before it");
+        return Some("has a NUL byte: binary for stead; ripgrep shows the lines before it");
     }
-    std::str::from_utf8(&bytes)
-        .is_err()
-        .then_some("not UTF-8: read in the encoding it has; ripgrep reads bytes")
+    std::str::from_utf8(&bytes).is_err().then_some("not UTF-8: read in the encoding it has; ripgrep reads bytes")
 }
 
-impl Tally {
-    fn report(&self, name: &str, version: &str) {
-        let Self { asked, places, counted, obeying, all, explained, unexplained } = self;
+impl ParityTally {
+    fn print_report(&self, name: &str, version: &str) {
+        let Self {
+            queries: asked,
+            hits: places,
+            counted_lines: counted,
+            lines_with_ignore_rules: obeying,
+            lines_without_ignore_rules: all,
+            explained,
+            unexplained,
+        } = self;
         println!(
             "parity: {name}: {asked} searches beside {version}, {places} lines compared, \
              {counted} searches with a file by count alone; {obeying} of {all} lines are left by ignore rules"
@@ -228,11 +232,11 @@ impl Tally {
         for (why, count) in explained {
             println!("  {count} lines differ: {why}");
         }
-        for line in unexplained.iter().take(SHOWN_MAX) {
+        for line in unexplained.iter().take(DIFFERENCES_SHOWN_MAX) {
             println!("  UNEXPLAINED {line}");
         }
-        if unexplained.len() > SHOWN_MAX {
-            println!("  … and {} more", unexplained.len() - SHOWN_MAX);
+        if unexplained.len() > DIFFERENCES_SHOWN_MAX {
+            println!("  … and {} more", unexplained.len() - DIFFERENCES_SHOWN_MAX);
         }
     }
 }

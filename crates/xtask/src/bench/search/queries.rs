@@ -1,24 +1,23 @@
-//! Queries made from what files hold, by choices that can be repeated: names and parts of lines as they are, and regular
-//! expressions that are true of a line.
+//! Reproducible queries made from file contents: names and parts of lines as literals, and regular expressions that
+//! match a line.
 
-use super::ripgrep::Syntax;
+use super::ripgrep::RipgrepSyntax;
 
-/// A query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Query {
+pub(super) struct BenchSearchQuery {
     pub(super) text: String,
-    pub(super) syntax: Syntax,
+    pub(super) syntax: RipgrepSyntax,
 }
 
-/// Choices that can be repeated (the splitmix sequence).
-pub(super) struct Chance(u64);
+/// A reproducible random number generator (splitmix).
+pub(super) struct QueryRng(u64);
 
-impl Chance {
-    pub(super) fn seeded(seed: u64) -> Self {
+impl QueryRng {
+    pub(super) fn from_seed(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number below `end`; zero when there is none.
+    /// A number below `end`; zero if `end` is zero.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -32,20 +31,18 @@ impl Chance {
     }
 }
 
-/// Shortest name that is worth a query.
 const NAME_CHARS_MIN: usize = 4;
-/// Characters of a line that a literal query may have.
 const PART_CHARS_MAX: usize = 24;
 
-/// A query that is true of a line; nothing when the line gives none.
-pub(super) fn from_line(chance: &mut Chance, line: &str) -> Option<Query> {
+/// A query that matches a line; `None` if the line is not suitable.
+pub(super) fn query_for_line(chance: &mut QueryRng, line: &str) -> Option<BenchSearchQuery> {
     let names: Vec<&str> = line
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|name| name.len() >= NAME_CHARS_MIN)
         .collect();
     let name = *chance.pick(&names)?;
-    let literal = |text: &str| Query { text: text.to_owned(), syntax: Syntax::Literal };
-    let regex = |text: String| Query { text, syntax: Syntax::Regex };
+    let literal = |text: &str| BenchSearchQuery { text: text.to_owned(), syntax: RipgrepSyntax::Literal };
+    let regex = |text: String| BenchSearchQuery { text, syntax: RipgrepSyntax::Regex };
     Some(match chance.below(8) {
         0 | 1 => literal(name),
         2 | 3 => {
@@ -55,15 +52,14 @@ pub(super) fn from_line(chance: &mut Chance, line: &str) -> Option<Query> {
         4 => regex(format!(r"\b{name}\b")),
         5 => regex(format!(r"(?i){}\w*\s*[(:=]", &name[..NAME_CHARS_MIN])),
         6 => regex(format!(r"^\s*\S+.*{name}")),
-        _ => regex(format!(r"{}[a-z_]+{}?$", &name[..2], regex_last(line))),
+        _ => regex(format!(r"{}[a-z_]+{}?$", &name[..2], last_literal_char(line))),
     })
 }
 
-/// The last character of a line, if it means itself.
-fn regex_last(line: &str) -> String {
+/// The last character of a line, if it is no regex metacharacter.
+fn last_literal_char(line: &str) -> String {
     let last = line.trim_end().chars().last();
-    last.filter(|last| last.is_ascii_alphanumeric() || ",;:".contains(*last))
-        .map_or_else(|| ".".into(), String::from)
+    last.filter(|last| last.is_ascii_alphanumeric() || ",;:".contains(*last)).map_or_else(|| ".".into(), String::from)
 }
 
 #[cfg(test)]
@@ -71,15 +67,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_asks_the_same() {
+    fn same_seed_generates_the_same_queries() {
         let made = || {
-            let mut chance = Chance::seeded(3);
+            let mut chance = QueryRng::from_seed(3);
             (0..50)
-                .filter_map(|_| from_line(&mut chance, "    let config_value = parse(input);"))
+                .filter_map(|_| query_for_line(&mut chance, "    let config_value = parse(input);"))
                 .collect::<Vec<_>>()
         };
         assert_eq!(made(), made());
-        assert!(made().iter().any(|query| query.syntax == Syntax::Regex));
-        assert_eq!(from_line(&mut Chance::seeded(1), "a = b"), None);
+        assert!(made().iter().any(|query| query.syntax == RipgrepSyntax::Regex));
+        assert_eq!(query_for_line(&mut QueryRng::from_seed(1), "a = b"), None);
     }
 }

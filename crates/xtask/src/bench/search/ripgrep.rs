@@ -1,5 +1,5 @@
-//! Ripgrep, from the system's package manager: how it is asked for the same things as the server. It is told to look at
-//! nothing outside the tree, and to obey a project's ignore files whether or not the tree is a repository.
+//! Runs ripgrep from the system's package manager with options equal to the server's: nothing outside the tree, and
+//! ignore files also count outside a repository.
 
 use std::{
     collections::BTreeSet,
@@ -9,61 +9,52 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::bench::speaker::{milliseconds, peak_megabytes};
+use crate::bench::mcp_client::{process_peak_megabytes, to_milliseconds};
 
-/// A place that a search found: a path below the tree, and a line.
-pub(super) type Spot = (Vec<u8>, u64);
+/// Path relative to the tree, and line number.
+pub(super) type HitLocation = (Vec<u8>, u64);
 
-/// Whether ignore files and the rule about hidden names count.
+/// Whether ignore files and the rule for hidden names apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rules {
-    Obeyed,
-    Off,
+pub(super) enum IgnoreRulesMode {
+    Respect,
+    Ignore,
 }
 
-/// How a query is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(super) enum RipgrepSyntax {
     Literal,
     Regex,
 }
 
-/// Ripgrep, installed.
 pub(super) struct Ripgrep {
     pub(super) version: String,
 }
 
 const PROGRAM: &str = "rg";
-/// How often its memory is looked at.
-const PEAK_LOOK: Duration = Duration::from_millis(1);
-const ALWAYS: &[&str] = &[
-    "--no-config",
-    "--no-messages",
-    "--no-require-git",
-    "--no-ignore-parent",
-    "--no-ignore-global",
-    "--color=never",
-];
+const PEAK_SAMPLE_INTERVAL: Duration = Duration::from_millis(1);
+const COMMON_ARGUMENTS: &[&str] =
+    &["--no-config", "--no-messages", "--no-require-git", "--no-ignore-parent", "--no-ignore-global", "--color=never"];
 
 impl Ripgrep {
-    /// Gets it, if need be.
-    pub(super) fn get() -> Result<Self, String> {
-        crate::needs::ripgrep()?;
+    /// Installs ripgrep if needed.
+    pub(super) fn install() -> Result<Self, String> {
+        crate::needs::require_ripgrep()?;
         let said = Command::new(PROGRAM).arg("--version").output().map_err(|error| error.to_string())?;
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
         Ok(Self { version: said.lines().next().unwrap_or(PROGRAM).to_owned() })
     }
 
-    /// Every line that holds a query.
-    pub(super) fn spots(
+    /// All lines that match a query.
+    pub(super) fn find_hits(
         &self,
         tree: &Path,
         query: &str,
-        syntax: Syntax,
-        rules: Rules,
-    ) -> Result<BTreeSet<Spot>, String> {
-        let mut command = asked(tree, rules);
-        if syntax == Syntax::Literal {
+        syntax: RipgrepSyntax,
+        rules: IgnoreRulesMode,
+    ) -> Result<BTreeSet<HitLocation>, String> {
+        let mut command = ripgrep_command(tree, rules);
+        if syntax == RipgrepSyntax::Literal {
             command.arg("--fixed-strings");
         }
         command.args(["--line-number", "--no-heading", "--with-filename", "--null", "--regexp", query, "./"]);
@@ -71,19 +62,19 @@ impl Ripgrep {
         if !matches!(said.status.code(), Some(0..=1)) {
             return Err(format!("{PROGRAM} {query}: {}", String::from_utf8_lossy(&said.stderr)));
         }
-        Ok(said.stdout.split(|byte| *byte == b'\n').filter_map(spot).collect())
+        Ok(said.stdout.split(|byte| *byte == b'\n').filter_map(parse_hit).collect())
     }
 
-    /// How many lines hold a text, and how long that took from start to end.
-    pub(super) fn count(&self, tree: &Path, query: &str, rules: Rules) -> Result<(u64, f64), String> {
-        let mut command = asked(tree, rules);
+    /// The number of lines with a text, and the run time.
+    pub(super) fn count_lines(&self, tree: &Path, query: &str, rules: IgnoreRulesMode) -> Result<(u64, f64), String> {
+        let mut command = ripgrep_command(tree, rules);
         command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
-        lines(&mut command)
+        count_output_lines(&mut command)
     }
 
-    /// The most memory that a search holds, in MB, as seen while it runs.
-    pub(super) fn peak_megabytes(&self, tree: &Path, query: &str, rules: Rules) -> Result<f64, String> {
-        let mut command = asked(tree, rules);
+    /// Peak memory of a search in MB, sampled while it runs.
+    pub(super) fn peak_megabytes(&self, tree: &Path, query: &str, rules: IgnoreRulesMode) -> Result<f64, String> {
+        let mut command = ripgrep_command(tree, rules);
         command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
         let said = |error: std::io::Error| format!("{PROGRAM}: {error}");
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(said)?;
@@ -91,39 +82,39 @@ impl Ripgrep {
         let drain = thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let mut most = 0.0_f64;
         while child.try_wait().map_err(said)?.is_none() {
-            // Gone when it has just ended; what was seen before counts.
-            most = most.max(peak_megabytes(child.id()).unwrap_or(0.0));
-            thread::sleep(PEAK_LOOK);
+            // Fails if the process has just exited; earlier samples count.
+            most = most.max(process_peak_megabytes(child.id()).unwrap_or(0.0));
+            thread::sleep(PEAK_SAMPLE_INTERVAL);
         }
         drop(drain.join());
         Ok(most)
     }
 
-    /// How many files have a name, and how long that took.
-    pub(super) fn names(&self, tree: &Path, name: &str) -> Result<(u64, f64), String> {
-        let mut command = asked(tree, Rules::Obeyed);
-        lines(command.args(["--files", "--glob", name, "./"]))
+    /// The number of files with a name, and the run time.
+    pub(super) fn count_names(&self, tree: &Path, name: &str) -> Result<(u64, f64), String> {
+        let mut command = ripgrep_command(tree, IgnoreRulesMode::Respect);
+        count_output_lines(command.args(["--files", "--glob", name, "./"]))
     }
 }
 
-fn asked(tree: &Path, rules: Rules) -> Command {
+fn ripgrep_command(tree: &Path, rules: IgnoreRulesMode) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.current_dir(tree).args(ALWAYS);
-    if rules == Rules::Off {
+    command.current_dir(tree).args(COMMON_ARGUMENTS);
+    if rules == IgnoreRulesMode::Ignore {
         command.args(["--no-ignore", "--hidden"]);
     }
     command
 }
 
-fn lines(command: &mut Command) -> Result<(u64, f64), String> {
+fn count_output_lines(command: &mut Command) -> Result<(u64, f64), String> {
     let started = Instant::now();
     let said = command.output().map_err(|error| format!("{PROGRAM}: {error}"))?;
     let ended = started.elapsed();
-    Ok((said.stdout.iter().filter(|byte| **byte == b'\n').count() as u64, milliseconds(ended)))
+    Ok((said.stdout.iter().filter(|byte| **byte == b'\n').count() as u64, to_milliseconds(ended)))
 }
 
-/// A line of output as a place; nothing for a line that is no hit, such as a note about a binary file.
-fn spot(line: &[u8]) -> Option<Spot> {
+/// Parses a line of output; `None` for other lines, such as a note about a binary file.
+fn parse_hit(line: &[u8]) -> Option<HitLocation> {
     let end = line.iter().position(|byte| *byte == 0)?;
     let path = line[..end].strip_prefix(b"./").unwrap_or(&line[..end]);
     let rest = &line[end + 1..];
@@ -137,8 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_read_as_places() {
-        assert_eq!(spot(b"./a/b.rs\x0012:let x: u8"), Some((b"a/b.rs".to_vec(), 12)));
-        assert_eq!(spot(b"./a/b.pyc: binary file matches"), None);
+    fn output_lines_are_parsed_as_hits() {
+        assert_eq!(parse_hit(b"./a/b.rs\x0012:let x: u8"), Some((b"a/b.rs".to_vec(), 12)));
+        assert_eq!(parse_hit(b"./a/b.pyc: binary file matches"), None);
     }
 }

@@ -1,0 +1,395 @@
+//! Confinement of all file access. Owns the root handle and the rules for everything opened through it. Promises: the
+//! kernel never follows a link, never goes above the start handle, and never enters a mount that is not allowed or a
+//! hidden directory. Two implementations give the same results: `openat2`, and a walk by components for kernels
+//! without it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::{
+    fs::{OFlags, ResolveFlags},
+    io::Errno,
+};
+use stead_path::RelPath;
+
+use crate::{DiskError, DiskErrorKind, FileType, InodeId, stat::StatWithMount, sys};
+
+/// How paths are resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PathResolution {
+    /// In the kernel if it has `openat2`, else by walking. A seccomp filter that denies the call counts as an error,
+    /// not as a missing call; choose `Walker` under such a filter.
+    #[default]
+    Auto,
+    /// In the kernel (`openat2`); an error where it is missing.
+    Kernel,
+    /// One component at a time.
+    Walker,
+}
+
+impl PathResolution {
+    /// The name for display and machines.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Kernel => "kernel",
+            Self::Walker => "walker",
+        }
+    }
+}
+
+/// Below the start, without links.
+const RESOLVE_BENEATH: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+/// Below the start, without links and mounts.
+const RESOLVE_BENEATH_ONE_MOUNT: ResolveFlags = RESOLVE_BENEATH.union(ResolveFlags::NO_XDEV);
+
+/// How often a kernel resolution that seems to meet a mount is retried.
+const MOUNT_RETRIES_MAX: usize = 8;
+
+/// One kernel resolution on a single mount. The kernel returns the same error for a mount and for a directory that is
+/// just being moved out of the root; only a mount is still there at the next try.
+fn open_on_one_mount(from: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> Result<OwnedFd, DiskError> {
+    let mut tries = 0;
+    loop {
+        match sys::open_beneath(from, path, flags, RESOLVE_BENEATH_ONE_MOUNT) {
+            Err(error) if error.kind == DiskErrorKind::CrossesMount && tries < MOUNT_RETRIES_MAX => tries += 1,
+            other => return other,
+        }
+    }
+}
+
+/// An `O_PATH` handle and its stat.
+#[derive(Debug)]
+pub(crate) struct PathHandle {
+    pub(crate) handle: OwnedFd,
+    pub(crate) meta: StatWithMount,
+}
+
+impl PathHandle {
+    pub(crate) fn from_handle(handle: OwnedFd) -> Result<Self, DiskError> {
+        let meta = sys::stat_handle(handle.as_fd())?;
+        Ok(Self { handle, meta })
+    }
+
+    pub(crate) fn file_type(&self) -> FileType {
+        self.meta.stat.file_type
+    }
+
+    pub(crate) fn ensure_directory(self) -> Result<Self, DiskError> {
+        match self.file_type() {
+            FileType::Directory => Ok(self),
+            FileType::Symlink => Err(DiskError::new(DiskErrorKind::IsSymlink, "open directory")),
+            FileType::File
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Err(DiskError::new(DiskErrorKind::NotDirectory, "open directory")),
+        }
+    }
+
+    pub(crate) fn ensure_file(self) -> Result<Self, DiskError> {
+        let kind = match self.file_type() {
+            FileType::File => return Ok(self),
+            FileType::Directory => DiskErrorKind::IsDirectory,
+            FileType::Symlink => DiskErrorKind::IsSymlink,
+            FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+                DiskErrorKind::NotRegularFile
+            }
+        };
+        Err(DiskError::new(kind, "open file"))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MountCrossing {
+    Forbid,
+    Allow,
+}
+
+#[derive(Debug)]
+pub(crate) struct Confinement {
+    root: PathHandle,
+    resolver: PathResolution,
+    /// Mount points that may be crossed, shallow first.
+    allowed_mounts: Vec<RelPath>,
+    hidden_inodes: Vec<InodeId>,
+}
+
+impl Confinement {
+    pub(crate) fn new(
+        root: PathHandle,
+        resolver: PathResolution,
+        mut mounts: Vec<RelPath>,
+        hidden: Vec<InodeId>,
+    ) -> Result<Self, DiskError> {
+        mounts.sort_by_key(RelPath::depth);
+        let resolver = match resolver {
+            PathResolution::Walker => PathResolution::Walker,
+            // Checked once: only `ENOSYS` means that the kernel lacks the call.
+            PathResolution::Auto | PathResolution::Kernel => {
+                match sys::open_beneath(root.handle.as_fd(), b".", sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH_ONE_MOUNT) {
+                    Ok(_) => PathResolution::Kernel,
+                    Err(error) if error.is_errno(Errno::NOSYS) && resolver == PathResolution::Auto => {
+                        PathResolution::Walker
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        // Without a mount id the walk could not detect mounts.
+        if root.meta.mount_id.is_none() {
+            return Err(DiskError::new(DiskErrorKind::Unsupported, "mount id"));
+        }
+        let confines = Self { root, resolver, allowed_mounts: mounts, hidden_inodes: hidden };
+        confines.refuse_hidden_inode(confines.root.meta.id())?;
+        Ok(confines)
+    }
+
+    pub(crate) fn root(&self) -> &PathHandle {
+        &self.root
+    }
+
+    pub(crate) fn resolver(&self) -> PathResolution {
+        self.resolver
+    }
+
+    pub(crate) fn allowed_mounts(&self) -> &[RelPath] {
+        &self.allowed_mounts
+    }
+
+    pub(crate) fn hides_anything(&self) -> bool {
+        !self.hidden_inodes.is_empty()
+    }
+
+    /// Whether a hidden directory has this inode number, on any device.
+    pub(crate) fn may_hide_inode(&self, ino: u64) -> bool {
+        self.hidden_inodes.iter().any(|id| id.ino == ino)
+    }
+
+    pub(crate) fn refuse_hidden_inode(&self, id: InodeId) -> Result<(), DiskError> {
+        match self.hidden_inodes.contains(&id) {
+            true => Err(DiskError::new(DiskErrorKind::Hidden, "resolve")),
+            false => Ok(()),
+        }
+    }
+
+    /// A path handle for a canonical path. A link in the last component is opened itself; a link before that means
+    /// that the path is no longer canonical.
+    pub(crate) fn open(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
+        let opened = match self.resolver {
+            PathResolution::Walker => return self.open_by_walking(path),
+            PathResolution::Kernel | PathResolution::Auto => self.open_in_kernel(path, sys::PATH_HANDLE_FLAGS),
+        };
+        match opened {
+            Ok(handle) => self.check_not_hidden(path, handle),
+            Err(error) if error.is_errno(Errno::LOOP) => Err(error.with_kind(DiskErrorKind::ChangedConcurrently)),
+            Err(error) => {
+                // A hidden path is reported as such, whether or not anything is below it.
+                if self.hides_anything() {
+                    self.refuse_hidden_components(path)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The handle with its stat, unless it or a directory above is hidden. An open handle is checked by its own stat,
+    /// not by name.
+    pub(crate) fn check_not_hidden(&self, path: &RelPath, handle: OwnedFd) -> Result<PathHandle, DiskError> {
+        if self.hides_anything() {
+            self.refuse_hidden_prefixes(path.as_bytes(), separator_positions(path.as_bytes()))?;
+        }
+        let path_handle = PathHandle::from_handle(handle)?;
+        self.refuse_hidden_inode(path_handle.meta.id())?;
+        Ok(path_handle)
+    }
+
+    /// Resolves a whole path in the kernel.
+    pub(crate) fn open_in_kernel(&self, path: &RelPath, flags: OFlags) -> Result<OwnedFd, DiskError> {
+        match self.deepest_allowed_mount(path)? {
+            None => open_on_one_mount(self.root.handle.as_fd(), path.as_bytes(), flags),
+            Some((anchor, rest)) => open_on_one_mount(anchor.handle.as_fd(), rest.as_bytes(), flags),
+        }
+    }
+
+    fn open_by_walking(&self, path: &RelPath) -> Result<PathHandle, DiskError> {
+        match self.deepest_allowed_mount(path)? {
+            None => self.walk_from(&self.root, path),
+            Some((anchor, rest)) => self.walk_from(&anchor, &rest),
+        }
+    }
+
+    fn walk_from(&self, start: &PathHandle, path: &RelPath) -> Result<PathHandle, DiskError> {
+        let mut current = PathHandle { handle: duplicate_handle(start.handle.as_fd())?, meta: start.meta };
+        for name in path.components() {
+            match current.file_type() {
+                FileType::Directory => {}
+                FileType::Symlink => return Err(DiskError::new(DiskErrorKind::ChangedConcurrently, "walk")),
+                FileType::File
+                | FileType::Fifo
+                | FileType::Socket
+                | FileType::CharDevice
+                | FileType::BlockDevice
+                | FileType::Unknown => return Err(DiskError::new(DiskErrorKind::NotDirectory, "walk")),
+            }
+            current = self.step(&current, name, MountCrossing::Forbid)?;
+        }
+        Ok(current)
+    }
+
+    /// Opens a child without following it; crosses into allowed mounts.
+    pub(crate) fn child(&self, parent: &PathHandle, name: &[u8]) -> Result<PathHandle, DiskError> {
+        self.child_of(parent.handle.as_fd(), parent.meta.mount_id, name)
+    }
+
+    /// [`Self::child`] for a bare handle on a known mount.
+    pub(crate) fn child_of(
+        &self,
+        parent: BorrowedFd<'_>,
+        mount: Option<u64>,
+        name: &[u8],
+    ) -> Result<PathHandle, DiskError> {
+        match self.step_from(parent, mount, name, MountCrossing::Forbid) {
+            Err(error) if error.kind == DiskErrorKind::CrossesMount && !self.allowed_mounts.is_empty() => {
+                let crossed = self.step_from(parent, mount, name, MountCrossing::Allow)?;
+                if self.is_allowed_mount(&crossed.meta) { Ok(crossed) } else { Err(error) }
+            }
+            other => other,
+        }
+    }
+
+    /// Opens a child on the same mount with `flags`, then checks it. Never follows a link.
+    pub(crate) fn open_child(
+        &self,
+        parent: BorrowedFd<'_>,
+        mount: Option<u64>,
+        name: &[u8],
+        flags: OFlags,
+    ) -> Result<PathHandle, DiskError> {
+        let path_handle = match self.resolver {
+            PathResolution::Walker => PathHandle::from_handle(sys::open_name(parent, name, flags, 0)?)?,
+            PathResolution::Kernel | PathResolution::Auto => {
+                PathHandle::from_handle(open_on_one_mount(parent, name, flags)?)?
+            }
+        };
+        if path_handle.meta.mount_id != mount {
+            return Err(DiskError::new(DiskErrorKind::CrossesMount, "open"));
+        }
+        self.refuse_hidden_inode(path_handle.meta.id())?;
+        Ok(path_handle)
+    }
+
+    /// The stat of a child; the rules of [`Self::child_of`], in one call.
+    pub(crate) fn stat_child(
+        &self,
+        parent: BorrowedFd<'_>,
+        mount: Option<u64>,
+        name: &[u8],
+    ) -> Result<StatWithMount, DiskError> {
+        let meta = sys::stat_name(parent, name)?;
+        if meta.mount_id != mount && !self.is_allowed_mount(&meta) {
+            return Err(DiskError::new(DiskErrorKind::CrossesMount, "stat"));
+        }
+        self.refuse_hidden_inode(meta.id())?;
+        Ok(meta)
+    }
+
+    fn step(&self, parent: &PathHandle, name: &[u8], mounts: MountCrossing) -> Result<PathHandle, DiskError> {
+        self.step_from(parent.handle.as_fd(), parent.meta.mount_id, name, mounts)
+    }
+
+    fn step_from(
+        &self,
+        parent: BorrowedFd<'_>,
+        mount: Option<u64>,
+        name: &[u8],
+        mounts: MountCrossing,
+    ) -> Result<PathHandle, DiskError> {
+        let path_handle = match (self.resolver, mounts) {
+            (PathResolution::Walker, _) => {
+                PathHandle::from_handle(sys::open_name(parent, name, sys::PATH_HANDLE_FLAGS, 0)?)?
+            }
+            (PathResolution::Kernel | PathResolution::Auto, MountCrossing::Forbid) => {
+                PathHandle::from_handle(open_on_one_mount(parent, name, sys::PATH_HANDLE_FLAGS)?)?
+            }
+            (PathResolution::Kernel | PathResolution::Auto, MountCrossing::Allow) => {
+                PathHandle::from_handle(sys::open_beneath(parent, name, sys::PATH_HANDLE_FLAGS, RESOLVE_BENEATH)?)?
+            }
+        };
+        if mounts == MountCrossing::Forbid && path_handle.meta.mount_id != mount {
+            return Err(DiskError::new(DiskErrorKind::CrossesMount, "walk"));
+        }
+        self.refuse_hidden_inode(path_handle.meta.id())?;
+        Ok(path_handle)
+    }
+
+    /// The deepest allowed mount point above a path, and the rest of the path below it.
+    fn deepest_allowed_mount(&self, path: &RelPath) -> Result<Option<(PathHandle, RelPath)>, DiskError> {
+        let mut anchor: Option<(PathHandle, RelPath)> = None;
+        let mut passed = RelPath::root();
+        for mount in self.allowed_mounts.iter().filter(|mount| !mount.is_root() && path.is_within(mount)) {
+            let Some((parent, name)) = mount.split() else { continue };
+            let start = anchor.as_ref().map_or(&self.root, |(path_handle, _)| path_handle);
+            let between = parent.strip_prefix(&passed).unwrap_or_default();
+            let parent = match self.resolver {
+                PathResolution::Walker => self.walk_from(start, &between)?,
+                PathResolution::Kernel | PathResolution::Auto => {
+                    let (from, flags) = (start.handle.as_fd(), RESOLVE_BENEATH_ONE_MOUNT);
+                    PathHandle::from_handle(sys::open_beneath(
+                        from,
+                        between.as_bytes(),
+                        sys::PATH_HANDLE_FLAGS,
+                        flags,
+                    )?)?
+                }
+            };
+            let path_handle = self.step(&parent, name.as_bytes(), MountCrossing::Allow)?;
+            if path_handle.file_type() == FileType::Symlink && path != mount {
+                return Err(
+                    DiskError::from_errno("resolve mount", Errno::LOOP).with_kind(DiskErrorKind::ChangedConcurrently)
+                );
+            }
+            passed = mount.clone();
+            anchor = Some((path_handle, path.strip_prefix(mount).unwrap_or_default()));
+        }
+        Ok(anchor)
+    }
+
+    /// Whether this is one of the allowed mount points as currently mounted.
+    fn is_allowed_mount(&self, meta: &StatWithMount) -> bool {
+        self.allowed_mounts.iter().any(|mount| match self.deepest_allowed_mount(mount) {
+            Ok(Some((path_handle, _))) => {
+                path_handle.meta.mount_id == meta.mount_id && path_handle.meta.id() == meta.id()
+            }
+            Ok(None) | Err(_) => false,
+        })
+    }
+
+    /// Compares every directory on the path, and the last component, with the hidden ones. Stops at the first
+    /// component that cannot be read: nothing below it can be reached.
+    pub(crate) fn refuse_hidden_components(&self, path: &RelPath) -> Result<(), DiskError> {
+        let bytes = path.as_bytes();
+        self.refuse_hidden_prefixes(bytes, separator_positions(bytes).chain((!bytes.is_empty()).then_some(bytes.len())))
+    }
+
+    /// Compares the prefixes of a path that end at `ends` with the hidden directories.
+    fn refuse_hidden_prefixes(&self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), DiskError> {
+        for end in ends {
+            match sys::stat_name(self.root.handle.as_fd(), &bytes[..end]) {
+                Ok(meta) => self.refuse_hidden_inode(meta.id())?,
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The ends of all components but the last.
+fn separator_positions(path: &[u8]) -> impl Iterator<Item = usize> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at)
+}
+
+pub(crate) fn duplicate_handle(handle: BorrowedFd<'_>) -> Result<OwnedFd, DiskError> {
+    rustix::io::fcntl_dupfd_cloexec(handle, 0).map_err(|errno| DiskError::from_errno("dup", errno))
+}

@@ -1,0 +1,207 @@
+//! Directory change events of the kernel (inotify). Owns the queue and its watch ids.
+//!
+//! Promises: only a directory open below a root, or a lock file of the server, is watched; a change is queued before
+//! the call that made it returns; an overflow is reported. Not reported: writes through a shared mapping before it is
+//! unmapped, writes through a hard link in another directory, and changes below directories that are not watched.
+//! Never resolves a path and never reads a file.
+
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::fs::inotify::{self, ReadFlags, WatchFlags};
+use stead_path::FileName;
+
+use crate::{DirectoryHandle, DiskError, LockFile, network, sys::inotify_calls};
+
+/// The most events that one [`FsEventQueue::drain`] returns.
+pub const EVENTS_PER_DRAIN_MAX: usize = 65_536;
+/// The watch limit of one user if the system does not state it: the old kernel default.
+const WATCH_LIMIT_DEFAULT: usize = 8_192;
+const WATCH_LIMIT_FILE: &str = "/proc/sys/fs/inotify/max_user_watches";
+/// The watched events of a directory.
+const WATCH_FLAGS: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::MODIFY)
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::ATTRIB)
+    .union(WatchFlags::MOVE)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::DELETE_SELF)
+    .union(WatchFlags::MOVE_SELF)
+    .union(WatchFlags::EXCL_UNLINK);
+
+/// A watched directory of one queue. The same directory always has the same id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FsWatchId(i32);
+
+/// The kind of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FsEventKind {
+    /// A name was created.
+    Created,
+    /// The content of a file changed.
+    Modified,
+    /// A file opened for writing was closed.
+    WriterClosed,
+    /// Mode, owner, times, links or attributes changed.
+    AttributesChanged,
+    /// A name was renamed away; the cookie equals that of the `MovedTo` event.
+    MovedFrom(u32),
+    /// A name was renamed to here; the cookie equals that of the `MovedFrom` event.
+    MovedTo(u32),
+    /// A name was removed.
+    Deleted,
+    /// The watched directory was moved.
+    SelfMoved,
+    /// The watched directory was removed.
+    SelfDeleted,
+    /// The watch ended: it or its directory was removed, or the file system was unmounted.
+    WatchRemoved,
+    /// The queue overflowed and events were lost. Everything may have changed.
+    Overflow,
+}
+
+/// The type of file an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FsEventSubject {
+    /// A directory.
+    Directory,
+    /// Anything else, or nothing specific.
+    Other,
+}
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FsEvent {
+    /// The watch; `None` after an overflow.
+    pub watch: Option<FsWatchId>,
+    /// The name in the watched directory; `None` if the event is about the directory.
+    pub name: Option<FileName>,
+    /// The type of file.
+    pub subject: FsEventSubject,
+    /// The kind of event.
+    pub kind: FsEventKind,
+}
+
+/// A queue of change events.
+#[derive(Debug)]
+pub struct FsEventQueue {
+    queue: OwnedFd,
+}
+
+impl FsEventQueue {
+    /// A queue for directories of one file system. Fails with `Unsupported` if files can change without the kernel,
+    /// and with `TooManyOpenFiles` if this user has too many queues.
+    pub fn new(directory: &DirectoryHandle) -> Result<Self, DiskError> {
+        network::refuse_unwatchable(directory.path_handle())?;
+        Ok(Self { queue: inotify_calls::create_queue()? })
+    }
+
+    /// Watches a directory. Events are queued from this call on, so list the directory afterwards, not before. Fails
+    /// with `NoSpace` at the watch limit of this user.
+    pub fn watch_directory(&self, directory: &DirectoryHandle) -> Result<FsWatchId, DiskError> {
+        inotify_calls::watch_directory(self.queue.as_fd(), directory.path_handle(), WATCH_FLAGS).map(FsWatchId)
+    }
+
+    /// Watches the lock file of a state directory: notifications, and the release of locks.
+    pub fn watch_lock_file(&self, file: &LockFile) -> Result<FsWatchId, DiskError> {
+        let flags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE);
+        inotify_calls::watch_file(self.queue.as_fd(), file.handle(), flags).map(FsWatchId)
+    }
+
+    /// Removes a watch, if it still exists. Queued events are still delivered.
+    pub fn remove_watch(&self, watch: FsWatchId) -> Result<(), DiskError> {
+        match inotify_calls::remove_watch(self.queue.as_fd(), watch.0) {
+            Err(error) if error.errno == Some(rustix::io::Errno::INVAL.raw_os_error()) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Takes the queued events, in order, without waiting. Returns whether the queue is empty.
+    pub fn drain(&self, events: &mut Vec<FsEvent>) -> Result<DrainResult, DiskError> {
+        let all = inotify_calls::read_events(self.queue.as_fd(), EVENTS_PER_DRAIN_MAX, &mut |raw| {
+            events.extend(parse_event(raw))
+        })?;
+        Ok(if all { DrainResult::Complete } else { DrainResult::Partial })
+    }
+
+    /// Waits until an event is queued, at most this long. Returns whether one is.
+    pub fn wait(&self, timeout: Duration) -> Result<bool, DiskError> {
+        inotify_calls::wait_readable(&[self.queue.as_fd()], timeout)
+    }
+
+    /// Like [`Self::wait`]; `waker` ends the wait as well.
+    pub fn wait_with_waker(&self, waker: &FsQueueWaker, timeout: Duration) -> Result<(), DiskError> {
+        inotify_calls::wait_readable(&[self.queue.as_fd(), waker.counter.as_fd()], timeout)?;
+        inotify_calls::clear_signal(waker.counter.as_fd());
+        Ok(())
+    }
+}
+
+/// Wakes a thread that waits for a queue, from any thread. A wake before the wait is not lost.
+#[derive(Debug, Clone)]
+pub struct FsQueueWaker {
+    counter: Arc<OwnedFd>,
+}
+
+impl FsQueueWaker {
+    /// A waker without a pending wake.
+    pub fn new() -> Result<Self, DiskError> {
+        Ok(Self { counter: Arc::new(inotify_calls::create_eventfd()?) })
+    }
+
+    /// Ends the wait.
+    pub fn wake(&self) {
+        inotify_calls::signal(self.counter.as_fd());
+    }
+}
+
+impl AsFd for FsEventQueue {
+    /// Readable when an event is queued, for use with other waits.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}
+
+/// Whether a drain emptied the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DrainResult {
+    /// All queued events were taken.
+    Complete,
+    /// The limit of one call was reached; there may be more.
+    Partial,
+}
+
+/// The system limit on watches per user, over all processes.
+pub fn watch_limit() -> usize {
+    let said = std::fs::read_to_string(WATCH_LIMIT_FILE).ok();
+    said.and_then(|said| said.trim().parse().ok()).unwrap_or(WATCH_LIMIT_DEFAULT)
+}
+
+fn parse_event(raw: &inotify::Event<'_>) -> Option<FsEvent> {
+    let flags = raw.events();
+    let happened = event_kind(flags, raw.cookie())?;
+    let about = if flags.contains(ReadFlags::ISDIR) { FsEventSubject::Directory } else { FsEventSubject::Other };
+    let watch = (happened != FsEventKind::Overflow).then_some(FsWatchId(raw.wd()));
+    let name = raw.file_name().and_then(|name| FileName::new(name.to_bytes()).ok());
+    Some(FsEvent { watch, name, subject: about, kind: happened })
+}
+
+fn event_kind(flags: ReadFlags, cookie: u32) -> Option<FsEventKind> {
+    let said = [
+        (ReadFlags::QUEUE_OVERFLOW, FsEventKind::Overflow),
+        (ReadFlags::IGNORED | ReadFlags::UNMOUNT, FsEventKind::WatchRemoved),
+        (ReadFlags::CREATE, FsEventKind::Created),
+        (ReadFlags::MOVED_FROM, FsEventKind::MovedFrom(cookie)),
+        (ReadFlags::MOVED_TO, FsEventKind::MovedTo(cookie)),
+        (ReadFlags::DELETE, FsEventKind::Deleted),
+        (ReadFlags::MODIFY, FsEventKind::Modified),
+        (ReadFlags::CLOSE_WRITE, FsEventKind::WriterClosed),
+        (ReadFlags::ATTRIB, FsEventKind::AttributesChanged),
+        (ReadFlags::DELETE_SELF, FsEventKind::SelfDeleted),
+        (ReadFlags::MOVE_SELF, FsEventKind::SelfMoved),
+    ];
+    said.into_iter().find(|(flag, _)| flags.intersects(*flag)).map(|(_, happened)| happened)
+}

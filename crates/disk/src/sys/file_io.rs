@@ -1,0 +1,152 @@
+//! System calls on open files: content, attributes, locks and syncs. Same promises as [`super`].
+
+use std::os::fd::BorrowedFd;
+
+use nix::{fcntl::FcntlArg, libc};
+use rustix::{
+    fs::{Gid, Mode, Uid, XattrFlags},
+    io::Errno,
+};
+
+use super::run_system_call;
+use crate::{
+    DiskError,
+    faults::{SystemCall, gate},
+};
+
+/// The largest extended attribute, a limit of the kernel.
+const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
+
+/// Reads at the end of `buffer`, which holds the file from its start; 0 at the end of the file.
+pub(crate) fn read_next(file: BorrowedFd<'_>, buffer: &mut Vec<u8>) -> Result<usize, DiskError> {
+    let offset = buffer.len() as u64;
+    run_system_call(SystemCall::Read, || rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), offset))
+}
+
+/// Reads at `offset`; 0 at the end of the file.
+pub(crate) fn read_at(file: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError> {
+    run_system_call(SystemCall::Read, || rustix::io::pread(file, &mut *buffer, offset))
+}
+
+pub(crate) fn write_all_at(file: BorrowedFd<'_>, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
+    let mut written = 0;
+    while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+        let count = run_system_call(SystemCall::Write, || rustix::io::pwrite(file, rest, offset + written as u64))?;
+        if count == 0 {
+            return Err(DiskError::from_errno(SystemCall::Write.as_str(), Errno::IO));
+        }
+        written += count;
+    }
+    Ok(())
+}
+
+/// Shares the blocks of `from` with the empty file `to`.
+pub(crate) fn clone_file(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), DiskError> {
+    run_system_call(SystemCall::Clone, || rustix::fs::ioctl_ficlone(to, from))
+}
+
+/// Copies in the kernel; returns the number of bytes.
+pub(crate) fn copy_range(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    offset: u64,
+    length: usize,
+) -> Result<usize, DiskError> {
+    run_system_call(SystemCall::CopyRange, || {
+        let (mut at, mut put) = (offset, offset);
+        rustix::fs::copy_file_range(from, Some(&mut at), to, Some(&mut put), length)
+    })
+}
+
+pub(crate) fn set_mode(file: BorrowedFd<'_>, mode: u32) -> Result<(), DiskError> {
+    run_system_call(SystemCall::Chmod, || rustix::fs::fchmod(file, Mode::from_raw_mode(mode)))
+}
+
+pub(crate) fn set_owner(file: BorrowedFd<'_>, uid: Option<u32>, gid: Option<u32>) -> Result<(), DiskError> {
+    let (uid, gid) = (uid.map(Uid::from_raw), gid.map(Gid::from_raw));
+    run_system_call(SystemCall::Chown, || rustix::fs::fchown(file, uid, gid))
+}
+
+/// The names of all extended attributes; empty if the file system has none.
+pub(crate) fn attribute_names(file: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, DiskError> {
+    let mut buffer = vec![0_u8; ATTRIBUTE_BYTES_MAX];
+    match run_system_call(SystemCall::Xattr, || rustix::fs::flistxattr(file, &mut buffer[..])) {
+        Ok(length) => {
+            buffer.truncate(length);
+            Ok(buffer.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+        }
+        Err(error) if error.is_errno(Errno::OPNOTSUPP) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The value of an extended attribute; `None` if it does not exist.
+pub(crate) fn read_attribute(file: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Vec<u8>>, DiskError> {
+    let mut buffer = vec![0_u8; ATTRIBUTE_BYTES_MAX];
+    match run_system_call(SystemCall::Xattr, || rustix::fs::fgetxattr(file, name, &mut buffer[..])) {
+        Ok(length) => {
+            buffer.truncate(length);
+            Ok(Some(buffer))
+        }
+        Err(error) if error.is_errno(Errno::NODATA) || error.is_errno(Errno::OPNOTSUPP) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn set_attribute(file: BorrowedFd<'_>, name: &[u8], value: &[u8]) -> Result<(), DiskError> {
+    run_system_call(SystemCall::Xattr, || rustix::fs::fsetxattr(file, name, value, XattrFlags::empty()))
+}
+
+/// Removes an extended attribute, if it exists.
+pub(crate) fn remove_attribute(file: BorrowedFd<'_>, name: &[u8]) -> Result<(), DiskError> {
+    match run_system_call(SystemCall::Xattr, || rustix::fs::fremovexattr(file, name)) {
+        Err(error) if error.is_errno(Errno::NODATA) || error.is_errno(Errno::OPNOTSUPP) => Ok(()),
+        other => other,
+    }
+}
+
+/// Syncs content and size.
+pub(crate) fn sync_content(file: BorrowedFd<'_>) -> Result<(), DiskError> {
+    run_system_call(SystemCall::Sync, || rustix::fs::fdatasync(file))
+}
+
+/// Syncs content and metadata.
+pub(crate) fn sync_all(file: BorrowedFd<'_>) -> Result<(), DiskError> {
+    run_system_call(SystemCall::Sync, || rustix::fs::fsync(file))
+}
+
+pub(crate) fn sync_file_system(file: BorrowedFd<'_>) -> Result<(), DiskError> {
+    run_system_call(SystemCall::SyncFileSystem, || rustix::fs::syncfs(file))
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RangeLock {
+    Shared,
+    Exclusive,
+    Unlock,
+}
+
+/// Locks or unlocks `length` bytes from `start` for the open file description; a length of 0 extends to the end.
+/// `false` if another description holds a conflicting lock.
+pub(crate) fn lock_range(file: BorrowedFd<'_>, start: u64, length: i64, lock: RangeLock) -> Result<bool, DiskError> {
+    let refused = |errno: i32| DiskError::from_errno(SystemCall::Lock.as_str(), Errno::from_raw_os_error(errno));
+    let l_type = match lock {
+        RangeLock::Shared => libc::F_RDLCK,
+        RangeLock::Exclusive => libc::F_WRLCK,
+        RangeLock::Unlock => libc::F_UNLCK,
+    };
+    let Ok(l_start) = libc::off_t::try_from(start) else { return Err(refused(libc::EINVAL)) };
+    let range = libc::flock { l_type: l_type as _, l_whence: libc::SEEK_SET as _, l_start, l_len: length, l_pid: 0 };
+    loop {
+        match gate(SystemCall::Lock) {
+            Err(error) if error.is_errno(Errno::INTR) => continue,
+            passed => passed?,
+        }
+        return match nix::fcntl::fcntl(file, FcntlArg::F_OFD_SETLK(&range)) {
+            Ok(_) => Ok(true),
+            Err(nix::Error::EINTR) => continue,
+            Err(nix::Error::EAGAIN | nix::Error::EACCES) => Ok(false),
+            Err(errno) => Err(refused(errno as i32)),
+        };
+    }
+}

@@ -1,0 +1,398 @@
+//! The context of one call: the caller, its options and the readable part of the workspace. Every read is checked
+//! against the caller's scope, also for paths that an operation discovers. No method writes.
+
+mod large_files;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use stead_path::{FileName, RelPath};
+
+use crate::{
+    buffers::Buffer,
+    call_options::{BeforeAfterInclusion, CallOptions},
+    caller::{Caller, Principal},
+    control::CallControl,
+    engine::{BeforeAfterBytes, Call},
+    errors::{Error, ErrorKind},
+    limits,
+    operation::ResolvedTarget,
+    plan::{FileKind, ObservedVersion, TreeSummary},
+    policy::{AccessRight, ActivePolicy, PolicyAction, PolicySubject, PolicyTier},
+    seen_files::{LastSeenFile, SeenFileCache, ShownFile},
+    unsaved::{CallBuffers, UnsavedFile},
+    version::Version,
+    workspace::{BytesToRead, DirectoryEntry, FileBytes, FileStat, StatResult, Workspace},
+};
+
+/// The context of one call.
+pub(crate) struct CallContext<'a> {
+    workspace: &'a dyn Workspace,
+    pub(crate) caller: &'a Caller,
+    pub(crate) control: &'a CallControl<'a>,
+    pub(crate) options: &'a CallOptions,
+    /// The policy in force for this call.
+    pub(crate) policy: &'a ActivePolicy,
+    /// The operation's name, as rules use it.
+    pub(crate) operation: &'a str,
+    /// Checked paths of the call. Filled only if the policy restricts reading.
+    allowed_targets: RwLock<Vec<RelPath>>,
+    /// The unsaved text of editors.
+    buffers: CallBuffers,
+    /// The files that sessions last saw, if they are tracked.
+    seen_files: Option<&'a SeenFileCache>,
+    /// The content that the caller submitted for a file, if the call merged other changes into it.
+    submitted: RwLock<Option<(RelPath, Vec<u8>)>>,
+}
+
+/// One entry of a walk.
+pub(crate) struct VisitedEntry<'a> {
+    pub(crate) path: &'a RelPath,
+    pub(crate) stat: FileStat,
+}
+
+impl<'a> CallContext<'a> {
+    pub(crate) fn new(workspace: &'a dyn Workspace, call: &'a Call<'a>, policy: &'a ActivePolicy) -> Self {
+        Self {
+            workspace,
+            caller: call.caller,
+            control: &call.control,
+            options: &call.options,
+            policy,
+            operation: call.operation,
+            allowed_targets: RwLock::default(),
+            buffers: CallBuffers::default(),
+            seen_files: None,
+            submitted: RwLock::default(),
+        }
+    }
+
+    pub(crate) fn with_seen_files(mut self, seen_files: &'a SeenFileCache) -> Self {
+        self.seen_files = Some(seen_files);
+        self
+    }
+
+    /// Remembers that the caller was shown this version, and these bytes if they are the whole file.
+    pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
+        if let Some(seen_files) = self.seen_files {
+            let unsaved = self.unsaved_file(path).ok().flatten();
+            let unsaved = unsaved.is_some_and(|unsaved| unsaved.saved_version.version != version);
+            seen_files.remember(self.caller, path, ShownFile { version, bytes, unsaved });
+        }
+    }
+
+    /// Sets the content that the caller submitted, if other changes were merged into it.
+    pub(crate) fn set_submitted_content(&self, submitted: Option<(RelPath, Vec<u8>)>) {
+        *self.submitted.write().unwrap_or_else(PoisonError::into_inner) = submitted;
+    }
+
+    /// The content that the caller knows, if the call writes these bytes.
+    pub(crate) fn content_known_to_caller(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
+        let submitted = self.submitted.read().unwrap_or_else(PoisonError::into_inner);
+        match submitted.as_ref().filter(|(submitted_path, _)| submitted_path == path) {
+            Some((_, submitted)) => (Version::hash_bytes(submitted), submitted.clone()),
+            None => (version, bytes.to_vec()),
+        }
+    }
+
+    /// The version that the caller's session last saw, if it may read the file.
+    pub(crate) fn last_seen(&self, path: &RelPath) -> Option<LastSeenFile> {
+        self.seen_files?.last_seen(self.caller, path).filter(|_| self.may_read(path))
+    }
+
+    /// A context for another caller and operation.
+    pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
+        Self {
+            workspace: self.workspace,
+            caller,
+            control: self.control,
+            options,
+            policy: self.policy,
+            operation,
+            allowed_targets: RwLock::default(),
+            buffers: CallBuffers::default(),
+            seen_files: self.seen_files,
+            submitted: RwLock::default(),
+        }
+    }
+
+    /// Marks the targets of the call as checked and readable.
+    pub(crate) fn allow_targets(&self, targets: &[ResolvedTarget]) {
+        if self.policy.policy.restricts_reading() {
+            let mut allowed = self.allowed_targets.write().unwrap_or_else(PoisonError::into_inner);
+            *allowed = targets.iter().map(|target| target.path.clone()).collect();
+        }
+    }
+
+    /// The subject of policy rules. The declared tier of a tool binds agents only: a person has consented already.
+    pub(crate) fn policy_subject(&self) -> PolicySubject<'a> {
+        let declared_tier = match &self.caller.principal {
+            Principal::Agent(_) => self.options.declared_tier,
+            Principal::User(_) | Principal::System | Principal::External => None,
+        };
+        let tool = self.options.tool.as_deref();
+        PolicySubject { principal: &self.caller.principal, operation: self.operation, tool, declared_tier }
+    }
+
+    /// Whether the policy lets the caller read a path. Walks omit paths that need approval, unless they are targets
+    /// of the call.
+    fn policy_allows_read(&self, path: &RelPath) -> bool {
+        let subject = self.policy_subject();
+        let tier = |right| self.policy.policy.evaluate(&subject, &PolicyAction::new(right, path)).tier;
+        tier(AccessRight::Read).max(tier(AccessRight::List)) < PolicyTier::ApprovalRequired
+            || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
+
+    /// The workspace, for journal queries that no scope restricts.
+    pub(crate) fn workspace(&self) -> &'a dyn Workspace {
+        self.workspace
+    }
+
+    /// The content before and after, if the options request it.
+    pub(crate) fn before_after(
+        &self,
+        path: &RelPath,
+        before: Option<&[u8]>,
+        after: Option<&[u8]>,
+    ) -> Option<BeforeAfterBytes> {
+        match self.options.before_after {
+            BeforeAfterInclusion::Omit => None,
+            BeforeAfterInclusion::Include => Some(BeforeAfterBytes {
+                path: path.clone(),
+                before: before.map(<[u8]>::to_vec),
+                after: after.map(<[u8]>::to_vec),
+            }),
+        }
+    }
+
+    /// Whether the caller's grants include reading a path.
+    pub(crate) fn has_read_grant(&self, path: &RelPath) -> bool {
+        let grants = &self.caller.grants;
+        grants.readable.iter().any(|granted| path.is_within(granted)) && !grants.hidden.covers(path)
+    }
+
+    /// Whether the caller may read a path.
+    pub(crate) fn may_read(&self, path: &RelPath) -> bool {
+        self.has_read_grant(path) && (!self.policy.policy.restricts_reading() || self.policy_allows_read(path))
+    }
+
+    /// Whether the caller can read every file: no hidden paths and no rules about reading.
+    pub(crate) fn has_full_read_access(&self) -> bool {
+        let grants = &self.caller.grants;
+        let granted = grants.hidden.is_empty() && grants.readable.iter().any(RelPath::is_root);
+        granted && !self.policy.policy.restricts_reading()
+    }
+
+    /// Whether the caller may read a path or an entry below it, so that directories above a grant can be listed.
+    pub(crate) fn may_traverse(&self, path: &RelPath) -> bool {
+        let grants = &self.caller.grants;
+        let allowed = || grants.readable.iter().any(|granted| granted.is_within(path));
+        self.may_read(path) || (allowed() && !grants.hidden.covers(path))
+    }
+
+    fn require_readable(&self, path: &RelPath) -> Result<(), Error> {
+        if self.may_read(path) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
+    }
+
+    /// Whether names in a directory must be checked one by one.
+    fn must_filter_names(&self, directory: &RelPath) -> bool {
+        self.policy.policy.restricts_reading() || !self.caller.grants.hidden.is_empty() || !self.may_read(directory)
+    }
+
+    /// The stat of these names in one directory.
+    pub(crate) fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
+        let mut stats = self.workspace.stat_names(directory, names)?;
+        if self.must_filter_names(directory) {
+            for (name, stats) in names.iter().zip(&mut stats) {
+                if let Err(error) = self.require_readable(&directory.join(name)?) {
+                    *stats = Err(error);
+                }
+            }
+        }
+        Ok(stats)
+    }
+
+    /// Bytes of a file with the version of the whole file: unsaved text of an editor, or the content on disk.
+    pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+        self.require_readable(path)?;
+        self.read_for_change(path, want)
+    }
+
+    /// The same for a call that may change but not read the file. Nothing of it may enter the outcome.
+    pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+        match self.unsaved_file(path)? {
+            Some(unsaved) => unsaved.read(want),
+            None => self.read_saved(path, want),
+        }
+    }
+
+    /// The version and identity of a file.
+    pub(crate) fn observe_version(&self, path: &RelPath) -> Result<ObservedVersion, Error> {
+        if let Some(unsaved) = self.unsaved_file(path)? {
+            return Ok(unsaved.observed_version());
+        }
+        let file = self.read_saved(path, BytesToRead::VersionOnly)?;
+        Ok(ObservedVersion { version: file.version, identity: file.stat.identity })
+    }
+
+    /// The unsaved text of a file, if an editor has any.
+    pub(crate) fn unsaved_file(&self, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
+        self.buffers.unsaved(self.workspace, path)
+    }
+
+    /// The unsaved text of a file, if the caller may read it.
+    pub(crate) fn readable_unsaved_file(&self, path: &RelPath) -> Option<Arc<UnsavedFile>> {
+        // If the lookup fails, the file is read from disk.
+        self.may_read(path).then(|| self.unsaved_file(path).ok().flatten()).flatten()
+    }
+
+    /// Unsaved text at or below a path, of files that the caller may read.
+    pub(crate) fn unsaved_files_within(&self, top: &RelPath) -> Result<BTreeMap<RelPath, Arc<UnsavedFile>>, Error> {
+        let mut found = BTreeMap::new();
+        for path in self.open_within(top)? {
+            if let Some(unsaved) = self.readable_unsaved_file(&path) {
+                found.insert(path, unsaved);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The unsaved texts that this call has read.
+    pub(crate) fn unsaved_files_read(&self) -> Vec<Arc<UnsavedFile>> {
+        self.buffers.unsaved_files_read()
+    }
+
+    /// The open buffer of a file, with or without unsaved text.
+    pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<Buffer>, Error> {
+        self.buffers.open_buffer(self.workspace, path)
+    }
+
+    /// The files at or below a path that editors have open.
+    pub(crate) fn open_within(&self, top: &RelPath) -> Result<Vec<RelPath>, Error> {
+        self.buffers.open_within(self.workspace, top)
+    }
+
+    /// The drafts of a file, left by disconnected editors.
+    pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<Buffer>, Error> {
+        self.buffers.drafts(self.workspace, path)
+    }
+
+    pub(crate) fn buffers(&self) -> Result<Vec<Buffer>, Error> {
+        self.buffers.all_buffers(self.workspace)
+    }
+
+    /// Discards the buffer snapshot once the paths are locked and their buffers can no longer change.
+    pub(crate) fn discard_buffer_snapshot(&self) {
+        self.buffers.reset();
+    }
+
+    /// The names in a directory that the caller may see.
+    pub(crate) fn list_visible(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error> {
+        let mut names = self.workspace.list(path)?;
+        self.retain_visible(path, &mut names);
+        Ok(names)
+    }
+
+    /// Removes the names that the caller may not see.
+    pub(crate) fn retain_visible(&self, directory: &RelPath, names: &mut Vec<DirectoryEntry>) {
+        if self.must_filter_names(directory) {
+            names.retain(|listed| directory.join(&listed.name).is_ok_and(|child| self.may_traverse(&child)));
+        }
+    }
+
+    /// The short name of a version: the entry that made it, or the first digits of its hash.
+    pub(crate) fn revision_name(&self, path: &RelPath, version: &Version) -> String {
+        match self.workspace.entry_of_version(path, version) {
+            Ok(Some(number)) => format!("r{number}"),
+            Ok(None) | Err(_) => version.short_form(),
+        }
+    }
+
+    /// Walks and counts a tree, parents first, without following symlinks. Fails beyond the path depth limit.
+    pub(crate) fn walk(
+        &self,
+        top: &RelPath,
+        stat: FileStat,
+        visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
+    ) -> Result<TreeSummary, Error> {
+        self.walk_with_policy(DeepEntryPolicy::Fail, top, stat, visit)
+    }
+
+    /// The same, without entering entries deeper than the path limit.
+    pub(crate) fn walk_skipping_deep_entries(
+        &self,
+        top: &RelPath,
+        stat: FileStat,
+        visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
+    ) -> Result<TreeSummary, Error> {
+        self.walk_with_policy(DeepEntryPolicy::Skip, top, stat, visit)
+    }
+
+    /// The entries of a directory in reverse order.
+    fn children(&self, path: &RelPath, deep_entries: DeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
+        let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
+        names.reverse();
+        if deep_entries == DeepEntryPolicy::Skip {
+            names.retain(|name| path.join(name).is_ok());
+        }
+        let mut children = Vec::with_capacity(names.len());
+        for (name, stats) in names.iter().zip(self.workspace.stat_names(path, &names)?) {
+            // `None` if another program removed it since it was listed.
+            if let Some(stat) = stats? {
+                children.push((path.join(name)?, stat));
+            }
+        }
+        Ok(children)
+    }
+
+    fn walk_with_policy(
+        &self,
+        deep_entries: DeepEntryPolicy,
+        top: &RelPath,
+        stat: FileStat,
+        visit: &mut dyn FnMut(VisitedEntry<'_>) -> Result<(), Error>,
+    ) -> Result<TreeSummary, Error> {
+        let mut tree = TreeSummary { kind: stat.kind, files: 0, directories: 0, bytes: 0 };
+        let mut pending = vec![(top.clone(), stat)];
+        while let Some((path, stat)) = pending.pop() {
+            self.control.check()?;
+            match stat.kind {
+                FileKind::Directory => {
+                    tree.directories += 1;
+                    pending.extend(self.children(&path, deep_entries)?);
+                }
+                FileKind::File | FileKind::Link | FileKind::Special => {
+                    tree.files += 1;
+                    tree.bytes += stat.size;
+                }
+            }
+            visit(VisitedEntry { path: &path, stat })?;
+            let done = tree.files + tree.directories;
+            if done.is_multiple_of(PROGRESS_INTERVAL_ENTRIES) {
+                self.control.report_entries(PROGRESS_INTERVAL_ENTRIES);
+            }
+            if done + pending.len() as u64 > limits::TREE_ENTRIES_MAX {
+                return Err(Error::new(
+                    ErrorKind::TooLarge,
+                    format!("more than {} entries below {top}", limits::TREE_ENTRIES_MAX),
+                )
+                .with_next_step("work on a smaller subtree"));
+            }
+        }
+        Ok(tree)
+    }
+}
+
+/// The treatment of entries deeper than the path limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DeepEntryPolicy {
+    Fail,
+    Skip,
+}
+
+const PROGRESS_INTERVAL_ENTRIES: u64 = 512;

@@ -1,0 +1,318 @@
+//! The trigrams that a pattern requires: every text with a matching line contains them. Derived from the syntax tree
+//! of the pattern, so that it holds for every match of the searcher.
+//!
+//! A text without the required trigrams has no match. The result is a safe approximation and stays small for every
+//! pattern.
+
+use regex_syntax::{
+    ParserBuilder,
+    hir::{Class, Hir, HirKind, Repetition},
+};
+
+use super::{Trigram, trigrams::for_each_trigram};
+
+/// Most exact texts for a part of a pattern; with more, the result is less specific.
+const EXACT_TEXTS_MAX: usize = 64;
+/// Longest exact text that is concatenated from parts.
+const EXACT_TEXT_BYTES_MAX: usize = 256;
+/// Most trigrams and groups in one expression.
+const EXPRESSION_SIZE_MAX: usize = 2_048;
+/// Most characters of a class that is expanded to texts.
+const CLASS_MEMBERS_MAX: usize = 12;
+/// Most repetitions that are expanded.
+const REPETITIONS_MAX: u32 = 16;
+/// Most trigrams of one text that are required.
+const TRIGRAMS_PER_TEXT_MAX: usize = 48;
+/// Deepest nesting of a pattern that is analyzed.
+const NESTING_DEPTH_MAX: u32 = 100;
+
+/// A condition that every text with a match satisfies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequiredTrigrams {
+    /// No condition: every text may match.
+    Anything,
+    /// Contains this trigram.
+    Trigram(Trigram),
+    /// All of these.
+    All(Vec<RequiredTrigrams>),
+    /// Any of these; if empty, nothing matches.
+    Any(Vec<RequiredTrigrams>),
+}
+
+/// The result of analyzing a part of a pattern.
+#[derive(Clone)]
+enum PatternPart {
+    /// It matches only these texts.
+    ExactTexts(Vec<Vec<u8>>),
+    /// Its matches satisfy this condition.
+    Requires(RequiredTrigrams),
+}
+
+impl RequiredTrigrams {
+    /// The condition for a match of a regular expression.
+    pub(crate) fn for_regex(expression: &str, ignore_case: crate::ops::CaseSensitivity) -> Self {
+        let parsed = ParserBuilder::new()
+            .nest_limit(NESTING_DEPTH_MAX)
+            .utf8(false)
+            .multi_line(true)
+            .case_insensitive(ignore_case == crate::ops::CaseSensitivity::Insensitive)
+            .build()
+            .parse(expression);
+        parsed.map_or(Self::Anything, |hir| analyze_hir(&hir).into_required())
+    }
+
+    /// The condition for a line with this text.
+    pub(crate) fn for_literal(text: &str) -> Self {
+        trigrams_of_bytes(text.as_bytes())
+    }
+
+    fn all(needs: Vec<Self>) -> Self {
+        let (mut all, mut size) = (Vec::new(), 0);
+        for need in needs {
+            size += need.size();
+            // Dropping a condition is always safe.
+            if size > EXPRESSION_SIZE_MAX {
+                break;
+            }
+            match need {
+                Self::Anything => {}
+                Self::All(needs) => all.extend(needs),
+                other @ (Self::Trigram(_) | Self::Any(_)) => all.push(other),
+            }
+        }
+        match all.len() {
+            0 => Self::Anything,
+            1 => all.remove(0),
+            _ => Self::All(all),
+        }
+    }
+
+    pub(crate) fn any(mut needs: Vec<Self>) -> Self {
+        let size: usize = needs.iter().map(Self::size).sum();
+        if size > EXPRESSION_SIZE_MAX || needs.contains(&Self::Anything) {
+            return Self::Anything;
+        }
+        needs.dedup();
+        if needs.len() == 1 { needs.remove(0) } else { Self::Any(needs) }
+    }
+}
+
+impl RequiredTrigrams {
+    fn size(&self) -> usize {
+        match self {
+            Self::Anything | Self::Trigram(_) => 1,
+            Self::All(needs) | Self::Any(needs) => 1 + needs.iter().map(Self::size).sum::<usize>(),
+        }
+    }
+}
+
+fn trigrams_of_bytes(text: &[u8]) -> RequiredTrigrams {
+    let mut grams = Vec::new();
+    for_each_trigram(text, |gram| {
+        if grams.len() < TRIGRAMS_PER_TEXT_MAX && !grams.contains(&gram) {
+            grams.push(gram);
+        }
+    });
+    RequiredTrigrams::all(grams.into_iter().map(RequiredTrigrams::Trigram).collect())
+}
+
+impl PatternPart {
+    fn into_required(self) -> RequiredTrigrams {
+        match self {
+            Self::ExactTexts(texts) => {
+                RequiredTrigrams::any(texts.iter().map(|text| trigrams_of_bytes(text)).collect())
+            }
+            Self::Requires(need) => need,
+        }
+    }
+
+    fn empty() -> Self {
+        Self::ExactTexts(vec![Vec::new()])
+    }
+
+    fn unknown() -> Self {
+        Self::Requires(RequiredTrigrams::Anything)
+    }
+}
+
+fn analyze_hir(hir: &Hir) -> PatternPart {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => PatternPart::empty(),
+        HirKind::Literal(literal) => PatternPart::ExactTexts(vec![literal.0.to_ascii_lowercase()]),
+        HirKind::Class(class) => class_members(class).map_or_else(PatternPart::unknown, PatternPart::ExactTexts),
+        HirKind::Capture(capture) => analyze_hir(&capture.sub),
+        HirKind::Repetition(repetition) => analyze_repetition(repetition),
+        HirKind::Concat(parts) => concatenate_parts(parts.iter().map(analyze_hir)),
+        HirKind::Alternation(parts) => alternate_parts(parts.iter().map(analyze_hir).collect()),
+    }
+}
+
+/// The members of a small class, with ASCII letters in lower case.
+fn class_members(class: &Class) -> Option<Vec<Vec<u8>>> {
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    let mut add = |text: Vec<u8>| {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    };
+    match class {
+        Class::Unicode(class) => {
+            let size: usize = class.ranges().iter().map(|range| range.len()).sum();
+            if size > CLASS_MEMBERS_MAX {
+                return None;
+            }
+            for character in class.ranges().iter().flat_map(|range| range.start()..=range.end()) {
+                add(character.to_ascii_lowercase().to_string().into_bytes());
+            }
+        }
+        Class::Bytes(class) => {
+            let size: usize = class.ranges().iter().map(|range| range.len()).sum();
+            if size > CLASS_MEMBERS_MAX {
+                return None;
+            }
+            for byte in class.ranges().iter().flat_map(|range| range.start()..=range.end()) {
+                add(vec![byte.to_ascii_lowercase()]);
+            }
+        }
+    }
+    Some(texts)
+}
+
+fn analyze_repetition(repetition: &Repetition) -> PatternPart {
+    let Repetition { min, max, sub, .. } = repetition;
+    match (min, max) {
+        (0, Some(1)) => alternate_parts(vec![PatternPart::empty(), analyze_hir(sub)]),
+        (0, _) => PatternPart::unknown(),
+        (min, max) => match analyze_hir(sub) {
+            texts @ PatternPart::ExactTexts(_) if *max == Some(*min) && *min <= REPETITIONS_MAX => {
+                concatenate_parts((0..*min).map(|_| texts.clone()))
+            }
+            // At least one repetition; its neighbors are unknown.
+            sub @ (PatternPart::ExactTexts(_) | PatternPart::Requires(_)) => PatternPart::Requires(sub.into_required()),
+        },
+    }
+}
+
+fn concatenate_parts(parts: impl Iterator<Item = PatternPart>) -> PatternPart {
+    let mut needs: Vec<RequiredTrigrams> = Vec::new();
+    let mut texts: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut exact = true;
+    for part in parts {
+        match part {
+            PatternPart::ExactTexts(more) => match cross_product(&texts, &more) {
+                Some(crossed) => texts = crossed,
+                None => {
+                    exact = false;
+                    needs.push(PatternPart::ExactTexts(std::mem::replace(&mut texts, more)).into_required());
+                }
+            },
+            PatternPart::Requires(need) => {
+                exact = false;
+                needs.push(PatternPart::ExactTexts(std::mem::replace(&mut texts, vec![Vec::new()])).into_required());
+                needs.push(need);
+            }
+        }
+    }
+    if exact {
+        return PatternPart::ExactTexts(texts);
+    }
+    needs.push(PatternPart::ExactTexts(texts).into_required());
+    PatternPart::Requires(RequiredTrigrams::all(needs))
+}
+
+/// Every text followed by every other; `None` if there are too many.
+fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+    let longest = |texts: &[Vec<u8>]| texts.iter().map(Vec::len).max().unwrap_or(0);
+    let long = longest(texts) + longest(more) > EXACT_TEXT_BYTES_MAX;
+    if long || texts.len().saturating_mul(more.len()) > EXACT_TEXTS_MAX {
+        return None;
+    }
+    let one = |text: &Vec<u8>| more.iter().map(|rest| [&text[..], rest].concat()).collect::<Vec<_>>();
+    Some(texts.iter().flat_map(one).collect())
+}
+
+fn alternate_parts(parts: Vec<PatternPart>) -> PatternPart {
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    let mut needs: Vec<RequiredTrigrams> = Vec::new();
+    for part in parts {
+        match part {
+            PatternPart::ExactTexts(more) => texts.extend(more),
+            PatternPart::Requires(need) => needs.push(need),
+        }
+    }
+    if needs.is_empty() && texts.len() <= EXACT_TEXTS_MAX {
+        return PatternPart::ExactTexts(texts);
+    }
+    needs.extend(texts.iter().map(|text| trigrams_of_bytes(text)));
+    PatternPart::Requires(RequiredTrigrams::any(needs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::CaseSensitivity;
+
+    fn render_required(need: &RequiredTrigrams) -> String {
+        let list = |needs: &[RequiredTrigrams]| needs.iter().map(render_required).collect::<Vec<_>>().join(" ");
+        match need {
+            RequiredTrigrams::Anything => "*".to_owned(),
+            RequiredTrigrams::Trigram(gram) => String::from_utf8_lossy(&gram.to_be_bytes()[1..]).into_owned(),
+            RequiredTrigrams::All(needs) => format!("({})", list(needs)),
+            RequiredTrigrams::Any(needs) => format!("[{}]", list(needs)),
+        }
+    }
+
+    fn required_for_regex(expression: &str) -> String {
+        render_required(&RequiredTrigrams::for_regex(expression, CaseSensitivity::Sensitive))
+    }
+
+    #[test]
+    fn literals_require_their_trigrams() {
+        assert_eq!(render_required(&RequiredTrigrams::for_literal("FooBar")), "(foo oob oba bar)");
+        assert_eq!(render_required(&RequiredTrigrams::for_literal("ab")), "*");
+        assert_eq!(render_required(&RequiredTrigrams::for_literal("aaaaa")), "aaa");
+        assert_eq!(render_required(&RequiredTrigrams::for_literal("é1")), "é1");
+    }
+
+    #[test]
+    fn regexes_require_trigrams_common_to_all_matches() {
+        for (pattern, expected) in [
+            ("abc", "abc"),
+            ("^abc$", "abc"),
+            ("abc.*def", "(abc def)"),
+            ("abc|def", "[abc def]"),
+            ("(abc|de)f", "[(abc bcf) def]"),
+            ("ab[cd]e", "[(abc bce) (abd bde)]"),
+            ("abc?d", "[abd (abc bcd)]"),
+            ("(abc)+x", "abc"),
+            ("(abc)*", "*"),
+            ("a{4}", "aaa"),
+            ("abc|.*", "*"),
+            ("\\w+", "*"),
+            ("a)|(bcd", "*"),
+            ("\\bfoo\\b", "foo"),
+            ("(?i)abc", "abc"),
+            ("abc\\s+def", "(abc def)"),
+            ("x(abc.|def.)y", "[abc def]"),
+            ("", "*"),
+        ] {
+            assert_eq!(required_for_regex(pattern), expected, "{pattern}");
+        }
+        let folded = render_required(&RequiredTrigrams::for_regex("Kas", CaseSensitivity::Insensitive));
+        assert!(folded.contains("kas") && folded.contains("ſ"), "{folded}");
+    }
+
+    #[test]
+    fn required_trigrams_stay_bounded_for_large_patterns() {
+        for pattern in [
+            "[ab]".repeat(200),
+            "(a|b|cd)?".repeat(50),
+            "sk".repeat(300),
+            "x{16}{16}{16}".to_owned(),
+            "(a.b){16}".repeat(90),
+        ] {
+            let need = RequiredTrigrams::for_regex(&pattern, CaseSensitivity::Insensitive);
+            assert!(need.size() <= EXPRESSION_SIZE_MAX + 1, "{pattern}: {}", need.size());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `alert`, `alerts` and `respond`: agents send alerts, people list and answer them. The agent receives the answer as
+//! one of its `events`. Never touches files.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use stead_text::visible::escape_deceptive_line;
+
+use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
+use crate::{
+    call_context::CallContext,
+    caller::Principal,
+    errors::{Error, ErrorKind},
+    limits,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget, SessionOutcomeFn},
+    session_store::{Alert, AlertSeverity, SessionStoreReply, SessionStoreRequest},
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SendAlertArgs {
+    message: String,
+    severity: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListAlertsArgs {
+    id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AnswerAlertArgs {
+    alert: String,
+    text: String,
+}
+
+impl Operation for SendAlertArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let severity = match &self.severity {
+            None => AlertSeverity::Info,
+            Some(word) => word.parse().map_err(|error| Error::new(ErrorKind::BadRequest, format!("{error}")))?,
+        };
+        let message = validate_alert_text(&self.message, "message")?;
+        Ok(PlannedEffect::Session {
+            request: SessionStoreRequest::SendAlert { severity, message },
+            build_outcome: alert_outcome("sent"),
+        })
+    }
+}
+
+impl Operation for ListAlertsArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let found = match &self.id {
+            Some(id) => vec![find_visible_alert(context, id)?],
+            None => {
+                let from = match &context.caller.principal {
+                    Principal::User(_) | Principal::System | Principal::External => None,
+                    agent @ Principal::Agent(_) => Some(agent),
+                };
+                context.workspace().alerts(from, limits::ALERTS_LISTED_MAX)?
+            }
+        };
+        let mut text = String::new();
+        for alert in &found {
+            text.push_str(&render_alert_line(alert));
+        }
+        if found.is_empty() {
+            text.push_str("no alerts\n");
+        }
+        let truncated = found.len() == limits::ALERTS_LISTED_MAX;
+        let listed: Vec<Value> = found.iter().map(|alert| Value::Object(alert_json(alert))).collect();
+        let answer = OutcomeBuilder::new()
+            .with_field("alerts", listed)
+            .with_field("truncated", truncated)
+            .build(text.trim_end());
+        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+    }
+}
+
+impl Operation for AnswerAlertArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        match &context.caller.principal {
+            Principal::User(_) => {}
+            Principal::Agent(_) | Principal::System | Principal::External => {
+                return Err(Error::new(ErrorKind::NotOwner, "only a person can answer an alert"));
+            }
+        }
+        let alert = find_visible_alert(context, &self.alert)?;
+        if let Some(outcome) = &alert.response {
+            return Err(Error::new(ErrorKind::Exists, format!("{} was answered by {}", alert.id, outcome.responder)));
+        }
+        let text = validate_alert_text(&self.text, "text")?;
+        Ok(PlannedEffect::Session {
+            request: SessionStoreRequest::AnswerAlert { alert_id: alert.id, text },
+            build_outcome: alert_outcome("answered"),
+        })
+    }
+}
+
+fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<Alert, Error> {
+    let found = context.workspace().alert(id)?.filter(|alert| match &context.caller.principal {
+        Principal::User(_) | Principal::System | Principal::External => true,
+        agent @ Principal::Agent(_) => alert.sender == agent.to_string(),
+    });
+    found.ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("there is no alert {}", shorten_for_error(id)))
+            .with_next_step("call alerts to list them")
+    })
+}
+
+/// Rejects an empty or too long text.
+fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
+    if text.trim().is_empty() {
+        return Err(Error::new(ErrorKind::BadRequest, format!("the {name} is empty")));
+    }
+    if text.chars().count() > limits::ALERT_CHARS_MAX {
+        let detail = format!("the {name} is longer than {} characters", limits::ALERT_CHARS_MAX);
+        return Err(Error::new(ErrorKind::TooLarge, detail).with_next_step("shorten it"));
+    }
+    Ok(text.to_owned())
+}
+
+fn alert_outcome(verb: &'static str) -> SessionOutcomeFn {
+    Box::new(move |reply, receipt| match reply {
+        SessionStoreReply::Alert(alert) => {
+            let text = format!("{verb} alert {}", alert.id);
+            OutcomeBuilder::new().with_fields(alert_json(alert)).with_receipt(receipt).build_one_line(text)
+        }
+        SessionStoreReply::Session(_) | SessionStoreReply::RecordedOnly => {
+            OutcomeBuilder::new().with_receipt(receipt).build_one_line("no alert")
+        }
+    })
+}
+
+fn alert_json(alert: &Alert) -> Map<String, Value> {
+    let outcome = alert.response.as_ref();
+    OutcomeBuilder::new()
+        .with_field("alert", alert.id.clone())
+        .with_field("from", alert.sender.clone())
+        .with_field("session", alert.session.clone())
+        .with_field("severity", alert.severity.as_str())
+        .with_field("message", alert.message.clone())
+        .with_field("time", format_iso_utc(alert.time_ms))
+        .with_field("state", if outcome.is_some() { "answered" } else { "open" })
+        .with_some("answer", outcome.map(|outcome| outcome.text.clone()))
+        .with_some("answered_by", outcome.map(|outcome| outcome.responder.clone()))
+        .with_some("answered", outcome.map(|outcome| format_iso_utc(outcome.time_ms)))
+        .into_json()
+}
+
+fn render_alert_line(alert: &Alert) -> String {
+    let (id, from, severity) = (&alert.id, &alert.sender, alert.severity);
+    let mut line = format!(
+        "{id}  {}  {from}  {severity}  {}\n",
+        format_iso_utc(alert.time_ms),
+        escape_deceptive_line(&alert.message)
+    );
+    if let Some(outcome) = &alert.response {
+        line.push_str(&format!("  answered by {}: {}\n", outcome.responder, escape_deceptive_line(&outcome.text)));
+    }
+    line
+}

@@ -1,0 +1,115 @@
+//! Lines of the new text that a change touched, if both versions are stored and small. For a pure deletion, the line
+//! that now follows it is reported.
+
+use stead_journal::{PathState, RecordedChange};
+use stead_text::{
+    diff::hunks,
+    encoding::{DetectedContent, decode, detect_content},
+    lines::count_lines,
+};
+
+use crate::{errors::Error, limits, version::Version, workspace::Workspace};
+
+/// Finds changed line ranges, within a budget per outcome.
+pub(in crate::ops) struct ChangedLineFinder<'a> {
+    workspace: &'a dyn Workspace,
+    budget_bytes: u64,
+}
+
+impl<'a> ChangedLineFinder<'a> {
+    pub(in crate::ops) fn new(workspace: &'a dyn Workspace) -> Self {
+        Self { workspace, budget_bytes: limits::CHANGES_DIFF_BYTES_MAX }
+    }
+
+    /// The changed lines, first and last, from 1; `None` if unknown.
+    pub(in crate::ops) fn changed_ranges(&mut self, change: &RecordedChange) -> Result<Option<Vec<[usize; 2]>>, Error> {
+        // A move or copy changes no lines.
+        if change.to.is_some() {
+            return Ok(None);
+        }
+        let Some(new) = self.retained_text(&change.after)? else { return Ok(None) };
+        let old = match &change.before {
+            PathState::Absent => Some(String::new()),
+            PathState::File { .. } => self.retained_text(&change.before)?,
+            PathState::Directory { .. }
+            | PathState::Link { .. }
+            | PathState::Tree { .. }
+            | PathState::Unknown { .. } => None,
+        };
+        Ok(old.map(|old| line_ranges_between(&old, &new)))
+    }
+
+    fn retained_text(&mut self, state: &PathState) -> Result<Option<String>, Error> {
+        let (version, size) = match state {
+            PathState::File { version, size, .. } => (Version(*version), *size),
+            PathState::Absent
+            | PathState::Directory { .. }
+            | PathState::Link { .. }
+            | PathState::Tree { .. }
+            | PathState::Unknown { .. } => return Ok(None),
+        };
+        let Some(left) = self.budget_bytes.checked_sub(size) else { return Ok(None) };
+        let Some(bytes) = self.workspace.retained_bytes(&version)? else { return Ok(None) };
+        self.budget_bytes = left;
+        Ok(match detect_content(&bytes) {
+            DetectedContent::Text { encoding } => decode(&bytes, encoding).ok().map(std::borrow::Cow::into_owned),
+            DetectedContent::Binary => None,
+        })
+    }
+}
+
+fn line_ranges_between(old: &str, new: &str) -> Vec<[usize; 2]> {
+    let total = count_lines(new.as_bytes());
+    let mut ranges: Vec<[usize; 2]> = Vec::new();
+    for hunk in hunks(old, new) {
+        let last = hunk.new.end.max(hunk.new.start + 1).min(total);
+        let first = (hunk.new.start + 1).min(last);
+        match ranges.last_mut() {
+            Some(range) if range[1] + 1 >= first => range[1] = last,
+            Some(_) | None => ranges.push([first, last]),
+        }
+        if ranges.len() > limits::CHANGES_RANGES_MAX {
+            merge_excess_ranges(&mut ranges);
+        }
+    }
+    ranges
+}
+
+/// Merges the last two ranges into one, so that the list stays bounded and complete.
+fn merge_excess_ranges(ranges: &mut Vec<[usize; 2]>) {
+    if let Some(last) = ranges.pop()
+        && let Some(range) = ranges.last_mut()
+    {
+        range[1] = last[1];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_use_new_line_numbers() {
+        for (old, new, expected) in [
+            ("", "a\nb\n", vec![[1, 2]]),
+            ("a\nb\nc\n", "a\nB\nc\n", vec![[2, 2]]),
+            ("a\nb\nc\n", "a\nc\n", vec![[2, 2]]),
+            ("a\nb\n", "a\n", vec![[1, 1]]),
+            ("a\n", "", vec![[0, 0]]),
+            ("a\nb\nc\nd\ne\n", "A\nb\nc\nd\nE\n", vec![[1, 1], [5, 5]]),
+            ("a\n", "a\n", vec![]),
+        ] {
+            assert_eq!(line_ranges_between(old, new), expected, "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn excess_ranges_are_merged_into_the_last() {
+        let old: String = (0..400).map(|line| format!("{line}\n")).collect();
+        let new: String =
+            (0..400).map(|line| if line % 4 == 0 { format!("x{line}\n") } else { format!("{line}\n") }).collect();
+        let ranges = line_ranges_between(&old, &new);
+        assert_eq!(ranges.len(), limits::CHANGES_RANGES_MAX);
+        assert_eq!(ranges.last().unwrap()[1], 397);
+    }
+}

@@ -1,0 +1,152 @@
+//! The arguments of `edit`, as models send them. Accepts an edit list sent as a string and whole numbers sent as
+//! fractions; names the correct field for fields of other tools and edits in the wrong place.
+
+use serde::{Deserialize, Deserializer, de::Error as _};
+use serde_json::{Map, Value};
+use stead_text::edit::{OccurrenceSelector, QuotedEdit};
+
+use super::bad_request;
+use crate::{errors::Error, limits};
+
+#[derive(Debug)]
+pub(crate) struct EditArgs {
+    pub(super) path: String,
+    pub(super) edits: Vec<EditItem>,
+    pub(super) base: Option<String>,
+    pub(super) mode: EditMode,
+    pub(super) dry_run: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EditItem {
+    pub(super) old: String,
+    pub(super) new: String,
+    #[serde(default, deserialize_with = "deserialize_whole_number")]
+    count: Option<usize>,
+    #[serde(default, deserialize_with = "deserialize_whole_number")]
+    near_line: Option<usize>,
+    #[serde(default)]
+    all: bool,
+}
+
+/// How strictly the base is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum EditMode {
+    /// The base must be current.
+    Strict,
+    /// An older base is accepted if every quoted place is unchanged.
+    #[default]
+    Anchored,
+    /// Other changes are merged, if there is no conflict.
+    Merge,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEditArgs {
+    path: String,
+    #[serde(deserialize_with = "deserialize_edit_list")]
+    edits: Vec<EditItem>,
+    base: Option<String>,
+    #[serde(default)]
+    mode: EditMode,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// Names that other tools use for the quoted and the new text.
+const MISPLACED_EDIT_FIELDS: &[&str] = &[
+    "old",
+    "new",
+    "old_string",
+    "new_string",
+    "old_str",
+    "new_str",
+    "old_text",
+    "new_text",
+    "oldString",
+    "newString",
+    "oldText",
+    "newText",
+    "search",
+    "replace",
+    "replacement",
+    "count",
+    "near_line",
+    "all",
+    "replace_all",
+];
+
+impl<'de> Deserialize<'de> for EditArgs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let given = Map::<String, Value>::deserialize(deserializer)?;
+        if let Some(name) = MISPLACED_EDIT_FIELDS.iter().find(|name| given.contains_key(**name)) {
+            return Err(D::Error::custom(format!(
+                "`{name}` belongs inside an edit: give `edits`: [{{\"old\": \"…\", \"new\": \"…\"}}]"
+            )));
+        }
+        let RawEditArgs { path, edits, base, mode, dry_run } =
+            RawEditArgs::deserialize(Value::Object(given)).map_err(D::Error::custom)?;
+        Ok(Self { path, edits, base, mode, dry_run })
+    }
+}
+
+impl EditArgs {
+    pub(super) fn quoted_edits(&self) -> Result<Vec<QuotedEdit<'_>>, Error> {
+        if self.edits.is_empty() {
+            return Err(bad_request("no edits given").with_next_step("give edits: [{\"old\": \"…\", \"new\": \"…\"}]"));
+        }
+        if self.edits.len() > limits::EDITS_MAX {
+            return Err(bad_request(format!("{} edits exceed the limit of {}", self.edits.len(), limits::EDITS_MAX))
+                .with_next_step("split them over several calls"));
+        }
+        let quoted = |(index, one): (usize, &'_ EditItem)| -> Result<OccurrenceSelector, Error> {
+            match (one.count, one.near_line, one.all) {
+                (None, None, false) => Ok(OccurrenceSelector::Only),
+                (Some(count), None, false) if count > 0 => Ok(OccurrenceSelector::Exactly(count)),
+                (None, Some(line), false) => Ok(OccurrenceSelector::NearestToLine(line)),
+                (None, None, true) => Ok(OccurrenceSelector::All),
+                (_, _, _) => Err(bad_request(format!("edit {index} sets more than one of count, near_line and all"))
+                    .with_next_step("pass one: count (exact number of matches), near_line (nearest match) or all")
+                    .with_detail("edit", index)),
+            }
+        };
+        self.edits
+            .iter()
+            .enumerate()
+            .map(|(index, one)| Ok(QuotedEdit { old: &one.old, new: &one.new, occurrence: quoted((index, one))? }))
+            .collect()
+    }
+}
+
+/// Accepts a list of edits, one JSON string, or a single edit.
+fn deserialize_edit_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EditItem>, D::Error> {
+    let mut value = Value::deserialize(deserializer)?;
+    if let Value::String(text) = &value {
+        value = serde_json::from_str(text)
+            .map_err(|error| D::Error::custom(format!("edits is a string but not a JSON list: {error}")))?;
+    }
+    let items = match value {
+        Value::Array(items) => items,
+        single @ Value::Object(_) => vec![single],
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            return Err(D::Error::custom("edits is not a list of {\"old\": …, \"new\": …}"));
+        }
+    };
+    items.into_iter().map(|item| EditItem::deserialize(item).map_err(D::Error::custom)).collect()
+}
+
+/// Accepts a whole number, also written as `3.0` or `"3"`.
+fn deserialize_whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let text = match &value {
+        Value::Null => return Ok(None),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.trim().to_owned(),
+        Value::Bool(_) | Value::Array(_) | Value::Object(_) => String::new(),
+    };
+    let digits = text.strip_suffix(".0").unwrap_or(&text);
+    digits.parse().map(Some).map_err(|_| D::Error::custom(format!("{value} is not a whole number")))
+}

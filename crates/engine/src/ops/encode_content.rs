@@ -1,0 +1,180 @@
+//! Converts the content of a call to the bytes of a file. A file keeps its encoding unless the caller names another
+//! one. Never substitutes characters that cannot be encoded.
+
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use stead_text::{
+    encoding::{self, DetectedContent, Encoding},
+    lines,
+};
+
+use super::outcome_builder::shorten_for_error;
+use crate::{
+    errors::{Error, ErrorKind},
+    limits,
+};
+
+const BASE64: &str = "base64";
+
+pub(crate) fn is_base64(name: &str) -> bool {
+    name.eq_ignore_ascii_case(BASE64)
+}
+
+pub(crate) struct EncodedContent {
+    pub(crate) bytes: Vec<u8>,
+    /// Set if the text encoding is not plain UTF-8; reported to the caller.
+    pub(crate) non_utf8_encoding: Option<&'static str>,
+}
+
+/// Encodes a whole file: in the requested encoding, else in that of the current file, else in UTF-8.
+pub(crate) fn encode_file(
+    content: &str,
+    requested: Option<&str>,
+    current: Option<&[u8]>,
+) -> Result<EncodedContent, Error> {
+    let bytes = match requested {
+        Some(name) if is_base64(name) => EncodedContent { bytes: decode_base64(content)?, non_utf8_encoding: None },
+        Some(name) => encode_in(content, parse_encoding(name)?)?,
+        None => encode_in(content, current.map_or(Encoding::Utf8, existing_encoding))?,
+    };
+    check_size(bytes.bytes.len() as u64)?;
+    Ok(bytes)
+}
+
+/// Encodes text in the encoding of `current`.
+pub(crate) fn encode_like(text: &str, current: &[u8]) -> Result<Vec<u8>, Error> {
+    Ok(encode_file(text, None, Some(current))?.bytes)
+}
+
+/// Encodes text to append, in the encoding of the file.
+pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedContent, Error> {
+    let encoding = existing_encoding(current);
+    let mut encoded = encode_in(content, encoding)?;
+    // The byte order mark appears only at the start of the file.
+    if !encoding.byte_order_mark().is_empty() {
+        encoded.bytes.drain(..encoding.byte_order_mark().len());
+    }
+    check_size(current.len() as u64 + encoded.bytes.len() as u64)?;
+    Ok(encoded)
+}
+
+/// Gives the content the line endings of the text it replaces: CRLF if that uses only CRLF, LF otherwise. The byte
+/// order mark belongs to the encoding, which the file keeps.
+pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
+    let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
+    let before = match encoding::detect_content(current) {
+        DetectedContent::Text { encoding } => encoding::decode(current, encoding).unwrap_or_default(),
+        DetectedContent::Binary => Cow::Borrowed(""),
+    };
+    let endings = lines::count_endings(before.as_bytes());
+    if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
+}
+
+/// Gives the content the line endings of the text it replaces, if the content uses only LF.
+pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
+    match encoding::detect_content(current) {
+        DetectedContent::Text { encoding } => {
+            stead_text::endings::adopt_line_endings(content, &encoding::decode(current, encoding).unwrap_or_default())
+        }
+        DetectedContent::Binary => Cow::Borrowed(content),
+    }
+}
+
+/// The encoding of the file; UTF-8 if it is not text.
+fn existing_encoding(current: &[u8]) -> Encoding {
+    match encoding::detect_content(current) {
+        DetectedContent::Text { encoding } => encoding,
+        DetectedContent::Binary => Encoding::Utf8,
+    }
+}
+
+fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedContent, Error> {
+    // A mark in the content stands for the file's own mark, not for a second one.
+    let text = match encoding.byte_order_mark() {
+        b"" => content,
+        _ => content.strip_prefix('\u{feff}').unwrap_or(content),
+    };
+    let bytes = encoding::encode(text, encoding).map_err(|error| {
+        Error::new(ErrorKind::NotText, error.to_string())
+            .with_next_step("remove the character, or write the whole file with encoding \"utf-8\"")
+            .with_detail("encoding", encoding.name())
+    })?;
+    let unusual = (encoding != Encoding::Utf8).then(|| encoding.name());
+    Ok(EncodedContent { bytes, non_utf8_encoding: unusual })
+}
+
+fn parse_encoding(name: &str) -> Result<Encoding, Error> {
+    Encoding::parse(name).ok_or_else(|| {
+        Error::new(ErrorKind::BadRequest, format!("unsupported encoding '{}'", shorten_for_error(name)))
+            .with_next_step("use utf-8, base64, utf-16le, utf-16be or a name such as windows-1252")
+    })
+}
+
+fn decode_base64(content: &str) -> Result<Vec<u8>, Error> {
+    STANDARD.decode(content.trim_end()).map_err(|error| {
+        Error::new(ErrorKind::BadRequest, format!("the content is not base64: {error}"))
+            .with_next_step("use the standard alphabet with padding and no line breaks")
+    })
+}
+
+fn check_size(size: u64) -> Result<(), Error> {
+    if size <= limits::WRITE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::TooLarge,
+        format!("{size} bytes exceed the limit of {} per file", limits::WRITE_BYTES_MAX),
+    )
+    .with_next_step("split the content over several files")
+    .with_detail("limit_bytes", limits::WRITE_BYTES_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded_bytes(content: &str, requested: Option<&str>, current: Option<&[u8]>) -> Result<Vec<u8>, ErrorKind> {
+        encode_file(content, requested, current).map(|encoded| encoded.bytes).map_err(|error| error.kind)
+    }
+
+    #[test]
+    fn requested_encoding_takes_precedence() {
+        assert_eq!(encoded_bytes("é", None, None), Ok("é".as_bytes().to_vec()));
+        assert_eq!(encoded_bytes("é", Some("utf-16le"), None), Ok(b"\xe9\0".to_vec()));
+        assert_eq!(encoded_bytes("AP8=", Some("base64"), None), Ok(vec![0, 255]));
+        assert_eq!(encoded_bytes("é", Some("utf-8"), Some(b"\xff\xfea\0")), Ok("é".as_bytes().to_vec()));
+        assert_eq!(encoded_bytes("漢", Some("latin1"), None), Err(ErrorKind::NotText));
+        assert_eq!(encoded_bytes("x", Some("klingon"), None), Err(ErrorKind::BadRequest));
+        assert_eq!(encoded_bytes("a?", Some("base64"), None), Err(ErrorKind::BadRequest));
+    }
+
+    #[test]
+    fn existing_encoding_is_preserved() {
+        assert_eq!(encoded_bytes("é", None, Some(b"\xff\xfea\0")), Ok(b"\xff\xfe\xe9\0".to_vec()));
+        assert_eq!(encoded_bytes("\u{feff}é", None, Some(b"\xff\xfea\0")), Ok(b"\xff\xfe\xe9\0".to_vec()));
+        assert_eq!(encoded_bytes("x", None, Some(b"\xef\xbb\xbfa")), Ok(b"\xef\xbb\xbfx".to_vec()));
+        assert_eq!(encoded_bytes("x", None, Some(b"\0\x01\x02")), Ok(b"x".to_vec()));
+    }
+
+    #[test]
+    fn new_text_adopts_replaced_line_endings() {
+        for (content, current, expected) in [
+            ("a\nb\n", "x\r\ny\r\n", "a\r\nb\r\n"),
+            ("a\r\nb\n", "x\r\ny\r\n", "a\r\nb\r\n"),
+            ("a\r\nb\r\n", "x\ny\n", "a\nb\n"),
+            ("a\r\nb\r\n", "x\ny\r\n", "a\nb\n"),
+            ("a\r\n", "", "a\n"),
+            ("\u{feff}a\rb", "x", "a\rb"),
+        ] {
+            assert_eq!(match_format(content, current.as_bytes()), expected, "{content:?} {current:?}");
+        }
+    }
+
+    #[test]
+    fn appending_does_not_repeat_byte_order_mark() {
+        let added = encode_appended("é", b"\xff\xfea\0").unwrap();
+        assert_eq!((added.bytes.as_slice(), added.non_utf8_encoding), (b"\xe9\0".as_slice(), Some("utf-16le-bom")));
+        assert_eq!(encode_appended("é", b"").unwrap().bytes, "é".as_bytes());
+    }
+}

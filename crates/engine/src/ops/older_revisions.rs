@@ -1,0 +1,225 @@
+//! Finds a missing quote or file in the journal: the revision that contained it, who changed it since, and where it
+//! was moved. Examines only versions that the caller may read, and a bounded number of them.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Value, json};
+use stead_journal::ChangeKind;
+use stead_path::RelPath;
+use stead_text::{
+    edit::map_lines,
+    locate::{MatchBoundary, MatchOptions, MatchPass, OverlapRule, SearchableText},
+    unified::{DiffLabels, unified_diff},
+};
+
+use super::diff::decode_diff_text;
+use crate::{
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    limits,
+    operation::ResolvedTarget,
+    version::Version,
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
+};
+
+/// An older revision that contains a quote.
+pub(crate) struct OlderRevisionMatch {
+    rev: String,
+    /// Principal and entry of the first change after it.
+    changed_by: Option<(String, u64)>,
+    diff: String,
+    /// The current lines at that location; `None` if they were removed.
+    lines: Option<RangeInclusive<usize>>,
+}
+
+impl OlderRevisionMatch {
+    pub(crate) fn rev(&self) -> &str {
+        &self.rev
+    }
+
+    pub(crate) fn lines(&self) -> Option<&RangeInclusive<usize>> {
+        self.lines.as_ref()
+    }
+
+    /// One sentence.
+    pub(crate) fn describe(&self) -> String {
+        match &self.changed_by {
+            Some((principal, number)) => {
+                format!("your text matches {}, which {principal} changed in r{number}", self.rev)
+            }
+            None => format!("your text matches {}", self.rev),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        let mut fact = json!({ "rev": self.rev, "diff": self.diff });
+        if let Some((principal, number)) = &self.changed_by {
+            fact["changed_by"] = json!(principal);
+            fact["changed_in"] = json!(format!("r{number}"));
+        }
+        fact
+    }
+
+    pub(crate) fn diff(&self) -> &str {
+        &self.diff
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct CurrentFileText<'a> {
+    pub(crate) path: &'a RelPath,
+    pub(crate) version: Version,
+    pub(crate) text: &'a str,
+}
+
+/// The newest stored revision of a file that contains `quote`.
+pub(crate) fn find_older_revision(
+    context: &CallContext<'_>,
+    now: CurrentFileText<'_>,
+    quote: &str,
+    borders: MatchBoundary,
+) -> Option<OlderRevisionMatch> {
+    let entries = changing_entries(context, now.path)?;
+    let passes = &[MatchPass::Exact, MatchPass::LineEndings];
+    let how = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary: borders };
+    let mut tried = vec![now.version];
+    let mut newer: Option<(String, u64)> = None;
+    for stored in &entries {
+        for (version, left_by) in versions_of_path(stored, now.path) {
+            if tried.contains(&version) {
+                continue;
+            }
+            if tried.len() > limits::OLDER_REVISIONS_MAX {
+                return None;
+            }
+            tried.push(version);
+            let Some(text) = retained_text(context, &version) else { continue };
+            if let Some(found) = SearchableText::new(&text).find(quote, how).matches.first() {
+                let rev = context.revision_name(now.path, &version);
+                // The entry changed the bytes before it; the next entry changed the bytes it left.
+                let by = if left_by { newer } else { Some(author_and_time(stored)) };
+                let labels = DiffLabels { old: &rev, new: "now" };
+                let lines = limits::ERROR_LINES_MAX;
+                let diff = unified_diff(&text, now.text, labels, limits::DIFF_CONTEXT_LINES, lines);
+                let lines = map_lines(&text, now.text, &found.lines);
+                return Some(OlderRevisionMatch { diff: render_bounded_diff(&diff), lines, changed_by: by, rev });
+            }
+        }
+        newer = Some(author_and_time(stored));
+    }
+    None
+}
+
+/// Renders a diff with the number of omitted lines.
+pub(crate) fn render_bounded_diff(diff: &stead_text::unified::UnifiedDiff) -> String {
+    match diff.omitted_lines {
+        0 => diff.text.clone(),
+        lines => format!("{}… and {lines} more lines\n", diff.text),
+    }
+}
+
+fn author_and_time(stored: &StoredJournalEntry) -> (String, u64) {
+    (stored.entry.caller.principal.clone(), stored.entry.number)
+}
+
+fn retained_text(context: &CallContext<'_>, version: &Version) -> Option<String> {
+    // Unreadable bytes count as not stored: this lookup is optional.
+    let bytes = context.workspace().retained_bytes(version).ok().flatten()?;
+    (bytes.len() as u64 <= limits::OLDER_REVISION_BYTES_MAX)
+        .then(|| decode_diff_text(&bytes).map(std::borrow::Cow::into_owned))
+        .flatten()
+}
+
+fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<StoredJournalEntry>> {
+    let filter = JournalEntryQuery {
+        path: Some(path.clone()),
+        selection: JournalEntrySelection::WithChanges,
+        order: JournalEntryOrder::NewestFirst,
+        limit: limits::OLDER_REVISIONS_MAX,
+        ..JournalEntryQuery::default()
+    };
+    context.workspace().entries(&filter).ok()
+}
+
+/// The versions of a file in an entry, newest first, and whether the entry wrote it.
+fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
+    let wire = path.to_wire();
+    let mut found = Vec::new();
+    for change in &stored.entry.changes {
+        if change.to.as_deref().unwrap_or(&change.path) == wire
+            && let stead_journal::PathState::File { version, .. } = &change.after
+        {
+            found.push((Version(*version), true));
+        }
+        if change.path == wire
+            && let stead_journal::PathState::File { version, .. } = &change.before
+        {
+            found.push((Version(*version), false));
+        }
+    }
+    found
+}
+
+/// The last change that started at a path, and its entry.
+fn last_change_of_path(
+    context: &CallContext<'_>,
+    path: &RelPath,
+) -> Option<(StoredJournalEntry, stead_journal::RecordedChange)> {
+    let wire = path.to_wire();
+    changing_entries(context, path)?.into_iter().find_map(|stored| {
+        let change = stored.entry.changes.iter().find(|change| change.path == wire)?.clone();
+        Some((stored, change))
+    })
+}
+
+/// How an entry last left its path, as far as the journal knows.
+pub(crate) enum RemovalOrMove {
+    Removed,
+    MovedTo(RelPath),
+}
+
+/// How the entry at `path`, which is now absent, left it.
+pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) -> Option<RemovalOrMove> {
+    let (_, change) = last_change_of_path(context, path)?;
+    match change.kind {
+        ChangeKind::Remove => Some(RemovalOrMove::Removed),
+        ChangeKind::Rename => RelPath::from_wire(change.to.as_deref()?).ok().map(RemovalOrMove::MovedTo),
+        ChangeKind::Create
+        | ChangeKind::Modify
+        | ChangeKind::MakeDir
+        | ChangeKind::MakeLink
+        | ChangeKind::Copy
+        | ChangeKind::SetMode
+        | ChangeKind::Rescan => None,
+    }
+}
+
+/// The error for a missing file, with its new path if the journal knows it.
+pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTarget, base: Option<&str>) -> Error {
+    let path = &target.path;
+    let (kind, detail) = match base {
+        Some(_) => (ErrorKind::Stale, format!("{path} no longer exists; nothing was written")),
+        None => (ErrorKind::NotFound, format!("there is no file {path}; nothing was written")),
+    };
+    let error = Error::new(kind, detail).with_detail("path", path.to_string());
+    let last = last_change_of_path(context, path);
+    let moved = last.as_ref().filter(|(_, change)| change.kind == ChangeKind::Rename).and_then(|(stored, change)| {
+        let to = RelPath::from_wire(change.to.as_deref()?).ok()?;
+        context.may_read(&to).then_some((author_and_time(stored), to))
+    });
+    if let Some(((principal, number), to)) = moved {
+        return error
+            .with_next_step(format!("{principal} moved it to {to} in r{number}: edit {to}"))
+            .with_detail("moved_to", to.to_string())
+            .with_detail("changed_by", principal);
+    }
+    match last.filter(|(_, change)| change.kind == ChangeKind::Remove) {
+        Some((stored, _)) => {
+            let (principal, number) = author_and_time(&stored);
+            error
+                .with_next_step(format!("{principal} removed it in r{number}: undo that, or create it with write"))
+                .with_detail("changed_by", principal)
+        }
+        None => error.with_next_step("list the directory to see what is there, or create it with write"),
+    }
+}

@@ -1,0 +1,248 @@
+//! Builds outcomes: an ordered JSON object and a text from the same data.
+//!
+//! Owns the fields that several operations share, the time format and the splitting of text into pages. Never
+//! accesses a workspace.
+
+use serde_json::{Map, Value};
+use stead_journal::ChangeKind;
+use stead_text::{
+    lines,
+    visible::{escape_deceptive, escape_deceptive_line},
+};
+
+use super::visible_change::VisibleChange;
+use crate::{
+    engine::CallOutcome,
+    limits,
+    version::Version,
+    workspace::{CommitReceipt, StoredJournalEntry},
+};
+
+/// The fields of an outcome, in insertion order.
+#[derive(Debug, Default)]
+pub(crate) struct OutcomeBuilder(Map<String, Value>);
+
+impl OutcomeBuilder {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn with_field(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with_field(name, value),
+            None => self,
+        }
+    }
+
+    pub(crate) fn with_fields(mut self, fields: Map<String, Value>) -> Self {
+        self.0.extend(fields);
+        self
+    }
+
+    /// Adds the version of a file: its sha256 and its short name.
+    pub(crate) fn with_version(self, version: &Version, rev: impl Into<String>) -> Self {
+        self.with_field("version", version.to_string()).with_field("rev", rev.into())
+    }
+
+    /// Adds the entry number, its chain hash, and notices.
+    pub(crate) fn with_receipt(self, receipt: &CommitReceipt) -> Self {
+        let notices = (!receipt.notices.is_empty()).then(|| receipt.notices.clone());
+        self.with_field("entry", receipt.entry)
+            .with_field("hash", receipt.hash.to_string())
+            .with_some("notices", notices)
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// The fields as an object, for use inside another outcome.
+    pub(crate) fn into_json(self) -> Map<String, Value> {
+        self.0
+    }
+
+    /// Builds the outcome. Control characters in the text are escaped, because file names may contain anything.
+    pub(crate) fn build(self, text: impl AsRef<str>) -> CallOutcome {
+        CallOutcome {
+            json: self.0,
+            text: escape_deceptive(text.as_ref()).into_owned(),
+            before_after: Vec::new(),
+            session_switch: None,
+        }
+    }
+
+    /// Builds an outcome with one line of text; line breaks in names are escaped.
+    pub(crate) fn build_one_line(self, text: impl AsRef<str>) -> CallOutcome {
+        CallOutcome {
+            json: self.0,
+            text: escape_deceptive_line(text.as_ref()).into_owned(),
+            before_after: Vec::new(),
+            session_switch: None,
+        }
+    }
+
+    /// Builds an outcome whose text is file content, unescaped.
+    pub(crate) fn build_verbatim(self, text: impl Into<String>) -> CallOutcome {
+        CallOutcome { json: self.0, text: text.into(), before_after: Vec::new(), session_switch: None }
+    }
+}
+
+/// Rebuilds the outcome of an earlier call from its entry, for a repeated idempotency key.
+pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
+    let entry = &stored.entry;
+    let shown: Vec<VisibleChange> =
+        entry.changes.iter().take(limits::HISTORY_CHANGES_MAX).map(VisibleChange::unfiltered).collect();
+    let omitted = entry.changes.len() - shown.len();
+    let mut text = format!("already done by {} r{}; nothing was done again", entry.operation, entry.number);
+    for change in &shown {
+        text.push_str("\n  ");
+        text.push_str(&change.render_line());
+    }
+    if omitted > 0 {
+        text.push_str(&format!("\n  … and {omitted} more changes"));
+    }
+    let version = resulting_version(stored);
+    OutcomeBuilder::new()
+        .with_field("entry", entry.number)
+        .with_field("hash", stored.hash.to_string())
+        .with_field("replayed", true)
+        .with_field("operation", entry.operation.clone())
+        .with_some("version", version.map(|version| version.to_string()))
+        .with_some("rev", version.map(|_| format!("r{}", entry.number)))
+        .with_field("changes", shown.into_iter().map(|change| Value::Object(change.into_json())).collect::<Vec<_>>())
+        .with_some("changes_omitted", (omitted > 0).then_some(omitted))
+        .build(text)
+}
+
+/// The version that an entry left, if it changed one file.
+fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
+    let mut files = stored.entry.changes.iter().filter_map(|change| match (change.kind, &change.after) {
+        (ChangeKind::Remove, _) => None,
+        (_, stead_journal::PathState::File { version, .. }) => Some(Version(*version)),
+        (
+            _,
+            stead_journal::PathState::Absent
+            | stead_journal::PathState::Directory { .. }
+            | stead_journal::PathState::Link { .. }
+            | stead_journal::PathState::Tree { .. }
+            | stead_journal::PathState::Unknown { .. },
+        ) => None,
+    });
+    let first = files.next()?;
+    files.next().is_none().then_some(first)
+}
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Days from 0000-03-01 to 1970-01-01, so that a year ends with its leap day.
+const UNIX_EPOCH_DAYS: i64 = 719_468;
+/// Days in 400 years, after which the calendar repeats.
+const CALENDAR_ERA_DAYS: i64 = 146_097;
+
+/// For example `7` or `7-9`.
+pub(crate) fn format_line_span(first: usize, last: usize) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
+/// Unix milliseconds as ISO 8601 in UTC: `2026-05-09T07:29:33.120Z`.
+pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
+    let (days, ms) = (unix_ms.div_euclid(DAY_MS), unix_ms.rem_euclid(DAY_MS));
+    let shifted = days + UNIX_EPOCH_DAYS;
+    let (era, day_of_era) = (shifted.div_euclid(CALENDAR_ERA_DAYS), shifted.rem_euclid(CALENDAR_ERA_DAYS));
+    // Leap days so far: one in 4 years, not in 100, but in 400; each taken off once its day has passed.
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    // Months from March on run 31, 30, 31, 30, 31 days over and over: 153 days in five.
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1000)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextPageEnd {
+    Complete,
+    AtLine,
+    /// Inside a line that is longer than a page.
+    InsideLine,
+}
+
+/// The text of one page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextPage<'a> {
+    pub(crate) text: &'a str,
+    /// Number of lines, including a truncated one.
+    pub(crate) lines: usize,
+    pub(crate) end: TextPageEnd,
+}
+
+/// The first `chars_max` characters, cut at a line break if there is one.
+pub(crate) fn first_page(text: &str, chars_max: usize) -> TextPage<'_> {
+    let (mut end, mut chars, mut count) = (0, 0, 0);
+    for line in lines::iter(text) {
+        chars += line.chars().count();
+        if chars > chars_max {
+            if count > 0 {
+                return TextPage { text: &text[..end], lines: count, end: TextPageEnd::AtLine };
+            }
+            let inside = text.char_indices().nth(chars_max).map_or(text.len(), |(at, _)| at);
+            return TextPage { text: &text[..inside], lines: 1, end: TextPageEnd::InsideLine };
+        }
+        end += line.len();
+        count += 1;
+    }
+    TextPage { text, lines: count, end: TextPageEnd::Complete }
+}
+
+/// The start of a caller's argument, for use in an error message.
+pub(crate) fn shorten_for_error(written: &str) -> String {
+    let start: String = written.chars().take(EXCERPT_CHARS).collect();
+    stead_text::visible::escape_deceptive_line(&start).into_owned()
+}
+
+const EXCERPT_CHARS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_formatted_as_iso_utc() {
+        for (unix_ms, expected) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_799_999, "2000-02-29T23:59:59.999Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (1_709_164_800_123, "2024-02-29T00:00:00.123Z"),
+            (1_735_689_599_000, "2024-12-31T23:59:59.000Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+            (-62_135_596_800_000, "0001-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(format_iso_utc(unix_ms), expected, "{unix_ms}");
+        }
+    }
+
+    #[test]
+    fn pages_end_at_line_breaks_when_possible() {
+        let check = |text: &str, max: usize, expected: &str, lines: usize, cut: TextPageEnd| {
+            let found = first_page(text, max);
+            assert_eq!((found.text, found.lines, found.end), (expected, lines, cut), "{text:?} {max}");
+        };
+        check("", 4, "", 0, TextPageEnd::Complete);
+        check("ab\ncd\n", 6, "ab\ncd\n", 2, TextPageEnd::Complete);
+        check("ab\ncd\n", 5, "ab\n", 1, TextPageEnd::AtLine);
+        check("ab\r\ncd", 4, "ab\r\n", 1, TextPageEnd::AtLine);
+        check("abcdef\n", 4, "abcd", 1, TextPageEnd::InsideLine);
+        check("äöü", 2, "äö", 1, TextPageEnd::InsideLine);
+        check("äöü", 3, "äöü", 1, TextPageEnd::Complete);
+        check("a\nbcdef", 3, "a\n", 1, TextPageEnd::AtLine);
+    }
+}

@@ -1,0 +1,343 @@
+//! The files that a patch touches, with their state before and after. Turns the difference into at most one change
+//! per path. Never writes.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use stead_path::RelPath;
+use stead_text::encoding::{self, DetectedContent, Encoding};
+
+use crate::{
+    call_context::CallContext,
+    call_options::patch::PatchBinaryFilePolicy,
+    call_options::{BeforeAfterInclusion, RemovalRetention},
+    errors::{Error, ErrorKind},
+    limits,
+    operation::ResolvedTarget,
+    ops::{expectations::too_large_to_change_error, parent_directories},
+    plan::{CommitExpectation, FileKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent, TreeSummary},
+    version::Version,
+    workspace::{BytesToRead, FileNamePolicy, FileStat},
+};
+
+pub(super) struct PatchFiles<'v, 'w> {
+    context: &'v CallContext<'w>,
+    files: BTreeMap<RelPath, PatchFile>,
+}
+
+struct PatchFile {
+    before: Option<FileStat>,
+    /// The bytes before, once read.
+    read_bytes: Option<Vec<u8>>,
+    /// The first version observed; the commit checks it.
+    observed: Option<ObservedVersion>,
+    after: Option<PatchFileContent>,
+}
+
+struct PatchFileContent {
+    kind: FileKind,
+    /// The path that held the content before; `None` for new content.
+    origin: Option<RelPath>,
+    /// The bytes, if they differ from those of the origin.
+    bytes: Option<Vec<u8>>,
+}
+
+impl<'v, 'w> PatchFiles<'v, 'w> {
+    pub(super) fn new(context: &'v CallContext<'w>) -> Self {
+        Self { context, files: BTreeMap::new() }
+    }
+
+    pub(super) fn context(&self) -> &'v CallContext<'w> {
+        self.context
+    }
+
+    /// Records the current state of a path, unless the patch already did.
+    pub(super) fn track(&mut self, target: &ResolvedTarget) {
+        let origin = Some(target.path.clone());
+        let now = target.stat.map(|stat| PatchFileContent { kind: stat.kind, origin, bytes: None });
+        self.files.entry(target.path.clone()).or_insert(PatchFile {
+            before: target.stat,
+            read_bytes: None,
+            observed: None,
+            after: now,
+        });
+    }
+
+    /// The kind of entry after the sections so far.
+    pub(super) fn kind(&self, path: &RelPath) -> Option<FileKind> {
+        Some(self.files.get(path)?.after.as_ref()?.kind)
+    }
+
+    pub(super) fn is_untouched(&self, path: &RelPath) -> bool {
+        self.files.get(path).is_some_and(|file| match &file.after {
+            Some(now) => now.origin.as_ref() == Some(path) && now.bytes.is_none(),
+            None => file.before.is_none(),
+        })
+    }
+
+    /// The version before the patch; `None` if the file did not exist.
+    pub(super) fn version_before(&mut self, path: &RelPath) -> Result<Option<Version>, Error> {
+        match self.files.get(path).and_then(|file| file.before) {
+            Some(stat) if stat.kind == FileKind::File => Ok(Some(self.observed_version(path)?.version)),
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// The version after the sections so far.
+    pub(super) fn version(&mut self, path: &RelPath) -> Result<Version, Error> {
+        let holding = self.files.get(path).and_then(|file| file.after.as_ref());
+        let origin = match holding {
+            Some(PatchFileContent { bytes: Some(bytes), .. }) => return Ok(Version::hash_bytes(bytes)),
+            Some(PatchFileContent { origin: Some(origin), bytes: None, .. }) => origin.clone(),
+            Some(PatchFileContent { origin: None, bytes: None, .. }) | None => {
+                return Err(file_missing_error(path));
+            }
+        };
+        Ok(self.observed_version(&origin)?.version)
+    }
+
+    /// The bytes after the sections so far.
+    pub(super) fn bytes(&mut self, path: &RelPath) -> Result<Vec<u8>, Error> {
+        let origin = match self.files.get(path).and_then(|file| file.after.as_ref()) {
+            Some(PatchFileContent { bytes: Some(bytes), .. }) => return Ok(bytes.clone()),
+            Some(PatchFileContent { origin: Some(origin), bytes: None, .. }) => origin.clone(),
+            Some(PatchFileContent { origin: None, bytes: None, .. }) | None => {
+                return Err(file_missing_error(path));
+            }
+        };
+        self.read(&origin)
+    }
+
+    /// The bytes of an existing file, if the call options ask for them.
+    pub(super) fn bytes_if_requested(&mut self, path: &RelPath) -> Result<Option<Vec<u8>>, Error> {
+        match (self.context.options.before_after, self.kind(path)) {
+            (BeforeAfterInclusion::Include, Some(FileKind::File)) => self.bytes(path).map(Some),
+            (BeforeAfterInclusion::Omit | BeforeAfterInclusion::Include, _) => Ok(None),
+        }
+    }
+
+    fn read(&mut self, path: &RelPath) -> Result<Vec<u8>, Error> {
+        let context = self.context;
+        let tracked = self.files.get_mut(path).ok_or_else(|| file_missing_error(path))?;
+        if let Some(bytes) = &tracked.read_bytes {
+            return Ok(bytes.clone());
+        }
+        let file = context
+            .read(path, BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX })
+            .map_err(|error| too_large_to_change_error(path, error))?;
+        tracked.observed.get_or_insert(ObservedVersion { version: file.version, identity: file.stat.identity });
+        tracked.read_bytes = Some(file.bytes.clone());
+        Ok(file.bytes)
+    }
+
+    /// The version before the patch; reads the bytes only if they are needed otherwise.
+    fn observed_version(&mut self, path: &RelPath) -> Result<ObservedVersion, Error> {
+        let context = self.context;
+        let file = self.files.get_mut(path).ok_or_else(|| file_missing_error(path))?;
+        match file.observed {
+            Some(seen) => Ok(seen),
+            None => Ok(*file.observed.insert(context.observe_version(path)?)),
+        }
+    }
+
+    pub(super) fn put_bytes(&mut self, path: &RelPath, bytes: Vec<u8>) {
+        if let Some(file) = self.files.get_mut(path) {
+            let origin = file.after.take().and_then(|holding| holding.origin);
+            file.after = Some(PatchFileContent { kind: FileKind::File, origin, bytes: Some(bytes) });
+        }
+    }
+
+    pub(super) fn remove_file(&mut self, path: &RelPath) {
+        if let Some(file) = self.files.get_mut(path) {
+            file.after = None;
+        }
+    }
+
+    pub(super) fn rename_file(&mut self, from: &RelPath, to: &RelPath) {
+        let holding = self.files.get_mut(from).and_then(|file| file.after.take());
+        if let Some(file) = self.files.get_mut(to) {
+            file.after = holding;
+        }
+    }
+
+    /// The changes that lead to the final state. A file that only gets a new name is moved; a file that also changes
+    /// is written at its new path and the old one goes to the trash, because a commit allows one change per path.
+    pub(super) fn planned_changes(&mut self) -> Result<Vec<PlannedChange>, Error> {
+        self.refuse_nested()?;
+        let paths: Vec<RelPath> = self.files.keys().cloned().collect();
+        let mut directories: BTreeMap<RelPath, PlannedChange> = BTreeMap::new();
+        let mut changes = Vec::new();
+        let mut moved = BTreeSet::new();
+        for path in &paths {
+            let Some(change) = self.change_at(path)? else { continue };
+            if self.files.get(path).is_some_and(|file| file.before.is_none()) {
+                for directory in parent_directories::create_missing_parents(self.context, path)? {
+                    let made = directory.paths().next().cloned();
+                    directories.extend(made.map(|made| (made, directory)));
+                }
+            }
+            if let PlannedChange::Move { from, .. } = &change {
+                moved.insert(from.clone());
+            }
+            changes.push(change);
+        }
+        for path in paths.iter().filter(|path| !moved.contains(path)) {
+            changes.extend(self.removal_at(path)?);
+        }
+        Ok(directories.into_values().chain(changes).collect())
+    }
+
+    /// The change at one path, if its content differs.
+    fn change_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
+        let Some(file) = self.files.get(path) else { return Ok(None) };
+        let (Some(now), before) = (&file.after, file.before) else { return Ok(None) };
+        let (origin, given) = (now.origin.clone(), now.bytes.clone());
+        let stays = origin.as_ref() == Some(path);
+        if let (Some(from), None) = (&origin, &given) {
+            if stays {
+                return Ok(None);
+            }
+            if self.kind(from).is_none() {
+                return self.planned_move(from, path).map(Some);
+            }
+        }
+        let bytes = match (given, &origin) {
+            (Some(bytes), _) => bytes,
+            (None, Some(from)) => self.read(&from.clone())?,
+            (None, None) => return Err(file_missing_error(path)),
+        };
+        let version = Version::hash_bytes(&bytes);
+        let expect = match before {
+            None => CommitExpectation::Absent,
+            Some(_) => CommitExpectation::File(self.observed_version(path)?),
+        };
+        if let (CommitExpectation::File(seen), true) = (expect, stays)
+            && seen.version == version
+        {
+            return Ok(None);
+        }
+        let mode = match origin.filter(|_| !stays) {
+            Some(from) => FileModeSource::CopyFrom(from.clone(), self.observed_version(&from)?),
+            None => FileModeSource::KeepExisting,
+        };
+        let size = bytes.len() as u64;
+        Ok(Some(PlannedChange::Put {
+            path: path.clone(),
+            expectation: expect,
+            content: PlannedContent::Bytes(bytes),
+            version,
+            size,
+            mode,
+        }))
+    }
+
+    fn planned_move(&mut self, from: &RelPath, to: &RelPath) -> Result<PlannedChange, Error> {
+        let stat = self.files.get(from).and_then(|file| file.before).ok_or_else(|| file_missing_error(from))?;
+        let over = match self.files.get(to).and_then(|file| file.before) {
+            None => CommitExpectation::Absent,
+            Some(_) => CommitExpectation::File(self.observed_version(to)?),
+        };
+        let expect = self.expectation(from, stat)?;
+        Ok(PlannedChange::Move {
+            from: from.clone(),
+            to: to.clone(),
+            expectation: expect,
+            replaced: over,
+            tree: single_entry_summary(stat),
+        })
+    }
+
+    fn removal_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
+        let Some(&PatchFile { before: Some(stat), after: None, .. }) = self.files.get(path) else {
+            return Ok(None);
+        };
+        let retention_ms = match self.context.options.removal_retention {
+            RemovalRetention::PrincipalDefault => {
+                self.context.policy.policy.trash_retention_ms(&self.context.caller.principal)
+            }
+            RemovalRetention::None => 0,
+        };
+        let keep_until_ms = self.context.workspace().now_ms().saturating_add(retention_ms);
+        let expect = self.expectation(path, stat)?;
+        Ok(Some(PlannedChange::Remove {
+            path: path.clone(),
+            expectation: expect,
+            retain_until_ms: keep_until_ms,
+            tree: single_entry_summary(stat),
+        }))
+    }
+
+    fn expectation(&mut self, path: &RelPath, stat: FileStat) -> Result<CommitExpectation, Error> {
+        match stat.kind {
+            FileKind::File => Ok(CommitExpectation::File(self.observed_version(path)?)),
+            FileKind::Directory | FileKind::Link | FileKind::Special => Ok(CommitExpectation::SameEntry(stat.identity)),
+        }
+    }
+
+    /// Rejects a file below a file, and new names that are equal on some file systems.
+    fn refuse_nested(&self) -> Result<(), Error> {
+        let will_exist = |path: &RelPath| self.files.get(path).is_some_and(|file| file.after.is_some());
+        let mut names = BTreeMap::new();
+        for path in self.files.keys().filter(|path| will_exist(path)) {
+            if let Some(above) = path.ancestors().find(|above| !above.is_root() && will_exist(above)) {
+                return Err(Error::new(ErrorKind::NotDirectory, format!("{above} is not a directory"))
+                    .with_next_step("choose a path whose parents are directories")
+                    .with_detail("path", above.to_string()));
+            }
+            let Some((parent, name)) = path.split() else { continue };
+            let twin = names.insert((parent, stead_path::fold_name(name.as_bytes())), path);
+            if let (Some(twin), FileNamePolicy::Portable) = (twin, self.context.workspace().profile().name_policy) {
+                return Err(Error::new(
+                    ErrorKind::NameCollision,
+                    format!("{twin} and {path} differ only in case or look-alike characters"),
+                )
+                .with_next_step("choose a name that differs in more than case")
+                .with_detail("path", path.to_string()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn single_entry_summary(stat: FileStat) -> TreeSummary {
+    TreeSummary { kind: stat.kind, files: 1, directories: 0, bytes: stat.size }
+}
+
+fn file_missing_error(path: &RelPath) -> Error {
+    Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
+}
+
+/// Decodes a file as text, with its encoding.
+pub(super) fn decode_file_text<'b>(
+    path: &RelPath,
+    bytes: &'b [u8],
+    binary: PatchBinaryFilePolicy,
+) -> Result<(Cow<'b, str>, Encoding), Error> {
+    let not_text = || {
+        Error::new(ErrorKind::NotText, format!("{path} is not text"))
+            .with_next_step("replace it whole with write, or leave it out")
+            .with_detail("path", path.to_string())
+    };
+    let encoding = match (encoding::detect_content(bytes), binary) {
+        (DetectedContent::Text { encoding }, _) => encoding,
+        (DetectedContent::Binary, PatchBinaryFilePolicy::TreatAsText) => Encoding::Utf8,
+        (DetectedContent::Binary, PatchBinaryFilePolicy::Refuse) => return Err(not_text()),
+    };
+    let text = encoding::decode(bytes, encoding).map_err(|_| not_text())?;
+    Ok((text, encoding))
+}
+
+pub(super) fn encode_file_text(path: &RelPath, text: &str, encoding: Encoding) -> Result<Vec<u8>, Error> {
+    let bytes = encoding::encode(text, encoding).map_err(|error| {
+        Error::new(ErrorKind::NotText, format!("{path}: {error}"))
+            .with_next_step("remove the character, or write the whole file with encoding \"utf-8\"")
+            .with_detail("path", path.to_string())
+            .with_detail("encoding", encoding.name())
+    })?;
+    if bytes.len() as u64 > limits::WRITE_BYTES_MAX {
+        return Err(Error::new(ErrorKind::TooLarge, format!("{path} would have {} bytes", bytes.len()))
+            .with_next_step("split the content over several files")
+            .with_detail("limit_bytes", limits::WRITE_BYTES_MAX));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,450 @@
+//! Plans the inverse of an entry, change by change in reverse order, against the current files. Unchanged files are
+//! restored, text changed elsewhere is merged, and everything else is skipped and reported. Never overwrites a later
+//! change, and never restores set-id bits.
+//!
+//! The changes of a plan apply in order: a file can be put where an earlier change of the same plan made room.
+
+mod file_content;
+mod projected_tree;
+mod trash_lookup;
+
+use std::{collections::HashSet, fmt};
+
+use stead_journal::{ChangeKind, JournalEntry, PathState};
+use stead_path::RelPath;
+
+use self::{
+    projected_tree::{ProjectedEntry, ProjectedTree},
+    trash_lookup::RemovalRecord,
+};
+use crate::ops::{
+    expectations::{self, PERMISSION_BITS},
+    parent_directories,
+};
+use crate::{
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    operation::{PathAccess, RequestedPath, ResolvedTarget},
+    plan::{CommitExpectation, FileKind, FileModeSource, PlannedChange, PlannedContent},
+    version::Version,
+    workspace::{FileStat, FinalSymlink},
+};
+
+/// How to handle a file that changed since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChangedFilePolicy {
+    /// Merge if the changes do not overlap.
+    Merge,
+    Leave,
+}
+
+/// Why a path was skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RevertSkipReason {
+    AlreadyGone,
+    AlreadyReverted,
+    Changed,
+    SameLinesChanged,
+    PathOccupied,
+    /// Something else is at the path it was moved from.
+    OriginOccupied,
+    DifferentKind,
+    NotEmpty,
+    VersionNotRetained,
+    NotInTrash,
+    /// A symbolic link above it now points elsewhere inside the workspace.
+    PathRedirected,
+    /// A parent is no longer a directory.
+    ParentNotDirectory,
+    /// Another change of the same entry conflicts.
+    ChangedTwice,
+}
+
+impl RevertSkipReason {
+    pub(crate) fn blocks_redo(self) -> bool {
+        match self {
+            RevertSkipReason::AlreadyGone | RevertSkipReason::AlreadyReverted | RevertSkipReason::NotEmpty => false,
+            RevertSkipReason::Changed
+            | RevertSkipReason::SameLinesChanged
+            | RevertSkipReason::PathOccupied
+            | RevertSkipReason::OriginOccupied
+            | RevertSkipReason::DifferentKind
+            | RevertSkipReason::VersionNotRetained
+            | RevertSkipReason::NotInTrash
+            | RevertSkipReason::PathRedirected
+            | RevertSkipReason::ParentNotDirectory
+            | RevertSkipReason::ChangedTwice => true,
+        }
+    }
+}
+
+impl fmt::Display for RevertSkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RevertSkipReason::AlreadyGone => "it is already gone",
+            RevertSkipReason::AlreadyReverted => "it is already in that state",
+            RevertSkipReason::Changed => "it was changed since",
+            RevertSkipReason::SameLinesChanged => "it was changed since, in the same lines",
+            RevertSkipReason::PathOccupied => "something else is there now",
+            RevertSkipReason::OriginOccupied => "its old path is occupied",
+            RevertSkipReason::DifferentKind => "its type changed",
+            RevertSkipReason::NotEmpty => "it is not empty",
+            RevertSkipReason::VersionNotRetained => "its old content is no longer stored",
+            RevertSkipReason::NotInTrash => "it is no longer in the trash",
+            RevertSkipReason::PathRedirected => "its path now leads elsewhere through a link",
+            RevertSkipReason::ParentNotDirectory => "a parent is no longer a directory",
+            RevertSkipReason::ChangedTwice => "the same entry changed it more than once",
+        })
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct SkippedRevert {
+    pub(crate) path: RelPath,
+    pub(crate) reason: RevertSkipReason,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct InversePlan {
+    pub(crate) changes: Vec<PlannedChange>,
+    pub(crate) skipped: Vec<SkippedRevert>,
+    pub(crate) merged: Vec<RelPath>,
+}
+
+/// One recorded change, with its paths checked as far as possible before they are locked.
+#[derive(Debug)]
+pub(crate) struct RevertStep {
+    path: RelPath,
+    to: Option<RelPath>,
+    kind: ChangeKind,
+    before: PathState,
+    after: PathState,
+    entry: u64,
+    /// Set if the step cannot be reverted at all.
+    skip_reason: Option<RevertSkipReason>,
+}
+
+/// The steps that revert an entry, in order.
+pub(crate) fn revert_steps(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Vec<RevertStep>, Error> {
+    entry.changes.iter().rev().map(|change| revert_step(context, change, entry.number)).collect()
+}
+
+fn revert_step(
+    context: &CallContext<'_>,
+    change: &stead_journal::RecordedChange,
+    entry: u64,
+) -> Result<RevertStep, Error> {
+    context.control.check()?;
+    let path = RelPath::from_wire(&change.path)?;
+    let to = change.to.as_deref().map(RelPath::from_wire).transpose()?;
+    let mut lost = None;
+    let touched = match change.kind {
+        // The source of a copy is irrelevant.
+        ChangeKind::Copy => None,
+        ChangeKind::Create
+        | ChangeKind::Modify
+        | ChangeKind::Remove
+        | ChangeKind::Rename
+        | ChangeKind::MakeDir
+        | ChangeKind::MakeLink
+        | ChangeKind::SetMode
+        | ChangeKind::Rescan => Some(&path),
+    };
+    for path in touched.into_iter().chain(&to) {
+        match context.workspace().locate(path, FinalSymlink::Keep) {
+            Ok(found) if found == *path => {}
+            Ok(_) => lost = Some(RevertSkipReason::PathRedirected),
+            Err(error) if error.kind == ErrorKind::NotDirectory => lost = Some(RevertSkipReason::ParentNotDirectory),
+            Err(error) => return Err(error),
+        }
+    }
+    let (kind, before, after) = (change.kind, change.before.clone(), change.after.clone());
+    Ok(RevertStep { path, to, kind, before, after, entry, skip_reason: lost })
+}
+
+pub(crate) fn requested_paths(steps: &[RevertStep]) -> Vec<RequestedPath> {
+    let mut requests = Vec::new();
+    for step in steps.iter().filter(|step| step.skip_reason.is_none()) {
+        match step.kind {
+            ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink => {
+                requests
+                    .push(RequestedPath::from_recorded_path(step.path.clone(), PathAccess::Remove).including_subtree());
+            }
+            ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove | ChangeKind::Rescan => {
+                requests.push(RequestedPath::from_recorded_path(step.path.clone(), PathAccess::Write));
+            }
+            ChangeKind::Rename => {
+                requests.push(
+                    RequestedPath::from_recorded_path(step.current_path().clone(), PathAccess::Remove)
+                        .including_subtree(),
+                );
+                requests.push(RequestedPath::from_recorded_path(step.path.clone(), PathAccess::Write));
+            }
+            ChangeKind::Copy => requests.push(
+                RequestedPath::from_recorded_path(step.current_path().clone(), PathAccess::Remove).including_subtree(),
+            ),
+        }
+    }
+    requests
+}
+
+/// Plans the steps against the current files.
+pub(crate) fn plan_inverse(
+    context: &CallContext<'_>,
+    steps: &[RevertStep],
+    targets: &[ResolvedTarget],
+    policy: ChangedFilePolicy,
+) -> Result<InversePlan, Error> {
+    let mut maker = InversePlanner {
+        context,
+        policy,
+        projected_tree: ProjectedTree::new(context),
+        inverse: InversePlan::default(),
+    };
+    let resolved: HashSet<&RelPath> = targets.iter().map(|target| &target.path).collect();
+    for step in steps {
+        context.control.check()?;
+        let reason = match step.skip_reason {
+            Some(reason) => Some(reason),
+            None if !step.paths().all(|path| resolved.contains(path)) => Some(RevertSkipReason::PathRedirected),
+            None => maker.revert(step)?,
+        };
+        if let Some(reason) = reason {
+            maker.inverse.skipped.push(SkippedRevert { path: step.current_path().clone(), reason });
+        }
+    }
+    Ok(maker.inverse)
+}
+
+impl RevertStep {
+    /// The current path of the entry.
+    fn current_path(&self) -> &RelPath {
+        self.to.as_ref().unwrap_or(&self.path)
+    }
+
+    /// All paths that the step touches.
+    fn paths(&self) -> impl Iterator<Item = &RelPath> {
+        let origin = (self.kind == ChangeKind::Rename).then_some(&self.path);
+        std::iter::once(self.current_path()).chain(origin)
+    }
+}
+
+/// `None` if the step was planned, otherwise the reason it was skipped.
+type RevertStepResult = Result<Option<RevertSkipReason>, Error>;
+
+/// Builds the inverse while it tracks the tree as the plan so far leaves it.
+struct InversePlanner<'a> {
+    context: &'a CallContext<'a>,
+    policy: ChangedFilePolicy,
+    projected_tree: ProjectedTree<'a>,
+    inverse: InversePlan,
+}
+
+impl InversePlanner<'_> {
+    fn revert(&mut self, step: &RevertStep) -> RevertStepResult {
+        if step.kind == ChangeKind::Rename {
+            return self.revert_move(&step.path, step.current_path(), &step.after);
+        }
+        let path = step.current_path();
+        match (&step.before, &step.after) {
+            (PathState::Absent, PathState::Absent) => Ok(None),
+            (PathState::Absent, PathState::Directory { .. }) => self.revert_directory_creation(path),
+            (PathState::Absent, after) => self.revert_creation(path, after),
+            (before, PathState::Absent) => self.revert_removal(path, before, step.entry),
+            (PathState::File { version, size, mode }, PathState::File { version: left, mode: left_mode, .. }) => {
+                let before = file_content::RecordedFile { version: Version(*version), size: *size, mode: *mode };
+                let after = file_content::RecordedFile { version: Version(*left), size: *size, mode: *left_mode };
+                self.revert_modification(path, before, after)
+            }
+            (
+                PathState::File { .. }
+                | PathState::Directory { .. }
+                | PathState::Link { .. }
+                | PathState::Tree { .. }
+                | PathState::Unknown { .. },
+                PathState::File { .. }
+                | PathState::Directory { .. }
+                | PathState::Link { .. }
+                | PathState::Tree { .. }
+                | PathState::Unknown { .. },
+            ) => Ok(Some(RevertSkipReason::DifferentKind)),
+        }
+    }
+
+    /// Reverts a creation: moves the entry to the trash if it is unchanged.
+    fn revert_creation(&mut self, path: &RelPath, after: &PathState) -> RevertStepResult {
+        let stat = match self.projected_tree.entry_at(path)? {
+            ProjectedEntry::Existing(stat) => stat,
+            ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
+            ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
+        };
+        let expect = expectations::expectation_at(self.context, path, stat, None)?;
+        let tree = expectations::count_tree(self.context, path, stat)?;
+        let as_left = match (after, stat.kind) {
+            (PathState::File { version, .. }, FileKind::File) => {
+                expectations::expected_version(&expect).is_some_and(|seen| seen.version == Version(*version))
+            }
+            (PathState::Link { target }, FileKind::Link) => {
+                self.context.workspace().read_link(path)? == target.as_bytes()
+            }
+            (PathState::Tree { files, bytes, .. }, _) => (tree.files, tree.bytes) == (*files, *bytes),
+            (
+                PathState::File { .. }
+                | PathState::Link { .. }
+                | PathState::Directory { .. }
+                | PathState::Absent
+                | PathState::Unknown { .. },
+                _,
+            ) => return Ok(Some(RevertSkipReason::DifferentKind)),
+        };
+        if !as_left {
+            return Ok(Some(RevertSkipReason::Changed));
+        }
+        let keep_until_ms = self
+            .context
+            .workspace()
+            .now_ms()
+            .saturating_add(self.context.policy.policy.trash_retention_ms(&self.context.caller.principal));
+        self.projected_tree.mark_removed(path);
+        self.inverse.changes.push(PlannedChange::Remove {
+            path: path.clone(),
+            expectation: expect,
+            retain_until_ms: keep_until_ms,
+            tree,
+        });
+        Ok(None)
+    }
+
+    /// Reverts the creation of a directory: removes it if it is empty.
+    fn revert_directory_creation(&mut self, path: &RelPath) -> RevertStepResult {
+        Ok(match self.projected_tree.entry_at(path)? {
+            ProjectedEntry::Absent => Some(RevertSkipReason::AlreadyGone),
+            ProjectedEntry::Planned(_) => Some(RevertSkipReason::ChangedTwice),
+            ProjectedEntry::Existing(stat) if stat.kind != FileKind::Directory => Some(RevertSkipReason::DifferentKind),
+            ProjectedEntry::Existing(_) if !self.projected_tree.is_empty(path)? => Some(RevertSkipReason::NotEmpty),
+            ProjectedEntry::Existing(_) => {
+                self.projected_tree.mark_removed(path);
+                self.inverse.changes.push(PlannedChange::RemoveDirectory { path: path.clone() });
+                None
+            }
+        })
+    }
+
+    /// Reverts a removal: restores the entry if its path is free.
+    fn revert_removal(&mut self, path: &RelPath, before: &PathState, entry: u64) -> RevertStepResult {
+        match (self.projected_tree.entry_at(path)?, before) {
+            (ProjectedEntry::Absent, _) => {}
+            (ProjectedEntry::Existing(FileStat { kind: FileKind::Directory, .. }), PathState::Directory { .. }) => {
+                return Ok(Some(RevertSkipReason::AlreadyReverted));
+            }
+            (ProjectedEntry::Existing(_) | ProjectedEntry::Planned(_), _) => {
+                return Ok(Some(RevertSkipReason::PathOccupied));
+            }
+        }
+        let (change, top) = match before {
+            PathState::Tree { trash: id, .. } => {
+                let item = match id {
+                    Some(id) => trash_lookup::find_trash_item(self.context, RemovalRecord { id: id.clone(), entry })?,
+                    None => None,
+                };
+                let Some(item) = item else { return Ok(Some(RevertSkipReason::NotInTrash)) };
+                (PlannedChange::Restore { trash: item.id, path: path.clone(), tree: item.summary }, item.summary.kind)
+            }
+            PathState::File { version, size, mode } => {
+                let version = Version(*version);
+                if self.context.workspace().retained_bytes(&version)?.is_none() {
+                    return Ok(Some(RevertSkipReason::VersionNotRetained));
+                }
+                let content = PlannedContent::Retained(version);
+                let mode = FileModeSource::Set(mode & PERMISSION_BITS);
+                let (path, expect) = (path.clone(), CommitExpectation::Absent);
+                (PlannedChange::Put { path, expectation: expect, content, version, size: *size, mode }, FileKind::File)
+            }
+            PathState::Directory { mode } => {
+                (PlannedChange::MakeDirectory { path: path.clone(), mode: mode & PERMISSION_BITS }, FileKind::Directory)
+            }
+            // A replacement character means that the journal does not have the original bytes.
+            PathState::Link { target } if target.contains(char::REPLACEMENT_CHARACTER) => {
+                return Ok(Some(RevertSkipReason::VersionNotRetained));
+            }
+            PathState::Link { target } => {
+                (PlannedChange::MakeLink { path: path.clone(), target: target.clone().into_bytes() }, FileKind::Link)
+            }
+            PathState::Absent => return Ok(None),
+            PathState::Unknown { .. } => return Ok(Some(RevertSkipReason::VersionNotRetained)),
+        };
+        if let Some(reason) = self.create_parents(path)? {
+            return Ok(Some(reason));
+        }
+        self.projected_tree.mark_created(path, top);
+        self.inverse.changes.push(change);
+        Ok(None)
+    }
+
+    /// Reverts a move, including later changes to the content.
+    fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepResult {
+        let stat = match self.projected_tree.entry_at(to)? {
+            ProjectedEntry::Existing(stat) => stat,
+            ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
+            ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
+        };
+        match self.projected_tree.entry_at(from)? {
+            ProjectedEntry::Absent => {}
+            ProjectedEntry::Existing(_) | ProjectedEntry::Planned(_) => {
+                return Ok(Some(RevertSkipReason::OriginOccupied));
+            }
+        }
+        let expect = expectations::expectation_at(self.context, to, stat, None)?;
+        let problem = match (after, stat.kind) {
+            (PathState::File { version, .. }, FileKind::File) => {
+                let same =
+                    expectations::expected_version(&expect).is_some_and(|seen| seen.version == Version(*version));
+                (!same && self.policy == ChangedFilePolicy::Leave).then_some(RevertSkipReason::Changed)
+            }
+            (PathState::Directory { .. }, FileKind::Directory)
+            | (PathState::Link { .. }, FileKind::Link)
+            | (PathState::Tree { .. }, _) => None,
+            (
+                PathState::File { .. }
+                | PathState::Directory { .. }
+                | PathState::Link { .. }
+                | PathState::Absent
+                | PathState::Unknown { .. },
+                _,
+            ) => Some(RevertSkipReason::DifferentKind),
+        };
+        if let Some(reason) = problem {
+            return Ok(Some(reason));
+        }
+        let tree = expectations::count_tree(self.context, to, stat)?;
+        if let Some(reason) = self.create_parents(from)? {
+            return Ok(Some(reason));
+        }
+        self.projected_tree.mark_moved(to, from, stat.kind);
+        let (from, to) = (to.clone(), from.clone());
+        self.inverse.changes.push(PlannedChange::Move {
+            from,
+            to,
+            expectation: expect,
+            replaced: CommitExpectation::Absent,
+            tree,
+        });
+        Ok(None)
+    }
+
+    /// Creates missing parents, unless something else is in the way.
+    fn create_parents(&mut self, path: &RelPath) -> RevertStepResult {
+        let sketch = &self.projected_tree;
+        match parent_directories::missing_parents(path, |above| Ok(sketch.entry_at(above)?.kind())) {
+            Ok(missing) => {
+                for change in &missing {
+                    change.paths().for_each(|above| self.projected_tree.mark_created(above, FileKind::Directory));
+                }
+                self.inverse.changes.extend(missing);
+                Ok(None)
+            }
+            Err(error) if error.kind == ErrorKind::NotDirectory => Ok(Some(RevertSkipReason::ParentNotDirectory)),
+            Err(error) => Err(error),
+        }
+    }
+}

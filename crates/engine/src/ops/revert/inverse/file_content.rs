@@ -1,0 +1,132 @@
+//! Reverts a change of file content: restores the earlier bytes if the file is unchanged, otherwise merges the
+//! earlier text with the later one. Only a merge without conflicts is used.
+
+use stead_path::RelPath;
+use stead_text::{
+    encoding::{self, DetectedContent, Encoding},
+    merge::{self, MergeResult},
+};
+
+use super::{ChangedFilePolicy, InversePlanner, ProjectedEntry, RevertSkipReason, RevertStepResult};
+use crate::{
+    limits,
+    ops::expectations::PERMISSION_BITS,
+    plan::{CommitExpectation, FileKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent},
+    version::Version,
+    workspace::{BytesToRead, FileStat},
+};
+
+/// The recorded state of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordedFile {
+    pub(super) version: Version,
+    pub(super) size: u64,
+    pub(super) mode: u32,
+}
+
+impl InversePlanner<'_> {
+    /// Reverts a modification.
+    pub(super) fn revert_modification(
+        &mut self,
+        path: &RelPath,
+        before: RecordedFile,
+        after: RecordedFile,
+    ) -> RevertStepResult {
+        let stat = match self.projected_tree.entry_at(path)? {
+            ProjectedEntry::Existing(stat) if stat.kind == FileKind::File => stat,
+            ProjectedEntry::Existing(_) => return Ok(Some(RevertSkipReason::DifferentKind)),
+            ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
+            ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
+        };
+        let seen = self.context.observe_version(path)?;
+        let mode = mode_to_restore(before, after, stat);
+        if seen.version == before.version && mode == FileModeSource::KeepExisting {
+            return Ok(Some(RevertSkipReason::AlreadyReverted));
+        }
+        if seen.version == before.version {
+            self.plan_put(path, seen, PlannedContent::CopyOf(path.clone(), seen), before.version, before.size, mode);
+            return Ok(None);
+        }
+        if seen.version == after.version {
+            if self.context.workspace().retained_bytes(&before.version)?.is_none() {
+                return Ok(Some(RevertSkipReason::VersionNotRetained));
+            }
+            self.plan_put(path, seen, PlannedContent::Retained(before.version), before.version, before.size, mode);
+            return Ok(None);
+        }
+        match self.policy {
+            ChangedFilePolicy::Leave => Ok(Some(RevertSkipReason::Changed)),
+            ChangedFilePolicy::Merge => self.revert_by_merge(path, stat, before, after),
+        }
+    }
+
+    fn revert_by_merge(
+        &mut self,
+        path: &RelPath,
+        stat: FileStat,
+        before: RecordedFile,
+        after: RecordedFile,
+    ) -> RevertStepResult {
+        if stat.size.max(before.size).max(after.size) > limits::DIFF_BYTES_MAX {
+            return Ok(Some(RevertSkipReason::Changed));
+        }
+        let workspace = self.context.workspace();
+        let current = self.context.read_for_change(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
+        let (base, theirs) = (workspace.retained_bytes(&after.version)?, workspace.retained_bytes(&before.version)?);
+        let (Some(base), Some(theirs)) = (base, theirs) else {
+            return Ok(Some(RevertSkipReason::VersionNotRetained));
+        };
+        let Some((ours, encoding)) = decode_text(&current.bytes) else {
+            return Ok(Some(RevertSkipReason::Changed));
+        };
+        let (Some((base, _)), Some((theirs, _))) = (decode_text(&base), decode_text(&theirs)) else {
+            return Ok(Some(RevertSkipReason::Changed));
+        };
+        let MergeResult::Clean(text) = merge::merge(&base, &ours, &theirs) else {
+            return Ok(Some(RevertSkipReason::SameLinesChanged));
+        };
+        let Ok(bytes) = encoding::encode(&text, encoding) else {
+            return Ok(Some(RevertSkipReason::Changed));
+        };
+        let version = Version::hash_bytes(&bytes);
+        if version == current.version {
+            return Ok(Some(RevertSkipReason::AlreadyReverted));
+        }
+        let seen = ObservedVersion { version: current.version, identity: current.stat.identity };
+        let size = bytes.len() as u64;
+        self.plan_put(path, seen, PlannedContent::Bytes(bytes), version, size, FileModeSource::KeepExisting);
+        self.inverse.merged.push(path.clone());
+        Ok(None)
+    }
+
+    fn plan_put(
+        &mut self,
+        path: &RelPath,
+        seen: ObservedVersion,
+        content: PlannedContent,
+        version: Version,
+        size: u64,
+        mode: FileModeSource,
+    ) {
+        self.projected_tree.mark_created(path, FileKind::File);
+        let (path, expect) = (path.clone(), CommitExpectation::File(seen));
+        self.inverse.changes.push(PlannedChange::Put { path, expectation: expect, content, version, size, mode });
+    }
+}
+
+/// The permission bits to restore, if the entry changed them and they are unchanged since.
+fn mode_to_restore(before: RecordedFile, after: RecordedFile, stat: FileStat) -> FileModeSource {
+    let (earlier, left) = (before.mode & PERMISSION_BITS, after.mode & PERMISSION_BITS);
+    if earlier != left && stat.mode & PERMISSION_BITS == left {
+        FileModeSource::Set(earlier)
+    } else {
+        FileModeSource::KeepExisting
+    }
+}
+
+fn decode_text(bytes: &[u8]) -> Option<(String, Encoding)> {
+    match encoding::detect_content(bytes) {
+        DetectedContent::Text { encoding } => Some((encoding::decode(bytes, encoding).ok()?.into_owned(), encoding)),
+        DetectedContent::Binary => None,
+    }
+}

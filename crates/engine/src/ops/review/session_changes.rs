@@ -1,0 +1,381 @@
+//! The files that a session changed, their state before, and the steps in between. Follows renames through the
+//! journal, separates the changes of others, and attributes unrecorded changes to `outside`.
+
+use std::collections::BTreeMap;
+
+use stead_journal::{ChangeKind, EntryDecision, JournalEntry, PathState, RecordedChange};
+use stead_path::RelPath;
+
+use super::{ReviewStart, ReviewedSession, blame::Blame, hunks, hunks::ReviewHunk};
+use crate::{
+    call_context::CallContext,
+    errors::Error,
+    limits,
+    ops::decode_diff_text,
+    plan::{FileKind, ObservedVersion},
+    version::Version,
+    workspace::{BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
+};
+
+const TRACKING_BATCH_ENTRIES: usize = 500;
+/// The author of unrecorded changes.
+const EXTERNAL_AUTHOR: &str = "outside";
+
+/// The known state of a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TrackedFileState {
+    Absent,
+    File(Version),
+    /// A directory, a link, or an entry that was not examined.
+    Other,
+}
+
+impl From<&PathState> for TrackedFileState {
+    fn from(state: &PathState) -> Self {
+        match state {
+            PathState::Absent => TrackedFileState::Absent,
+            PathState::File { version, .. } | PathState::Tree { version: Some(version), .. } => {
+                TrackedFileState::File(Version(*version))
+            }
+            PathState::Directory { .. }
+            | PathState::Link { .. }
+            | PathState::Tree { version: None, .. }
+            | PathState::Unknown { .. } => TrackedFileState::Other,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct AuthoredChange {
+    author: String,
+    before: TrackedFileState,
+    after: TrackedFileState,
+}
+
+/// The states of one file during a session.
+#[derive(Debug)]
+struct FileTrack {
+    /// The path when the session first changed it.
+    origin: RelPath,
+    baseline: TrackedFileState,
+    changes: Vec<AuthoredChange>,
+    /// Set if the session removed the file last.
+    trash_id: Option<String>,
+}
+
+pub(super) struct TrackedFileContent {
+    pub(super) observed: ObservedVersion,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A file that a session changed.
+pub(super) struct ReviewedFile {
+    pub(super) path: RelPath,
+    /// The earlier path, if it was moved.
+    pub(super) moved_from: Option<RelPath>,
+    /// The text before; `None` if the file did not exist.
+    pub(super) before: Option<String>,
+    /// `None` if the file does not exist.
+    pub(super) current: Option<TrackedFileContent>,
+    /// `None` if one of the versions is not text or no longer stored.
+    pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
+    /// Set if the session removed the file last.
+    pub(super) trash_id: Option<String>,
+    /// All principals that changed it since.
+    pub(super) actors: Vec<String>,
+}
+
+pub(super) struct SessionChanges {
+    pub(super) files: Vec<ReviewedFile>,
+    /// Whether the scan of the journal was cut short.
+    pub(super) truncated: bool,
+}
+
+/// Finds the changes of a session that are not accepted yet.
+pub(super) fn find_session_changes(
+    context: &CallContext<'_>,
+    session: &ReviewedSession,
+    since: ReviewStart,
+    only: Option<&RelPath>,
+) -> Result<SessionChanges, Error> {
+    let after = match since {
+        ReviewStart::Session => 0,
+        ReviewStart::Turn => last_turn_entry(context, session)?,
+    };
+    let (tracks, truncated) = collect_tracks(context, session, after)?;
+    let accepted: BTreeMap<RelPath, Option<Vec<u8>>> = match since {
+        ReviewStart::Session => {
+            let reviewed = context.workspace().review_baselines(&session.principal, &session.session)?;
+            reviewed.into_iter().map(|baseline| (baseline.path, baseline.text)).collect()
+        }
+        // A turn includes accepted changes.
+        ReviewStart::Turn => BTreeMap::new(),
+    };
+    let mut files = Vec::new();
+    for (path, track) in tracks {
+        context.control.check()?;
+        if context.may_read(&path)
+            && only.is_none_or(|only| path.is_within(only))
+            && let Some(tracked) = reviewed_file(context, path, &track, &accepted)?
+        {
+            files.push(tracked);
+        }
+    }
+    Ok(SessionChanges { files, truncated })
+}
+
+/// The entry that started the last turn of a session; zero if there is none.
+fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Result<u64, Error> {
+    let filter = JournalEntryQuery {
+        principal: Some(session.principal.clone()),
+        operation: Some("turn".to_owned()),
+        order: JournalEntryOrder::NewestFirst,
+        limit: limits::ENTRIES_SCANNED_MAX,
+        ..JournalEntryQuery::default()
+    };
+    let entries = context.workspace().entries(&filter)?;
+    // A refused or incompletely recorded `turn` call starts no turn.
+    let own = entries.iter().find(|stored| {
+        stored.entry.decision == EntryDecision::Allowed && stored.entry.caller.session == session.session
+    });
+    Ok(own.map_or(0, |stored| stored.entry.number))
+}
+
+/// Scans the journal from the session's first change on.
+fn collect_tracks(
+    context: &CallContext<'_>,
+    session: &ReviewedSession,
+    after: u64,
+) -> Result<(BTreeMap<RelPath, FileTrack>, bool), Error> {
+    let own =
+        |entry: &JournalEntry| entry.caller.principal == session.principal && entry.caller.session == session.session;
+    let page = |principal: Option<&str>, after: u64| -> Result<Vec<StoredJournalEntry>, Error> {
+        context.control.check()?;
+        context.workspace().entries(&JournalEntryQuery {
+            principal: principal.map(str::to_owned),
+            after: Some(after),
+            selection: JournalEntrySelection::WithChanges,
+            order: JournalEntryOrder::OldestFirst,
+            limit: TRACKING_BATCH_ENTRIES,
+            ..JournalEntryQuery::default()
+        })
+    };
+    // Earlier entries are irrelevant.
+    let mut start = after;
+    let first = loop {
+        let entries = page(Some(&session.principal), start)?;
+        if let Some(first) = entries.iter().find(|stored| own(&stored.entry)) {
+            break first.entry.number;
+        }
+        match entries.last() {
+            Some(last) if entries.len() == TRACKING_BATCH_ENTRIES => start = last.entry.number,
+            Some(_) | None => return Ok((BTreeMap::new(), false)),
+        }
+    };
+    let (mut tracks, mut position, mut scanned) = (BTreeMap::new(), first - 1, 0);
+    loop {
+        let entries = page(None, position)?;
+        for stored in &entries {
+            for change in &stored.entry.changes {
+                track_change(&mut tracks, &stored.entry.caller.principal, change, own(&stored.entry))?;
+            }
+            position = stored.entry.number;
+        }
+        scanned += entries.len();
+        if entries.len() < TRACKING_BATCH_ENTRIES {
+            return Ok((tracks, false));
+        }
+        if scanned >= limits::ENTRIES_SCANNED_MAX {
+            return Ok((tracks, true));
+        }
+    }
+}
+
+/// Takes one change into account.
+fn track_change(
+    tracks: &mut BTreeMap<RelPath, FileTrack>,
+    by: &str,
+    change: &RecordedChange,
+    own: bool,
+) -> Result<(), Error> {
+    let path = RelPath::from_wire(&change.path)?;
+    let to = change.to.as_deref().map(RelPath::from_wire).transpose()?;
+    let is_file = matches!(change.before, PathState::File { .. } | PathState::Absent)
+        || matches!(change.before, PathState::Tree { version: Some(_), .. });
+    match (change.kind, to) {
+        (ChangeKind::MakeDir | ChangeKind::SetMode | ChangeKind::Rescan, _) => {}
+        (ChangeKind::Rename, Some(to)) => {
+            if own && is_file {
+                ensure_track(tracks, &path, (&change.before).into());
+            }
+            let below: Vec<RelPath> = tracks.keys().filter(|known| known.is_within(&path)).cloned().collect();
+            for known in below {
+                if let (Some(rest), Some(track)) = (known.strip_prefix(&path), tracks.remove(&known)) {
+                    tracks.insert(to.append(&rest)?, track);
+                }
+            }
+        }
+        (ChangeKind::Copy, Some(to)) => {
+            if own {
+                ensure_track(tracks, &to, TrackedFileState::Absent);
+            }
+            add_change(tracks, &to, by, TrackedFileState::Absent, (&change.after).into());
+        }
+        (_, _) => {
+            if own && is_file {
+                ensure_track(tracks, &path, (&change.before).into());
+            }
+            if change.kind == ChangeKind::Remove {
+                let below: Vec<RelPath> = tracks.keys().filter(|known| known.is_within(&path)).cloned().collect();
+                for known in below {
+                    add_change(tracks, &known, by, TrackedFileState::Other, TrackedFileState::Absent);
+                }
+                if let Some(track) = tracks.get_mut(&path) {
+                    track.trash_id = trash_id(&change.before).filter(|_| own);
+                }
+            } else {
+                add_change(tracks, &path, by, (&change.before).into(), (&change.after).into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn trash_id(state: &PathState) -> Option<String> {
+    match state {
+        PathState::Tree { trash, .. } => trash.clone(),
+        PathState::Absent
+        | PathState::File { .. }
+        | PathState::Directory { .. }
+        | PathState::Link { .. }
+        | PathState::Unknown { .. } => None,
+    }
+}
+
+fn ensure_track(tracks: &mut BTreeMap<RelPath, FileTrack>, path: &RelPath, baseline: TrackedFileState) {
+    let fresh = || FileTrack { origin: path.clone(), baseline, changes: Vec::new(), trash_id: None };
+    tracks.entry(path.clone()).or_insert_with(fresh);
+}
+
+fn add_change(
+    tracks: &mut BTreeMap<RelPath, FileTrack>,
+    path: &RelPath,
+    by: &str,
+    before: TrackedFileState,
+    after: TrackedFileState,
+) {
+    if let Some(track) = tracks.get_mut(path) {
+        track.changes.push(AuthoredChange { author: by.to_owned(), before, after });
+    }
+}
+
+/// The file before and after; `None` if both are equal.
+fn reviewed_file(
+    context: &CallContext<'_>,
+    path: RelPath,
+    track: &FileTrack,
+    accepted: &BTreeMap<RelPath, Option<Vec<u8>>>,
+) -> Result<Option<ReviewedFile>, Error> {
+    let now = current_content(context, &path)?;
+    let start = match (&track.baseline, &now) {
+        // The file was only moved, or is unchanged again.
+        (TrackedFileState::File(version), Some(now)) if now.observed.version == *version => {
+            Some(Some(now.bytes.clone()))
+        }
+        (baseline, _) => state_bytes(context, baseline)?,
+    };
+    let before = match accepted.get(&path) {
+        Some(accepted) => Some(accepted.clone()),
+        None => start.clone(),
+    };
+    let moved_from = (track.origin != path).then(|| track.origin.clone());
+    let same = before.as_ref().is_some_and(|before| before.as_deref() == now.as_ref().map(|now| &*now.bytes));
+    if same && moved_from.is_none() {
+        return Ok(None);
+    }
+    let as_text = |bytes: Option<&[u8]>| match bytes {
+        None => Some(String::new()),
+        Some(bytes) => decode_diff_text(bytes).map(std::borrow::Cow::into_owned),
+    };
+    let known = before.as_ref().and_then(|before| as_text(before.as_deref()));
+    let current = as_text(now.as_ref().map(|now| &*now.bytes));
+    let text = match (&known, &current, start.as_ref().and_then(|start| as_text(start.as_deref()))) {
+        (Some(before), Some(current), Some(start)) => {
+            let blame = compute_blame(context, &path, track, &start, current)?;
+            let hunks = hunks::diff_hunks(before, &blame);
+            Some((blame, hunks))
+        }
+        (_, _, _) => None,
+    };
+    let mut actors: Vec<String> = track.changes.iter().map(|turned| turned.author.clone()).collect();
+    // Unsaved and external changes have no entry.
+    actors.extend(text.iter().flat_map(|(_, hunks)| hunks).flat_map(|hunk| hunk.authors.iter().cloned()));
+    actors.sort();
+    actors.dedup();
+    let before = before.flatten().and_then(|bytes| as_text(Some(&bytes)));
+    let trash = track.trash_id.clone().filter(|_| now.is_none());
+    Ok(Some(ReviewedFile { path, moved_from, before, current: now, blame_and_hunks: text, trash_id: trash, actors }))
+}
+
+/// The unsaved text of an editor, or the file.
+fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<TrackedFileContent>, Error> {
+    let stat = context.workspace().stat(path)?.filter(|stat| stat.kind == FileKind::File);
+    if stat.is_none_or(|stat| stat.size > limits::DIFF_BYTES_MAX) {
+        return Ok(None);
+    }
+    let file = context.read(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
+    let seen = ObservedVersion { version: file.version, identity: file.stat.identity };
+    Ok(Some(TrackedFileContent { observed: seen, bytes: file.bytes }))
+}
+
+/// The stored bytes: outer `None` if unknown, inner `None` if there was no file.
+#[expect(clippy::option_option, reason = "not known and not there are two things")]
+fn state_bytes(context: &CallContext<'_>, state: &TrackedFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
+    match state {
+        TrackedFileState::Absent => Ok(Some(None)),
+        TrackedFileState::File(version) => Ok(context.workspace().retained_bytes(version)?.map(Some)),
+        TrackedFileState::Other => Ok(None),
+    }
+}
+
+/// The author of each current line.
+fn compute_blame(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    track: &FileTrack,
+    start: &str,
+    current: &str,
+) -> Result<Blame, Error> {
+    let mut blame = Blame::new(start);
+    let mut last = track.baseline.clone();
+    let step = |blame: &mut Blame, state: &TrackedFileState, by: &str| -> Result<(), Error> {
+        // The lines of a version that is no longer stored are attributed to the next one.
+        if let Some(bytes) = state_bytes(context, state)?
+            && let Some(text) =
+                bytes.map_or_else(|| Some(String::new()), |bytes| decode_diff_text(&bytes).map(Into::into))
+        {
+            blame.apply_change(&text, by);
+        }
+        Ok(())
+    };
+    for turned in track.changes.iter().rev().take(limits::REVIEW_BLAME_CHANGES_MAX).rev() {
+        if turned.before != last && turned.before != TrackedFileState::Other {
+            step(&mut blame, &turned.before, EXTERNAL_AUTHOR)?;
+        }
+        step(&mut blame, &turned.after, &turned.author)?;
+        last = turned.after.clone();
+    }
+    if let Some(unsaved) = context.unsaved_file(path)? {
+        if last != TrackedFileState::File(unsaved.saved_version.version) {
+            let want = BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
+            let file = context.workspace().read(path, want)?;
+            if let Some(text) = decode_diff_text(&file.bytes) {
+                blame.apply_change(&text, EXTERNAL_AUTHOR);
+            }
+        }
+        blame.apply_change(current, &unsaved.buffer.owner);
+    } else {
+        blame.apply_change(current, EXTERNAL_AUTHOR);
+    }
+    Ok(blame)
+}

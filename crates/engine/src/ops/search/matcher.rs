@@ -1,0 +1,494 @@
+//! Finds the lines of one text that match a pattern, with a matcher that never backtracks: time grows with text and
+//! pattern, and a call can be cancelled between two pieces.
+
+use std::{
+    collections::VecDeque,
+    io::{self, Read},
+    sync::Arc,
+};
+
+use grep_matcher::Matcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use serde_json::{Map, Value};
+use stead_text::{
+    rank::{FileRanker, HitScore, SymbolRole},
+    visible::escape_deceptive_line,
+};
+
+use super::interruptible::{InterruptibleMatcher, PatternCost};
+use crate::{
+    control::CallControl,
+    errors::{Error, ErrorKind},
+    index::RequiredTrigrams,
+    limits,
+    ops::outcome_builder::OutcomeBuilder,
+};
+
+pub(super) struct SearchPattern {
+    matcher: RegexMatcher,
+    cost: PatternCost,
+    required_trigrams: RequiredTrigrams,
+}
+
+pub(super) struct TextMatches {
+    pub(super) hits: Vec<SearchHit>,
+    /// All matching lines, listed or not.
+    pub(super) hits_total: usize,
+    /// Whether lines too long for the pattern were skipped.
+    pub(super) skipped_long_lines: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SearchHit {
+    /// From 1.
+    pub(super) line: u64,
+    /// Start of the first match, in characters from 1.
+    pub(super) column: usize,
+    /// The line without its terminator, truncated around the match if it is long.
+    pub(super) text: String,
+    /// Context lines, shared with adjacent hits.
+    pub(super) before: Vec<Arc<str>>,
+    pub(super) after: Vec<Arc<str>>,
+    /// The role of the line and its score.
+    pub(super) weight: HitScore,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct HitLimits<'a> {
+    pub(super) context_lines: usize,
+    /// Maximum number of listed hits; all are counted.
+    pub(super) hits_max: usize,
+    /// Maximum characters per line.
+    pub(super) chars_max: usize,
+    /// Set if hits are ranked.
+    pub(super) ranker: Option<&'a FileRanker>,
+}
+
+const UNRANKED_WEIGHT: HitScore = HitScore { role: SymbolRole::Usage, points: 0 };
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QuerySyntax {
+    Literal,
+    /// A regular expression, matched line by line.
+    Regex,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WordMatch {
+    Anywhere,
+    WholeWord,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CaseSensitivity {
+    Sensitive,
+    Insensitive,
+}
+
+impl SearchPattern {
+    /// A pattern that matches any of the queries.
+    pub(super) fn new(
+        queries: &[&str],
+        syntax: QuerySyntax,
+        words: WordMatch,
+        cases: CaseSensitivity,
+    ) -> Result<Self, Error> {
+        let built = |bytes_max: usize| {
+            RegexMatcherBuilder::new()
+                .fixed_strings(syntax == QuerySyntax::Literal)
+                .word(words == WordMatch::WholeWord)
+                .case_insensitive(cases == CaseSensitivity::Insensitive)
+                .multi_line(true)
+                .line_terminator(Some(b'\n'))
+                .size_limit(bytes_max)
+                .dfa_size_limit(limits::SEARCH_DFA_BYTES_MAX)
+                .build_many(queries)
+        };
+        let light = match (syntax, words, cases) {
+            (QuerySyntax::Literal, WordMatch::Anywhere, CaseSensitivity::Sensitive) => PatternCost::Literal,
+            (QuerySyntax::Literal | QuerySyntax::Regex, _, _) => PatternCost::Light,
+        };
+        let (matcher, cost) = match built(limits::SEARCH_LIGHT_REGEX_BYTES_MAX) {
+            Ok(matcher) => (Ok(matcher), light),
+            Err(_) if light == PatternCost::Literal => (built(limits::SEARCH_PATTERN_BYTES_MAX), light),
+            Err(_) => (built(limits::SEARCH_PATTERN_BYTES_MAX), PatternCost::Heavy),
+        };
+        let unreadable = |error: grep_regex::Error| match queries.iter().find_map(|query| regex_syntax_error(query)) {
+            Some(failure) if syntax == QuerySyntax::Regex => failure,
+            Some(_) | None => bad_pattern_error(format!("invalid pattern: {error}")),
+        };
+        Ok(Self {
+            matcher: matcher.map_err(unreadable)?,
+            cost,
+            required_trigrams: required_trigrams(queries, syntax, cases),
+        })
+    }
+
+    pub(super) fn required_trigrams(&self) -> &RequiredTrigrams {
+        &self.required_trigrams
+    }
+
+    /// The first matching lines, and the total.
+    pub(super) fn find_hits(
+        &self,
+        text: &str,
+        take: HitLimits<'_>,
+        control: &CallControl<'_>,
+    ) -> Result<TextMatches, Error> {
+        let paced = InterruptibleMatcher::new(&self.matcher, self.cost, control);
+        let broke = || {
+            paced.interruption_error().unwrap_or_else(|| Error::new(ErrorKind::Io, "the search stopped unexpectedly"))
+        };
+        let mut collect = HitCollector::new(&self.matcher, take);
+        // Most files have no match, and a searcher costs more than this check.
+        if paced.find_candidate_line(text.as_bytes()).map_err(|_| broke())?.is_some() {
+            let mut searcher = build_searcher(take).build();
+            searcher.search_slice(&paced, text.as_bytes(), &mut collect).map_err(|_| broke())?;
+        }
+        Ok(collect.into_matches(&paced))
+    }
+
+    /// Like [`SearchPattern::find_hits`], for a stream. `None` if the search did not reach the end: the reader or the
+    /// control has the reason, or a line with its context does not fit the buffer.
+    pub(super) fn find_hits_in_stream(
+        &self,
+        reader: &mut impl Read,
+        take: HitLimits<'_>,
+        control: &CallControl<'_>,
+    ) -> Option<TextMatches> {
+        let paced = InterruptibleMatcher::new(&self.matcher, self.cost, control);
+        let mut collect = HitCollector::new(&self.matcher, take);
+        let mut searcher = build_searcher(take).heap_limit(Some(STREAM_BUFFER_BYTES_MAX)).build();
+        searcher.search_reader(&paced, reader, &mut collect).ok()?;
+        Some(collect.into_matches(&paced))
+    }
+}
+
+fn bad_pattern_error(detail: String) -> Error {
+    Error::new(ErrorKind::BadRequest, detail)
+        .with_next_step("a pattern is one line; regular expressions have no look-around and no back-references")
+}
+
+/// The syntax error of a regular expression, and its position. Taken from the parser, because the matcher reports the
+/// wrapped expression over several lines.
+fn regex_syntax_error(query: &str) -> Option<Error> {
+    let (reason, span) = match regex_syntax::Parser::new().parse(query).err()? {
+        regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
+        regex_syntax::Error::Translate(error) => (error.kind().to_string(), *error.span()),
+        // The enum is non-exhaustive; the error of the matcher is shown then.
+        _ => return None,
+    };
+    let at = span.start.column;
+    let detail = format!("invalid pattern: {reason}, at character {at}");
+    Some(bad_pattern_error(detail).with_detail("reason", reason).with_detail("column", at))
+}
+
+/// Buffer size for streams: the longest line and some context.
+const STREAM_BUFFER_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
+
+fn build_searcher(take: HitLimits<'_>) -> SearcherBuilder {
+    let mut searcher = SearcherBuilder::new();
+    searcher.line_number(true).bom_sniffing(false);
+    searcher.before_context(take.context_lines).after_context(take.context_lines);
+    searcher
+}
+
+/// The trigrams of a match of any of these queries. Whole-word matching needs the same ones.
+fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity) -> RequiredTrigrams {
+    match (syntax, cases) {
+        (QuerySyntax::Literal, CaseSensitivity::Sensitive) => {
+            RequiredTrigrams::any(queries.iter().map(|query| RequiredTrigrams::for_literal(query)).collect())
+        }
+        (QuerySyntax::Literal | QuerySyntax::Regex, _) => {
+            // Combined as in the matcher: a bracket in one query may close that of another.
+            let one = |query: &&str| match syntax {
+                QuerySyntax::Literal => format!("(?:{})", regex_syntax::escape(query)),
+                QuerySyntax::Regex => format!("(?:{query})"),
+            };
+            let expression: Vec<String> = queries.iter().map(one).collect();
+            RequiredTrigrams::for_regex(&expression.join("|"), cases)
+        }
+    }
+}
+
+struct HitCollector<'a> {
+    pattern: &'a RegexMatcher,
+    limits: HitLimits<'a>,
+    hits: Vec<SearchHit>,
+    total: usize,
+    /// Lines before the next hit, including those of earlier hits.
+    before: VecDeque<(u64, Arc<str>)>,
+}
+
+impl<'a> HitCollector<'a> {
+    fn new(pattern: &'a RegexMatcher, limits: HitLimits<'a>) -> Self {
+        Self { pattern, limits, hits: Vec::new(), total: 0, before: VecDeque::new() }
+    }
+
+    fn into_matches(self, paced: &InterruptibleMatcher<'_>) -> TextMatches {
+        TextMatches { hits: self.hits, hits_total: self.total, skipped_long_lines: paced.skipped_lines() > 0 }
+    }
+
+    /// The lines directly before a line.
+    fn leading_context(&self, line: u64) -> Vec<Arc<str>> {
+        let first = line.saturating_sub(self.limits.context_lines as u64);
+        let near = |(number, text): &(u64, Arc<str>)| (*number >= first).then(|| Arc::clone(text));
+        self.before.iter().filter_map(near).collect()
+    }
+
+    /// A context line; `None` without context.
+    fn context_line(&self, text: &str) -> Option<Arc<str>> {
+        (self.limits.context_lines > 0).then(|| cut_around_column(text, 1, self.limits.chars_max).into())
+    }
+
+    /// Adds a line to earlier hits that are close enough.
+    fn add_trailing_context(&mut self, line: u64, text: &Arc<str>) {
+        let near = |hit: &&mut SearchHit| line.saturating_sub(hit.line) <= self.limits.context_lines as u64;
+        for hit in self.hits.iter_mut().rev().take_while(near) {
+            hit.after.push(Arc::clone(text));
+        }
+    }
+
+    fn remember_line(&mut self, line: u64, text: Arc<str>) {
+        self.before.push_back((line, text));
+        if self.before.len() > self.limits.context_lines {
+            self.before.pop_front();
+        }
+    }
+}
+
+impl Sink for HitCollector<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        self.total += 1;
+        let line = found.line_number().unwrap_or(0);
+        let whole = strip_terminator(found.bytes());
+        let around = self.context_line(whole);
+        if let Some(around) = &around {
+            self.add_trailing_context(line, around);
+        }
+        if self.hits.len() < self.limits.hits_max {
+            let at = self.pattern.find(whole.as_bytes())?.map_or(0..0, |found| found.start()..found.end());
+            let column = whole.get(..at.start).map_or(0, |start| start.chars().count()) + 1;
+            let weight = self.limits.ranker.map_or(UNRANKED_WEIGHT, |ranker| ranker.score_hit(whole, &at));
+            let text = cut_around_column(whole, column, self.limits.chars_max);
+            let before = self.leading_context(line);
+            self.hits.push(SearchHit { line, column, text, before, after: Vec::new(), weight });
+        }
+        if let Some(around) = around {
+            self.remember_line(line, around);
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        let line = context.line_number().unwrap_or(0);
+        let Some(around) = self.context_line(strip_terminator(context.bytes())) else { return Ok(true) };
+        if *context.kind() != SinkContextKind::Before {
+            self.add_trailing_context(line, &around);
+        }
+        self.remember_line(line, around);
+        Ok(true)
+    }
+}
+
+/// The line without its terminator. It is a slice of valid text between two line feeds.
+fn strip_terminator(bytes: &[u8]) -> &str {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    text.strip_suffix('\n').unwrap_or(text)
+}
+
+/// Truncates a long line around a column.
+pub(super) fn cut_around_column(line: &str, column: usize, chars_max: usize) -> String {
+    if line.len() <= chars_max || line.chars().count() <= chars_max {
+        return line.to_owned();
+    }
+    let first = column.saturating_sub(chars_max / 4);
+    let middle: String = line.chars().skip(first).take(chars_max).collect();
+    let lead = if first > 0 { "…" } else { "" };
+    let rest = if line.chars().nth(first + chars_max).is_some() { "…" } else { "" };
+    format!("{lead}{middle}{rest}")
+}
+
+impl SearchHit {
+    /// Adds the empty line after the last line feed, for dialects that count it, if it is close enough.
+    pub(super) fn add_final_empty_line(&mut self, last: u64, context: usize) {
+        let follows = self.line + self.after.len() as u64 + 1 == last;
+        if follows && self.after.len() < context {
+            self.after.push("".into());
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Map<String, Value> {
+        let lines =
+            |lines: &[Arc<str>]| (!lines.is_empty()).then(|| lines.iter().map(ToString::to_string).collect::<Vec<_>>());
+        OutcomeBuilder::new()
+            .with_field("line", self.line)
+            .with_field("column", self.column)
+            .with_field("text", self.text.clone())
+            .with_some("before", lines(&self.before))
+            .with_some("after", lines(&self.after))
+            .into_json()
+    }
+
+    /// Line, column, and the kind unless it is a usage; without the text.
+    pub(super) fn location_json(&self) -> Map<String, Value> {
+        let kind = match self.weight.role {
+            SymbolRole::Definition => Some("definition"),
+            SymbolRole::LikelyDefinition => Some("likely"),
+            SymbolRole::Usage => None,
+            SymbolRole::Import => Some("import"),
+        };
+        OutcomeBuilder::new()
+            .with_field("line", self.line)
+            .with_field("column", self.column)
+            .with_some("kind", kind)
+            .into_json()
+    }
+
+    /// Line number and text; context lines have another marker.
+    pub(super) fn render(&self, out: &mut String) {
+        self.render_filtered(out, &mut |_| true);
+    }
+
+    /// Renders the hit with the wanted context lines.
+    pub(super) fn render_filtered(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
+        let shown = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
+        for (at, line) in self.before.iter().enumerate() {
+            let number = self.line - (self.before.len() - at) as u64;
+            if wanted(number) {
+                out.push_str(&format!("{number}- {}\n", shown(line)));
+            }
+        }
+        out.push_str(&format!("{}: {}\n", self.line, shown(&self.text)));
+        for (number, line) in (self.line + 1..).zip(&self.after) {
+            if wanted(number) {
+                out.push_str(&format!("{number}- {}\n", shown(line)));
+            }
+        }
+    }
+
+    pub(super) fn has_no_context(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn literal_pattern(query: &str) -> Result<SearchPattern, Error> {
+        SearchPattern::new(&[query], QuerySyntax::Literal, WordMatch::Anywhere, CaseSensitivity::Sensitive)
+    }
+
+    fn regex_pattern(query: &str) -> Result<SearchPattern, Error> {
+        SearchPattern::new(&[query], QuerySyntax::Regex, WordMatch::Anywhere, CaseSensitivity::Sensitive)
+    }
+
+    fn test_hit_limits(context: usize, room: usize, chars_max: usize) -> HitLimits<'static> {
+        HitLimits { context_lines: context, hits_max: room, chars_max, ranker: None }
+    }
+
+    fn hits_as_text(pattern: &SearchPattern, text: &str, context: usize) -> Vec<(u64, usize, String, usize, usize)> {
+        let matched = pattern.find_hits(text, test_hit_limits(context, 100, 1000), &CallControl::default()).unwrap();
+        let streamed = pattern.find_hits_in_stream(
+            &mut text.as_bytes(),
+            test_hit_limits(context, 100, 1000),
+            &CallControl::default(),
+        );
+        assert_eq!(matched.hits, streamed.unwrap().hits);
+        matched
+            .hits
+            .into_iter()
+            .map(|hit| (hit.line, hit.column, hit.text, hit.before.len(), hit.after.len()))
+            .collect()
+    }
+
+    #[test]
+    fn invalid_regex_error_names_problem_and_position() {
+        for (query, expected) in [
+            ("a(b", "unclosed group, at character 2"),
+            ("[z-a]", "invalid character class range, the start must be <= the end, at character 2"),
+            (r"\p{Nothing}", "Unicode property not found, at character 1"),
+        ] {
+            let error = regex_pattern(query).err().expect(query);
+            assert_eq!(error.message, format!("invalid pattern: {expected}"));
+        }
+        assert!(regex_pattern("a{100000}{100000}").is_err());
+    }
+
+    #[test]
+    fn each_line_hits_once_with_its_column() {
+        let text = "x\nfoo foo\n éfoo\r\nbar";
+        let hit = |line, column, text: &str| (line, column, text.to_owned(), 0, 0);
+        assert_eq!(
+            hits_as_text(&literal_pattern("foo").unwrap(), text, 0),
+            [hit(2, 1, "foo foo"), hit(3, 3, " éfoo\r")]
+        );
+        assert_eq!(
+            hits_as_text(&regex_pattern("o\\r?$").unwrap(), text, 0),
+            [hit(2, 7, "foo foo"), hit(3, 5, " éfoo\r")]
+        );
+        assert_eq!(hits_as_text(&literal_pattern("f.o").unwrap(), text, 0), []);
+    }
+
+    #[test]
+    fn word_case_and_multiple_queries_combine() {
+        let text = "foo\nfood\nFoo\nbar foo\na.c abc\n";
+        let lines = |queries: &[&str], syntax, words, cases| -> Vec<u64> {
+            let pattern = SearchPattern::new(queries, syntax, words, cases).unwrap();
+            hits_as_text(&pattern, text, 0).into_iter().map(|hit| hit.0).collect()
+        };
+        use {CaseSensitivity::*, QuerySyntax::*, WordMatch::*};
+        assert_eq!(lines(&["foo"], Literal, Anywhere, Sensitive), [1, 2, 4]);
+        assert_eq!(lines(&["foo"], Literal, WholeWord, Sensitive), [1, 4]);
+        assert_eq!(lines(&["foo"], Literal, WholeWord, Insensitive), [1, 3, 4]);
+        assert_eq!(lines(&["food", "a.c"], Literal, Anywhere, Sensitive), [2, 5]);
+        assert_eq!(lines(&["^food", "a.c$"], Regex, Anywhere, Sensitive), [2, 5]);
+        assert_eq!(lines(&["fo+|b.r"], Regex, WholeWord, Sensitive), [1, 4]);
+    }
+
+    #[test]
+    fn every_hit_gets_its_context_lines() {
+        let text = "a\nhit\nhit\nb\nc\n";
+        let pattern = literal_pattern("hit").unwrap();
+        let TextMatches { hits, hits_total: total, .. } =
+            pattern.find_hits(text, test_hit_limits(1, 100, 1000), &CallControl::default()).unwrap();
+        assert_eq!(total, 2);
+        let one = |line: &str| -> Vec<Arc<str>> { vec![line.into()] };
+        assert_eq!((&hits[0].before, &hits[0].after), (&one("a"), &one("hit")));
+        assert_eq!((&hits[1].before, &hits[1].after), (&one("hit"), &one("b")));
+    }
+
+    #[test]
+    fn hits_beyond_the_limit_are_counted() {
+        let matched = literal_pattern("a")
+            .unwrap()
+            .find_hits("a\na\na\n", test_hit_limits(0, 2, 10), &CallControl::default())
+            .unwrap();
+        assert_eq!((matched.hits.len(), matched.hits_total), (2, 3));
+    }
+
+    #[test]
+    fn long_lines_are_truncated_around_the_hit() {
+        let line = format!("{}needle{}", "x".repeat(500), "y".repeat(500));
+        let hits = literal_pattern("needle")
+            .unwrap()
+            .find_hits(&line, test_hit_limits(0, 9, 100), &CallControl::default())
+            .unwrap()
+            .hits;
+        assert_eq!(hits[0].column, 501);
+        assert!(hits[0].text.contains("needle") && hits[0].text.starts_with('…'), "{}", hits[0].text);
+        assert_eq!(hits[0].text.chars().count(), 102);
+    }
+
+    #[test]
+    fn invalid_patterns_are_rejected() {
+        assert!(regex_pattern("(").is_err());
+        assert!(regex_pattern("a\\nb").is_err());
+        assert!(regex_pattern("(?=x)").is_err());
+        assert!(regex_pattern("(a{1000}){1000}").is_err());
+    }
+}

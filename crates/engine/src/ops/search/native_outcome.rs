@@ -1,0 +1,282 @@
+//! The native outcome of `search`: a summary, the ranked hits and the next page; without hits, the nearest matches
+//! and how the query was read.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use stead_text::visible::escape_deceptive_line;
+
+use super::{
+    SearchArgs, SearchContext, SearchResults, SearchedFile,
+    fallbacks::{self, QueryFallback},
+    large_file_deadline,
+    page::{SearchPage, SearchPageRequest, describe_definitions, order_by_role, order_by_words, render_page},
+};
+use crate::{
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    limits,
+    operation::{PlannedEffect, ResolvedTarget},
+    ops::{
+        outcome_builder::OutcomeBuilder,
+        walk::{self, IgnoredFileFilter, WalkOmissions},
+    },
+    plan::FileKind,
+};
+
+pub(super) fn native_outcome(
+    search: &SearchArgs,
+    search_context: &SearchContext<'_>,
+    target: &ResolvedTarget,
+    hits_max: usize,
+) -> Result<PlannedEffect, Error> {
+    let wanted = page_request(search, hits_max)?;
+    let started = Instant::now();
+    let (mut found, omissions) = search.search_tree(search_context, target)?;
+    if found.hits_total == 0 {
+        return no_match_outcome(search, search_context, target, (&found, omissions), started.elapsed());
+    }
+    if search.context.is_none() && wanted.start == 0 {
+        add_context_lines(search_context, &mut found)?;
+    }
+    let order = order_by_role(&found.files);
+    let page = render_page(&found.files, &order, wanted);
+    let lost = found.hits_total - order.len();
+    let mut text = render_summary(search, &found, wanted);
+    text.push_str(&page.text);
+    if let Some(next) = page.next_start {
+        text.push_str(&format!("[{} more: cursor \"{next}\"]\n", found.hits_total - next));
+    } else if lost > 0 {
+        text.push_str(&format!("[{lost} more not listed: pass a narrower path or a glob]\n"));
+    }
+    text.push_str(&render_notes(&found, omissions));
+    let truncated = omissions.limit_reached || page.next_start.is_some() || lost > 0;
+    let next = page.next_start.map(|next| Value::Object(continuation_args(search, next)));
+    let fields = OutcomeBuilder::new()
+        .with_field("path", target.path.to_string())
+        .with_field("files", page.files)
+        .with_field("total", found.hits_total)
+        .with_fields(counts_json(&found, omissions))
+        .with_field("truncated", truncated)
+        .with_some("next", next);
+    Ok(PlannedEffect::Read { outcome: fields.build(text.trim_end()), bytes: found.bytes_searched })
+}
+
+fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageRequest, Error> {
+    let bad = |detail: String, next_step: &str| Error::new(ErrorKind::BadRequest, detail).with_next_step(next_step);
+    let start = match search.cursor.as_deref().map(str::parse) {
+        None => 0,
+        Some(Ok(start)) => start,
+        Some(Err(_)) => {
+            return Err(bad("invalid cursor".to_owned(), "pass the cursor of the last answer"));
+        }
+    };
+    let budget_chars = match search.budget.map(usize::try_from) {
+        None => limits::SEARCH_BUDGET_CHARS_DEFAULT,
+        Some(Ok(budget)) if (1..=limits::OUTCOME_PAGE_CHARS).contains(&budget) => budget,
+        Some(_) => {
+            let detail = format!("budget is 1 to {} characters", limits::OUTCOME_PAGE_CHARS);
+            return Err(bad(detail, "continue with the cursor of the answer instead"));
+        }
+    };
+    Ok(SearchPageRequest { start, hits_max, budget_chars })
+}
+
+/// Adds context lines if there are few hits.
+fn add_context_lines(search_context: &SearchContext<'_>, found: &mut SearchResults) -> Result<(), Error> {
+    let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
+        return Ok(());
+    };
+    let wide = SearchContext {
+        context_lines: *context,
+        large_file_deadline: large_file_deadline(search_context.context, 2),
+        ..*search_context
+    };
+    let mut again = SearchResults::default();
+    for (path, _) in &found.files {
+        wide.search_file(&mut again, &SearchedFile::ByPath(path))?;
+    }
+    // If the files changed meanwhile, the first result stays.
+    if again.hits_total == found.hits_total && again.files.len() == found.files.len() {
+        found.files = again.files;
+    }
+    Ok(())
+}
+
+fn render_summary(search: &SearchArgs, found: &SearchResults, wanted: SearchPageRequest) -> String {
+    let (total, files) = (found.hits_total, found.files_with_hits);
+    if wanted.start > 0 {
+        return format!(
+            "{}: from hit {} of {total}\n",
+            escape_deceptive_line(&search.query.display_text()),
+            wanted.start + 1
+        );
+    }
+    let defined = describe_definitions(&found.files).map(|count| format!(", {count}")).unwrap_or_default();
+    format!("{}{defined}\n", render_hit_count(total, files))
+}
+
+fn render_hit_count(total: usize, files: usize) -> String {
+    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    format!("{} in {}", plural(total, "hit"), plural(files, "file"))
+}
+
+fn continuation_args(search: &SearchArgs, cursor: usize) -> Map<String, Value> {
+    let arguments = match serde_json::to_value(search) {
+        Ok(Value::Object(arguments)) => arguments,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    let mut arguments: Map<String, Value> = arguments.into_iter().filter(|(_, value)| !value.is_null()).collect();
+    arguments.insert("cursor".to_owned(), cursor.to_string().into());
+    arguments
+}
+
+/// Counts of searched and skipped files.
+fn counts_json(found: &SearchResults, omissions: WalkOmissions) -> Map<String, Value> {
+    let some = |count: u64| (count > 0).then_some(count);
+    OutcomeBuilder::new()
+        .with_field("scanned", found.files_searched)
+        .with_some("binary", some(found.binary_files))
+        .with_some("large", some(found.incomplete.count()))
+        .with_some("left", found.incomplete.named_files_json())
+        .with_some("unreadable", some(found.unreadable_files))
+        .with_some("ignored", omissions.ignored_count())
+        .into_json()
+}
+
+/// Notes about files that were not searched.
+fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
+    let counts = [(found.binary_files, "not text"), (found.unreadable_files, "not readable")];
+    let mut notes: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    notes.extend(found.incomplete.render_note());
+    notes.extend(omissions.ignored_count().map(|_| match found.hits_total {
+        0 => omissions.render_note().trim_start_matches("; ").to_owned(),
+        _ => format!("{} ignored", omissions.ignored),
+    }));
+    if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
+}
+
+/// The outcome without hits: the nearest matches.
+fn no_match_outcome(
+    search: &SearchArgs,
+    search_context: &SearchContext<'_>,
+    target: &ResolvedTarget,
+    (found, omissions): (&SearchResults, WalkOmissions),
+    took: Duration,
+) -> Result<PlannedEffect, Error> {
+    let queries = search.query.texts(search_context.context)?;
+    let query = search.query.display_text();
+    let files = if found.files_searched == 1 { "file" } else { "files" };
+    let mut text = format!("no match for \"{}\" in {} {files}", escape_deceptive_line(&query), found.files_searched);
+    let mut bytes = found.bytes_searched;
+    let mut tried: Vec<&str> = Vec::new();
+    let mut nearest = None;
+    for (reading, pattern) in fallbacks::fallback_patterns(&queries, search.query_options()) {
+        if !has_time_for(search_context.context, took) {
+            text.push_str("; no time for other readings");
+            break;
+        }
+        let fallback_context = SearchContext {
+            pattern: &pattern,
+            large_file_deadline: large_file_deadline(search_context.context, 2),
+            ..*search_context
+        };
+        let (other, _) = search.search_tree(&fallback_context, target)?;
+        bytes += other.bytes_searched;
+        if other.hits_total > 0 {
+            nearest = Some((reading, other));
+            break;
+        }
+        tried.push(reading.describe());
+    }
+    if !tried.is_empty() {
+        text.push_str(&format!(" (also tried {})", tried.join(", ")));
+    }
+    let mut fields = OutcomeBuilder::new()
+        .with_field("path", target.path.to_string())
+        .with_field("files", Vec::<Value>::new())
+        .with_field("total", 0)
+        .with_fields(counts_json(found, omissions))
+        .with_field("truncated", omissions.limit_reached);
+    if let Some((reading, other)) = nearest {
+        let (how, page) = (reading.as_str(), fallback_page(&queries, reading, &other));
+        text.push_str(&format!(
+            "\nnearest, {how}: {}\n{}",
+            render_hit_count(other.hits_total, other.files_with_hits),
+            page.text
+        ));
+        let near = OutcomeBuilder::new()
+            .with_field("read", how)
+            .with_field("total", other.hits_total)
+            .with_field("files", page.files);
+        fields = fields.with_field("nearest", near.into_json());
+    }
+    let names = if has_time_for(search_context.context, took) {
+        similar_file_names(search, search_context, target)?
+    } else {
+        Vec::new()
+    };
+    if !names.is_empty() {
+        let shown: Vec<String> = names.iter().map(|name| escape_deceptive_line(name).into_owned()).collect();
+        text = format!("{}\nfiles with similar names: {}", text.trim_end(), shown.join(", "));
+        fields = fields.with_field("names", names);
+    }
+    let text = format!("{}\n{}", text.trim_end(), render_notes(found, omissions));
+    Ok(PlannedEffect::Read { outcome: fields.build(text.trim_end()), bytes })
+}
+
+/// Whether there is time for another search of this length: an outcome without it is better than none.
+fn has_time_for(context: &CallContext<'_>, took: Duration) -> bool {
+    context.control.deadline().saturating_duration_since(Instant::now()) > took.saturating_mul(2)
+}
+
+fn fallback_page(queries: &[&str], reading: QueryFallback, other: &SearchResults) -> SearchPage {
+    let order = match reading {
+        QueryFallback::SeparateWords => {
+            order_by_words(&other.files, &fallbacks::split_words(queries), other.files_searched)
+        }
+        QueryFallback::WordParts
+        | QueryFallback::IgnoreCase
+        | QueryFallback::AsRegex
+        | QueryFallback::AsLiteral
+        | QueryFallback::Misspelled => order_by_role(&other.files),
+    };
+    let wanted = SearchPageRequest {
+        start: 0,
+        hits_max: limits::SEARCH_FALLBACK_HITS_MAX,
+        budget_chars: limits::SEARCH_BUDGET_CHARS_DEFAULT / 2,
+    };
+    render_page(&other.files, &order, wanted)
+}
+
+fn similar_file_names(
+    search: &SearchArgs,
+    search_context: &SearchContext<'_>,
+    target: &ResolvedTarget,
+) -> Result<Vec<String>, Error> {
+    if target.stat.is_some_and(|stat| stat.kind == FileKind::File) {
+        return Ok(Vec::new());
+    }
+    let queries = search.query.texts(search_context.context)?;
+    let make: &(dyn Fn() -> Vec<String> + Sync) = &Vec::new;
+    let (found, _) = walk::walk_tree(
+        search_context.context,
+        &target.path,
+        IgnoredFileFilter::from(search.all),
+        make,
+        &|own, entry| {
+            let path = entry.path.to_string();
+            let name = path.rsplit('/').next().unwrap_or(&path);
+            let like = queries.iter().any(|query| fallbacks::is_similar_name(name, query));
+            if entry.kind == FileKind::File && like && search_context.context.may_read(entry.path) {
+                own.push(path);
+            }
+            Ok(())
+        },
+    )?;
+    let mut names: Vec<String> = found.into_iter().flatten().collect();
+    names.sort_by_key(|name| (name.len(), name.clone()));
+    names.truncate(limits::SEARCH_SUGGESTED_FILES_MAX);
+    Ok(names)
+}

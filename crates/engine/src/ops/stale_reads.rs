@@ -1,0 +1,310 @@
+//! Notifies a session, once and with its next outcome, that a file it read has changed. Remembers which version of
+//! each file a session saw last, and compares it with the journal when there are new entries.
+//!
+//! Covers what the journal knows: changes through stead, external changes under a watch, and unsaved text of editors.
+//! Reads the journal only when it has grown, and a file only if an editor has it open. Bounded: the oldest sessions
+//! and files are dropped first.
+
+mod unsaved;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::Value;
+use stead_journal::{ChangeKind, PathState, RecordedChange};
+use stead_text::visible::escape_deceptive_line;
+
+use super::{changed_lines::ChangedLineFinder, journal_cursor::JournalCursor, outcome_builder::OutcomeBuilder};
+use crate::{
+    call_options::BeforeAfterInclusion,
+    engine::{Call, CallOutcome},
+    errors::Error,
+    limits,
+    version::Version,
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace},
+};
+
+/// The operation whose outcomes are remembered.
+const READ_OPERATION: &str = "read";
+/// The field of the notices; many outcomes have a `changed` of their own.
+const CHANGED_SINCE_READ_FIELD: &str = "changed_since_read";
+const STALE_READ_BATCH_ENTRIES: usize = 200;
+
+#[derive(Default)]
+pub(crate) struct StaleReadTracker {
+    sessions: Mutex<TrackedSessions>,
+}
+
+#[derive(Default)]
+struct TrackedSessions {
+    by_id: HashMap<String, Arc<Mutex<SessionReads>>>,
+    order: VecDeque<String>,
+}
+
+struct SessionReads {
+    /// The journal is checked up to here.
+    position: JournalCursor,
+    change_counter: u64,
+    reads: HashMap<String, ReadVersion>,
+    read_order: VecDeque<String>,
+    /// Notices for an outcome that could not carry them.
+    pending_notices: Vec<StaleRead>,
+}
+
+struct ReadVersion {
+    version: String,
+    rev: String,
+    /// Whether the session saw unsaved text.
+    unsaved: bool,
+}
+
+/// A file that changed since a session read it.
+struct StaleRead {
+    path: String,
+    from: String,
+    to: String,
+    lines: Option<Vec<[usize; 2]>>,
+    actor: String,
+}
+
+impl StaleReadTracker {
+    /// Starts tracking a session before its first read, so that no change is missed.
+    pub(crate) fn before_call(&self, workspace: &dyn Workspace, call: &Call<'_>) {
+        if call.operation != READ_OPERATION || !is_native_call(call) {
+            return;
+        }
+        let name = session_key(call);
+        let mut sessions = lock_ignoring_poison(&self.sessions);
+        if sessions.by_id.contains_key(&name) {
+            return;
+        }
+        let (Ok(position), Ok(news)) = (JournalCursor::at_end(workspace), workspace.change_counter()) else {
+            return;
+        };
+        if sessions.order.len() >= limits::TRACKED_SESSIONS_MAX
+            && let Some(oldest) = sessions.order.pop_front()
+        {
+            sessions.by_id.remove(&oldest);
+        }
+        sessions.order.push_back(name.clone());
+        let session = SessionReads {
+            position,
+            change_counter: news,
+            reads: HashMap::new(),
+            read_order: VecDeque::new(),
+            pending_notices: Vec::new(),
+        };
+        sessions.by_id.insert(name, Arc::new(Mutex::new(session)));
+    }
+
+    /// Adds pending notices to an outcome and remembers the file it shows.
+    pub(crate) fn after_call(
+        &self,
+        workspace: &dyn Workspace,
+        call: &Call<'_>,
+        mut outcome: CallOutcome,
+    ) -> CallOutcome {
+        if !is_native_call(call) {
+            return outcome;
+        }
+        let Some(session) = lock_ignoring_poison(&self.sessions).by_id.get(&session_key(call)).cloned() else {
+            return outcome;
+        };
+        let mut session = lock_ignoring_poison(&session);
+        let shown = (call.operation == READ_OPERATION).then(|| read_file_of_outcome(&outcome)).flatten();
+        // A failed lookup is repeated with the next outcome.
+        let mut stale = std::mem::take(&mut session.pending_notices);
+        stale.extend(session.collect_stale_reads(workspace, call).unwrap_or_default());
+        session.remember_written(&outcome);
+        if can_carry_notices(call) {
+            stale.extend(session.collect_unsaved_changes(workspace).unwrap_or_default());
+        }
+        if let Some((path, seen)) = shown {
+            stale.retain(|stale| stale.path != path);
+            session.remember_read(path, seen);
+        }
+        stale.truncate(limits::STALE_NOTICES_MAX);
+        if !can_carry_notices(call) {
+            session.pending_notices = stale;
+            return outcome;
+        }
+        drop(session);
+        if !stale.is_empty() {
+            append_notices(&mut outcome, &stale);
+        }
+        outcome
+    }
+}
+
+impl SessionReads {
+    fn remember_read(&mut self, path: String, seen: ReadVersion) {
+        if self.reads.insert(path.clone(), seen).is_some() {
+            return;
+        }
+        self.read_order.push_back(path);
+        if self.read_order.len() > limits::SESSION_TRACKED_FILES_MAX
+            && let Some(oldest) = self.read_order.pop_front()
+        {
+            self.reads.remove(&oldest);
+        }
+    }
+
+    /// Files that changed since they were read. Each is reported once and then dropped.
+    fn collect_stale_reads(&mut self, workspace: &dyn Workspace, call: &Call<'_>) -> Result<Vec<StaleRead>, Error> {
+        let news = workspace.change_counter()?;
+        if news == self.change_counter || self.reads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (mut stale, mut scanned) = (Vec::new(), 0);
+        let mut ranges = ChangedLineFinder::new(workspace);
+        loop {
+            let filter = JournalEntryQuery {
+                after: Some(self.position.last_complete_entry()),
+                selection: JournalEntrySelection::WithChanges,
+                order: JournalEntryOrder::OldestFirst,
+                limit: STALE_READ_BATCH_ENTRIES,
+                ..JournalEntryQuery::default()
+            };
+            let batch = workspace.entries(&filter)?;
+            for stored in &batch {
+                self.compare_with_entry(stored, call, &mut ranges, &mut stale)?;
+                self.position = JournalCursor::after_entry(stored);
+            }
+            scanned += batch.len();
+            if batch.len() < STALE_READ_BATCH_ENTRIES {
+                self.change_counter = news;
+                return Ok(stale);
+            }
+            if scanned >= limits::ENTRIES_SCANNED_MAX {
+                // The remaining entries are checked with the next outcome.
+                return Ok(stale);
+            }
+        }
+    }
+
+    fn compare_with_entry(
+        &mut self,
+        stored: &StoredJournalEntry,
+        call: &Call<'_>,
+        ranges: &mut ChangedLineFinder<'_>,
+        stale: &mut Vec<StaleRead>,
+    ) -> Result<(), Error> {
+        let entry = &stored.entry;
+        let own =
+            entry.caller.principal == call.caller.principal.to_string() && entry.caller.session == call.caller.session;
+        for change in &entry.changes {
+            let Some(seen) = self.reads.get(&change.path) else { continue };
+            let to = match read_file_status(change) {
+                ReadFileStatus::HasVersion(version) if version.to_string() == seen.version => continue,
+                ReadFileStatus::HasVersion(version) if own => {
+                    let rev = format!("r{}", entry.number);
+                    let seen = ReadVersion { version: version.to_string(), rev, unsaved: false };
+                    self.reads.insert(change.path.clone(), seen);
+                    continue;
+                }
+                ReadFileStatus::HasVersion(_) => format!("r{}", entry.number),
+                ReadFileStatus::Gone => "gone".to_owned(),
+                ReadFileStatus::Unknown => "unknown".to_owned(),
+                ReadFileStatus::Unchanged => continue,
+            };
+            let Some(seen) = self.reads.remove(&change.path) else { continue };
+            self.read_order.retain(|path| *path != change.path);
+            if own || stale.len() >= limits::STALE_NOTICES_MAX {
+                continue;
+            }
+            stale.push(StaleRead {
+                path: change.path.clone(),
+                from: seen.rev,
+                to,
+                lines: ranges.changed_ranges(change)?,
+                actor: entry.caller.principal.clone(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The state that a change left at the path of a read file.
+enum ReadFileStatus {
+    HasVersion(Version),
+    Gone,
+    Unknown,
+    Unchanged,
+}
+
+fn read_file_status(change: &RecordedChange) -> ReadFileStatus {
+    match (change.kind, &change.after) {
+        (ChangeKind::Rename, _) => ReadFileStatus::Gone,
+        (ChangeKind::Copy | ChangeKind::SetMode | ChangeKind::Rescan, _) => ReadFileStatus::Unchanged,
+        (
+            ChangeKind::Create | ChangeKind::Modify | ChangeKind::Remove | ChangeKind::MakeDir | ChangeKind::MakeLink,
+            after,
+        ) => match after {
+            PathState::File { version, .. } | PathState::Tree { version: Some(version), .. } => {
+                ReadFileStatus::HasVersion(Version(*version))
+            }
+            PathState::Absent => ReadFileStatus::Gone,
+            PathState::Directory { .. }
+            | PathState::Link { .. }
+            | PathState::Tree { version: None, .. }
+            | PathState::Unknown { .. } => ReadFileStatus::Unknown,
+        },
+    }
+}
+
+/// Whether the outcome can carry notices; raw file content cannot.
+fn can_carry_notices(call: &Call<'_>) -> bool {
+    match call.options.before_after {
+        BeforeAfterInclusion::Omit => true,
+        BeforeAfterInclusion::Include => false,
+    }
+}
+
+/// Dialects have their own outcome format without notices.
+fn is_native_call(call: &Call<'_>) -> bool {
+    call.options.tool.is_none() && call.options.argument_error.is_none()
+}
+
+fn session_key(call: &Call<'_>) -> String {
+    format!("{}\n{}", call.caller.principal, call.caller.session)
+}
+
+fn read_file_of_outcome(outcome: &CallOutcome) -> Option<(String, ReadVersion)> {
+    let word = |name: &str| outcome.json.get(name).and_then(Value::as_str).map(str::to_owned);
+    let unsaved = outcome.json.contains_key("unsaved");
+    Some((word("path")?, ReadVersion { version: word("version")?, rev: word("rev")?, unsaved }))
+}
+
+fn append_notices(outcome: &mut CallOutcome, stale: &[StaleRead]) {
+    let mut objects = Vec::new();
+    for stale in stale {
+        let spans = stale.lines.as_deref().unwrap_or_default();
+        let lines: Vec<String> = spans.iter().map(|[from, to]| format!("{from}-{to}")).collect();
+        let lines = if lines.is_empty() { String::new() } else { format!(", lines {}", lines.join(",")) };
+        if !outcome.text.is_empty() && !outcome.text.ends_with('\n') {
+            outcome.text.push('\n');
+        }
+        outcome.text.push_str(&format!(
+            "[changed since you read: {} ({} -> {}{lines}, {})]",
+            escape_deceptive_line(&stale.path),
+            stale.from,
+            stale.to,
+            stale.actor
+        ));
+        let spans: Vec<Vec<usize>> = spans.iter().map(|span| span.to_vec()).collect();
+        let fields = OutcomeBuilder::new()
+            .with_field("path", stale.path.clone())
+            .with_field("from", stale.from.clone())
+            .with_field("to", stale.to.clone())
+            .with_some("lines", (!spans.is_empty()).then_some(spans))
+            .with_field("actor", stale.actor.clone());
+        objects.push(Value::Object(fields.into_json()));
+    }
+    outcome.json.insert(CHANGED_SINCE_READ_FIELD.to_owned(), Value::Array(objects));
+}

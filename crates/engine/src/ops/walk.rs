@@ -1,0 +1,147 @@
+//! The tree walk of `find` and `search`, through directory handles where available; symbolic links are not followed.
+//! Skips paths that the caller may not see and those that the filter excludes. Counts ignored and hidden entries and
+//! directories that cannot be listed.
+
+mod ignore_file;
+mod ignore_rules;
+mod parallel;
+
+use std::cmp::Ordering;
+
+pub(crate) use ignore_rules::IgnoreRules;
+use ignore_rules::{IgnorePathKind, IgnoreVerdict};
+use parallel::ParallelWalk;
+use stead_path::{FileName, RelPath};
+
+use crate::{
+    call_context::CallContext,
+    errors::Error,
+    limits,
+    plan::FileKind,
+    workspace::{DirectoryReader, FileIdentity, FileReader, FileStat},
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IgnoredFileFilter {
+    Include,
+    /// Omits ignored files, and dotfiles unless an ignore file includes them.
+    Exclude,
+}
+
+impl From<Option<bool>> for IgnoredFileFilter {
+    fn from(all: Option<bool>) -> Self {
+        if all == Some(true) { Self::Include } else { Self::Exclude }
+    }
+}
+
+pub(super) struct ParallelWalkEntry<'m, 'v> {
+    pub(super) directory: &'m RelPath,
+    /// The path from the workspace root.
+    pub(super) path: &'m RelPath,
+    pub(super) kind: FileKind,
+    pub(super) name: &'m FileName,
+    /// Length of the path prefix up to the start directory.
+    prefix_bytes: usize,
+    /// A handle of the parent directory, where available.
+    directory_reader: Option<&'m (dyn DirectoryReader<'v> + 'v)>,
+}
+
+impl ParallelWalkEntry<'_, '_> {
+    /// The path relative to the start of the walk, in bytes.
+    pub(super) fn path_below_start(&self) -> &[u8] {
+        self.path.as_bytes().get(self.prefix_bytes..).unwrap_or_default()
+    }
+
+    /// The current identity; `None` without handles or if the file is gone.
+    pub(super) fn identity(&self) -> Option<FileIdentity> {
+        self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
+    }
+
+    /// Reads a file, or only its first bytes if `goes_on` rejects those.
+    pub(super) fn read_bytes(
+        &self,
+        context: &CallContext<'_>,
+        goes_on: &dyn Fn(&[u8]) -> bool,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let limit_bytes = limits::SEARCH_IN_MEMORY_BYTES_MAX;
+        match self.directory_reader {
+            Some(within) => within.read_without_version(self.name, limit_bytes, goes_on, bytes),
+            None => {
+                *bytes = context.workspace().read_without_version(self.path, limit_bytes)?;
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn open_file(&self, context: &CallContext<'_>) -> Result<Box<dyn FileReader>, Error> {
+        match self.directory_reader {
+            Some(within) => within.open_file(self.name),
+            None => context.workspace().open_file(self.path),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct WalkOmissions {
+    pub(super) unlistable_directories: u64,
+    pub(super) limit_reached: bool,
+    /// Entries omitted by ignore files or for a leading dot; each counts once, with everything below it.
+    pub(super) ignored: u64,
+}
+
+impl WalkOmissions {
+    pub(super) fn ignored_count(&self) -> Option<u64> {
+        (self.ignored > 0).then_some(self.ignored)
+    }
+
+    pub(super) fn render_note(&self) -> String {
+        self.ignored_count().map_or_else(String::new, |count| format!("; {count} ignored (all: true includes them)"))
+    }
+
+    fn add(&mut self, other: Self) {
+        self.unlistable_directories += other.unlistable_directories;
+        self.limit_reached |= other.limit_reached;
+        self.ignored += other.ignored;
+    }
+}
+
+/// Visits one entry and adds to the accumulator of its thread.
+pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) -> Result<(), Error> + Sync + 'a;
+
+/// Visits everything below a directory, on several threads if the tree is large. Every thread has its own
+/// accumulator, created by `make` and filled by `visit`. The order is undefined, so the result must not depend on it;
+/// [`compare_by_path`] sorts paths.
+pub(super) fn walk_tree<A: Send>(
+    context: &CallContext<'_>,
+    start: &RelPath,
+    names: IgnoredFileFilter,
+    make: &(dyn Fn() -> A + Sync),
+    visit: &WalkVisitFn<'_, A>,
+) -> Result<(Vec<A>, WalkOmissions), Error> {
+    let rules = match names {
+        IgnoredFileFilter::Exclude => Some(IgnoreRules::for_start_directory(context, start)),
+        IgnoredFileFilter::Include => None,
+    };
+    ParallelWalk::new(context, start).run(rules, make, visit)
+}
+
+/// Byte order by component, a directory before its children.
+pub(super) fn compare_by_path(one: &RelPath, two: &RelPath) -> Ordering {
+    one.components().cmp(two.components())
+}
+
+pub(super) fn stat_entry(context: &CallContext<'_>, path: &RelPath) -> Option<FileStat> {
+    let (parent, name): (RelPath, FileName) = path.split()?;
+    let stats = context.stat_names(&parent, &[name]).ok()?;
+    stats.into_iter().next()?.ok()?
+}
+
+pub(crate) fn is_included(rules: &IgnoreRules, path: &RelPath, name: &FileName, top: FileKind) -> bool {
+    let kind = if top == FileKind::Directory { IgnorePathKind::Directory } else { IgnorePathKind::Other };
+    match rules.evaluate(path, kind) {
+        IgnoreVerdict::NoMatch => !name.as_bytes().starts_with(b"."),
+        IgnoreVerdict::Ignored => false,
+        IgnoreVerdict::Included => true,
+    }
+}

@@ -1,0 +1,237 @@
+//! Events of one recorded change for one watch. Never reveals a path that the caller may not read, and never any
+//! content.
+//!
+//! A directory created or removed as a whole is one event for any pattern, because it may contain matches. A change
+//! above the watched path is reported for the watched path.
+
+use std::cell::OnceCell;
+
+use serde_json::{Map, Value};
+use stead_journal::{ChangeKind, PathState, RecordedChange};
+use stead_path::RelPath;
+use stead_text::visible::escape_deceptive_line;
+
+use crate::{
+    call_context::CallContext,
+    errors::Error,
+    glob::Globs,
+    ops::outcome_builder::{OutcomeBuilder, format_iso_utc},
+    version::Version,
+    watches::{Watch, WatchDepth, WatchEventKind},
+    workspace::StoredJournalEntry,
+};
+
+/// A watch with its pattern, compiled on first use.
+pub(crate) struct WatchMatcher<'a> {
+    watch: &'a Watch,
+    globs: OnceCell<Option<Globs>>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct WatchEvent {
+    pub(crate) watch_id: String,
+    pub(crate) kind: WatchEventKind,
+    pub(crate) path: RelPath,
+    pub(crate) new_path: Option<RelPath>,
+    before: Option<Version>,
+    after: Option<Version>,
+    entry: u64,
+    operation: String,
+    actor: String,
+    session: String,
+    time_ms: i64,
+    pub(crate) lines: Option<Vec<[usize; 2]>>,
+}
+
+impl WatchEvent {
+    pub(crate) fn into_json(self) -> Map<String, Value> {
+        let rev = self.after.map(|_| format!("r{}", self.entry));
+        let lines = self.lines.map(|lines| lines.into_iter().map(|span| span.to_vec()).collect::<Vec<_>>());
+        OutcomeBuilder::new()
+            .with_field("watch", self.watch_id)
+            .with_field("event", self.kind.as_str())
+            .with_field("path", self.path.to_string())
+            .with_some("new_path", self.new_path.map(|path| path.to_string()))
+            .with_some("before", self.before.map(|version| version.to_string()))
+            .with_some("version", self.after.map(|version| version.to_string()))
+            .with_some("rev", rev)
+            .with_some("lines", lines)
+            .with_field("actor", self.actor)
+            .with_field("session", self.session)
+            .with_field("operation", self.operation)
+            .with_field("time", format_iso_utc(self.time_ms))
+            .with_field("entry", self.entry)
+            .into_json()
+    }
+
+    pub(crate) fn render_line(&self) -> String {
+        let path = self.path.to_wire();
+        let mut line =
+            format!("r{} {} {} {}", self.entry, self.actor, self.kind.as_str(), escape_deceptive_line(&path));
+        if let Some(new_path) = &self.new_path {
+            line.push_str(&format!(" -> {}", escape_deceptive_line(&new_path.to_wire())));
+        }
+        if let Some(lines) = self.lines.as_ref().filter(|lines| !lines.is_empty()) {
+            let spans: Vec<String> = lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
+            line.push_str(&format!(" lines {}", spans.join(",")));
+        }
+        line.push('\n');
+        line
+    }
+}
+
+impl<'a> WatchMatcher<'a> {
+    pub(crate) fn new(watch: &'a Watch) -> Self {
+        Self { watch, globs: OnceCell::new() }
+    }
+
+    pub(crate) fn collect_events(
+        &self,
+        context: &CallContext<'_>,
+        stored: &StoredJournalEntry,
+        change: &RecordedChange,
+        events: &mut Vec<WatchEvent>,
+    ) -> Result<(), Error> {
+        if stored.entry.number <= self.watch.started_at_entry {
+            return Ok(());
+        }
+        let path = RelPath::from_wire(&change.path)?;
+        let to = change.to.as_deref().map(RelPath::from_wire).transpose()?;
+        for (event_kind, path, new_path) in self.classify(context, change, path, to) {
+            let entry = &stored.entry;
+            events.push(WatchEvent {
+                watch_id: self.watch.id.clone(),
+                kind: event_kind,
+                path,
+                new_path,
+                before: version_of_state(&change.before),
+                after: version_of_state(&change.after).filter(|_| event_kind != WatchEventKind::Delete),
+                entry: entry.number,
+                operation: entry.operation.clone(),
+                actor: entry.caller.principal.clone(),
+                session: entry.caller.session.clone(),
+                time_ms: entry.time_ms,
+                lines: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn classify(
+        &self,
+        context: &CallContext<'_>,
+        change: &RecordedChange,
+        path: RelPath,
+        to: Option<RelPath>,
+    ) -> Vec<(WatchEventKind, RelPath, Option<RelPath>)> {
+        let extent = change_extent(change);
+        let here = self.covers(context, &path, extent);
+        let one = |event_kind: WatchEventKind, path: RelPath| {
+            if self.watch.includes_kind(event_kind) { vec![(event_kind, path, None)] } else { Vec::new() }
+        };
+        match (change.kind, to) {
+            (ChangeKind::Rename, Some(to)) => match (here, self.covers(context, &to, extent)) {
+                (true, true) if self.watch.includes_kind(WatchEventKind::Rename) => {
+                    vec![(WatchEventKind::Rename, path, Some(to))]
+                }
+                (true, true) => {
+                    let mut both = one(WatchEventKind::Delete, path);
+                    both.append(&mut one(WatchEventKind::Create, to));
+                    both
+                }
+                (true, false) => one(WatchEventKind::Delete, path),
+                (false, true) if !self.matches_path(&to) => one(WatchEventKind::Rescan, to),
+                (false, true) => one(WatchEventKind::Create, to),
+                (false, false) if self.is_below(context, &path) => one(WatchEventKind::Delete, self.watch.path.clone()),
+                (false, false) if self.is_below(context, &to) => one(WatchEventKind::Rescan, self.watch.path.clone()),
+                (false, false) => Vec::new(),
+            },
+            (ChangeKind::Copy, Some(to)) if self.covers(context, &to, extent) => {
+                one(if self.matches_path(&to) { WatchEventKind::Create } else { WatchEventKind::Rescan }, to)
+            }
+            (ChangeKind::Copy, _) => Vec::new(),
+            (ChangeKind::Rescan, _) if self.watch.covers_path(&path) && context.may_traverse(&path) => {
+                one(WatchEventKind::Rescan, path)
+            }
+            (ChangeKind::Rescan, _) if self.is_below(context, &path) => {
+                one(WatchEventKind::Rescan, self.watch.path.clone())
+            }
+            (ChangeKind::Remove, _) if here => one(WatchEventKind::Delete, path),
+            (ChangeKind::Remove, _) if self.is_below(context, &path) => {
+                one(WatchEventKind::Delete, self.watch.path.clone())
+            }
+            (ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink, _) if here => {
+                one(if self.matches_path(&path) { WatchEventKind::Create } else { WatchEventKind::Rescan }, path)
+            }
+            // A whole tree above the path was restored.
+            (ChangeKind::Create, _)
+                if self.is_below(context, &path) && matches!(change.after, PathState::Tree { .. }) =>
+            {
+                one(WatchEventKind::Rescan, self.watch.path.clone())
+            }
+            (ChangeKind::Modify | ChangeKind::SetMode, _) if here => one(WatchEventKind::Modify, path),
+            (
+                ChangeKind::Create
+                | ChangeKind::Modify
+                | ChangeKind::Remove
+                | ChangeKind::Rename
+                | ChangeKind::MakeDir
+                | ChangeKind::MakeLink
+                | ChangeKind::SetMode
+                | ChangeKind::Rescan,
+                _,
+            ) => Vec::new(),
+        }
+    }
+
+    /// Whether the watched path is below this one and visible to the caller.
+    fn is_below(&self, context: &CallContext<'_>, above: &RelPath) -> bool {
+        self.watch.path != *above && self.watch.path.is_within(above) && context.may_read(&self.watch.path)
+    }
+
+    /// Whether a path is in range, may be read, and matches the pattern or may contain matches.
+    fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: ChangeExtent) -> bool {
+        let deep = extent == ChangeExtent::WholeTree && self.watch.depth == WatchDepth::Deep;
+        self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))
+    }
+
+    fn matches_path(&self, path: &RelPath) -> bool {
+        let read = || self.watch.glob.as_deref().and_then(|glob| Globs::from_name_patterns([glob]).ok());
+        match (self.globs.get_or_init(read), path.strip_prefix(&self.watch.path)) {
+            (Some(globs), Some(below)) => below.is_root() || globs.matches(&below),
+            (None, Some(_)) => true,
+            (_, None) => false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ChangeExtent {
+    EntryOnly,
+    WholeTree,
+}
+
+fn change_extent(change: &RecordedChange) -> ChangeExtent {
+    let tree = |state: &PathState| matches!(state, PathState::Tree { version: None, .. });
+    let directory = |state: &PathState| tree(state) || matches!(state, PathState::Directory { .. });
+    let whole = match change.kind {
+        ChangeKind::Rename | ChangeKind::Copy => directory(&change.before) || directory(&change.after),
+        ChangeKind::Remove => directory(&change.before),
+        ChangeKind::Create => tree(&change.after),
+        ChangeKind::Modify | ChangeKind::MakeDir | ChangeKind::MakeLink | ChangeKind::SetMode | ChangeKind::Rescan => {
+            false
+        }
+    };
+    if whole { ChangeExtent::WholeTree } else { ChangeExtent::EntryOnly }
+}
+
+fn version_of_state(state: &PathState) -> Option<Version> {
+    match state {
+        PathState::File { version, .. } | PathState::Tree { version: Some(version), .. } => Some(Version(*version)),
+        PathState::Absent
+        | PathState::Directory { .. }
+        | PathState::Link { .. }
+        | PathState::Tree { version: None, .. }
+        | PathState::Unknown { .. } => None,
+    }
+}

@@ -1,0 +1,167 @@
+//! `write` with `mode: merge`: merges the caller's changes with those of others since the text that the caller knows.
+//! Owns the choice of that text and the fields about the merge.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use stead_path::RelPath;
+use stead_text::merge::{ConflictRange, MergeResult, merge};
+
+use super::{EffectiveFileContent, WriteArgs, base_required_error, match_format};
+use crate::{
+    call_context::CallContext,
+    call_options::{AppliedBy, CallOptions, MissingBase, ReplacementFormat},
+    errors::{Error, ErrorKind},
+    limits,
+    operation::ResolvedTarget,
+    ops::{
+        decode_diff_text,
+        diff::{self, DiffSide},
+        encode_content, encode_like,
+        outcome_builder::format_line_span,
+    },
+    version::Version,
+};
+
+/// Locations in the message of a conflict; the details have all.
+const CONFLICT_LINES_SHOWN: usize = 5;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WriteMergeStatus {
+    NotMerged,
+    /// Merged with changes since this version (short name).
+    MergedSince(String),
+}
+
+/// The text that a caller knows.
+struct MergeBase {
+    version: Version,
+    bytes: Vec<u8>,
+}
+
+impl WriteArgs {
+    /// The content to write, merged if others changed the file.
+    pub(super) fn merge_with_current<'c>(
+        &self,
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+        now: &EffectiveFileContent<'_>,
+        content: Cow<'c, str>,
+    ) -> Result<(Cow<'c, str>, WriteMergeStatus), Error> {
+        context.set_submitted_content(None);
+        if self.encoding.as_deref().is_some_and(encode_content::is_base64) {
+            return Err(Error::new(ErrorKind::BadRequest, "only text can be merged, not base64")
+                .with_next_step("write with mode exact and a base"));
+        }
+        let path = &target.path;
+        let Some(known) = self.merge_base(context, target, now)? else {
+            return match context.options.missing_base {
+                MissingBase::Overwrite => Ok((content, WriteMergeStatus::NotMerged)),
+                MissingBase::Refuse => Err(base_required_error(context, target, &now.version)),
+            };
+        };
+        if known.version == now.version {
+            return Ok((content, WriteMergeStatus::NotMerged));
+        }
+        let theirs = now.bytes.ok_or_else(|| {
+            Error::new(ErrorKind::TooLarge, format!("{path} cannot be merged; nothing was written"))
+                .with_next_step("write with mode exact and a base")
+        })?;
+        let (Some(base), Some(text)) = (decode_diff_text(&known.bytes), decode_diff_text(theirs)) else {
+            return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; nothing was written"))
+                .with_next_step("read it again, then write with its version as base"));
+        };
+        let (base, ours) = align_formats(context.options, &base, &content, theirs);
+        if base == text {
+            return Ok((content, WriteMergeStatus::NotMerged));
+        }
+        match merge(&base, &ours, &text) {
+            // The content already includes all changes of others.
+            MergeResult::Clean(text) if text == ours => Ok((Cow::Owned(text), WriteMergeStatus::NotMerged)),
+            MergeResult::Clean(text) => {
+                context.set_submitted_content(Some((path.clone(), encode_like(&ours, theirs)?)));
+                Ok((Cow::Owned(text), WriteMergeStatus::MergedSince(context.revision_name(path, &known.version))))
+            }
+            MergeResult::Conflict(ranges) => Err(merge_conflict_error(context, path, now, &ranges)),
+        }
+    }
+
+    /// The text that the caller named, that the protocol remembers, or that the session last saw.
+    fn merge_base(
+        &self,
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+        now: &EffectiveFileContent<'_>,
+    ) -> Result<Option<MergeBase>, Error> {
+        let version = Some(now.version);
+        let current_bytes = || now.bytes.unwrap_or_default().to_vec();
+        if let Some(written) = &self.base {
+            let side = DiffSide { label: "now".to_owned(), version, bytes: current_bytes() };
+            let named = diff::side_at_version(context, &target.path, written, &side)?;
+            return Ok(named.version.map(|version| MergeBase { version, bytes: named.bytes }));
+        }
+        if let Some(text) = &context.options.known_text {
+            let bytes = text.as_bytes().to_vec();
+            return Ok(Some(MergeBase { version: Version::hash_bytes(&bytes), bytes }));
+        }
+        let Some(seen) = context.last_seen(&target.path) else { return Ok(None) };
+        if Some(seen.version) == version {
+            return Ok(Some(MergeBase { version: seen.version, bytes: current_bytes() }));
+        }
+        let bytes = match seen.bytes {
+            Some(bytes) => Some(bytes.to_vec()),
+            None => context.workspace().retained_bytes(&seen.version)?,
+        };
+        Ok(bytes.map(|bytes| MergeBase { version: seen.version, bytes }))
+    }
+}
+
+/// Gives both texts the same format, so that line endings alone are no change.
+fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]) -> (String, String) {
+    let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
+    let (base, content) = (plain(base), plain(content));
+    match options.replacement_format {
+        // The protocol remembers the agent's text, whose line endings may have been converted since.
+        ReplacementFormat::AsGiven if options.known_text.is_some() => {
+            (match_format(ReplacementFormat::MatchLineEndings, &base, Some(theirs)).into_owned(), content)
+        }
+        ReplacementFormat::AsGiven => (base, content),
+        form @ (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings) => {
+            // The content adopts the endings of the known text first: the current file may have both.
+            let ours = stead_text::endings::adopt_line_endings(&content, &base).into_owned();
+            (match_format(form, &base, Some(theirs)).into_owned(), match_format(form, &ours, Some(theirs)).into_owned())
+        }
+    }
+}
+
+/// The error for conflicting changes. Lines are those of the current file, from 1.
+fn merge_conflict_error(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    now: &EffectiveFileContent<'_>,
+    ranges: &[ConflictRange],
+) -> Error {
+    let lines: Vec<(usize, usize)> = ranges
+        .iter()
+        .take(limits::ERROR_LOCATIONS_MAX)
+        .map(|range| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1)))
+        .collect();
+    let shown: Vec<String> =
+        lines.iter().take(CONFLICT_LINES_SHOWN).map(|(first, last)| format_line_span(*first, *last)).collect();
+    let more = if ranges.len() > CONFLICT_LINES_SHOWN { " and more" } else { "" };
+    let error = Error::new(
+        ErrorKind::Conflict,
+        format!(
+            "{path} was changed by others since you read it, in lines {}{more}, which this write changes too; \
+             nothing was written",
+            shown.join(", ")
+        ),
+    );
+    let error = match &context.options.applied_by {
+        AppliedBy::Workspace => crate::resolve::with_current_version(context, error, path, now.version),
+        AppliedBy::Editor(_) => error,
+    };
+    error
+        .with_next_step(format!("read {path} again, and change the current text"))
+        .with_detail("lines", lines.iter().map(|(first, last)| json!([first, last])).collect::<Vec<_>>())
+}

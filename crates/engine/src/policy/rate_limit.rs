@@ -1,0 +1,98 @@
+//! Rate limits. Calls are counted in the journal, so that a second connection does not evade them.
+
+use super::{AccessRight, PolicyReason, PolicySubject, PolicyTier, PolicyVerdict};
+use crate::{
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    limits,
+    operation::FileEffect,
+    workspace::{JournalEntryOrder, JournalEntryQuery, StoredJournalEntry},
+};
+
+/// The verdict of the rate limits on a call; an error if a limit blocks it.
+pub(crate) fn check_rate(context: &CallContext<'_>, effect: FileEffect) -> Result<PolicyVerdict, Error> {
+    let policy = &context.policy.policy;
+    let subject = context.policy_subject();
+    let mut verdict = PolicyVerdict::UNRESTRICTED;
+    for (layer, rate) in policy.rate_limits(&subject) {
+        let applies =
+            rate.rights.as_ref().is_none_or(|rights| rights.iter().any(|right| right_covers_effect(*right, effect)));
+        let named = |operation: &str, tool: Option<&str>| {
+            rate.operations.as_ref().is_none_or(|patterns| patterns.match_call(operation, tool))
+        };
+        if !applies || !named(subject.operation, subject.tool) {
+            continue;
+        }
+        let now_ms = context.workspace().now_ms();
+        let calls = recent_calls(context, &subject, now_ms.saturating_sub(rate.per_ms))?;
+        let mut counted = calls.iter().filter(|stored| {
+            let entry = &stored.entry;
+            // A rate-limited call does not count, or a busy caller would never be admitted again.
+            entry.reason.as_deref() != Some(ErrorKind::RateLimited.code())
+                && entry.time_ms <= now_ms
+                && named(&entry.operation, entry.tool.as_deref())
+        });
+        let Ok(nth) = usize::try_from(rate.calls - 1) else { continue };
+        let Some(oldest) = counted.nth(nth) else { continue };
+        if rate.tier_beyond == PolicyTier::Blocked {
+            let wait_ms = (oldest.entry.time_ms + rate.per_ms - now_ms).max(1);
+            return Err(rate_limited_error(rate.calls, rate.per_ms, wait_ms));
+        }
+        verdict =
+            verdict.stricter_of(PolicyVerdict { tier: rate.tier_beyond, reason: PolicyReason::RateLimit { layer } });
+    }
+    Ok(verdict.for_operation(subject.operation))
+}
+
+/// The calls of a principal since a time, newest first. Read in pages, so that a long journal costs nothing.
+fn recent_calls(
+    context: &CallContext<'_>,
+    subject: &PolicySubject<'_>,
+    since_ms: i64,
+) -> Result<Vec<StoredJournalEntry>, Error> {
+    let principal = subject.principal.to_string();
+    // Calls without changes may not be written yet; `head` writes them.
+    context.workspace().head()?;
+    let (mut calls, mut before, mut scanned) = (Vec::new(), None, 0);
+    while scanned < limits::ENTRIES_SCANNED_MAX {
+        let filter = JournalEntryQuery {
+            before,
+            order: JournalEntryOrder::NewestFirst,
+            limit: RATE_PAGE_ENTRIES,
+            ..JournalEntryQuery::default()
+        };
+        let page = context.workspace().entries(&filter)?;
+        scanned += page.len();
+        let Some(last) = page.last() else { break };
+        let goes_on = last.entry.time_ms >= since_ms;
+        before = Some(last.entry.number);
+        calls.extend(
+            page.into_iter()
+                .filter(|stored| stored.entry.caller.principal == principal && stored.entry.time_ms >= since_ms),
+        );
+        if !goes_on {
+            break;
+        }
+    }
+    Ok(calls)
+}
+
+/// Entries in one page.
+const RATE_PAGE_ENTRIES: usize = 256;
+
+fn right_covers_effect(right: AccessRight, effect: FileEffect) -> bool {
+    match effect {
+        FileEffect::None => matches!(right, AccessRight::List | AccessRight::Read),
+        FileEffect::Write => matches!(right, AccessRight::Create | AccessRight::Modify),
+        FileEffect::Destroy => {
+            matches!(right, AccessRight::Create | AccessRight::Modify | AccessRight::Delete)
+        }
+    }
+}
+
+fn rate_limited_error(calls: u64, per_ms: i64, wait_ms: i64) -> Error {
+    let seconds = per_ms / 1000;
+    Error::new(ErrorKind::RateLimited, format!("more than {calls} calls in {seconds} s"))
+        .with_next_step(format!("wait {wait_ms} ms, then call again"))
+        .with_detail("retry_after_ms", wait_ms)
+}

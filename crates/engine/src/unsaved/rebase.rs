@@ -1,0 +1,244 @@
+//! Converts a plan made on unsaved text into a plan for the content on disk. The changes of a call relative to the
+//! unsaved text are merged into the file, and the buffer is updated with them. Changes of unsaved lines are refused.
+//!
+//! A converted plan never removes an unsaved line, neither from the buffer nor, by making the two diverge completely,
+//! from the file.
+
+use std::{borrow::Cow, ops::Range};
+
+use stead_path::RelPath;
+use stead_text::{
+    diff::hunks,
+    merge::{MergeResult, merge},
+};
+
+use super::{BufferVersions, UnsavedAccess, UnsavedFile, UnsavedNotice};
+use crate::{
+    buffers::{Buffer, PlannedBufferChange, PlannedBufferChangeKind},
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    limits,
+    ops::{decode_diff_text, encode_like, outcome_builder::format_line_span},
+    plan::{CommitExpectation, FileModeSource, ObservedVersion, Plan, PlannedChange, PlannedContent},
+    version::Version,
+    workspace::BytesToRead,
+};
+
+/// Converts a plan to the content on disk. Returns notices for the files that keep unsaved text.
+pub(crate) fn rebase_plan_onto_disk(context: &CallContext<'_>, plan: &mut Plan) -> Result<Vec<UnsavedNotice>, Error> {
+    if context.buffers()?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut notices = Vec::new();
+    let mut steps: Vec<PlannedBufferChange> = Vec::new();
+    for change in &mut plan.changes {
+        match change {
+            PlannedChange::Put { .. } => {
+                let own = plan.buffers.iter().map(|step| step.id.as_str()).collect::<Vec<_>>();
+                let (step, notice) = rebase_put(context, change, &own)?;
+                steps.extend(step);
+                notices.extend(notice);
+            }
+            PlannedChange::Remove { path, expectation, .. } => {
+                refuse_unsaved(context, path, "removed")?;
+                expect_saved(context, path, expectation)?;
+            }
+            PlannedChange::Move { from, to, expectation, replaced, .. } => {
+                if *replaced != CommitExpectation::Absent {
+                    refuse_unsaved(context, to, "replaced")?;
+                    expect_saved(context, to, replaced)?;
+                }
+                if let Some(unsaved) = context.unsaved_file(from)? {
+                    let versions =
+                        BufferVersions { saved: unsaved.saved_version.version, unsaved: unsaved.buffer.version };
+                    let owner = unsaved.buffer.owner.clone();
+                    notices.push(UnsavedNotice { path: to.clone(), owner, versions, access: UnsavedAccess::Written });
+                }
+                expect_saved(context, from, expectation)?;
+                steps.extend(move_buffers(context, from, to)?);
+            }
+            PlannedChange::MakeDirectory { .. }
+            | PlannedChange::MakeLink { .. }
+            | PlannedChange::RemoveDirectory { .. }
+            | PlannedChange::Restore { .. } => {}
+        }
+    }
+    plan.buffers.extend(steps);
+    Ok(notices)
+}
+
+/// Converts a put and returns the change of the file's buffer.
+fn rebase_put(
+    context: &CallContext<'_>,
+    change: &mut PlannedChange,
+    own: &[&str],
+) -> Result<(Option<PlannedBufferChange>, Option<UnsavedNotice>), Error> {
+    let PlannedChange::Put { path, expectation, content, version, size, mode } = change else {
+        return Ok((None, None));
+    };
+    resolve_copied_content(context, content, size)?;
+    if let FileModeSource::CopyFrom(from, seen) = mode {
+        *seen = saved_version(context, from, *seen)?;
+    }
+    let Some(buffer) = context.open_buffer(path)?.filter(|buffer| !own.contains(&buffer.id.as_str())) else {
+        return Ok((None, None));
+    };
+    if *expectation == CommitExpectation::Absent {
+        // There is no file, so the editor's text is its only content.
+        let unsaved = buffer.is_unsaved(None);
+        return if unsaved { Err(unsaved_text_error(context, &buffer, "written", &[])) } else { Ok((None, None)) };
+    }
+    let result = content_bytes(context, content)?;
+    let Some(unsaved) = context.unsaved_file(path)? else {
+        let step = decode_diff_text(&result).is_some().then(|| update_buffer(&buffer, result.into_owned(), *version));
+        return Ok((step, None));
+    };
+    let on_disk = merge_with_unsaved(context, &unsaved, &result)?;
+    let step = update_buffer(&unsaved.buffer, result.into_owned(), on_disk.1);
+    let versions = BufferVersions { saved: on_disk.1, unsaved: *version };
+    let notice = UnsavedNotice { path: path.clone(), owner: buffer.owner, versions, access: UnsavedAccess::Written };
+    *expectation = CommitExpectation::File(unsaved.saved_version);
+    *size = on_disk.0.len() as u64;
+    *version = on_disk.1;
+    *content = PlannedContent::Bytes(on_disk.0);
+    Ok((Some(step), Some(notice)))
+}
+
+fn update_buffer(buffer: &Buffer, text: Vec<u8>, base: Version) -> PlannedBufferChange {
+    let kind = PlannedBufferChangeKind::ReplaceText { text, base };
+    PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
+}
+
+/// The new content of the file if a call changed its unsaved text to `result`.
+fn merge_with_unsaved(
+    context: &CallContext<'_>,
+    unsaved: &UnsavedFile,
+    result: &[u8],
+) -> Result<(Vec<u8>, Version), Error> {
+    let buffer = &unsaved.buffer;
+    let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+    let file = context.workspace().read(&buffer.path, want)?;
+    if file.version != unsaved.saved_version.version {
+        return Err(Error::new(ErrorKind::Busy, format!("{} changed while the call ran", buffer.path))
+            .with_next_step("call again"));
+    }
+    let texts = (decode_diff_text(&unsaved.text), decode_diff_text(result), decode_diff_text(&file.bytes));
+    let (Some(base), Some(ours), Some(theirs)) = texts else {
+        return Err(unsaved_text_error(context, buffer, "replaced by binary content", &[]));
+    };
+    let touched = unsaved_lines_touched(&base, &ours, &theirs);
+    if !touched.is_empty() {
+        return Err(unsaved_text_error(context, buffer, "changed", &touched));
+    }
+    match merge(&base, &ours, &theirs) {
+        MergeResult::Clean(text) => {
+            let bytes = encode_like(&text, &file.bytes)?;
+            let version = Version::hash_bytes(&bytes);
+            Ok((bytes, version))
+        }
+        MergeResult::Conflict(ranges) => {
+            let ranges: Vec<Range<usize>> = ranges.into_iter().map(|range| range.base).collect();
+            Err(unsaved_text_error(context, buffer, "changed", &ranges))
+        }
+    }
+}
+
+/// The unsaved lines that a call would remove or change. A merge alone would drop a line that exists only in the
+/// unsaved text, because the file does not have it either.
+fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize>> {
+    let unsaved: Vec<Range<usize>> = hunks(saved, base).into_iter().map(|hunk| hunk.new).collect();
+    let overlaps = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
+    let changed = hunks(base, ours).into_iter().map(|hunk| hunk.old);
+    changed.filter(|old| unsaved.iter().any(|lines| overlaps(lines, old))).collect()
+}
+
+/// The bytes that a put would write.
+fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> Result<Cow<'c, [u8]>, Error> {
+    match content {
+        PlannedContent::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
+        PlannedContent::Retained(version) => match context.workspace().retained_bytes(version)? {
+            Some(bytes) => Ok(Cow::Owned(bytes)),
+            None => Err(Error::new(ErrorKind::Expired, "the content is no longer stored")),
+        },
+        PlannedContent::CopyOf(from, _) => {
+            let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+            Ok(Cow::Owned(context.workspace().read(from, want)?.bytes))
+        }
+    }
+}
+
+/// A copy of a file with unsaved text is a copy of that text.
+fn resolve_copied_content(
+    context: &CallContext<'_>,
+    content: &mut PlannedContent,
+    size: &mut u64,
+) -> Result<(), Error> {
+    let PlannedContent::CopyOf(from, seen) = content else { return Ok(()) };
+    if let Some(unsaved) = context.unsaved_file(from)?.filter(|unsaved| unsaved.buffer.version == seen.version) {
+        *size = unsaved.text.len() as u64;
+        *content = PlannedContent::Bytes(unsaved.text.clone());
+    }
+    Ok(())
+}
+
+/// Replaces an expected unsaved version by the version on disk.
+fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut CommitExpectation) -> Result<(), Error> {
+    if let CommitExpectation::File(seen) = expectation {
+        *seen = saved_version(context, path, *seen)?;
+    }
+    Ok(())
+}
+
+fn saved_version(context: &CallContext<'_>, path: &RelPath, seen: ObservedVersion) -> Result<ObservedVersion, Error> {
+    let unsaved = context.unsaved_file(path)?.filter(|unsaved| unsaved.buffer.version == seen.version);
+    Ok(unsaved.map_or(seen, |unsaved| unsaved.saved_version))
+}
+
+/// Refuses to remove a file with unsaved text, or a tree that contains one.
+fn refuse_unsaved(context: &CallContext<'_>, top: &RelPath, what: &str) -> Result<(), Error> {
+    for path in context.open_within(top)? {
+        if let Some(unsaved) = context.unsaved_file(&path)? {
+            return Err(unsaved_text_error(context, &unsaved.buffer, what, &[]));
+        }
+    }
+    Ok(())
+}
+
+/// Moves the buffers and drafts of a moved file or tree.
+fn move_buffers(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<Vec<PlannedBufferChange>, Error> {
+    let mut steps = Vec::new();
+    for buffer in context.buffers()? {
+        if let Some(rest) = buffer.path.strip_prefix(from) {
+            let kind = PlannedBufferChangeKind::Rename(to.append(&rest)?);
+            steps.push(PlannedBufferChange { id: buffer.id, expected_revision: buffer.revision, kind });
+        }
+    }
+    Ok(steps)
+}
+
+fn unsaved_text_error(context: &CallContext<'_>, buffer: &Buffer, what: &str, ranges: &[Range<usize>]) -> Error {
+    let path = &buffer.path;
+    if !context.may_read(path) {
+        return Error::new(ErrorKind::Conflict, format!("{path} cannot be {what} now; nothing was changed"))
+            .with_detail("path", path.to_string());
+    }
+    let owner = &buffer.owner;
+    let lines: Vec<[usize; 2]> = ranges
+        .iter()
+        .take(limits::ERROR_LOCATIONS_MAX)
+        .map(|range| [range.start + 1, range.end.max(range.start + 1)])
+        .collect();
+    let spans: Vec<String> = lines.iter().map(|[from, to]| format_line_span(*from, *to)).collect();
+    let location = if spans.is_empty() { String::new() } else { format!(" in lines {}", spans.join(", ")) };
+    let detail = format!("{path} cannot be {what}: {owner} has unsaved edits{location}; nothing was changed");
+    let hint = match spans.is_empty() {
+        true => format!("ask {owner} to save or close {path}"),
+        false => format!("read {path} and do not change those lines, or ask {owner} to save it"),
+    };
+    Error::new(ErrorKind::Conflict, detail)
+        .with_next_step(hint)
+        .with_detail("path", path.to_string())
+        .with_detail("owner", owner.clone())
+        .with_detail("version", buffer.version.to_string())
+        .with_detail("lines", lines.iter().map(|span| span.to_vec()).collect::<Vec<_>>())
+}

@@ -1,0 +1,87 @@
+//! A test fixture: an in-memory workspace, an engine and callers.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Grants, Principal};
+use stead_path::RelPath;
+use testkit::MemoryWorkspace;
+
+/// A workspace with its engine.
+pub(crate) struct EngineFixture {
+    pub(crate) workspace: Arc<MemoryWorkspace>,
+    pub(crate) engine: Engine,
+    pub(crate) caller: Caller,
+}
+
+impl EngineFixture {
+    /// An empty workspace with one agent.
+    pub(crate) fn new() -> Self {
+        Self::on_workspace(MemoryWorkspace::new())
+    }
+
+    /// A fixture on this workspace.
+    pub(crate) fn on_workspace(workspace: MemoryWorkspace) -> Self {
+        let workspace = Arc::new(workspace);
+        let engine = Engine::new(workspace.clone());
+        Self { workspace, engine, caller: agent("one") }
+    }
+
+    /// A fixture with these files, which have no journal entries.
+    pub(crate) fn with_files(files: &[(&str, &str)]) -> Self {
+        let world = Self::new();
+        for (path, content) in files {
+            world.workspace.put_file(path, content);
+        }
+        world
+    }
+
+    /// Calls an operation as the fixture's agent.
+    pub(crate) fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+        self.call_as(&self.caller, operation, arguments)
+    }
+
+    /// Calls an operation as this caller.
+    pub(crate) fn call_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Result<CallOutcome, Error> {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        self.engine.call(&Call::new(caller, operation, arguments))
+    }
+
+    /// The outcome of a call that must succeed.
+    #[track_caller]
+    pub(crate) fn call_ok(&self, operation: &str, arguments: Value) -> CallOutcome {
+        match self.call(operation, arguments.clone()) {
+            Ok(outcome) => outcome,
+            Err(error) => panic!("{operation} {arguments}: {error}"),
+        }
+    }
+
+    /// The error of a call that must fail with this kind.
+    #[track_caller]
+    pub(crate) fn call_err(&self, operation: &str, arguments: Value, kind: ErrorKind) -> Error {
+        match self.call(operation, arguments.clone()) {
+            Ok(outcome) => panic!("{operation} {arguments} answered {:?}", outcome.json),
+            Err(error) => {
+                assert_eq!(error.kind, kind, "{operation} {arguments}: {error}");
+                error
+            }
+        }
+    }
+
+    /// Number of entries in the journal.
+    pub(crate) fn entry_count(&self) -> u64 {
+        self.engine.workspace().head().unwrap().number
+    }
+}
+
+/// An agent with full grants.
+pub(crate) fn agent(name: &str) -> Caller {
+    Caller::new(Principal::Agent(name.to_owned()), "session", "test")
+}
+
+/// An agent that may read and change only these paths.
+pub(crate) fn confined_agent(name: &str, places: &[&str]) -> Caller {
+    let places: Vec<RelPath> = places.iter().map(|place| RelPath::from_wire(place).unwrap()).collect();
+    let grants = Grants { readable: places.clone(), writable: places, ..Grants::default() };
+    Caller { grants, ..agent(name) }
+}

@@ -1,0 +1,86 @@
+//! Long random chains of changes: undo passes backward through every earlier state, and redo forward again.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::session_fixture::SessionFixture;
+
+/// A small random generator, so that a failing chain can be repeated by its seed.
+struct ChainRng(u64);
+
+impl ChainRng {
+    fn next_below(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+
+    fn random_path(&mut self) -> &'static str {
+        const PATHS: [&str; 10] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "e/a", "e/d/x", "f/g/h"];
+        PATHS[self.next_below(PATHS.len())]
+    }
+}
+
+type FileSnapshot = BTreeMap<String, Option<Vec<u8>>>;
+
+fn snapshot_files(session: &SessionFixture) -> FileSnapshot {
+    session.workspace.all_paths().into_iter().map(|path| (path.clone(), session.workspace.bytes(&path))).collect()
+}
+
+/// Makes one random change; returns whether a file changed.
+fn random_change(session: &SessionFixture, dice: &mut ChainRng, trash: &mut Vec<Value>) -> bool {
+    let (one, two) = (dice.random_path(), dice.random_path());
+    let content = format!("line {}\n", dice.next_below(1000));
+    let (operation, arguments) = match dice.next_below(8) {
+        0..=1 => {
+            let bytes = session.workspace.bytes(one);
+            let base = bytes.map(|bytes| stead_engine::Version::hash_bytes(&bytes).to_string()).unwrap_or_default();
+            ("write", json!({ "path": one, "content": content, "base": base }))
+        }
+        2 => ("append", json!({ "path": one, "content": content })),
+        3 => ("remove", json!({ "path": one, "recursive": true })),
+        4..=5 => ("move", json!({ "from": one, "to": two, "overwrite": true })),
+        6 => ("copy", json!({ "from": one, "to": two, "overwrite": true })),
+        _ => match trash.pop() {
+            Some(id) => ("restore", json!({ "trash": id, "to": two })),
+            None => return false,
+        },
+    };
+    match session.call(operation, arguments) {
+        Ok(outcome) => {
+            trash.extend(outcome.get("trash").cloned());
+            outcome.contains_key("entry")
+        }
+        Err(_) => false,
+    }
+}
+
+fn run_chain(seed: u64) {
+    let session = SessionFixture::new();
+    let mut dice = ChainRng(seed);
+    let mut trash = Vec::new();
+    let mut states = vec![snapshot_files(&session)];
+    for _ in 0..60 {
+        if random_change(&session, &mut dice, &mut trash) {
+            states.push(snapshot_files(&session));
+        }
+    }
+    for round in 0..2 {
+        for (left, state) in states.iter().enumerate().rev().skip(1) {
+            let outcome = session.call_ok("undo", json!({}));
+            assert_eq!(outcome["kept"], json!([]), "seed {seed}, round {round}, {left} left: {outcome:?}");
+            assert_eq!(snapshot_files(&session), *state, "seed {seed}, round {round}, {left} left: {outcome:?}");
+        }
+        assert_eq!(session.call_err("undo", json!({})).0, "nothing_to_do");
+        for (done, state) in states.iter().enumerate().skip(1) {
+            let outcome = session.call_ok("redo", json!({}));
+            assert_eq!(snapshot_files(&session), *state, "seed {seed}, round {round}, {done} done: {outcome:?}");
+        }
+        assert_eq!(session.call_err("redo", json!({})).0, "nothing_to_do");
+    }
+}
+
+#[test]
+fn undo_and_redo_traverse_every_state() {
+    (0..25).for_each(run_chain);
+}

@@ -1,0 +1,203 @@
+//! The four primitives of the canonical form: byte, number, text, digest.
+//!
+//! Promises one encoding per value: numbers are shortest-form LEB128, text is its byte length as a number and then
+//! UTF-8. Decoding never allocates more than the input.
+
+use crate::Digest;
+
+/// The longest LEB128 encoding of a `u64`.
+const MAX_NUMBER_BYTES: usize = 10;
+
+/// The bytes are not the canonical form of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EntryDecodeError {
+    /// The bytes end inside a field, or a length points past the end.
+    #[error("the record ends inside `{field}`")]
+    UnexpectedEnd {
+        /// The field being decoded.
+        field: &'static str,
+    },
+    /// Bytes follow the last field.
+    #[error("{count} bytes follow the record")]
+    TrailingBytes {
+        /// The number of bytes.
+        count: usize,
+    },
+    /// The format byte is unknown to this version.
+    #[error("unknown record format {format}")]
+    UnknownFormat {
+        /// The byte found.
+        format: u8,
+    },
+    /// A tag byte is unknown.
+    #[error("unknown tag {tag} in `{field}`")]
+    UnknownTag {
+        /// The field being decoded.
+        field: &'static str,
+        /// The byte found.
+        tag: u8,
+    },
+    /// A number is too large for its field or not in its shortest encoding.
+    #[error("bad number in `{field}`")]
+    InvalidNumber {
+        /// The field being decoded.
+        field: &'static str,
+    },
+    /// Text is not UTF-8.
+    #[error("`{field}` is not UTF-8")]
+    InvalidUtf8 {
+        /// The field being decoded.
+        field: &'static str,
+    },
+}
+
+/// Appends primitives to a buffer.
+pub(super) struct CanonicalWriter(pub(super) Vec<u8>);
+
+impl CanonicalWriter {
+    pub(super) fn byte(&mut self, byte: u8) {
+        self.0.push(byte);
+    }
+
+    pub(super) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(0x80 | (number & 0x7f) as u8);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    pub(super) fn signed_number(&mut self, number: i64) {
+        self.0.extend_from_slice(&number.to_be_bytes());
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+
+    pub(super) fn optional_text(&mut self, text: Option<&str>) {
+        match text {
+            None => self.byte(0),
+            Some(text) => {
+                self.byte(1);
+                self.text(text);
+            }
+        }
+    }
+
+    pub(super) fn digest(&mut self, digest: &Digest) {
+        self.0.extend_from_slice(digest.as_bytes());
+    }
+}
+
+/// Reads primitives from the front of a slice.
+pub(super) struct CanonicalReader<'a>(pub(super) &'a [u8]);
+
+impl<'a> CanonicalReader<'a> {
+    fn take_bytes(&mut self, count: usize, field: &'static str) -> Result<&'a [u8], EntryDecodeError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(EntryDecodeError::UnexpectedEnd { field })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], EntryDecodeError> {
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(EntryDecodeError::UnexpectedEnd { field })?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn byte(&mut self, field: &'static str) -> Result<u8, EntryDecodeError> {
+        self.array::<1>(field).map(|[byte]| byte)
+    }
+
+    pub(super) fn number(&mut self, field: &'static str) -> Result<u64, EntryDecodeError> {
+        let mut number = 0_u64;
+        for index in 0..MAX_NUMBER_BYTES {
+            let byte = self.byte(field)?;
+            let bits = u64::from(byte & 0x7f);
+            // The tenth byte has room for one bit; a zero last byte would be a second encoding of the same number.
+            let too_large = index == MAX_NUMBER_BYTES - 1 && bits > 1;
+            let needless = index > 0 && byte == 0;
+            if too_large || needless {
+                return Err(EntryDecodeError::InvalidNumber { field });
+            }
+            number |= bits << (7 * index);
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(EntryDecodeError::InvalidNumber { field })
+    }
+
+    pub(super) fn number_u32(&mut self, field: &'static str) -> Result<u32, EntryDecodeError> {
+        u32::try_from(self.number(field)?).map_err(|_too_large| EntryDecodeError::InvalidNumber { field })
+    }
+
+    pub(super) fn signed_number(&mut self, field: &'static str) -> Result<i64, EntryDecodeError> {
+        self.array(field).map(i64::from_be_bytes)
+    }
+
+    pub(super) fn text(&mut self, field: &'static str) -> Result<String, EntryDecodeError> {
+        let length = self.number(field)?;
+        let length = usize::try_from(length).map_err(|_too_large| EntryDecodeError::UnexpectedEnd { field })?;
+        let bytes = self.take_bytes(length, field)?;
+        let text = str::from_utf8(bytes).map_err(|_invalid| EntryDecodeError::InvalidUtf8 { field })?;
+        Ok(text.to_owned())
+    }
+
+    pub(super) fn optional_text(&mut self, field: &'static str) -> Result<Option<String>, EntryDecodeError> {
+        match self.byte(field)? {
+            0 => Ok(None),
+            1 => self.text(field).map(Some),
+            tag => Err(EntryDecodeError::UnknownTag { field, tag }),
+        }
+    }
+
+    pub(super) fn digest(&mut self, field: &'static str) -> Result<Digest, EntryDecodeError> {
+        self.array(field).map(Digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_number(bytes: &[u8]) -> Result<u64, EntryDecodeError> {
+        CanonicalReader(bytes).number("n")
+    }
+
+    #[test]
+    fn numbers_round_trip_in_their_shortest_form() {
+        for (value, length) in [(0, 1), (127, 1), (128, 2), (16_383, 2), (16_384, 3), (u64::MAX, 10)] {
+            let mut writer = CanonicalWriter(Vec::new());
+            writer.number(value);
+            assert_eq!(writer.0.len(), length, "{value}");
+            assert_eq!(read_number(&writer.0), Ok(value));
+        }
+    }
+
+    #[test]
+    fn overlong_numbers_are_rejected() {
+        assert_eq!(read_number(&[0x80, 0x00]), Err(EntryDecodeError::InvalidNumber { field: "n" }));
+        assert_eq!(read_number(&[0xff, 0x80, 0x00]), Err(EntryDecodeError::InvalidNumber { field: "n" }));
+    }
+
+    #[test]
+    fn numbers_over_64_bits_are_rejected() {
+        let mut bytes = [0xff; 10];
+        bytes[9] = 0x02;
+        assert_eq!(read_number(&bytes), Err(EntryDecodeError::InvalidNumber { field: "n" }));
+        assert_eq!(read_number(&[0xff; 11]), Err(EntryDecodeError::InvalidNumber { field: "n" }));
+        assert_eq!(read_number(&[0xff; 3]), Err(EntryDecodeError::UnexpectedEnd { field: "n" }));
+    }
+
+    #[test]
+    fn lengths_beyond_the_end_allocate_nothing() {
+        let mut writer = CanonicalWriter(Vec::new());
+        writer.number(u64::MAX);
+        assert_eq!(CanonicalReader(&writer.0).text("t"), Err(EntryDecodeError::UnexpectedEnd { field: "t" }));
+        assert_eq!(CanonicalReader(&[2, 0xff, 0xfe]).text("t"), Err(EntryDecodeError::InvalidUtf8 { field: "t" }));
+        assert_eq!(CanonicalReader(&[7]).optional_text("t"), Err(EntryDecodeError::UnknownTag { field: "t", tag: 7 }));
+    }
+}

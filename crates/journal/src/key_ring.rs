@@ -1,0 +1,245 @@
+//! The keys that may sign checkpoints, by size.
+//!
+//! Owns key rotation: the first key is trusted as given; each later one is endorsed by its predecessor, over the
+//! workspace, the new public key and the first size it signs. From that size on the old key is retired, so a stolen
+//! old key cannot sign new checkpoints. Promises that every [`KeyRing`] has been verified from its first key to its
+//! last.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::to_hex;
+use crate::signed_note::{self, ED25519_KEY_TYPE, NoteKeyId};
+use crate::{JournalOrigin, Signature, Signer, VerifyingKey};
+
+/// Domain of an endorsement. The text of a note has no NUL, so no note is a valid endorsement.
+const ENDORSEMENT_DOMAIN: &[u8; 16] = b"stead endorse 1\0";
+
+/// A key of a workspace and the first size it signs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRecord {
+    /// The public key.
+    pub public: VerifyingKey,
+    /// The smallest tree size this key signs; 0 for the first key.
+    pub from_entry: u64,
+    /// Signature of the previous key; `None` for the first key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endorsement: Option<Signature>,
+}
+
+impl KeyRecord {
+    /// The record of a workspace's first key.
+    pub fn first_key(public: VerifyingKey) -> Self {
+        Self { public, from_entry: 0, endorsement: None }
+    }
+
+    /// The record of the next key, endorsed by the current one.
+    pub fn next(present: &Signer, origin: &JournalOrigin, public: VerifyingKey, from_entry: u64) -> Self {
+        let endorsement = present.sign_bytes(&endorsement_message(origin, &public, from_entry));
+        Self { public, from_entry, endorsement: Some(endorsement) }
+    }
+}
+
+fn endorsement_message(origin: &JournalOrigin, public: &VerifyingKey, from_entry: u64) -> Vec<u8> {
+    // Everything but the origin has a fixed length, so the concatenation is unambiguous.
+    let numbers = from_entry.to_be_bytes();
+    [ENDORSEMENT_DOMAIN, &public.as_bytes()[..], &numbers, origin.line().as_bytes()].concat()
+}
+
+/// Why a list of keys is not a chain of trust.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyRingError {
+    /// The list is empty.
+    #[error("no key")]
+    NoKeys,
+    /// The first key has an endorsement or does not start at 0.
+    #[error("the first key must start at 0 and have no endorsement")]
+    InvalidFirstKey,
+    /// A key starts no later than its predecessor.
+    #[error("key {place} does not start after the previous one")]
+    NotAscending {
+        /// Index in the list, from 0.
+        place: usize,
+    },
+    /// A key is not endorsed by its predecessor.
+    #[error("key {place} is not endorsed by the previous one")]
+    NotEndorsed {
+        /// Index in the list, from 0.
+        place: usize,
+    },
+}
+
+/// The validity of a key at a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyValidity {
+    Active,
+    /// A later key replaced it.
+    Retired,
+    /// It becomes active after this size.
+    NotYetActive,
+}
+
+/// The verified keys of one workspace, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRing {
+    origin: JournalOrigin,
+    records: Vec<KeyRecord>,
+}
+
+impl KeyRing {
+    /// Verifies the endorsements from the first key on. The first key is trusted as given: compare
+    /// [`KeyRing::first_key`] with a known value.
+    pub fn new(origin: JournalOrigin, records: Vec<KeyRecord>) -> Result<Self, KeyRingError> {
+        let first = records.first().ok_or(KeyRingError::NoKeys)?;
+        if first.from_entry != 0 || first.endorsement.is_some() {
+            return Err(KeyRingError::InvalidFirstKey);
+        }
+        for (before, pair) in records.windows(2).enumerate() {
+            let place = before + 1;
+            let (old, new) = (&pair[0], &pair[1]);
+            if new.from_entry <= old.from_entry {
+                return Err(KeyRingError::NotAscending { place });
+            }
+            let message = endorsement_message(&origin, &new.public, new.from_entry);
+            let endorsement = new.endorsement.ok_or(KeyRingError::NotEndorsed { place })?;
+            old.public.verify_bytes(&message, &endorsement).map_err(|_invalid| KeyRingError::NotEndorsed { place })?;
+        }
+        Ok(Self { origin, records })
+    }
+
+    /// The workspace of these keys.
+    pub fn origin(&self) -> &JournalOrigin {
+        &self.origin
+    }
+
+    /// All keys, oldest first.
+    pub fn records(&self) -> &[KeyRecord] {
+        &self.records
+    }
+
+    /// The first key, which all others depend on.
+    pub fn first_key(&self) -> VerifyingKey {
+        self.records[0].public
+    }
+
+    /// The key that signs checkpoints of a size.
+    pub fn active_key_at(&self, size: u64) -> VerifyingKey {
+        let after = self.records.partition_point(|record| record.from_entry <= size);
+        // The first key starts at 0, so at least one key does.
+        self.records[after.saturating_sub(1)].public
+    }
+
+    /// The key active at a size as a C2SP verifier key, for witnesses and other note tools.
+    pub fn note_verifier_key(&self, size: u64) -> String {
+        let key = self.active_key_at(size);
+        let name = self.origin.line();
+        let id = to_hex(&signed_note::key_id(name, &key));
+        let encoded = [&[ED25519_KEY_TYPE][..], key.as_bytes()].concat();
+        format!("{name}+{id}+{}", STANDARD.encode(encoded))
+    }
+
+    /// The keys with an id, each with its validity at a size. Ids are short, so there may be more than one.
+    pub(crate) fn keys_with_id(
+        &self,
+        id: NoteKeyId,
+        size: u64,
+    ) -> impl Iterator<Item = (VerifyingKey, KeyValidity)> + '_ {
+        let named = move |key: &VerifyingKey| signed_note::key_id(self.origin.line(), key) == id;
+        self.records.iter().enumerate().filter(move |(_, record)| named(&record.public)).map(move |(place, record)| {
+            let retired = self.records.get(place + 1).is_some_and(|next| next.from_entry <= size);
+            let validity = if retired {
+                KeyValidity::Retired
+            } else if size < record.from_entry {
+                KeyValidity::NotYetActive
+            } else {
+                KeyValidity::Active
+            };
+            (record.public, validity)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signer(seed: u8) -> Signer {
+        Signer::from_seed(&[seed; 32])
+    }
+
+    fn origin() -> JournalOrigin {
+        JournalOrigin::new("w1").unwrap()
+    }
+
+    fn three_key_records() -> Vec<KeyRecord> {
+        vec![
+            KeyRecord::first_key(signer(1).verifying_key()),
+            KeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 10),
+            KeyRecord::next(&signer(2), &origin(), signer(3).verifying_key(), 20),
+        ]
+    }
+
+    #[test]
+    fn each_size_has_one_active_key() {
+        let ring = KeyRing::new(origin(), three_key_records()).unwrap();
+        assert_eq!(ring.first_key(), signer(1).verifying_key());
+        for (size, seed) in [(0, 1), (9, 1), (10, 2), (19, 2), (20, 3), (u64::MAX, 3)] {
+            assert_eq!(ring.active_key_at(size), signer(seed).verifying_key(), "{size}");
+        }
+    }
+
+    #[test]
+    fn keys_become_active_and_then_retired() {
+        let ring = KeyRing::new(origin(), three_key_records()).unwrap();
+        let key = signer(2).verifying_key();
+        let id = signed_note::key_id(origin().line(), &key);
+        for (size, validity) in [
+            (9, KeyValidity::NotYetActive),
+            (10, KeyValidity::Active),
+            (19, KeyValidity::Active),
+            (20, KeyValidity::Retired),
+        ] {
+            assert_eq!(ring.keys_with_id(id, size).collect::<Vec<_>>(), [(key, validity)], "{size}");
+        }
+        assert_eq!(ring.keys_with_id([0; 4], 1).count(), 0);
+    }
+
+    #[test]
+    fn broken_endorsement_chains_are_rejected() {
+        let made = |change: fn(&mut Vec<KeyRecord>)| {
+            let mut records = three_key_records();
+            change(&mut records);
+            KeyRing::new(origin(), records)
+        };
+        assert_eq!(made(Vec::clear), Err(KeyRingError::NoKeys));
+        assert_eq!(made(|keys| keys[0].from_entry = 1), Err(KeyRingError::InvalidFirstKey));
+        assert_eq!(made(|keys| keys[0].endorsement = keys[1].endorsement), Err(KeyRingError::InvalidFirstKey));
+        assert_eq!(made(|keys| keys[1].from_entry = 11), Err(KeyRingError::NotEndorsed { place: 1 }));
+        assert_eq!(made(|keys| keys[2].from_entry = 10), Err(KeyRingError::NotAscending { place: 2 }));
+        assert_eq!(made(|keys| keys[2].endorsement = None), Err(KeyRingError::NotEndorsed { place: 2 }));
+        assert_eq!(made(|keys| keys[1] = keys[2].clone()), Err(KeyRingError::NotEndorsed { place: 1 }));
+        assert_eq!(
+            made(|keys| keys[2].public = signer(9).verifying_key()),
+            Err(KeyRingError::NotEndorsed { place: 2 })
+        );
+    }
+
+    #[test]
+    fn endorsements_are_bound_to_the_workspace() {
+        let other = JournalOrigin::new("w2").unwrap();
+        assert_eq!(KeyRing::new(other, three_key_records()), Err(KeyRingError::NotEndorsed { place: 1 }));
+    }
+
+    #[test]
+    fn note_key_has_name_id_and_type() {
+        let ring = KeyRing::new(origin(), three_key_records()).unwrap();
+        let key = ring.note_verifier_key(0);
+        let parts: Vec<&str> = key.split('+').collect();
+        assert_eq!(parts[0], "stead/w1");
+        assert_eq!(parts[1].len(), 8);
+        let encoded = STANDARD.decode(&key["stead/w1+00000000+".len()..]).unwrap();
+        assert_eq!(encoded, [&[1][..], signer(1).verifying_key().as_bytes()].concat());
+    }
+}

@@ -1,0 +1,170 @@
+//! Stored and published names of the journal, compared with golden files: exports, proofs, errors and hashes. A line
+//! of an export of 0.1.0 must always be written and read in the same way.
+
+use stead_journal::{
+    ChangeKind, ConsistencyProof, Digest, EntryCaller, EntryDecision, EntryRelation, ExportLine, InclusionProof,
+    IntegrityError, IntegrityErrorKind, JournalEntry, KeyRecord, KeyRing, MerkleFrontier, MerkleLeaf, PathState,
+    RecordedChange, TrustAnchors, chain_hash, encode_entry, genesis_hash, verify_export,
+};
+
+use crate::sample::{origin, signer};
+
+const EXPORT: &str = include_str!("../pins/export.jsonl");
+const FAULTS: &str = include_str!("../pins/faults.json");
+const PROOFS: &str = include_str!("../pins/proofs.json");
+
+fn change(kind: ChangeKind, to: Option<&str>, before: PathState, after: PathState) -> RecordedChange {
+    RecordedChange { path: "src/a.rs".into(), kind, to: to.map(str::to_owned), before, after }
+}
+
+fn file(text: &str) -> PathState {
+    PathState::File { version: Digest::sha256(text.as_bytes()), size: text.len() as u64, mode: 0o644 }
+}
+
+/// Every kind of change and every state.
+fn changes() -> Vec<RecordedChange> {
+    let tree = |trash: Option<&str>, version: Option<Digest>| PathState::Tree {
+        trash: trash.map(str::to_owned),
+        files: 2,
+        bytes: 30,
+        version,
+    };
+    vec![
+        change(ChangeKind::Create, None, PathState::Absent, file("new")),
+        change(ChangeKind::Modify, None, file("old"), file("new")),
+        change(ChangeKind::Remove, None, file("old"), tree(Some("t-1"), Some(Digest::sha256(b"old")))),
+        change(ChangeKind::Rename, Some("src/b.rs"), tree(None, None), tree(None, None)),
+        change(ChangeKind::Copy, Some("src/c.rs"), file("old"), file("old")),
+        change(ChangeKind::MakeDir, None, PathState::Absent, PathState::Directory { mode: 0o755 }),
+        change(ChangeKind::MakeLink, None, PathState::Absent, PathState::Link { target: "a.rs".into() }),
+        change(ChangeKind::SetMode, None, PathState::Directory { mode: 0o700 }, PathState::Directory { mode: 0o755 }),
+        change(ChangeKind::Rescan, None, PathState::Unknown { size: None }, PathState::Unknown { size: Some(7) }),
+    ]
+}
+
+/// One entry for every relation, with every decision, with and without the optional fields.
+fn entries() -> Vec<JournalEntry> {
+    let links = [
+        EntryRelation::None,
+        EntryRelation::Undoes(1),
+        EntryRelation::Redoes(2),
+        EntryRelation::Restores("t-1".into()),
+        EntryRelation::Amends(3),
+    ];
+    let decisions = [EntryDecision::Allowed, EntryDecision::Refused, EntryDecision::Failed];
+    let some = |text: &str, is_given: bool| is_given.then(|| text.to_owned());
+    let entry = |(index, link): (usize, EntryRelation)| {
+        let is_first = index == 0;
+        JournalEntry {
+            number: index as u64 + 1,
+            time_ms: 1_790_000_000_000,
+            caller: EntryCaller {
+                principal: "agent:writer".into(),
+                on_behalf_of: some("user:ann", is_first),
+                session: "s-1".into(),
+                protocol: "mcp".into(),
+            },
+            request_id: some("request-1", is_first),
+            operation: "patch".into(),
+            tool: some("comma/edit_file", is_first),
+            arguments: r#"{"path":"src/a.rs"}"#.into(),
+            decision: decisions[index % decisions.len()],
+            reason: some("stale", !is_first),
+            policy_version: 3,
+            tier: some("approval_required", is_first),
+            approval: some("ap-1", is_first),
+            changes: if is_first { changes() } else { Vec::new() },
+            relation: link,
+            bytes: 12,
+            duration_us: 950,
+        }
+    };
+    links.into_iter().enumerate().map(entry).collect()
+}
+
+/// An export with every kind of line.
+fn export() -> String {
+    let keys = vec![
+        KeyRecord::first_key(signer(1).verifying_key()),
+        KeyRecord::next(&signer(1), &origin(), signer(2).verifying_key(), 2),
+    ];
+    let ring = KeyRing::new(origin(), keys).unwrap();
+    let mut lines = vec![ExportLine::header(&ring)];
+    let (mut head, mut frontier, mut size) = (genesis_hash(&origin()), MerkleFrontier::new(), 0);
+    for entry in entries() {
+        head = chain_hash(&head, &encode_entry(&entry));
+        frontier.append(MerkleLeaf::from_entry_hash(&head));
+        size = entry.number;
+        lines.push(ExportLine::Entry { hash: head, record: Box::new(entry) });
+    }
+    let time_ms = 1_790_000_000_000;
+    let checkpoint = stead_journal::Checkpoint { origin: origin(), size, root: frontier.root(), head, time_ms };
+    lines.push(ExportLine::Checkpoint { note: checkpoint.sign(&signer(2)) });
+    lines.push(ExportLine::End { size, head });
+    lines.iter().map(|line| line.to_json().unwrap() + "\n").collect()
+}
+
+fn text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap() + "\n"
+}
+
+/// Every kind of integrity error as JSON.
+fn faults() -> String {
+    use IntegrityErrorKind as ErrorKind;
+    let kinds = [
+        ErrorKind::Missing,
+        ErrorKind::Duplicate,
+        ErrorKind::OutOfOrder,
+        ErrorKind::HashMismatch,
+        ErrorKind::Malformed,
+        ErrorKind::RootMismatch,
+        ErrorKind::HeadMismatch,
+        ErrorKind::Fork,
+        ErrorKind::Truncated,
+        ErrorKind::BadSignature,
+        ErrorKind::UnknownKey,
+        ErrorKind::RetiredKey,
+        ErrorKind::PrematureKey,
+        ErrorKind::WrongOrigin,
+        ErrorKind::BadCheckpoint,
+        ErrorKind::Late,
+        ErrorKind::TooManyAwaited,
+    ];
+    let line = |kind| text(&IntegrityError { kind, number: 7, checkpoint: Some(10) });
+    kinds.map(line).concat()
+}
+
+fn proofs() -> String {
+    let path = vec![Digest::sha256(b"sibling")];
+    let inclusion = InclusionProof { index: 1, size: 2, path: path.clone() };
+    let consistency = ConsistencyProof { from: 1, to: 2, path };
+    text(&inclusion) + &text(&consistency)
+}
+
+/// Compares with the golden file, or writes it if `UPDATE_PINS` is set. This crate cannot use the fixtures of
+/// `testkit`.
+#[track_caller]
+#[expect(clippy::disallowed_methods, reason = "golden files are written on request")]
+fn check(name: &str, golden: &str, text: &str) {
+    if std::env::var_os("UPDATE_PINS").is_some() {
+        return std::fs::write(format!("{}/tests/pins/{name}", env!("CARGO_MANIFEST_DIR")), text).unwrap();
+    }
+    assert_eq!(text, golden, "stored or published words differ from {name}");
+}
+
+#[test]
+fn an_export_is_written_in_the_words_of_0_1_0() {
+    check("export.jsonl", EXPORT, &export());
+}
+
+#[test]
+fn an_export_of_0_1_0_is_read_and_verifies() {
+    let report = verify_export(EXPORT.as_bytes(), &TrustAnchors::default()).unwrap();
+    assert_eq!((report.verification.size(), report.verification.covered_by_checkpoint), (5, 5));
+}
+
+#[test]
+fn faults_and_proofs_are_written_in_the_words_of_0_1_0() {
+    check("faults.json", FAULTS, &faults());
+    check("proofs.json", PROOFS, &proofs());
+}

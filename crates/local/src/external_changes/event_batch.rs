@@ -1,0 +1,442 @@
+//! A batch of file system events, collected until they are recorded. Pure.
+//!
+//! Invariant: given the state of every path before the batch, applying the moves in order yields the state of every path
+//! after it, except for touched paths. So moves keep their order and are recorded first; touched paths follow all moves
+//! and are observed under their current name.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use stead_disk::fs_events::FsEventSubject;
+use stead_path::RelPath;
+
+/// How long to wait for the close of a file that is being written.
+pub(crate) const WRITER_CLOSE_WAIT: Duration = Duration::from_millis(100);
+
+/// Combined information from the events of one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EventHints {
+    /// The first event was the creation of the name.
+    pub(crate) created: bool,
+    /// The name appeared: created, moved here, or found in a new directory.
+    pub(crate) appeared: bool,
+    pub(crate) disappeared: bool,
+    pub(crate) content_changed: bool,
+    pub(crate) writer_closed: bool,
+    /// No further event is awaited.
+    pub(crate) complete: bool,
+    /// An existing file was moved here or below.
+    pub(crate) moved_in: bool,
+}
+
+impl EventHints {
+    /// The path exists and was not observed yet.
+    pub(crate) const APPEARED: EventHints =
+        EventHints { appeared: true, content_changed: true, complete: true, ..EventHints::NO_HINTS };
+    pub(crate) const DISAPPEARED: EventHints = EventHints { disappeared: true, ..EventHints::NO_HINTS };
+    /// Something changed, without details.
+    pub(crate) const NO_HINTS: EventHints = EventHints {
+        created: false,
+        appeared: false,
+        disappeared: false,
+        content_changed: false,
+        writer_closed: false,
+        complete: false,
+        moved_in: false,
+    };
+
+    fn is_settled(self) -> bool {
+        self.writer_closed || self.disappeared || self.complete || !(self.content_changed || self.created)
+    }
+
+    /// Forces a report for this path, whether or not it exists.
+    pub(crate) fn force_report(&mut self) {
+        self.merge(EventHints::APPEARED);
+        self.merge(EventHints::DISAPPEARED);
+        self.created = false;
+    }
+
+    /// Adds a later event. Only the first event decides `created`.
+    fn merge(&mut self, later: EventHints) {
+        self.appeared |= later.appeared;
+        self.disappeared |= later.disappeared;
+        self.content_changed |= later.content_changed;
+        self.writer_closed |= later.writer_closed;
+        self.complete |= later.complete;
+        self.moved_in |= later.moved_in;
+    }
+}
+
+/// A rename, or a move out of the watched tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ExternalMove {
+    pub(crate) from: RelPath,
+    /// The new path; `None` if it left the watched tree.
+    pub(crate) to: Option<RelPath>,
+    pub(crate) subject: FsEventSubject,
+    /// Whether the old path can be known to a client.
+    pub(crate) seen_before: SeenBefore,
+    /// Paths touched inside a directory that left the watched tree, by their old names.
+    pub(crate) touched_paths: Vec<RelPath>,
+}
+
+impl ExternalMove {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &RelPath> {
+        std::iter::once(&self.from).chain(&self.to)
+    }
+
+    /// Whether a path of one equals or contains a path of the other.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let meet = |one: &RelPath, two: &RelPath| one.is_within(two) || two.is_within(one);
+        self.paths().any(|one| other.paths().any(|two| meet(one, two)))
+    }
+
+    /// The touched paths of a directory that left the tree, now that its target is known.
+    pub(crate) fn paths_left_behind(&self) -> impl Iterator<Item = RelPath> {
+        self.touched_paths.iter().filter_map(|path| self.new_path_of(path.clone()))
+    }
+
+    /// A path after the move; `None` if it left the watched tree.
+    pub(crate) fn new_path_of(&self, path: RelPath) -> Option<RelPath> {
+        match (path.strip_prefix(&self.from), &self.to) {
+            (None, _) => Some(path),
+            (Some(rest), Some(to)) => to.append(&rest).ok(),
+            (Some(_), None) => None,
+        }
+    }
+}
+
+/// Whether a moved file can be known to a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SeenBefore {
+    Yes,
+    /// It just appeared: only a change through stead can have recorded it.
+    No,
+}
+
+/// Whether the events prove a move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RenameCertainty {
+    Certain,
+    /// The move may undo the previous one or be half of an exchange: the events are the same.
+    Ambiguous,
+}
+
+/// One event to record or to examine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ExternalEvent {
+    Moved(ExternalMove),
+    Touched { path: RelPath, hints: EventHints },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct PendingTouch {
+    hints: EventHints,
+    since: Instant,
+    sequence: u64,
+}
+
+/// Collected events.
+#[derive(Default)]
+pub(crate) struct ExternalEventBatch {
+    moves: Vec<ExternalMove>,
+    touched: BTreeMap<RelPath, PendingTouch>,
+    next: u64,
+}
+
+impl ExternalEventBatch {
+    pub(crate) fn len(&self) -> usize {
+        self.moves.len() + self.touched.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(crate) fn touch(&mut self, path: &RelPath, hints: EventHints, now: Instant) {
+        self.next += 1;
+        let order = self.next;
+        self.insert_touch(path.clone(), PendingTouch { hints, since: now, sequence: order });
+    }
+
+    /// Puts unrecorded events back. No event was added since they were taken.
+    pub(crate) fn requeue(&mut self, items: impl IntoIterator<Item = ExternalEvent>, now: Instant) {
+        for item in items {
+            match item {
+                ExternalEvent::Moved(moved) => self.push_move(moved),
+                ExternalEvent::Touched { path, hints } => {
+                    self.touch(&path, EventHints { complete: true, ..hints }, now)
+                }
+            }
+        }
+    }
+
+    /// Renames a path and everything below it. Returns whether the move is certain.
+    pub(crate) fn rename(
+        &mut self,
+        from: &RelPath,
+        to: &RelPath,
+        subject: FsEventSubject,
+        now: Instant,
+    ) -> RenameCertainty {
+        let branch = self.take_branch(from);
+        let seen_before = seen_before(from, &branch);
+        let inverse = self.moves.last().is_some_and(|last| last.from == *to && last.to.as_ref() == Some(from));
+        self.push_move(ExternalMove {
+            from: from.clone(),
+            to: Some(to.clone()),
+            subject,
+            seen_before,
+            touched_paths: Vec::new(),
+        });
+        for (path, touch) in &branch {
+            let Some(moved) = path.strip_prefix(from).and_then(|rest| to.append(&rest).ok()) else {
+                continue;
+            };
+            // The target may have been replaced.
+            let hints = match seen_before {
+                SeenBefore::No if path == from => EventHints { created: false, complete: true, ..touch.hints },
+                SeenBefore::No | SeenBefore::Yes => touch.hints,
+            };
+            self.insert_touch(moved, PendingTouch { hints, ..*touch });
+        }
+        self.recheck_former_paths(branch, seen_before);
+        if !inverse {
+            return RenameCertainty::Certain;
+        }
+        self.touch(from, EventHints::APPEARED, now);
+        self.touch(to, EventHints::APPEARED, now);
+        RenameCertainty::Ambiguous
+    }
+
+    /// Records that a path left the watched tree with everything below it.
+    pub(crate) fn record_departure(&mut self, from: &RelPath, subject: FsEventSubject) {
+        let branch = self.take_branch(from);
+        let seen_before = seen_before(from, &branch);
+        let touched = branch.iter().map(|(path, _)| path.clone()).collect();
+        self.push_move(ExternalMove { from: from.clone(), to: None, subject, seen_before, touched_paths: touched });
+        self.recheck_former_paths(branch, seen_before);
+    }
+
+    /// If a move cannot be recorded because its source is unknown, the former names are examined separately.
+    fn recheck_former_paths(&mut self, branch: Vec<(RelPath, PendingTouch)>, seen_before: SeenBefore) {
+        match seen_before {
+            SeenBefore::Yes => {}
+            SeenBefore::No => {
+                for (path, mut touch) in branch.into_iter().filter(|(_, touch)| !touch.hints.created) {
+                    touch.hints.merge(EventHints::DISAPPEARED);
+                    self.insert_touch(path, touch);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn has_moves(&self) -> bool {
+        !self.moves.is_empty()
+    }
+
+    /// Takes the events that need not wait longer: moves in order, then touched paths in order.
+    pub(crate) fn take_ready(&mut self, now: Instant) -> Vec<ExternalEvent> {
+        let mut ready: Vec<(u64, RelPath, EventHints)> = self
+            .touched
+            .iter()
+            .filter(|(_, touch)| now >= touch.due_at())
+            .map(|(path, touch)| (touch.sequence, path.clone(), touch.hints))
+            .collect();
+        ready.sort_unstable_by_key(|(order, _, _)| *order);
+        for (_, path, _) in &ready {
+            self.touched.remove(path);
+        }
+        let moves = std::mem::take(&mut self.moves).into_iter().map(ExternalEvent::Moved);
+        moves.chain(ready.into_iter().map(|(_, path, hints)| ExternalEvent::Touched { path, hints })).collect()
+    }
+
+    /// When the next event is ready; `None` if the batch is empty.
+    pub(crate) fn next_due(&self, now: Instant) -> Option<Instant> {
+        if !self.moves.is_empty() {
+            return Some(now);
+        }
+        self.touched.values().map(PendingTouch::due_at).min()
+    }
+
+    fn push_move(&mut self, moved: ExternalMove) {
+        let joined = moved.to.iter().filter(|_| moved.seen_before == SeenBefore::Yes);
+        for path in joined.flat_map(|to| to.ancestors().chain([to.clone()])) {
+            if let Some(touch) = self.touched.get_mut(&path) {
+                touch.hints.moved_in = true;
+            }
+        }
+        self.moves.push(moved);
+    }
+
+    fn insert_touch(&mut self, path: RelPath, touch: PendingTouch) {
+        self.touched.entry(path).and_modify(|known| known.hints.merge(touch.hints)).or_insert(touch);
+    }
+
+    /// Removes the touched paths at a path and below it.
+    fn take_branch(&mut self, top: &RelPath) -> Vec<(RelPath, PendingTouch)> {
+        let branch: Vec<RelPath> = self
+            .touched
+            .range(top.clone()..)
+            .map(|(path, _)| path)
+            .take_while(|path| path.as_bytes().starts_with(top.as_bytes()))
+            .filter(|path| path.is_within(top))
+            .cloned()
+            .collect();
+        branch.into_iter().filter_map(|path| self.touched.remove_entry(&path)).collect()
+    }
+}
+
+/// Whether a client can know the moved file.
+fn seen_before(from: &RelPath, branch: &[(RelPath, PendingTouch)]) -> SeenBefore {
+    let is_new = |hints: EventHints| hints.appeared && !hints.moved_in;
+    if branch.iter().any(|(path, touch)| path == from && is_new(touch.hints)) {
+        SeenBefore::No
+    } else {
+        SeenBefore::Yes
+    }
+}
+
+impl PendingTouch {
+    fn due_at(&self) -> Instant {
+        if self.hints.is_settled() { self.since } else { self.since + WRITER_CLOSE_WAIT }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rel_path(wire: &str) -> RelPath {
+        RelPath::from_wire(wire).unwrap()
+    }
+
+    const CREATED: EventHints = EventHints { created: true, appeared: true, ..EventHints::NO_HINTS };
+    const WRITTEN: EventHints = EventHints { content_changed: true, writer_closed: true, ..EventHints::NO_HINTS };
+
+    fn moved_event(from: &str, to: &str) -> ExternalEvent {
+        ExternalEvent::Moved(ExternalMove {
+            from: rel_path(from),
+            to: Some(rel_path(to)),
+            subject: FsEventSubject::Other,
+            seen_before: SeenBefore::Yes,
+            touched_paths: Vec::new(),
+        })
+    }
+
+    fn unseen_moved_event(from: &str, to: &str) -> ExternalEvent {
+        ExternalEvent::Moved(ExternalMove {
+            from: rel_path(from),
+            to: Some(rel_path(to)),
+            subject: FsEventSubject::Other,
+            seen_before: SeenBefore::No,
+            touched_paths: Vec::new(),
+        })
+    }
+
+    fn take_ready_later(batch: &mut ExternalEventBatch, now: Instant) -> Vec<ExternalEvent> {
+        batch.take_ready(now + WRITER_CLOSE_WAIT)
+    }
+
+    #[test]
+    fn atomic_save_is_one_change_of_the_file() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.touch(&rel_path("a.tmp"), CREATED, now);
+        batch.touch(&rel_path("a.tmp"), WRITTEN, now);
+        batch.rename(&rel_path("a.tmp"), &rel_path("a"), FsEventSubject::Other, now);
+        let items = take_ready_later(&mut batch, now);
+        let [first, ExternalEvent::Touched { path, hints }] = &items[..] else { panic!("{items:?}") };
+        assert_eq!((first, path), (&unseen_moved_event("a.tmp", "a"), &rel_path("a")));
+        assert!(hints.appeared && hints.content_changed && !hints.created);
+    }
+
+    #[test]
+    fn moves_keep_their_order_and_touched_paths_follow() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.touch(&rel_path("d/f"), WRITTEN, now);
+        batch.rename(&rel_path("x"), &rel_path("y"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("y"), &rel_path("z"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("d"), &rel_path("e"), FsEventSubject::Other, now);
+        assert_eq!(
+            take_ready_later(&mut batch, now),
+            [
+                moved_event("x", "y"),
+                moved_event("y", "z"),
+                moved_event("d", "e"),
+                ExternalEvent::Touched { path: rel_path("e/f"), hints: WRITTEN },
+            ]
+        );
+        assert_eq!(batch.next_due(now), None);
+    }
+
+    #[test]
+    fn files_moved_into_a_new_directory_follow_its_renames() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.touch(&rel_path("new"), CREATED, now);
+        batch.rename(&rel_path("old"), &rel_path("new/old"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("new"), &rel_path("last"), FsEventSubject::Other, now);
+        let items = take_ready_later(&mut batch, now);
+        assert_eq!(items[..2], [moved_event("old", "new/old"), moved_event("new", "last")]);
+        assert!(matches!(&items[2], ExternalEvent::Touched { path, .. } if *path == rel_path("last")));
+    }
+
+    #[test]
+    fn directory_moved_over_an_empty_new_one_is_followed() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.touch(&rel_path("new"), CREATED, now);
+        batch.rename(&rel_path("old"), &rel_path("new"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("new"), &rel_path("last"), FsEventSubject::Other, now);
+        let items = take_ready_later(&mut batch, now);
+        assert_eq!(items[..2], [moved_event("old", "new"), moved_event("new", "last")]);
+    }
+
+    #[test]
+    fn former_paths_of_new_names_are_rechecked() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.touch(&rel_path("a"), EventHints::DISAPPEARED, now);
+        batch.touch(&rel_path("a"), CREATED, now);
+        batch.rename(&rel_path("a"), &rel_path("b"), FsEventSubject::Other, now);
+        let items = take_ready_later(&mut batch, now);
+        let paths: Vec<String> = items
+            .iter()
+            .map(|item| match item {
+                ExternalEvent::Touched { path, hints } => format!("{path} {}", hints.created),
+                ExternalEvent::Moved(moved) => format!("{:?}", moved.seen_before),
+            })
+            .collect();
+        assert_eq!(paths, ["No", "a false", "b false"]);
+    }
+
+    #[test]
+    fn swapped_paths_are_both_rechecked() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.rename(&rel_path("a"), &rel_path("b"), FsEventSubject::Other, now);
+        batch.rename(&rel_path("b"), &rel_path("a"), FsEventSubject::Other, now);
+        let items = take_ready_later(&mut batch, now);
+        assert_eq!(items[..2], [moved_event("a", "b"), moved_event("b", "a")]);
+        assert_eq!(items.len(), 4);
+    }
+
+    #[test]
+    fn log_rotation_is_a_rename_and_a_new_file() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.rename(&rel_path("log"), &rel_path("log.1"), FsEventSubject::Other, now);
+        batch.touch(&rel_path("log"), CREATED, now);
+        let items = take_ready_later(&mut batch, now);
+        assert_eq!(
+            items,
+            [moved_event("log", "log.1"), ExternalEvent::Touched { path: rel_path("log"), hints: CREATED }]
+        );
+    }
+
+    #[test]
+    fn waits_for_the_writer_to_close() {
+        let (mut batch, now) = (ExternalEventBatch::default(), Instant::now());
+        batch.touch(&rel_path("a"), CREATED, now);
+        assert!(batch.take_ready(now).is_empty());
+        assert_eq!(batch.next_due(now), Some(now + WRITER_CLOSE_WAIT));
+        assert_eq!(take_ready_later(&mut batch, now).len(), 1);
+    }
+}

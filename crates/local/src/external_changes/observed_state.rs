@@ -1,0 +1,169 @@
+//! The state of a path on disk, and how it differs from the recorded state.
+
+use stead_disk::{DiskErrorKind, FileType};
+use stead_engine::{Error, Version};
+use stead_journal::{ChangeKind, Digest, PathState};
+use stead_path::RelPath;
+
+use super::{event_batch::EventHints, recorded_state::LastRecordedState};
+use crate::{open::LocalWorkspace, prepare::INLINE_BYTES_MAX};
+
+/// Largest file that is hashed. A larger one may change too often.
+pub(crate) const HASHED_BYTES_MAX: u64 = 16 << 20;
+const MODE_BITS: u32 = 0o777;
+
+pub(super) struct ObservedState {
+    pub(super) state: PathState,
+    bytes: Option<Vec<u8>>,
+}
+
+impl ObservedState {
+    pub(super) fn is_absent(&self) -> bool {
+        self.state == PathState::Absent
+    }
+}
+
+/// Observes a path; `None` if it is reserved, on another mount, or unreadable for the server.
+pub(super) fn observe_path(workspace: &LocalWorkspace, path: &RelPath) -> Result<Option<ObservedState>, Error> {
+    let absent = || Ok(Some(ObservedState { state: PathState::Absent, bytes: None }));
+    let plain = |state| Ok(Some(ObservedState { state, bytes: None }));
+    let stat = match workspace.root.stat(path) {
+        Ok(Some(stat)) => stat,
+        Ok(None) => return absent(),
+        Err(error) => return skip_unreadable(error.kind).map_or_else(absent, |()| Ok(None)),
+    };
+    match stat.file_type {
+        FileType::Directory => plain(PathState::Directory { mode: stat.mode }),
+        FileType::Symlink => match workspace.root.read_link(path) {
+            Ok(target) => plain(PathState::Link { target: String::from_utf8_lossy(&target).into_owned() }),
+            Err(error) => skip_unreadable(error.kind).map_or_else(absent, |()| Ok(None)),
+        },
+        FileType::File if stat.size <= HASHED_BYTES_MAX => {
+            let read = workspace.root.open_file(path).and_then(|file| {
+                let stat = file.stat();
+                file.read_and_hash(HASHED_BYTES_MAX).map(|(bytes, hash)| (stat, bytes, hash))
+            });
+            match read {
+                Ok((stat, bytes, hash)) => {
+                    let (version, size) = (Digest(hash), bytes.len() as u64);
+                    let bytes = (size <= INLINE_BYTES_MAX).then_some(bytes);
+                    Ok(Some(ObservedState { state: PathState::File { version, size, mode: stat.mode }, bytes }))
+                }
+                Err(error) if error.kind == DiskErrorKind::NotFound => absent(),
+                // The file exists but cannot be read.
+                Err(_) => plain(PathState::Unknown { size: Some(stat.size) }),
+            }
+        }
+        FileType::File => plain(PathState::Unknown { size: Some(stat.size) }),
+        FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+            plain(PathState::Unknown { size: None })
+        }
+    }
+}
+
+/// Whether a path is skipped; otherwise it counts as absent.
+fn skip_unreadable(kind: DiskErrorKind) -> Option<()> {
+    match kind {
+        DiskErrorKind::NotFound
+        | DiskErrorKind::NotDirectory
+        | DiskErrorKind::IsSymlink
+        | DiskErrorKind::ChangedConcurrently => None,
+        DiskErrorKind::Exists
+        | DiskErrorKind::IsDirectory
+        | DiskErrorKind::NotRegularFile
+        | DiskErrorKind::SymlinkLoop
+        | DiskErrorKind::OutsideRoot
+        | DiskErrorKind::CrossesMount
+        | DiskErrorKind::Hidden
+        | DiskErrorKind::NotEmpty
+        | DiskErrorKind::Busy
+        | DiskErrorKind::NoSpace
+        | DiskErrorKind::QuotaExceeded
+        | DiskErrorKind::ReadOnly
+        | DiskErrorKind::PermissionDenied
+        | DiskErrorKind::NameTooLong
+        | DiskErrorKind::TooManyOpenFiles
+        | DiskErrorKind::TooLarge
+        | DiskErrorKind::Unsupported
+        | DiskErrorKind::Io => Some(()),
+    }
+}
+
+pub(super) fn retainable_bytes(seen: &ObservedState) -> Option<(Version, Vec<u8>)> {
+    match (&seen.state, &seen.bytes) {
+        (PathState::File { version, .. }, Some(bytes)) => Some((Version(*version), bytes.clone())),
+        (_, _) => None,
+    }
+}
+
+/// Whether the observed state equals the recorded one.
+pub(super) fn is_same_state(known: &PathState, seen: &PathState) -> bool {
+    match (known, seen) {
+        (
+            PathState::File { version, .. } | PathState::Tree { version: Some(version), .. },
+            PathState::File { version: now, .. },
+        ) => version == now,
+        // A tree restored from the trash has no single version.
+        (PathState::Tree { version: None, .. }, PathState::File { .. } | PathState::Unknown { .. }) => true,
+        (PathState::Directory { .. } | PathState::Tree { .. }, PathState::Directory { .. }) => true,
+        (PathState::Link { target }, PathState::Link { target: now }) => target == now,
+        (PathState::Tree { version: None, .. }, PathState::Link { .. }) => true,
+        (PathState::Absent, PathState::Absent) => true,
+        (
+            PathState::Absent
+            | PathState::File { .. }
+            | PathState::Directory { .. }
+            | PathState::Link { .. }
+            | PathState::Tree { .. }
+            | PathState::Unknown { .. },
+            _,
+        ) => false,
+    }
+}
+
+/// The difference between observed and recorded state: kind of change and previous state.
+pub(super) fn change_since_recorded(
+    known: &LastRecordedState,
+    seen: &PathState,
+    hints: EventHints,
+) -> Option<(ChangeKind, PathState)> {
+    let before = match &known.state {
+        Some(state) => state.clone(),
+        None if hints.created => PathState::Absent,
+        // A file may have been there before; a directory cannot.
+        None if hints.appeared && matches!(seen, PathState::Directory { .. }) => PathState::Absent,
+        None => PathState::Unknown { size: None },
+    };
+    if is_same_state(&before, seen) {
+        return mode_change(&before, seen, hints);
+    }
+    let kind = match (&before, seen) {
+        (PathState::Absent, PathState::Directory { .. }) => ChangeKind::MakeDir,
+        (PathState::Absent, PathState::Link { .. }) => ChangeKind::MakeLink,
+        (PathState::Absent, PathState::Absent) => return None,
+        (PathState::Absent, _) => ChangeKind::Create,
+        // Created and removed before it was observed.
+        (PathState::Unknown { .. }, PathState::Absent) if hints.created => return None,
+        (PathState::Unknown { .. }, PathState::Absent) if !hints.disappeared => return None,
+        (_, PathState::Absent) => ChangeKind::Remove,
+        // Opened for writing and closed, or touched: nothing indicates other content.
+        (PathState::Unknown { .. }, _) if !(hints.content_changed || hints.appeared) => return None,
+        (PathState::Unknown { .. }, PathState::Directory { .. }) if !hints.appeared => return None,
+        (PathState::Unknown { .. }, PathState::Link { .. }) if hints.appeared => ChangeKind::MakeLink,
+        (PathState::Unknown { .. }, _) if hints.appeared => ChangeKind::Create,
+        (_, _) => ChangeKind::Modify,
+    };
+    Some((kind, before))
+}
+
+/// A change of permission bits only.
+fn mode_change(before: &PathState, seen: &PathState, hints: EventHints) -> Option<(ChangeKind, PathState)> {
+    match (before, seen) {
+        (PathState::File { mode, .. }, PathState::File { mode: now, .. })
+            if !(hints.content_changed || hints.appeared) && mode & MODE_BITS != now & MODE_BITS =>
+        {
+            Some((ChangeKind::SetMode, before.clone()))
+        }
+        (_, _) => None,
+    }
+}

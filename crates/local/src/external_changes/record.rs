@@ -1,0 +1,214 @@
+//! Writes external changes to the journal. The transaction compares every change with the last entry about its paths
+//! again, so that changes made through stead meanwhile are neither recorded twice nor in the wrong order.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex},
+};
+
+use rusqlite::params;
+use stead_engine::{Error, ErrorKind, Principal};
+use stead_journal::{ChangeKind, EntryRelation, PathState, RecordedChange};
+use stead_path::RelPath;
+
+use super::{
+    classify::ExternalChange,
+    event_batch::ExternalEvent,
+    recorded_state::{self, RESCAN_OPERATION},
+};
+use crate::{
+    commit::recorded_outcome,
+    group_commit::{TransactionBody, TransactionOutcome},
+    open::LocalWorkspace,
+    store::{self, PendingJournalEntry, SyncRequirement, lock_ignoring_poison, to_sql_integer},
+};
+
+pub(crate) const CHANGES_PER_ENTRY_MAX: usize = 500;
+/// Most bytes of new content retained by one entry.
+const RETAINED_BYTES_PER_ENTRY_MAX: usize = 1 << 20;
+/// Most entries searched for one that is not applied yet.
+const PENDING_ENTRIES_CHECKED_MAX: usize = 1_000;
+/// Operation name of external changes.
+const EXTERNAL_OPERATION: &str = "outside";
+/// Protocol name of external changes.
+const WATCH_PROTOCOL: &str = "watch";
+
+/// Why events at a path were missed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MissedEvents {
+    /// The kernel's event queue overflowed.
+    Overflow,
+    /// No process was listening: the recorder restarted, or another process took over.
+    ListeningGap,
+    WatchLimit,
+    /// The server may not read the directory.
+    PermissionDenied,
+}
+
+impl MissedEvents {
+    fn as_str(self) -> &'static str {
+        match self {
+            MissedEvents::Overflow => "overflow",
+            MissedEvents::ListeningGap => "gap",
+            MissedEvents::WatchLimit => "limit",
+            MissedEvents::PermissionDenied => "denied",
+        }
+    }
+}
+
+impl LocalWorkspace {
+    /// Records external changes. Returns events whose path was changed through stead meanwhile, to be classified again; if one
+    /// of them is a move, all later events are returned too.
+    pub(crate) fn record_external_changes(
+        &self,
+        changes: Vec<ExternalChange>,
+        head: u64,
+    ) -> Result<Vec<ExternalEvent>, Error> {
+        let returned = Arc::new(Mutex::new(RequeuedEvents { last_entry: head, ..RequeuedEvents::default() }));
+        let mut changes = changes.into_iter().peekable();
+        while changes.peek().is_some() {
+            let some: Vec<ExternalChange> = changes.by_ref().take(CHANGES_PER_ENTRY_MAX).collect();
+            if lock_ignoring_poison(&returned).is_stopped {
+                lock_ignoring_poison(&returned).items.extend(some.into_iter().map(|change| change.event));
+                continue;
+            }
+            let draft = self.pending_external_entry(EXTERNAL_OPERATION, "{}".to_owned());
+            let outcome = self.group_commit.submit(
+                &self.store,
+                self.durability,
+                SyncRequirement::Now,
+                record_body(draft, some, Arc::clone(&returned)),
+            )?;
+            match outcome {
+                TransactionOutcome::Recorded(..) => self.announce_entry(),
+                TransactionOutcome::Replayed(_) | TransactionOutcome::Refused(_) => {}
+            }
+        }
+        Ok(std::mem::take(&mut lock_ignoring_poison(&returned).items))
+    }
+
+    pub(crate) fn last_entry_number(&self) -> Result<u64, Error> {
+        Ok(self.store.run_query(|connection| store::load_tip(connection, &self.store.origin))?.number)
+    }
+
+    /// The last entry up to which all entries are applied to the directory.
+    pub(crate) fn last_settled_number(&self) -> Result<u64, Error> {
+        let (head, pending) = self.store.run_query(|connection| {
+            let head = store::load_tip(connection, &self.store.origin)?.number;
+            Ok((head, recorded_state::first_pending_entries(connection, PENDING_ENTRIES_CHECKED_MAX)?))
+        })?;
+        // Entries applied by this process only wait for the sync.
+        let applied: HashSet<u64> = lock_ignoring_poison(&self.applied_entries).iter().copied().collect();
+        let beyond = pending.last().copied().filter(|_| pending.len() == PENDING_ENTRIES_CHECKED_MAX);
+        let open = pending.into_iter().find(|number| !applied.contains(number)).or(beyond);
+        Ok(open.map_or(head, |number| head.min(number.saturating_sub(1))))
+    }
+
+    /// Records that these paths may have changed in any way.
+    pub(crate) fn record_rescan(&self, paths: &[RelPath], missed: MissedEvents) -> Result<(), Error> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let mut draft =
+            self.pending_external_entry(RESCAN_OPERATION, format!("{{\"reason\":\"{}\"}}", missed.as_str()));
+        for item_path in paths {
+            let unknown = PathState::Unknown { size: None };
+            let (path, kind) = (item_path.to_string(), ChangeKind::Rescan);
+            draft.touched.push((path.clone(), None));
+            draft.entry.changes.push(RecordedChange { path, kind, to: None, before: unknown.clone(), after: unknown });
+        }
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            store::append_entry(transaction, tip, &mut draft)?;
+            Ok(recorded_outcome(&draft, tip))
+        });
+        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
+        self.announce_entry();
+        Ok(())
+    }
+
+    fn pending_external_entry(&self, operation: &str, arguments: String) -> PendingJournalEntry {
+        let mut draft = self.pending_system_entry(operation, arguments, EntryRelation::None);
+        draft.entry.caller.principal = Principal::External.to_string();
+        WATCH_PROTOCOL.clone_into(&mut draft.entry.caller.protocol);
+        draft
+    }
+}
+
+/// Events returned from a transaction.
+#[derive(Default)]
+struct RequeuedEvents {
+    items: Vec<ExternalEvent>,
+    /// A move was returned, so nothing after it may be recorded.
+    is_stopped: bool,
+    /// Entries recorded for this batch, which do not count as changes since its classification.
+    own_entries: Vec<u64>,
+    /// The last entry when the batch was classified.
+    last_entry: u64,
+}
+
+/// Whether a move would include changes made by callers since the batch was classified.
+fn moves_recent_changes(since: Option<&HashSet<RelPath>>, item: &ExternalEvent) -> bool {
+    match (item, since) {
+        (ExternalEvent::Touched { .. }, _) => false,
+        (ExternalEvent::Moved(_), None) => true,
+        (ExternalEvent::Moved(moved), Some(paths)) => paths.iter().any(|path| path.is_within(&moved.from)),
+    }
+}
+
+fn record_body(
+    mut draft: PendingJournalEntry,
+    changes: Vec<ExternalChange>,
+    returned: Arc<Mutex<RequeuedEvents>>,
+) -> TransactionBody {
+    Box::new(move |transaction, tip| {
+        let mut returned = lock_ignoring_poison(&returned);
+        let last = returned.own_entries.last().copied().unwrap_or(returned.last_entry);
+        let since =
+            if tip.number > last { recorded_state::changed_since(transaction, last)? } else { Some(HashSet::new()) };
+        if returned.own_entries.last().is_some_and(|own| *own != tip.number) {
+            // Another process wrote in between, perhaps about the same paths.
+            returned.own_entries.clear();
+        }
+        let mut kept_bytes = 0;
+        let mut retained = Vec::new();
+        let mut looked_up = HashMap::new();
+        for external in changes {
+            let mut fits = !returned.is_stopped && !moves_recent_changes(since.as_ref(), &external.event);
+            for (path, number, above) in &external.compared_entries {
+                let last = recorded_state::last_change_of(transaction, &path.to_string())?;
+                let last_above = recorded_state::last_parent_change(transaction, path, &mut looked_up)?;
+                fits &= last == *number || returned.own_entries.contains(&last);
+                fits &= last_above == *above || returned.own_entries.contains(&last_above);
+            }
+            if !fits {
+                returned.is_stopped |= matches!(external.event, ExternalEvent::Moved(_));
+                returned.items.push(external.event);
+                continue;
+            }
+            let change = external.change;
+            draft.touched.extend(store::touched_paths(&change));
+            if let Some((version, bytes)) = external.retained
+                && kept_bytes + bytes.len() <= RETAINED_BYTES_PER_ENTRY_MAX
+            {
+                kept_bytes += bytes.len();
+                retained.push((version, bytes));
+            }
+            draft.entry.changes.push(change);
+        }
+        if draft.entry.changes.is_empty() {
+            return Ok(TransactionOutcome::Refused(Error::new(ErrorKind::NothingToDo, "the journal knows it all")));
+        }
+        store::append_entry(transaction, tip, &mut draft)?;
+        returned.own_entries.push(draft.entry.number);
+        for (version, bytes) in retained {
+            // These versions are worth the least and are pruned first.
+            transaction.prepare_cached("INSERT OR IGNORE INTO kept VALUES (?1, ?2, ?3, ?4, 1)")?.execute(params![
+                version.0.as_bytes().as_slice(),
+                to_sql_integer(bytes.len() as u64),
+                bytes,
+                to_sql_integer(draft.entry.number)
+            ])?;
+        }
+        Ok(recorded_outcome(&draft, tip))
+    })
+}

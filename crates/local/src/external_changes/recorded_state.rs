@@ -1,0 +1,375 @@
+//! The state of a path according to the journal. Valid only if no parent changed later: entries about a directory do not
+//! list its contents.
+
+use std::{
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use stead_engine::{Error, ErrorKind, Principal};
+use stead_journal::{ChangeKind, JournalEntry, PathState, RecordedChange};
+use stead_path::RelPath;
+
+use super::event_batch::ExternalMove;
+use crate::store::{SqliteStore, to_sql_integer};
+
+/// Decoded entries cached while a batch is classified.
+const CACHED_ENTRIES_MAX: usize = 64;
+
+/// Entries searched for the state of one path.
+const LOOKBACK_ENTRIES_MAX: usize = 16;
+
+/// Most entries searched for changes through stead that overlap external moves.
+const RECENT_CHANGES_MAX: u64 = 10_000;
+
+/// Operation of an entry that reports possible missed changes.
+pub(crate) const RESCAN_OPERATION: &str = "rescan";
+
+/// The last recorded state of a path.
+#[derive(Debug, Clone)]
+pub(crate) struct LastRecordedState {
+    /// The entry that recorded it; zero if there is none.
+    pub(crate) last_entry: u64,
+    /// The state it left; `None` if unknown.
+    pub(crate) state: Option<PathState>,
+    /// The last entry that changed a parent.
+    pub(crate) last_parent_entry: u64,
+    /// Whether a parent was removed after that entry.
+    pub(crate) parent_removed: bool,
+    /// Whether an entry about the path or a parent may not be applied yet.
+    pub(crate) is_pending: bool,
+}
+
+/// Classified changes that are not in the journal yet; they are later than every entry.
+#[derive(Default)]
+struct UnrecordedStates {
+    states: HashMap<RelPath, PathState>,
+    /// Sources and targets of moves; everything below them moved too.
+    moved_roots: HashSet<RelPath>,
+}
+
+/// Looks up recorded states, with a cache for one batch.
+pub(crate) struct RecordedStateLookup<'a> {
+    store: &'a SqliteStore,
+    entries: HashMap<u64, Rc<JournalEntry>>,
+    last_parent_entries: HashMap<RelPath, u64>,
+    unrecorded: UnrecordedStates,
+}
+
+impl<'a> RecordedStateLookup<'a> {
+    pub(crate) fn new(store: &'a SqliteStore) -> Self {
+        Self {
+            store,
+            entries: HashMap::new(),
+            last_parent_entries: HashMap::new(),
+            unrecorded: UnrecordedStates::default(),
+        }
+    }
+
+    /// Clears cached rows but keeps classified changes: other writers may have added entries.
+    pub(crate) fn clear_cache(&mut self) {
+        self.entries.clear();
+        self.last_parent_entries.clear();
+    }
+
+    pub(crate) fn lookup(&mut self, path: &RelPath) -> Result<LastRecordedState, Error> {
+        let wire = path.to_string();
+        let looked_up = &mut self.last_parent_entries;
+        let (number, above, pending) = self.store.run_query(|connection| {
+            let number = last_change_of(connection, &wire)?;
+            let above = last_parent_change(connection, path, looked_up)?;
+            let pending =
+                (number > 0 && is_pending(connection, number)?) || (above > number && is_pending(connection, above)?);
+            Ok((number, above, pending))
+        })?;
+        let ahead = self.unrecorded.state_of(path);
+        let went = ahead.is_none() && above > number && self.parent_removed_after(path, number)?;
+        let state = match ahead {
+            Some(state) => state,
+            None if above > number || (above == number && self.is_overtaken(number, path)?) => None,
+            None => self.state_from_entries(number, above, &wire)?,
+        };
+        Ok(LastRecordedState {
+            last_entry: number,
+            state,
+            last_parent_entry: above,
+            parent_removed: went,
+            is_pending: pending,
+        })
+    }
+
+    /// Adds a classified move or removal.
+    pub(crate) fn note_move(&mut self, from: &RelPath, to: Option<(&RelPath, PathState)>) {
+        self.unrecorded.states.retain(|path, _| !path.is_within(from));
+        self.unrecorded.states.insert(from.clone(), PathState::Absent);
+        self.unrecorded.moved_roots.insert(from.clone());
+        if let Some((to, state)) = to {
+            self.unrecorded.states.retain(|path, _| !path.is_within(to));
+            self.unrecorded.states.insert(to.clone(), state);
+            self.unrecorded.moved_roots.insert(to.clone());
+        }
+    }
+
+    /// The oldest entry after `number` in which a caller moved a path away, to the given target or anywhere; and the target,
+    /// unless the path was removed.
+    pub(crate) fn find_own_move(
+        &mut self,
+        moved: &ExternalMove,
+        after: u64,
+    ) -> Result<Option<(u64, Option<RelPath>)>, Error> {
+        let (wire, to) = (moved.from.to_string(), moved.to.as_ref().map(RelPath::to_string));
+        let (mut number, mut found) = (u64::MAX, None);
+        for _ in 0..LOOKBACK_ENTRIES_MAX {
+            number = self.store.run_query(|connection| last_change_before(connection, &wire, number))?;
+            if number <= after {
+                break;
+            }
+            let entry = self.load_entry(number)?;
+            if is_external(&entry) {
+                break;
+            }
+            let fits = |change: &RecordedChange| {
+                change.path == wire
+                    && match (&to, change.kind) {
+                        (Some(_), ChangeKind::Rename) => change.to == to,
+                        (None, ChangeKind::Rename | ChangeKind::Remove) => true,
+                        (
+                            _,
+                            ChangeKind::Create
+                            | ChangeKind::Modify
+                            | ChangeKind::Remove
+                            | ChangeKind::Copy
+                            | ChangeKind::MakeDir
+                            | ChangeKind::MakeLink
+                            | ChangeKind::SetMode
+                            | ChangeKind::Rescan,
+                        ) => false,
+                    }
+            };
+            if let Some(change) = entry.changes.iter().find(|change| fits(change)) {
+                let to = change.to.as_deref().and_then(|to| RelPath::from_wire(to).ok());
+                found = Some((number, to));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a later change of the same entry concerns a parent of the path.
+    fn is_overtaken(&mut self, number: u64, path: &RelPath) -> Result<bool, Error> {
+        if number == 0 {
+            return Ok(false);
+        }
+        let entry = self.load_entry(number)?;
+        let wire = path.to_string();
+        let above: HashSet<String> = path.ancestors().map(|above| above.to_string()).collect();
+        let concerns = |change: &RecordedChange, names: &dyn Fn(&str) -> bool| {
+            names(&change.path) || change.to.as_deref().is_some_and(names)
+        };
+        let last = entry.changes.iter().rposition(|change| concerns(change, &|name| name == wire));
+        Ok(entry.changes.iter().skip(last.map_or(0, |last| last + 1)).any(|change| {
+            matches!(change.kind, ChangeKind::Rename | ChangeKind::Remove)
+                && concerns(change, &|name| above.contains(name))
+        }))
+    }
+
+    /// Whether a parent was removed after an entry and not restored whole since.
+    fn parent_removed_after(&mut self, path: &RelPath, after: u64) -> Result<bool, Error> {
+        // A rescan entry resets this knowledge.
+        let (mut gone, mut brought) = (0, self.store.run_query(|connection| last_covering_rescan(connection, path))?);
+        for directory in path.ancestors() {
+            let wire = directory.to_string();
+            let mut number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
+            for _ in 0..LOOKBACK_ENTRIES_MAX {
+                if number <= after.max(gone).max(brought) {
+                    break;
+                }
+                if self.state_left_by_entry(number, &wire)? == Some(PathState::Absent) {
+                    gone = number;
+                } else if creates_path(&*self.load_entry(number)?, &wire) {
+                    brought = number;
+                }
+                number = self.store.run_query(|connection| last_change_before(connection, &wire, number))?;
+            }
+        }
+        Ok(gone > brought)
+    }
+
+    /// Time in unix milliseconds at which a call brought the directory here with all its contents, if that is the last entry
+    /// about it. External arrivals do not count: they are recorded after they happened.
+    pub(crate) fn arrival_time_ms(&mut self, directory: &RelPath) -> Result<Option<i64>, Error> {
+        let wire = directory.to_string();
+        let number = self.store.run_query(|connection| last_change_of(connection, &wire))?;
+        if number == 0 {
+            return Ok(None);
+        }
+        let entry = self.load_entry(number)?;
+        Ok((!is_external(&entry) && creates_path(&entry, &wire)).then_some(entry.time_ms))
+    }
+
+    /// The state according to the last entry that contains one. A copy away from the path contains none.
+    fn state_from_entries(&mut self, newest: u64, oldest: u64, wire: &str) -> Result<Option<PathState>, Error> {
+        let mut number = newest;
+        for _ in 0..LOOKBACK_ENTRIES_MAX {
+            if number == 0 || number < oldest {
+                return Ok(None);
+            }
+            if let Some(state) = self.state_left_by_entry(number, wire)? {
+                return Ok(Some(state));
+            }
+            number = self.store.run_query(|connection| last_change_before(connection, wire, number))?;
+        }
+        Ok(None)
+    }
+
+    /// The state that an entry left at a path.
+    fn state_left_by_entry(&mut self, number: u64, wire: &str) -> Result<Option<PathState>, Error> {
+        let entry = self.load_entry(number)?;
+        Ok(entry.changes.iter().rev().find_map(|change| match &change.to {
+            Some(to) if to == wire => Some(change.after.clone()),
+            // A copy leaves its source unchanged.
+            Some(_) if change.path == wire && change.kind == ChangeKind::Rename => Some(PathState::Absent),
+            None if change.path == wire => Some(change.after.clone()),
+            Some(_) | None => None,
+        }))
+    }
+
+    fn load_entry(&mut self, number: u64) -> Result<Rc<JournalEntry>, Error> {
+        if let Some(entry) = self.entries.get(&number) {
+            return Ok(Rc::clone(entry));
+        }
+        let bytes: Vec<u8> = self.store.run_query(|connection| {
+            connection
+                .prepare_cached("SELECT bytes FROM entries WHERE number = ?1")?
+                .query_row(params![to_sql_integer(number)], |row| row.get(0))
+        })?;
+        let entry = stead_journal::decode_entry(&bytes).map_err(|_| {
+            Error::new(ErrorKind::CorruptHistory, "an entry in the journal cannot be read")
+                .with_next_step("run stead log verify")
+        })?;
+        if self.entries.len() >= CACHED_ENTRIES_MAX {
+            self.entries.clear();
+        }
+        let entry = Rc::new(entry);
+        self.entries.insert(number, Rc::clone(&entry));
+        Ok(entry)
+    }
+}
+
+fn is_external(entry: &JournalEntry) -> bool {
+    entry.caller.principal == Principal::External.to_string()
+}
+
+/// Whether the entry's last change of the path brought a directory there with all its contents.
+fn creates_path(entry: &JournalEntry, wire: &str) -> bool {
+    let last = entry.changes.iter().rev().find(|change| change.path == wire || change.to.as_deref() == Some(wire));
+    last.is_some_and(|change| match &change.to {
+        Some(to) => change.kind == ChangeKind::Rename && to == wire,
+        None => matches!(change.after, PathState::Tree { .. }),
+    })
+}
+
+impl UnrecordedStates {
+    /// The state of a path after the classified changes; `None` if they do not concern it.
+    fn state_of(&self, path: &RelPath) -> Option<Option<PathState>> {
+        if let Some(state) = self.states.get(path) {
+            return Some(Some(state.clone()));
+        }
+        if self.moved_roots.is_empty() {
+            return None;
+        }
+        path.ancestors().any(|above| self.moved_roots.contains(&above)).then_some(None)
+    }
+}
+
+/// The paths that callers changed after this entry; `None` if there are too many.
+pub(crate) fn changed_since(connection: &Connection, number: u64) -> rusqlite::Result<Option<HashSet<RelPath>>> {
+    let mut statement = connection
+        .prepare_cached("SELECT bytes FROM entries WHERE number > ?1 AND changed = 1 ORDER BY number LIMIT ?2")?;
+    let mut rows = statement.query(params![to_sql_integer(number), to_sql_integer(RECENT_CHANGES_MAX + 1)])?;
+    let (mut paths, mut entries) = (HashSet::new(), 0);
+    while let Some(row) = rows.next()? {
+        entries += 1;
+        // An unreadable entry counts as too many: its paths are unknown.
+        let Ok(entry) = stead_journal::decode_entry(&row.get::<_, Vec<u8>>(0)?) else { return Ok(None) };
+        if is_external(&entry) {
+            continue;
+        }
+        let names = entry.changes.into_iter().flat_map(|change| [Some(change.path), change.to]);
+        paths.extend(names.flatten().filter_map(|name| RelPath::from_wire(&name).ok()));
+    }
+    Ok((entries <= RECENT_CHANGES_MAX).then_some(paths))
+}
+
+/// The last entry that changed a parent, or a rescan of the path or a parent; zero if there is none.
+pub(crate) fn last_parent_change(
+    connection: &Connection,
+    path: &RelPath,
+    looked_up: &mut HashMap<RelPath, u64>,
+) -> rusqlite::Result<u64> {
+    let mut newest = last_rescan_of(connection, &path.to_string())?;
+    for directory in path.ancestors() {
+        let number = match looked_up.get(&directory) {
+            Some(number) => *number,
+            None => {
+                let wire = directory.to_string();
+                let number = last_change_of(connection, &wire)?.max(last_rescan_of(connection, &wire)?);
+                looked_up.insert(directory, number);
+                number
+            }
+        };
+        newest = newest.max(number);
+    }
+    Ok(newest)
+}
+
+/// The last rescan entry that covers a path.
+fn last_covering_rescan(connection: &Connection, path: &RelPath) -> rusqlite::Result<u64> {
+    let mut newest = last_rescan_of(connection, &path.to_string())?;
+    for directory in path.ancestors() {
+        newest = newest.max(last_rescan_of(connection, &directory.to_string())?);
+    }
+    Ok(newest)
+}
+
+fn last_rescan_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached(
+            "SELECT number FROM touched CROSS JOIN entries USING (number)
+             WHERE path = ?1 AND changed = 1 AND operation = ?2 ORDER BY touched.number DESC LIMIT 1",
+        )?
+        .query_row(params![wire, RESCAN_OPERATION], |row| row.get::<_, i64>(0))
+        .optional()
+        .map(|found| found.map_or(0, i64::unsigned_abs))
+}
+
+/// The last entry that changed the path itself; zero if there is none.
+pub(crate) fn last_change_of(connection: &Connection, wire: &str) -> rusqlite::Result<u64> {
+    last_change_before(connection, wire, u64::MAX)
+}
+
+fn last_change_before(connection: &Connection, wire: &str, number: u64) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached(
+            "SELECT number FROM touched CROSS JOIN entries USING (number)
+             WHERE path = ?1 AND touched.number < ?3 AND changed = 1 AND operation <> ?2
+             ORDER BY touched.number DESC LIMIT 1",
+        )?
+        .query_row(params![wire, RESCAN_OPERATION, to_sql_integer(number)], |row| row.get::<_, i64>(0))
+        .optional()
+        .map(|found| found.map_or(0, i64::unsigned_abs))
+}
+
+/// The first entries that may not be applied yet, at most `most`.
+pub(crate) fn first_pending_entries(connection: &Connection, most: usize) -> rusqlite::Result<Vec<u64>> {
+    connection
+        .prepare_cached("SELECT DISTINCT number FROM pending ORDER BY number LIMIT ?1")?
+        .query_map(params![to_sql_integer(most as u64)], |row| row.get::<_, i64>(0).map(i64::unsigned_abs))?
+        .collect()
+}
+
+fn is_pending(connection: &Connection, number: u64) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM pending WHERE number = ?1 LIMIT 1")?
+        .exists(params![to_sql_integer(number)])
+}

@@ -1,0 +1,319 @@
+//! The recorder thread. Waits on one kernel event queue: for changes in the tree if it records, and always for writes to
+//! the store by other processes and for the death of the recording process.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use stead_disk::{DiskError, LockFile, LockMode, fs_events::FsQueueWaker};
+use stead_engine::Error;
+use stead_path::RelPath;
+
+use super::{
+    classify::{ExternalChangeClassifier, OwnRenames},
+    event_batch::{ExternalEvent, WRITER_CLOSE_WAIT},
+    record::MissedEvents,
+    watch_rows::{self, WatchRow, WatchStage},
+    watch_scopes::WatchScopes,
+    watched_tree::{StoreSignals, WatchedTree, topmost_paths},
+};
+use crate::{errors, open::LocalWorkspace, store::lock_ignoring_poison};
+
+/// The recorder's slot of the lock file, above every path slot.
+const RECORDER_SLOT: u64 = 1 << 62;
+/// How often a standby tries to become the recorder without a signal.
+const STANDBY_POLL: Duration = Duration::from_secs(30);
+/// First retry after a process closed the lock file: the kernel reports the close before it frees the lock.
+const STANDBY_POLL_FIRST: Duration = Duration::from_millis(20);
+/// Number of fast retries in a row.
+const STANDBY_FAST_TRIES: u32 = 50;
+/// Number of liveness checks in a row.
+const LIVENESS_CHECKS_MAX: u32 = 10;
+/// Pause after a failure.
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+/// Interval of the search for abandoned watches.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// The role of this process among those that have the workspace open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RecorderRole {
+    /// Another process records; this one takes over when it dies.
+    Standby { tries: u32, next: Instant },
+    /// This process records.
+    Recording,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RecorderControl {
+    NextRound,
+    End,
+}
+
+/// The state of the recorder thread.
+pub(super) struct ExternalChangeRecorder {
+    tree: WatchedTree,
+    waker: FsQueueWaker,
+    lock: LockFile,
+    role: RecorderRole,
+    attached: HashSet<String>,
+    own_renames: OwnRenames,
+    generation: Option<i64>,
+    /// An entry older than every unrecorded event.
+    baseline_entry: u64,
+    last_sweep: Instant,
+    /// Next check for dead processes with bound watches, and the number of checks left.
+    liveness_check: Option<(Instant, u32)>,
+}
+
+impl ExternalChangeRecorder {
+    pub(super) fn new(workspace: &LocalWorkspace, waker: FsQueueWaker) -> Result<Self, DiskError> {
+        let lock = workspace.state.open_lock_file()?;
+        let tree = WatchedTree::new(workspace, &lock)?;
+        let now = Instant::now();
+        Ok(Self {
+            tree,
+            waker,
+            lock,
+            role: RecorderRole::Standby { tries: 0, next: now },
+            attached: HashSet::new(),
+            own_renames: OwnRenames::default(),
+            generation: None,
+            baseline_entry: 0,
+            last_sweep: now,
+            liveness_check: Some((now, 0)),
+        })
+    }
+
+    pub(super) fn run(mut self, workspace: &Weak<LocalWorkspace>, stop: &AtomicBool) {
+        loop {
+            {
+                let Some(workspace) = workspace.upgrade() else { return };
+                if stop.load(Ordering::Acquire) {
+                    workspace.external_changes.is_listening.store(false, Ordering::Release);
+                    return;
+                }
+                workspace.external_changes.rounds.fetch_add(1, Ordering::Relaxed);
+                workspace.external_changes.is_listening.store(true, Ordering::Release);
+                match self.run_round(&workspace) {
+                    Ok(RecorderControl::NextRound) => {}
+                    Ok(RecorderControl::End) => return,
+                    Err(_) => {
+                        // The batch is lost and is reported as missed once the store can be written again.
+                        workspace.count_background_failure();
+                        self.tree.discard_batch();
+                    }
+                }
+            }
+            let most = self.wait_time();
+            match self.tree.wait(&self.waker, most) {
+                Ok(()) => {}
+                Err(_) => std::thread::sleep(FAILURE_PAUSE),
+            }
+        }
+    }
+
+    /// How long the thread may sleep without an event.
+    fn wait_time(&self) -> Duration {
+        let now = Instant::now();
+        let role = match self.role {
+            RecorderRole::Standby { next, .. } => Some(next),
+            RecorderRole::Recording => Some(self.last_sweep + SWEEP_INTERVAL),
+        };
+        let missed = self.tree.missed.map(|_| now + FAILURE_PAUSE);
+        let mourning = self.liveness_check.filter(|_| self.role == RecorderRole::Recording).map(|(due, _)| due);
+        let due = [self.tree.batch.next_due(now), role, missed, mourning].into_iter().flatten().min();
+        due.map_or(SWEEP_INTERVAL, |due| due.saturating_duration_since(now))
+    }
+
+    fn run_round(&mut self, workspace: &LocalWorkspace) -> Result<RecorderControl, Error> {
+        // Read before the queue: events of the next round happen after this entry.
+        let settled = workspace.last_settled_number()?;
+        let store = self.tree.gather_events(workspace, self.baseline_entry)?;
+        if store.written {
+            workspace.notify_waiters();
+        }
+        self.try_become_recorder(workspace, &store)?;
+        if self.role == RecorderRole::Recording {
+            if self.tree.has_lost_events() {
+                self.tree.rescan_everything(workspace, &self.lock)?;
+            }
+            self.end_watches_of_dead_processes(workspace, &store)?;
+            self.reconcile_watches(workspace)?;
+            let ready = self.tree.batch.take_ready(Instant::now());
+            self.classify_and_record(workspace, ready)?;
+            self.tree.record_uncertain_paths(workspace)?;
+            if !self.tree.batch.has_moves() {
+                self.baseline_entry = settled;
+            }
+            self.delete_expired_watches(workspace)?;
+        }
+        self.end_if_unwatched(workspace)
+    }
+
+    /// Becomes the recorder if no other process is.
+    fn try_become_recorder(&mut self, workspace: &LocalWorkspace, store: &StoreSignals) -> Result<(), Error> {
+        let RecorderRole::Standby { tries, next } = self.role else { return Ok(()) };
+        let now = Instant::now();
+        if now < next && !store.lock_released {
+            return Ok(());
+        }
+        let mine = self
+            .lock
+            .try_lock(RECORDER_SLOT, LockMode::Exclusive)
+            .map_err(|error| errors::state_directory_error(&error))?;
+        if mine {
+            self.role = RecorderRole::Recording;
+            // Existing watches were served by another recorder, or by none.
+            self.tree.missed = None;
+            self.baseline_entry = workspace.last_settled_number()?;
+            return self.start_recording(workspace);
+        }
+        let tries = if store.lock_released { STANDBY_FAST_TRIES } else { tries.saturating_sub(1) };
+        let next = now + if tries > 0 { STANDBY_POLL_FIRST } else { STANDBY_POLL };
+        self.role = RecorderRole::Standby { tries, next };
+        Ok(())
+    }
+
+    fn start_recording(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
+        // Read before attaching: a watch that begins meanwhile misses nothing.
+        let rows = workspace.store.run_query(watch_rows::load_all)?;
+        let started = rows.iter().filter(|row| row.watch.started_at_entry > 0);
+        let paths: HashSet<RelPath> = started.map(|row| row.watch.path.clone()).collect();
+        self.reconcile_watches(workspace)?;
+        workspace.record_rescan(&topmost_paths(paths), MissedEvents::ListeningGap)
+    }
+
+    /// Attaches the directories that the watches need now, and releases the others.
+    fn reconcile_watches(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
+        let generation = workspace.store.run_query(watch_rows::watch_generation)?;
+        if self.generation == Some(generation) {
+            return Ok(());
+        }
+        let rows = workspace.store.run_query(watch_rows::load_all)?;
+        self.tree.scopes = WatchScopes::new(rows.iter().map(|row| &row.watch));
+        let ids: HashSet<&str> = rows.iter().map(|row| row.watch.id.as_str()).collect();
+        let before = self.attached.len();
+        self.attached.retain(|id| ids.contains(id.as_str()));
+        if self.attached.len() < before {
+            self.tree.remove_unneeded_watches(None)?;
+        }
+        let new: Vec<&WatchRow> = rows.iter().filter(|row| !self.attached.contains(&row.watch.id)).collect();
+        let mut stages = Vec::new();
+        for row in &new {
+            stages.push(self.attach_watch(workspace, row)?);
+            self.attached.insert(row.watch.id.clone());
+        }
+        if !new.is_empty() {
+            // Changes before the start of a watch do not concern it, so they are recorded first.
+            self.tree.gather_events(workspace, self.baseline_entry)?;
+            let waiting = self.tree.batch.take_ready(Instant::now() + WRITER_CLOSE_WAIT);
+            self.classify_and_record(workspace, waiting)?;
+        }
+        for (row, stage) in new.iter().zip(stages) {
+            if row.stage != stage && row.watch.started_at_entry == 0 {
+                workspace.write_watch_rows(|connection| watch_rows::set_stage(connection, &row.watch.id, stage))?;
+            }
+        }
+        self.generation = Some(generation);
+        workspace.notify_waiters();
+        Ok(())
+    }
+
+    /// Attaches the directories of one watch. A started watch continues with what it can reach; a new one that would be
+    /// incomplete is refused.
+    fn attach_watch(&mut self, workspace: &LocalWorkspace, row: &WatchRow) -> Result<WatchStage, Error> {
+        let path = &row.watch.path;
+        let Ok(attached) = self.tree.begin_watching(workspace, path) else {
+            return Ok(WatchStage::Unsupported);
+        };
+        workspace.record_rescan(&attached.denied, MissedEvents::PermissionDenied)?;
+        if attached.beyond_limit.is_empty() {
+            return Ok(WatchStage::Attached);
+        }
+        if row.watch.started_at_entry > 0 {
+            workspace.record_rescan(&attached.beyond_limit, MissedEvents::WatchLimit)?;
+        }
+        Ok(WatchStage::LimitReached)
+    }
+
+    /// Classifies events and records the new changes.
+    fn classify_and_record(&mut self, workspace: &LocalWorkspace, items: Vec<ExternalEvent>) -> Result<(), Error> {
+        if items.is_empty() {
+            return Ok(());
+        }
+        let classifier =
+            ExternalChangeClassifier::new(workspace, &self.tree.scopes, &mut self.own_renames, self.baseline_entry);
+        let mut batch = classifier.classify_all(items)?;
+        let renamed = self.tree.paths_renamed_since_last_event()?;
+        let is_renamed = |path: &RelPath| {
+            !renamed.is_empty() && (renamed.contains(path) || path.ancestors().any(|above| renamed.contains(&above)))
+        };
+        batch.new_changes.retain_mut(|change| change.holds_without(is_renamed));
+        let mut returned = workspace.record_external_changes(batch.new_changes, batch.last_entry)?;
+        returned.append(&mut batch.deferred);
+        let moves_recorded = returned.iter().all(|item| matches!(item, ExternalEvent::Touched { .. }));
+        // Touched paths are classified as if the moves were recorded; if one was not, they are classified again.
+        let uncertain = batch.touched.into_iter().filter(|item| match item {
+            ExternalEvent::Touched { path, .. } => !moves_recorded || is_renamed(path),
+            ExternalEvent::Moved(_) => false,
+        });
+        self.tree.batch.requeue(returned.into_iter().chain(uncertain), Instant::now());
+        self.tree.mark_uncertain(batch.uncertain_paths);
+        Ok(())
+    }
+
+    fn delete_expired_watches(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
+        if self.last_sweep.elapsed() >= SWEEP_INTERVAL {
+            self.last_sweep = Instant::now();
+            self.liveness_check = Some((self.last_sweep, 0));
+            let now_ms = workspace.clock.now().wall_ms;
+            workspace.write_watch_rows(|connection| watch_rows::delete_expired(connection, now_ms))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the watches of dead processes. The kernel reports a closed lock file before it frees the lock, so the check is
+    /// repeated a few times.
+    fn end_watches_of_dead_processes(&mut self, workspace: &LocalWorkspace, store: &StoreSignals) -> Result<(), Error> {
+        let now = Instant::now();
+        if store.lock_released {
+            self.liveness_check = Some((now, LIVENESS_CHECKS_MAX));
+        }
+        let Some((_, tries)) = self.liveness_check.filter(|(due, _)| *due <= now) else { return Ok(()) };
+        let others = workspace
+            .store
+            .run_query(|connection| watch_rows::processes_with_watches(connection, &workspace.process_id))?;
+        let mut living = false;
+        for process in others {
+            if workspace.locks.is_alive(&process)? {
+                living = true;
+            } else {
+                workspace.write_watch_rows(|connection| watch_rows::delete_watches_of_process(connection, &process))?;
+            }
+        }
+        self.liveness_check = (living && tries > 0).then(|| (now + STANDBY_POLL_FIRST, tries - 1));
+        Ok(())
+    }
+
+    /// Stops the thread when there are no watches.
+    fn end_if_unwatched(&self, workspace: &LocalWorkspace) -> Result<RecorderControl, Error> {
+        if workspace.store.run_query(watch_rows::has_watches)? {
+            return Ok(RecorderControl::NextRound);
+        }
+        // Under this mutex no caller can assume that the thread still runs.
+        let mut running = lock_ignoring_poison(&workspace.external_changes.thread);
+        if workspace.store.run_query(watch_rows::has_watches)? {
+            return Ok(RecorderControl::NextRound);
+        }
+        workspace.external_changes.is_listening.store(false, Ordering::Release);
+        if running.as_ref().is_some_and(|running| running.thread.thread().id() == std::thread::current().id()) {
+            *running = None;
+        }
+        Ok(RecorderControl::End)
+    }
+}

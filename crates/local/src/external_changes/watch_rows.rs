@@ -1,0 +1,228 @@
+//! Stored watches. A row is requested, then attached or refused by the recorder, then started by its journal entry, so
+//! that no watch is acknowledged before it is active.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use stead_engine::{Error, ErrorKind, Watch, WatchDepth, WatchEventKind, WatchLifetime, WatchRequest, limits};
+use stead_path::RelPath;
+
+use crate::store::to_sql_integer;
+
+/// Separator of stored lists.
+const SEPARATOR: &str = ",";
+
+/// Lifecycle of a watch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WatchStage {
+    /// Requested, not attached yet.
+    Requested,
+    /// The recorder watches its directories.
+    Attached,
+    LimitReached,
+    /// The file system reports no changes.
+    Unsupported,
+}
+
+impl WatchStage {
+    fn to_number(self) -> i64 {
+        match self {
+            WatchStage::Requested => 0,
+            WatchStage::Attached => 1,
+            WatchStage::LimitReached => 2,
+            WatchStage::Unsupported => 3,
+        }
+    }
+
+    fn from_number(number: i64) -> Self {
+        match number {
+            1 => WatchStage::Attached,
+            2 => WatchStage::LimitReached,
+            3 => WatchStage::Unsupported,
+            _ => WatchStage::Requested,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct WatchRow {
+    pub(crate) watch: Watch,
+    pub(crate) stage: WatchStage,
+}
+
+const WATCH_COLUMNS: &str = "id, owner, session, path, deep, happenings, glob, started, stage";
+
+fn watch_from_row(row: &Row<'_>) -> rusqlite::Result<WatchRow> {
+    let (path, words): (String, String) = (row.get(3)?, row.get(5)?);
+    let watch = Watch {
+        id: row.get(0)?,
+        owner: row.get(1)?,
+        session: row.get(2)?,
+        path: RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?,
+        depth: if row.get(4)? { WatchDepth::Deep } else { WatchDepth::Shallow },
+        event_kinds: words.split(SEPARATOR).filter_map(WatchEventKind::parse).collect(),
+        glob: row.get(6)?,
+        started_at_entry: row.get::<_, Option<i64>>(7)?.unwrap_or(0).unsigned_abs(),
+    };
+    Ok(WatchRow { watch, stage: WatchStage::from_number(row.get(8)?) })
+}
+
+pub(crate) fn load_all(connection: &Connection) -> rusqlite::Result<Vec<WatchRow>> {
+    connection
+        .prepare_cached(&format!("SELECT {WATCH_COLUMNS} FROM watches ORDER BY created_ms, id"))?
+        .query_map([], watch_from_row)?
+        .collect()
+}
+
+/// The running watches of one principal.
+pub(crate) fn watches_of_owner(connection: &Connection, owner: &str) -> rusqlite::Result<Vec<Watch>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {WATCH_COLUMNS} FROM watches WHERE owner = ?1 AND started IS NOT NULL ORDER BY created_ms, id"
+        ))?
+        .query_map(params![owner], |row| Ok(watch_from_row(row)?.watch))?
+        .collect()
+}
+
+pub(crate) fn load_watch(connection: &Connection, id: &str) -> rusqlite::Result<Option<WatchRow>> {
+    connection
+        .prepare_cached(&format!("SELECT {WATCH_COLUMNS} FROM watches WHERE id = ?1"))?
+        .query_row(params![id], watch_from_row)
+        .optional()
+}
+
+pub(crate) fn has_watches(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.prepare_cached("SELECT 1 FROM watches LIMIT 1")?.exists([])
+}
+
+/// The owner and the process that request a watch.
+pub(crate) struct WatchRequester<'a> {
+    pub(crate) owner: &'a str,
+    pub(crate) session: &'a str,
+    pub(crate) process: &'a str,
+}
+
+/// Inserts a requested watch, unless its owner has too many.
+pub(crate) fn insert_watch(
+    connection: &Connection,
+    id: &str,
+    by: &WatchRequester<'_>,
+    request: &WatchRequest,
+    now_ms: i64,
+) -> rusqlite::Result<Result<(), Error>> {
+    let WatchRequest::Begin { path, depth, event_kinds, glob, lifetime } = request else {
+        return Ok(Ok(()));
+    };
+    let count: i64 = connection
+        .prepare_cached("SELECT count(*) FROM watches WHERE owner = ?1")?
+        .query_row(params![by.owner], |row| row.get(0))?;
+    if count.unsigned_abs() >= limits::WATCHES_PER_PRINCIPAL_MAX as u64 {
+        let oldest: String = connection
+            .prepare_cached("SELECT id FROM watches WHERE owner = ?1 ORDER BY created_ms, id LIMIT 1")?
+            .query_row(params![by.owner], |row| row.get(0))?;
+        return Ok(Err(Error::new(ErrorKind::TooMany, format!("you have {count} watches, which is the limit"))
+            .with_next_step("call unwatch on one of them, or watch a directory above several")
+            .with_detail("oldest", oldest)));
+    }
+    let words: Vec<&str> = event_kinds.iter().map(|happening| happening.as_str()).collect();
+    connection.prepare_cached("INSERT INTO watches VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, ?8, ?9, ?9)")?.execute(
+        params![
+            id,
+            by.owner,
+            by.session,
+            path.to_string(),
+            *depth == WatchDepth::Deep,
+            words.join(SEPARATOR),
+            glob,
+            WatchStage::Requested.to_number(),
+            now_ms
+        ],
+    )?;
+    match lifetime {
+        WatchLifetime::Persistent => {}
+        WatchLifetime::Process => {
+            connection.prepare_cached("INSERT INTO bound_watches VALUES (?1, ?2)")?.execute(params![id, by.process])?;
+        }
+    }
+    increment_generation(connection)?;
+    Ok(Ok(()))
+}
+
+/// The other processes that have watches bound to them.
+pub(crate) fn processes_with_watches(connection: &Connection, process: &str) -> rusqlite::Result<Vec<String>> {
+    connection
+        .prepare_cached("SELECT DISTINCT process FROM bound_watches WHERE process <> ?1")?
+        .query_map(params![process], |row| row.get(0))?
+        .collect()
+}
+
+pub(crate) fn delete_watches_of_process(connection: &Connection, process: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM watches WHERE id IN (SELECT id FROM bound_watches WHERE process = ?1)")?
+        .execute(params![process])?;
+    connection.prepare_cached("DELETE FROM bound_watches WHERE process = ?1")?.execute(params![process])?;
+    increment_generation(connection)
+}
+
+pub(crate) fn set_stage(connection: &Connection, id: &str, stage: WatchStage) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE watches SET stage = ?2 WHERE id = ?1")?
+        .execute(params![id, stage.to_number()])?;
+    Ok(())
+}
+
+/// Stores the entry that starts a watch.
+pub(crate) fn set_first_entry(connection: &Connection, id: &str, number: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE watches SET started = ?2 WHERE id = ?1")?
+        .execute(params![id, to_sql_integer(number)])?;
+    Ok(())
+}
+
+/// Stores the time of the last poll.
+pub(crate) fn record_last_poll(connection: &Connection, owner: &str, now_ms: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("UPDATE watches SET heard_ms = ?2 WHERE owner = ?1")?.execute(params![owner, now_ms])?;
+    Ok(())
+}
+
+/// Whether the owner has not polled since.
+pub(crate) fn not_polled_since(connection: &Connection, owner: &str, since_ms: i64) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM watches WHERE owner = ?1 AND heard_ms < ?2 LIMIT 1")?
+        .exists(params![owner, since_ms])
+}
+
+pub(crate) fn delete_watch(connection: &Connection, id: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM watches WHERE id = ?1")?.execute(params![id])?;
+    connection.prepare_cached("DELETE FROM bound_watches WHERE id = ?1")?.execute(params![id])?;
+    increment_generation(connection)
+}
+
+/// Deletes abandoned watches, and those that never started because their process died.
+pub(crate) fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<usize> {
+    let swept = connection
+        .prepare_cached("DELETE FROM watches WHERE heard_ms < ?1 OR (started IS NULL AND created_ms < ?2)")?
+        .execute(params![now_ms - limits::WATCH_IDLE_MS_MAX, now_ms - UNSTARTED_WATCH_MS_MAX])?;
+    if swept > 0 {
+        connection.prepare_cached("DELETE FROM bound_watches WHERE id NOT IN (SELECT id FROM watches)")?.execute([])?;
+        increment_generation(connection)?;
+    }
+    Ok(swept)
+}
+
+/// How long a watch may take to start.
+const UNSTARTED_WATCH_MS_MAX: i64 = 60_000;
+
+/// A number that increases with every new or ended watch.
+pub(crate) fn watch_generation(connection: &Connection) -> rusqlite::Result<i64> {
+    Ok(connection
+        .prepare_cached("SELECT value FROM meta WHERE name = 'watches'")?
+        .query_row([], |row| row.get(0))
+        .optional()?
+        .unwrap_or(0))
+}
+
+fn increment_generation(connection: &Connection) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT INTO meta VALUES ('watches', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1")?
+        .execute([])?;
+    Ok(())
+}

@@ -1,0 +1,529 @@
+//! The watched tree: processes kernel events in order and tracks the names of moved directories.
+//!
+//! The kernel queues a change before the system call that made it returns. So a path observed after the last processed
+//! event may already have another name, but then the queue contains that event. Therefore a directory is only attached
+//! when the queue is empty, and again if the queue then reports that it moved; and every observation is checked against
+//! the queue before it is recorded.
+
+use std::{
+    collections::{BTreeSet, HashSet, VecDeque},
+    time::{Duration, Instant},
+};
+
+use stead_disk::{
+    DiskError, DiskStat, FileType, LockFile,
+    fs_events::{DrainResult, FsEvent, FsEventKind, FsEventQueue as Queue, FsEventSubject, FsQueueWaker, FsWatchId},
+};
+use stead_engine::Error;
+use stead_path::RelPath;
+
+use super::{
+    attach::{self, AttachReport, ContentsReporting, WatchAttacher},
+    event_batch::{EventHints, ExternalEventBatch, RenameCertainty},
+    record::MissedEvents,
+    recorded_state::{self, RecordedStateLookup},
+    watch_scopes::WatchScopes,
+    watched_directories::WatchedDirectories,
+};
+use crate::{errors, open::LocalWorkspace};
+
+/// How long to wait for more events after the first.
+const GATHER_WAIT: Duration = Duration::from_millis(2);
+/// Longest time that one round collects events.
+const GATHER_TIME_MAX: Duration = Duration::from_millis(100);
+/// How long to wait for the second half of a rename.
+const RENAME_PAIR_WAIT: Duration = Duration::from_millis(20);
+/// How many events may lie between the halves of a rename: other processors queue theirs in between.
+const RENAME_PAIR_EVENTS_MAX: usize = 64;
+/// Limit of collected events; beyond it the whole tree is rescanned.
+const QUEUED_EVENTS_MAX: usize = 200_000;
+
+/// Events about the store.
+#[derive(Default)]
+pub(super) struct StoreSignals {
+    pub(super) written: bool,
+    pub(super) lock_released: bool,
+}
+
+/// The tree according to the processed events.
+pub(super) struct WatchedTree {
+    queue: Queue,
+    /// The watch on the lock file, which is signalled after every commit.
+    store_watch: FsWatchId,
+    /// Events read from the kernel and not processed yet.
+    queued: VecDeque<FsEvent>,
+    watched: WatchedDirectories,
+    pub(super) scopes: WatchScopes,
+    pub(super) batch: ExternalEventBatch,
+    /// Directories to be watched, by their current names.
+    unwatched: BTreeSet<RelPath>,
+    /// Paths to be reported as uncertain after the batch is recorded.
+    uncertain: BTreeSet<RelPath>,
+    /// Events were missed, so the tree must be rescanned.
+    pub(super) missed: Option<MissedEvents>,
+}
+
+impl WatchedTree {
+    pub(super) fn new(workspace: &LocalWorkspace, lock: &LockFile) -> Result<Self, DiskError> {
+        let (queue, store) = create_queue(workspace, lock)?;
+        Ok(Self {
+            queue,
+            store_watch: store,
+            queued: VecDeque::new(),
+            watched: WatchedDirectories::default(),
+            scopes: WatchScopes::default(),
+            batch: ExternalEventBatch::default(),
+            unwatched: BTreeSet::new(),
+            uncertain: BTreeSet::new(),
+            missed: None,
+        })
+    }
+
+    /// Waits for an event or the waker, up to a limit.
+    pub(super) fn wait(&self, waker: &FsQueueWaker, timeout: Duration) -> Result<(), DiskError> {
+        let timeout = if self.queued.is_empty() { timeout } else { Duration::ZERO };
+        self.queue.wait_with_waker(waker, timeout)
+    }
+
+    /// Whether the tree must be rescanned because events were missed or are too many.
+    pub(super) fn has_lost_events(&self) -> bool {
+        self.missed.is_some() || self.batch.len() + self.unwatched.len() > QUEUED_EVENTS_MAX
+    }
+
+    /// Discards the batch, which cannot be recorded.
+    pub(super) fn discard_batch(&mut self) {
+        self.missed = Some(MissedEvents::ListeningGap);
+        self.batch.clear();
+    }
+
+    /// Processes queued events, waiting briefly for more after a change. `floor` is an entry older than every unrecorded
+    /// event.
+    pub(super) fn gather_events(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<StoreSignals, Error> {
+        let mut store = StoreSignals::default();
+        self.drain_queue()?;
+        if self.queued.iter().any(|event| event.watch != Some(self.store_watch)) {
+            std::thread::sleep(GATHER_WAIT);
+            self.drain_queue()?;
+        }
+        let end = Instant::now() + GATHER_TIME_MAX;
+        while let Some(event) = self.queued.pop_front() {
+            if event.watch == Some(self.store_watch) {
+                note_store_event(&event, &mut store);
+            } else {
+                self.handle_event(workspace, event)?;
+            }
+            if self.queued.is_empty() && Instant::now() < end {
+                self.drain_queue()?;
+            }
+        }
+        self.watch_new_directories(workspace, floor)?;
+        Ok(store)
+    }
+
+    fn drain_queue(&mut self) -> Result<(), Error> {
+        let mut events = Vec::new();
+        while self.queue.drain(&mut events).map_err(|error| errors::watch_error(&error))? == DrainResult::Partial {}
+        self.queued.extend(events);
+        Ok(())
+    }
+
+    /// Paths renamed since the last processed event; observations there cannot be trusted.
+    pub(super) fn paths_renamed_since_last_event(&mut self) -> Result<HashSet<RelPath>, Error> {
+        self.drain_queue()?;
+        let left = self.queued.iter().filter(|event| matches!(event.kind, FsEventKind::MovedFrom(_)));
+        Ok(left.filter_map(|event| self.event_path(event)).collect())
+    }
+
+    /// The path of an event, according to the events processed so far.
+    fn event_path(&self, event: &FsEvent) -> Option<RelPath> {
+        let (path, name) = (self.watched.path(event.watch?)?, event.name.as_ref()?);
+        path.join(name).ok().filter(|_| !attach::is_temporary(name))
+    }
+
+    fn handle_event(&mut self, workspace: &LocalWorkspace, event: FsEvent) -> Result<(), Error> {
+        let Some(id) = event.watch else {
+            self.missed = Some(MissedEvents::Overflow);
+            return Ok(());
+        };
+        if event.kind == FsEventKind::WatchRemoved {
+            self.watched.remove(id);
+            return Ok(());
+        }
+        let Some(path) = self.event_path(&event) else { return Ok(()) };
+        let directory = event.subject == FsEventSubject::Directory;
+        match event.kind {
+            FsEventKind::Created => {
+                self.touch_path(
+                    &path,
+                    EventHints { created: true, appeared: true, complete: directory, ..EventHints::NO_HINTS },
+                );
+                if directory {
+                    self.unwatched.insert(path);
+                }
+            }
+            FsEventKind::Modified => {
+                self.touch_path(&path, EventHints { content_changed: true, ..EventHints::NO_HINTS })
+            }
+            FsEventKind::WriterClosed => {
+                self.touch_path(&path, EventHints { writer_closed: true, ..EventHints::NO_HINTS })
+            }
+            FsEventKind::AttributesChanged => self.touch_path(&path, EventHints::NO_HINTS),
+            FsEventKind::Deleted => {
+                if self.unwatched.contains(&path) {
+                    // Removals inside it were not observed. Files put there through stead are in the journal.
+                    self.batch.record_departure(&path, event.subject);
+                }
+                self.touch_path(&path, EventHints::DISAPPEARED);
+                self.unwatched.retain(|unreached| !unreached.is_within(&path));
+            }
+            FsEventKind::MovedFrom(cookie) => self.handle_moved_from(workspace, &path, event.subject, cookie)?,
+            FsEventKind::MovedTo(_) => {
+                self.touch_path(&path, EventHints::APPEARED);
+                if directory {
+                    self.unwatched.insert(path);
+                }
+            }
+            FsEventKind::SelfMoved | FsEventKind::SelfDeleted | FsEventKind::WatchRemoved | FsEventKind::Overflow => {}
+        }
+        Ok(())
+    }
+
+    fn touch_path(&mut self, path: &RelPath, hints: EventHints) {
+        if self.scopes.is_relevant(path) {
+            self.batch.touch(path, hints, Instant::now());
+        }
+    }
+
+    /// Whether moves of this path must be tracked.
+    fn concerns(&self, path: &RelPath, subject: FsEventSubject) -> bool {
+        self.scopes.is_relevant(path) || (subject == FsEventSubject::Directory && self.scopes.must_watch(path))
+    }
+
+    /// Handles the first half of a rename. The second half follows at once or after a few other events.
+    fn handle_moved_from(
+        &mut self,
+        workspace: &LocalWorkspace,
+        from: &RelPath,
+        subject: FsEventSubject,
+        cookie: u32,
+    ) -> Result<(), Error> {
+        if !self.concerns(from, subject) {
+            return Ok(());
+        }
+        let Some(other) = self.take_moved_to(cookie)? else {
+            self.batch.record_departure(from, subject);
+            return self.unwatch_branch(from);
+        };
+        if other.name.as_ref().is_some_and(attach::is_temporary) {
+            // Renamed to a temporary name of stead: the journal has the change.
+            self.touch_path(from, EventHints::DISAPPEARED);
+            return self.unwatch_if_gone(workspace, from);
+        }
+        match self.event_path(&other) {
+            Some(to) if self.concerns(&to, subject) => self.handle_rename(workspace, from, &to, subject),
+            Some(_) | None => {
+                self.batch.record_departure(from, subject);
+                self.unwatch_branch(from)
+            }
+        }
+    }
+
+    fn take_moved_to(&mut self, cookie: u32) -> Result<Option<FsEvent>, Error> {
+        let end = Instant::now() + RENAME_PAIR_WAIT;
+        loop {
+            let mut near = self.queued.iter().take(RENAME_PAIR_EVENTS_MAX);
+            if let Some(at) = near.position(|event| event.kind == FsEventKind::MovedTo(cookie)) {
+                return Ok(self.queued.remove(at));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if self.queued.len() >= RENAME_PAIR_EVENTS_MAX || left.is_zero() {
+                return Ok(None);
+            }
+            self.queue.wait(left).map_err(|error| errors::watch_error(&error))?;
+            self.drain_queue()?;
+        }
+    }
+
+    fn handle_rename(
+        &mut self,
+        workspace: &LocalWorkspace,
+        from: &RelPath,
+        to: &RelPath,
+        subject: FsEventSubject,
+    ) -> Result<(), Error> {
+        let certainty = self.batch.rename(from, to, subject, Instant::now());
+        if subject != FsEventSubject::Directory {
+            return Ok(());
+        }
+        let moved = |path: &RelPath| path.strip_prefix(from).and_then(|rest| to.append(&rest).ok());
+        self.unwatched = self.unwatched.iter().map(|path| moved(path).unwrap_or_else(|| path.clone())).collect();
+        self.unwatched.extend(self.watched.rename(from, to));
+        if certainty == RenameCertainty::Ambiguous && matches!(workspace.root.stat(from), Ok(Some(_))) {
+            self.unwatched.extend([from.clone(), to.clone()]);
+        }
+        self.remove_unneeded_watches(Some(to))?;
+        if !self.watched.contains(to) {
+            self.unwatched.insert(to.clone());
+        }
+        Ok(())
+    }
+
+    /// Watches new directories with everything below them once the queue is empty, and reports their contents.
+    fn watch_new_directories(&mut self, workspace: &LocalWorkspace, floor: u64) -> Result<(), Error> {
+        // A second round for directories that had a wrong name.
+        for _ in 0..2 {
+            if !self.queued.is_empty() || self.unwatched.is_empty() {
+                break;
+            }
+            let (mut tops, mut new, mut came) = (HashSet::new(), HashSet::new(), Vec::new());
+            for top in std::mem::take(&mut self.unwatched) {
+                if self.scopes.must_watch(&top) {
+                    let attached = self.attach_watches(workspace, &top, ContentsReporting::Report);
+                    let mut attached = attached.map_err(|error| errors::error_at_path(&top, &error))?;
+                    self.unwatched.extend(attached.missing.drain(..));
+                    new.extend(attached.new.iter().copied());
+                    tops.insert(top.clone());
+                    came.push((top, attached));
+                }
+            }
+            let moved = self.unwatch_moved(&new)?;
+            for (top, attached) in came {
+                self.record_unwatched(workspace, &attached)?;
+                self.report_contents(workspace, &top, attached.found_paths, &moved)?;
+                self.doubt_renamed_paths(attached.renamed_meanwhile)?;
+            }
+            self.recheck_recorded_files(workspace, &tops, floor)?;
+        }
+        Ok(())
+    }
+
+    /// Directories watched under an outdated name. Either the queue explains the rename, or events are missing; then both
+    /// paths are uncertain.
+    fn doubt_renamed_paths(&mut self, misnamed: Vec<(FsWatchId, [RelPath; 2])>) -> Result<(), Error> {
+        for (id, names) in misnamed {
+            if self.queued.is_empty() {
+                self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+                self.watched.remove(id);
+                self.uncertain.extend(names.clone());
+            }
+            self.unwatched.extend(names);
+        }
+        Ok(())
+    }
+
+    /// Files written through stead before the watch started may have been deleted without an event.
+    fn recheck_recorded_files(
+        &mut self,
+        workspace: &LocalWorkspace,
+        tops: &HashSet<RelPath>,
+        floor: u64,
+    ) -> Result<(), Error> {
+        let Some(paths) = workspace.store.run_query(|connection| recorded_state::changed_since(connection, floor))?
+        else {
+            self.uncertain.extend(tops.iter().cloned());
+            return Ok(());
+        };
+        for path in paths {
+            if tops.contains(&path) || path.ancestors().any(|above| tops.contains(&above)) {
+                self.touch_path(&path, EventHints::DISAPPEARED);
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases the watches of directories that may have been renamed according to the queue, and schedules them again.
+    /// Returns their names.
+    fn unwatch_moved(&mut self, new: &HashSet<FsWatchId>) -> Result<HashSet<RelPath>, Error> {
+        let mut moved = HashSet::new();
+        for named in self.directories_renamed_since()? {
+            for (path, id) in self.watched.watches_within(&named) {
+                if new.contains(&id) {
+                    self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+                    self.watched.remove(id);
+                    self.unwatched.insert(path.clone());
+                    moved.insert(path);
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Directories renamed since the last processed event.
+    fn directories_renamed_since(&mut self) -> Result<HashSet<RelPath>, Error> {
+        self.drain_queue()?;
+        let named = self.queued.iter().filter(|event| {
+            event.subject == FsEventSubject::Directory
+                && matches!(event.kind, FsEventKind::MovedFrom(_) | FsEventKind::MovedTo(_) | FsEventKind::Deleted)
+        });
+        Ok(named.filter_map(|event| self.event_path(event)).collect())
+    }
+
+    /// Reports the contents of new directories, unless a call brought and recorded them with the directory.
+    fn report_contents(
+        &mut self,
+        workspace: &LocalWorkspace,
+        top: &RelPath,
+        found: Vec<RelPath>,
+        moved: &HashSet<RelPath>,
+    ) -> Result<(), Error> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        let brought_ms = RecordedStateLookup::new(&workspace.store).arrival_time_ms(top)?;
+        for found in found {
+            let is_new = brought_ms.is_none_or(|brought_ms| {
+                let stat = workspace.root.stat(&found).ok().flatten();
+                stat.is_some_and(|stat| is_newer(&stat, brought_ms))
+            });
+            if is_new && !found.parent().is_some_and(|parent| moved.contains(&parent)) {
+                self.touch_path(&found, EventHints::APPEARED);
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases the watches of a directory that left the tree.
+    fn unwatch_branch(&mut self, path: &RelPath) -> Result<(), Error> {
+        self.unwatched.retain(|unreached| !unreached.is_within(path));
+        for (_, id) in self.watched.watches_within(path) {
+            self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+            self.watched.remove(id);
+        }
+        Ok(())
+    }
+
+    /// Releases the watches unless the name exists again: a write exchanges files.
+    fn unwatch_if_gone(&mut self, workspace: &LocalWorkspace, path: &RelPath) -> Result<(), Error> {
+        match workspace.root.stat(path) {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) | Err(_) => self.unwatch_branch(path),
+        }
+    }
+
+    fn attach_watches(
+        &mut self,
+        workspace: &LocalWorkspace,
+        top: &RelPath,
+        finding: ContentsReporting,
+    ) -> Result<AttachReport, DiskError> {
+        let (queue, scopes, watched) = (&self.queue, &self.scopes, &mut self.watched);
+        WatchAttacher { workspace, queue, scopes, watched, contents: finding }.attach_branch(top)
+    }
+
+    fn record_unwatched(&self, workspace: &LocalWorkspace, attached: &AttachReport) -> Result<(), Error> {
+        workspace.record_rescan(&attached.beyond_limit, MissedEvents::WatchLimit)?;
+        workspace.record_rescan(&attached.denied, MissedEvents::PermissionDenied)
+    }
+
+    pub(super) fn mark_uncertain(&mut self, paths: Vec<RelPath>) {
+        self.uncertain.extend(paths);
+    }
+
+    /// Records the uncertain paths, after the batch about them.
+    pub(super) fn record_uncertain_paths(&mut self, workspace: &LocalWorkspace) -> Result<(), Error> {
+        if self.uncertain.is_empty() {
+            return Ok(());
+        }
+        let paths = std::mem::take(&mut self.uncertain).into_iter().collect();
+        workspace.record_rescan(&topmost_paths(paths), MissedEvents::ListeningGap)
+    }
+
+    /// Attaches one watch. Its path need not be a directory or exist.
+    pub(super) fn begin_watching(
+        &mut self,
+        workspace: &LocalWorkspace,
+        watched_path: &RelPath,
+    ) -> Result<AttachReport, Error> {
+        let attached = self.attach_watches(workspace, watched_path, ContentsReporting::Skip);
+        let attached = attached.map_err(|error| errors::error_at_path(watched_path, &error))?;
+        let below = |path: &&RelPath| !watched_path.is_within(path);
+        self.unwatched.extend(attached.missing.iter().filter(below).cloned());
+        self.unwatched.extend(attached.renamed_meanwhile.iter().flat_map(|(_, names)| names).cloned());
+        self.unwatch_moved(&attached.new.iter().copied().collect())?;
+        Ok(attached)
+    }
+
+    /// Releases directories that no watch needs.
+    pub(super) fn remove_unneeded_watches(&mut self, branch: Option<&RelPath>) -> Result<(), Error> {
+        let watched = match branch {
+            Some(top) => self.watched.watches_within(top),
+            None => self.watched.all_watches(),
+        };
+        for (path, id) in watched {
+            if !self.scopes.must_watch(&path) {
+                self.queue.remove_watch(id).map_err(|error| errors::watch_error(&error))?;
+                self.watched.remove(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Recovers from missed events: watches every directory again, with a new queue, and records a rescan.
+    pub(super) fn rescan_everything(&mut self, workspace: &LocalWorkspace, lock: &LockFile) -> Result<(), Error> {
+        let missed = self.missed.unwrap_or(MissedEvents::Overflow);
+        let (queue, store) = create_queue(workspace, lock).map_err(|error| errors::watch_error(&error))?;
+        (self.queue, self.store_watch) = (queue, store);
+        self.queued.clear();
+        self.batch.clear();
+        self.unwatched.clear();
+        self.uncertain.clear();
+        self.watched = WatchedDirectories::default();
+        let paths: Vec<RelPath> = self.scopes.paths().cloned().collect();
+        for path in &paths {
+            let attached = self.begin_watching(workspace, path)?;
+            self.record_unwatched(workspace, &attached)?;
+        }
+        workspace.record_rescan(&topmost_paths(paths.into_iter().collect()), missed)?;
+        self.missed = None;
+        // Signals of store writes went to the old queue.
+        workspace.notify_waiters();
+        Ok(())
+    }
+}
+
+/// Creates a queue that also watches the store.
+fn create_queue(workspace: &LocalWorkspace, lock: &LockFile) -> Result<(Queue, FsWatchId), DiskError> {
+    let queue = Queue::new(&workspace.root.open_directory(&RelPath::root())?)?;
+    let store = queue.watch_lock_file(lock)?;
+    Ok((queue, store))
+}
+
+/// Whether a file was created or changed after this time. A directory's modification time changes with every name in it,
+/// so its creation time counts.
+fn is_newer(stat: &DiskStat, than_ms: i64) -> bool {
+    let than_ns = i128::from(than_ms) * 1_000_000;
+    match stat.file_type {
+        FileType::Directory => stat.created_ns.is_some_and(|born_ns| born_ns >= than_ns),
+        FileType::File
+        | FileType::Symlink
+        | FileType::Fifo
+        | FileType::Socket
+        | FileType::CharDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => stat.fingerprint.changed_ns >= than_ns,
+    }
+}
+
+fn note_store_event(event: &FsEvent, store: &mut StoreSignals) {
+    match event.kind {
+        FsEventKind::Modified => store.written = true,
+        FsEventKind::WriterClosed => store.lock_released = true,
+        FsEventKind::Created
+        | FsEventKind::AttributesChanged
+        | FsEventKind::MovedFrom(_)
+        | FsEventKind::MovedTo(_)
+        | FsEventKind::Deleted
+        | FsEventKind::SelfMoved
+        | FsEventKind::SelfDeleted
+        | FsEventKind::WatchRemoved
+        | FsEventKind::Overflow => {}
+    }
+}
+
+/// The paths that lie below no other of them.
+pub(super) fn topmost_paths(paths: HashSet<RelPath>) -> Vec<RelPath> {
+    let below = |path: &RelPath| path.ancestors().any(|above| paths.contains(&above));
+    let mut tops: Vec<RelPath> = paths.iter().filter(|path| !below(path)).cloned().collect();
+    tops.sort();
+    tops
+}

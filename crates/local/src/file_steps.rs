@@ -1,0 +1,216 @@
+//! The steps of a plan, stored with the entry before any is applied. They suffice to finish the work after a crash and
+//! to tell the server's own half-done work from another program's edit.
+
+use serde::{Deserialize, Serialize};
+use stead_engine::Error;
+use stead_journal::Digest;
+use stead_path::RelPath;
+
+/// Stored file identity: inode and creation time, because inode numbers are reused.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct StoredInodeId {
+    pub(crate) dev: u64,
+    pub(crate) ino: u64,
+    #[serde(rename = "born_ns")]
+    pub(crate) created_ns: Option<i64>,
+}
+
+/// Device numbers change at every boot; the creation time, where the file system has one, does not.
+impl PartialEq for StoredInodeId {
+    fn eq(&self, other: &Self) -> bool {
+        let same_device = self.created_ns.is_some() || self.dev == other.dev;
+        self.ino == other.ino && self.created_ns == other.created_ns && same_device
+    }
+}
+
+impl Eq for StoredInodeId {}
+
+impl StoredInodeId {
+    pub(crate) fn from_stat(stat: &stead_disk::DiskStat) -> Self {
+        let id = stat.fingerprint.id;
+        Self { dev: id.dev, ino: id.ino, created_ns: stat.created_ns.map(to_stored_ns) }
+    }
+
+    pub(crate) fn from_staged(staged: &stead_disk::StagedFile) -> Self {
+        let id = staged.id();
+        Self { dev: id.dev, ino: id.ino, created_ns: staged.created_ns().map(to_stored_ns) }
+    }
+}
+
+/// Nanoseconds fit 64 bits until the year 2262.
+pub(crate) fn to_stored_ns(time: i128) -> i64 {
+    i64::try_from(time).unwrap_or(i64::MAX)
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredPath(pub(crate) RelPath);
+
+impl Serialize for StoredPath {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_wire())
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredPath {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = String::deserialize(deserializer)?;
+        RelPath::from_wire(&wire).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A staged file: its temporary path and inode.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct StagedFileRef {
+    pub(crate) directory: StoredPath,
+    pub(crate) name: StoredPath,
+    pub(crate) id: StoredInodeId,
+    /// Modification time after staging. A later time means that another program wrote to the file.
+    pub(crate) modified_ns: i64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ReplacedFile {
+    pub(crate) version: Digest,
+    pub(crate) id: StoredInodeId,
+    pub(crate) size: u64,
+    pub(crate) modified_ns: i64,
+    pub(crate) mode: u32,
+    #[serde(rename = "kept")]
+    pub(crate) retained_in: RetainedIn,
+}
+
+/// Storage of retained bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RetainedIn {
+    #[serde(rename = "Row")]
+    Database,
+    File,
+}
+
+/// One step of applying a plan.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum FileStep {
+    Put {
+        path: StoredPath,
+        staged: StagedFileRef,
+        over: Option<ReplacedFile>,
+        version: Digest,
+        mode: u32,
+        after: RetainedIn,
+    },
+    MakeDirectory {
+        path: StoredPath,
+        mode: u32,
+    },
+    MakeLink {
+        path: StoredPath,
+        target: Vec<u8>,
+    },
+    Move {
+        from: StoredPath,
+        to: StoredPath,
+        id: StoredInodeId,
+        over: Option<ReplacedFile>,
+    },
+    Remove {
+        path: StoredPath,
+        id: StoredInodeId,
+        trash: String,
+    },
+    RemoveDirectory {
+        path: StoredPath,
+        id: StoredInodeId,
+        mode: u32,
+    },
+    Restore {
+        path: StoredPath,
+        id: StoredInodeId,
+        trash: String,
+    },
+}
+
+impl FileStep {
+    pub(crate) fn paths(&self) -> Vec<&RelPath> {
+        match self {
+            FileStep::Put { path, .. }
+            | FileStep::MakeDirectory { path, .. }
+            | FileStep::MakeLink { path, .. }
+            | FileStep::Remove { path, .. }
+            | FileStep::RemoveDirectory { path, .. }
+            | FileStep::Restore { path, .. } => vec![&path.0],
+            FileStep::Move { from, to, .. } => vec![&from.0, &to.0],
+        }
+    }
+
+    /// Whether a failure of this step may leave it done: a rename whose later check failed and that could not be undone.
+    pub(crate) fn may_be_half_done(&self) -> bool {
+        match self {
+            FileStep::Put { .. } | FileStep::Move { .. } | FileStep::Remove { .. } | FileStep::Restore { .. } => true,
+            FileStep::MakeDirectory { .. } | FileStep::MakeLink { .. } | FileStep::RemoveDirectory { .. } => false,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Result<String, Error> {
+        serde_json::to_string(self).map_err(|_| malformed_step_error())
+    }
+
+    pub(crate) fn from_json(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).map_err(|_| malformed_step_error())
+    }
+}
+
+fn malformed_step_error() -> Error {
+    Error::new(stead_engine::ErrorKind::AuditUnavailable, "a pending step in the store cannot be read")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pending steps as 0.1.0 keeps them, one of every kind.
+    const STEPS: &str = include_str!("../tests/pins/steps.jsonl");
+
+    fn stored_path(wire: &str) -> StoredPath {
+        StoredPath(RelPath::from_wire(wire).unwrap())
+    }
+
+    fn steps() -> Vec<FileStep> {
+        let id = StoredInodeId { dev: 1, ino: 2, created_ns: Some(3) };
+        let unborn = StoredInodeId { created_ns: None, ..id };
+        let staged = StagedFileRef { directory: stored_path("d"), name: stored_path(".stead~x"), id, modified_ns: 4 };
+        let version = Digest([5; 32]);
+        let over =
+            |retained_in| ReplacedFile { version, id: unborn, size: 6, modified_ns: 7, mode: 0o644, retained_in };
+        let put = |over, after| FileStep::Put {
+            path: stored_path("d/f"),
+            staged: staged.clone(),
+            over,
+            version,
+            mode: 0o600,
+            after,
+        };
+        vec![
+            put(None, RetainedIn::Database),
+            put(Some(over(RetainedIn::File)), RetainedIn::File),
+            FileStep::MakeDirectory { path: stored_path("d"), mode: 0o755 },
+            FileStep::MakeLink { path: stored_path("l"), target: b"to".to_vec() },
+            FileStep::Move { from: stored_path("a"), to: stored_path("b"), id, over: Some(over(RetainedIn::Database)) },
+            FileStep::Remove { path: stored_path("a"), id, trash: "t-1".to_owned() },
+            FileStep::RemoveDirectory { path: stored_path("a"), id, mode: 0o755 },
+            FileStep::Restore { path: stored_path("a"), id, trash: "t-1".to_owned() },
+        ]
+    }
+
+    #[test]
+    fn steps_are_kept_in_the_words_of_0_1_0() {
+        let text: String = steps().iter().map(|step| step.to_json().unwrap() + "\n").collect();
+        testkit::pin::check(env!("CARGO_MANIFEST_DIR"), "steps.jsonl", &text);
+    }
+
+    #[test]
+    fn steps_of_0_1_0_are_read() {
+        for line in STEPS.lines() {
+            assert_eq!(FileStep::from_json(line).unwrap().to_json().unwrap(), line);
+        }
+    }
+}

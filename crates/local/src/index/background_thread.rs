@@ -1,0 +1,281 @@
+//! The thread that builds the index and updates the tree model. The first large search starts it; it ends with the
+//! workspace. Nothing waits for it, and it yields to all other work.
+
+use std::{
+    sync::{Arc, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use stead_disk::fs_events::FsEventQueue;
+use stead_path::{FileName, RelPath};
+
+use super::{
+    IndexState, WATCH_RETRY_PAUSE, build,
+    build::IndexBuildOutcome,
+    segment::IndexSegment,
+    snapshot::IndexSnapshot,
+    tree_model::{IndexModelError, IndexTreeModel, ModelFreshness},
+};
+use crate::store::lock_ignoring_poison;
+
+/// Interval between event polls while there are searches.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Idle time after which watches are released.
+const UNWATCH_AFTER_IDLE: Duration = Duration::from_secs(15 * 60);
+/// Pause after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(60);
+/// How long new or recently modified files wait before they are indexed.
+const NEW_FILES_WAIT: Duration = Duration::from_secs(4);
+/// Ticks in which every directory is listed again, regardless of watches.
+const FULL_RELIST_TICKS: usize = 300;
+/// Directories listed before the lock is released.
+const DIRECTORIES_PER_STEP: usize = 64;
+/// Segments with fewer files are small.
+const SMALL_SEGMENT_FILES: u32 = 4_000;
+/// Number of small segments that triggers a merge.
+const SMALL_SEGMENTS_MAX: usize = 8;
+/// Number of stale files beyond the current ones that triggers a full rebuild.
+const STALE_FILES_MAX: u64 = 10_000;
+
+struct IndexPause(Duration, WakeCondition);
+
+/// Wakes the thread early, besides closing the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WakeCondition {
+    BySearch,
+    Never,
+}
+
+/// Runs until the workspace closes.
+pub(super) fn run_index_thread(shared: &Arc<IndexState>) {
+    stead_disk::lower_thread_priority();
+    let mut next_build = Instant::now();
+    loop {
+        let IndexPause(pause, wake) = match run_round(shared, &mut next_build) {
+            Ok(pause) => pause,
+            Err(halt) => {
+                *lock_ignoring_poison(&shared.model) = None;
+                match halt {
+                    IndexModelError::Stopped => return,
+                    IndexModelError::EventsLost => {}
+                    IndexModelError::WatchFailed => {
+                        lock_ignoring_poison(&shared.thread_status).unwatched_until =
+                            Some(Instant::now() + WATCH_RETRY_PAUSE)
+                    }
+                    IndexModelError::IndexCorrupt => shared.discard_loaded(),
+                    IndexModelError::Unsupported => {
+                        shared.set_message(Some("this file system does not report changes".to_owned()));
+                        return;
+                    }
+                }
+                IndexPause(POLL_INTERVAL, WakeCondition::Never)
+            }
+        };
+        if !shared.sleep(pause, wake) {
+            return;
+        }
+    }
+}
+
+fn run_round(shared: &IndexState, next_build: &mut Instant) -> Result<IndexPause, IndexModelError> {
+    if lock_ignoring_poison(&shared.thread_status).last_search.elapsed() >= UNWATCH_AFTER_IDLE {
+        *lock_ignoring_poison(&shared.model) = None;
+        return Ok(IndexPause(UNWATCH_AFTER_IDLE, WakeCondition::BySearch));
+    }
+    let has_model = lock_ignoring_poison(&shared.model).is_some();
+    let unwatched = if has_model { None } else { prepare_model(shared)? };
+    if let Some(mut model) = unwatched {
+        if Instant::now() >= *next_build {
+            *next_build = extend_index(shared, &mut model)?;
+        }
+        shared.update_file_count(&model);
+        // Searches walk the tree meanwhile.
+        return Ok(IndexPause(RETRY_PAUSE, WakeCondition::Never));
+    }
+    apply_events(shared)?;
+    if Instant::now() >= *next_build {
+        let mut model_guard = lock_ignoring_poison(&shared.model);
+        if let Some(model) = model_guard.as_mut()
+            && model.has_unindexed()
+        {
+            *next_build = extend_watched_index(shared, model_guard)?;
+            apply_events(shared)?;
+        }
+    }
+    Ok(IndexPause(POLL_INTERVAL, WakeCondition::Never))
+}
+
+/// Builds a model of the whole tree. A watched model becomes available to searches.
+fn prepare_model(shared: &IndexState) -> Result<Option<IndexTreeModel>, IndexModelError> {
+    let top = shared.context.root.open_directory(&RelPath::root()).map_err(|_| IndexModelError::Unsupported)?;
+    let watch = FsEventQueue::new(&top).map_err(|error| {
+        let unsupported = error.kind == stead_disk::DiskErrorKind::Unsupported;
+        if unsupported { IndexModelError::Unsupported } else { IndexModelError::WatchFailed }
+    });
+    let may_watch =
+        lock_ignoring_poison(&shared.thread_status).unwatched_until.is_none_or(|until| until <= Instant::now());
+    let watch = match watch {
+        Ok(watch) if may_watch && shared.context.mount_count == 0 => Some(watch),
+        Ok(_) => None,
+        Err(IndexModelError::WatchFailed) if !may_watch => None,
+        Err(halt) => return Err(halt),
+    };
+    let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
+    let mut model = IndexTreeModel::new(snapshot, watch, shared.context.watches_max);
+    model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
+    if !model.is_watched() {
+        return Ok(Some(model));
+    }
+    *lock_ignoring_poison(&shared.model) = Some(model);
+    Ok(None)
+}
+
+/// Processes events in small steps, so that searches never wait long.
+fn apply_events(shared: &IndexState) -> Result<(), IndexModelError> {
+    let current = shared.current_snapshot();
+    if let Some(model) = lock_ignoring_poison(&shared.model).as_mut() {
+        model.mark_some_stale(u32::try_from(model.directory_count().div_ceil(FULL_RELIST_TICKS)).unwrap_or(1));
+        if let Some(current) = current {
+            model.adopt_snapshot(current);
+        }
+    }
+    loop {
+        let mut model_guard = lock_ignoring_poison(&shared.model);
+        let Some(model) = model_guard.as_mut() else { return Ok(()) };
+        if model.refresh(&shared.context, DIRECTORIES_PER_STEP, &|| shared.is_stopped())? == ModelFreshness::Current {
+            shared.update_file_count(model);
+            return Ok(());
+        }
+    }
+}
+
+/// Indexes new files while searches use the current model.
+fn extend_watched_index(
+    shared: &IndexState,
+    mut model_guard: MutexGuard<'_, Option<IndexTreeModel>>,
+) -> Result<Instant, IndexModelError> {
+    let Some(model) = model_guard.as_mut() else { return Ok(Instant::now()) };
+    let (base, unknown) = (snapshot_without_stale(model), model.unindexed_files());
+    drop(model_guard);
+    match base {
+        None => build_and_adopt(shared, IndexBuildBase::Current, &unknown),
+        Some(base) => {
+            // A separate model finds the files that would lose their index data.
+            let mut model = IndexTreeModel::new(Arc::clone(&base), None, 0);
+            model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
+            build_and_adopt(shared, IndexBuildBase::WithoutStale(base), &model.unindexed_files())
+        }
+    }
+}
+
+/// Indexes new files with an exclusively owned model.
+fn extend_index(shared: &IndexState, model: &mut IndexTreeModel) -> Result<Instant, IndexModelError> {
+    match snapshot_without_stale(model) {
+        None => build_and_adopt(shared, IndexBuildBase::Current, &model.unindexed_files()),
+        Some(base) => {
+            model.adopt_snapshot(Arc::clone(&base));
+            model.refresh(&shared.context, usize::MAX, &|| shared.is_stopped())?;
+            build_and_adopt(shared, IndexBuildBase::WithoutStale(base), &model.unindexed_files())
+        }
+    }
+}
+
+/// The segments to which new ones are added.
+enum IndexBuildBase {
+    /// The current segments when building begins.
+    Current,
+    /// The current segments without small and stale ones.
+    WithoutStale(Arc<IndexSnapshot>),
+}
+
+/// The snapshot without small and stale segments; `None` if there are none.
+fn snapshot_without_stale(model: &IndexTreeModel) -> Option<Arc<IndexSnapshot>> {
+    let snapshot = model.snapshot();
+    let (files, _) = model.files();
+    if snapshot.files() > files.saturating_mul(2).saturating_add(STALE_FILES_MAX) {
+        return Some(Arc::new(IndexSnapshot::empty()));
+    }
+    let is_small = |segment: &&Arc<IndexSegment>| segment.files < SMALL_SEGMENT_FILES;
+    if snapshot.segments.iter().filter(is_small).count() <= SMALL_SEGMENTS_MAX {
+        return None;
+    }
+    let segments = snapshot.segments.iter().filter(|segment| !is_small(segment)).cloned().collect();
+    Some(Arc::new(IndexSnapshot { segments, coverage: snapshot.coverage }))
+}
+
+/// Indexes files unless another process does. Returns when to continue.
+fn build_and_adopt(
+    shared: &IndexState,
+    base: IndexBuildBase,
+    unknown: &[(RelPath, Vec<FileName>)],
+) -> Result<Instant, IndexModelError> {
+    let now = Instant::now();
+    match try_build(shared, base, unknown) {
+        Ok(Some(IndexBuildOutcome::Stopped)) => Err(IndexModelError::Stopped),
+        Ok(Some(IndexBuildOutcome::Done { recently_modified: 0 })) => {
+            shared.set_message(None);
+            Ok(now + RETRY_PAUSE)
+        }
+        Ok(Some(IndexBuildOutcome::Done { .. })) => {
+            shared.set_message(None);
+            Ok(now + NEW_FILES_WAIT)
+        }
+        // Another process builds.
+        Ok(None) => Ok(now + NEW_FILES_WAIT),
+        Err(error) => {
+            shared.set_message(Some(format!("build failed: {error}")));
+            Ok(now + RETRY_PAUSE)
+        }
+    }
+}
+
+fn try_build(
+    shared: &IndexState,
+    base: IndexBuildBase,
+    unknown: &[(RelPath, Vec<FileName>)],
+) -> Result<Option<IndexBuildOutcome>, stead_disk::DiskError> {
+    let directory = shared.context.create_directory()?;
+    let Some(_building) = shared.context.try_lock_for_build()? else { return Ok(None) };
+    let base = match base {
+        IndexBuildBase::Current => shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty())),
+        IndexBuildBase::WithoutStale(base) => base,
+    };
+    build::build_segments(&shared.context, &directory, &base, unknown, &|| shared.is_stopped()).map(Some)
+}
+
+/// Builds the index synchronously.
+pub(super) fn build_once(shared: &IndexState) -> Result<(), stead_disk::DiskError> {
+    let snapshot = shared.current_snapshot().unwrap_or_else(|| Arc::new(IndexSnapshot::empty()));
+    let mut model = IndexTreeModel::new(snapshot, None, 0);
+    let stopped = || shared.is_stopped();
+    if model.refresh(&shared.context, usize::MAX, &stopped).is_err() {
+        // The existing index is unusable: rebuild everything.
+        shared.discard_loaded();
+        model = IndexTreeModel::new(Arc::new(IndexSnapshot::empty()), None, 0);
+        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(ModelFreshness::Behind);
+    }
+    let base = snapshot_without_stale(&model);
+    if let Some(base) = &base {
+        model.adopt_snapshot(Arc::clone(base));
+        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(ModelFreshness::Behind);
+    }
+    try_build(shared, base.map_or(IndexBuildBase::Current, IndexBuildBase::WithoutStale), &model.unindexed_files())?;
+    if let Some(current) = shared.current_snapshot() {
+        model.adopt_snapshot(current);
+        model.refresh(&shared.context, usize::MAX, &stopped).unwrap_or(ModelFreshness::Behind);
+    }
+    shared.update_file_count(&model);
+    Ok(())
+}
+
+impl IndexState {
+    fn set_message(&self, remark: Option<String>) {
+        lock_ignoring_poison(&self.thread_status).message = remark;
+    }
+
+    /// Updates the counts of files and indexed files.
+    fn update_file_count(&self, model: &IndexTreeModel) {
+        let counted = model.files();
+        lock_ignoring_poison(&self.thread_status).files = Some(counted);
+    }
+}

@@ -1,0 +1,400 @@
+//! A model of the tree for the index: every directory that a plain walk enters, which of its files are indexed in which
+//! segment, the names of the others, and what is excluded. Watches report changes where they are available.
+//!
+//! Promises: after [`IndexTreeModel::refresh`] the model equals a walk started at that moment, as far as the kernel reports
+//! changes. A directory is watched before it is listed, and listed again after any event in it. An [`IndexModelError`] ends
+//! the model; it is never used incomplete. Needs about thirty bytes per file.
+
+mod indexed_walk;
+mod listing;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use stead_disk::fs_events::{DrainResult, FsEvent, FsEventKind, FsEventQueue, FsEventSubject, FsWatchId};
+use stead_engine::index::IndexIgnoreRules;
+use stead_path::{FileName, RelPath};
+
+use super::{context::IndexContext, segment::IndexCorrupt, snapshot::IndexSnapshot};
+
+const NO_DIRECTORY: u32 = u32::MAX;
+/// Most times the queue is drained before the model counts as behind.
+const DRAINS_MAX: usize = 4;
+
+/// Why a model cannot be used any longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IndexModelError {
+    /// Events were lost, or arrive faster than they can be processed.
+    EventsLost,
+    /// A directory cannot be watched.
+    WatchFailed,
+    /// A part of the index failed verification.
+    IndexCorrupt,
+    Stopped,
+    /// The file system does not report all changes, and its stamps may be wrong.
+    Unsupported,
+}
+
+impl From<IndexCorrupt> for IndexModelError {
+    fn from(_: IndexCorrupt) -> Self {
+        Self::IndexCorrupt
+    }
+}
+
+/// Whether the model contains all changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ModelFreshness {
+    Current,
+    /// More work remains than was allowed.
+    Behind,
+}
+
+pub(super) struct IndexTreeModel {
+    snapshot: Arc<IndexSnapshot>,
+    event_queue: Option<FsEventQueue>,
+    watches_max: usize,
+    /// Directories by number; the first is the root.
+    directories: Vec<Option<ModelDirectory>>,
+    free_numbers: Vec<u32>,
+    watched: HashMap<FsWatchId, (u32, IndexWatchPurpose)>,
+    /// For every segment the current directory of each of its files.
+    directory_of_files: Vec<Vec<u32>>,
+    /// Directories to be listed again.
+    stale_directories: BTreeSet<u32>,
+    /// Position of the periodic full relisting.
+    relist_position: u32,
+    /// Whether every directory has been listed once.
+    complete: bool,
+}
+
+/// Why a directory is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IndexWatchPurpose {
+    /// For its contents.
+    OwnContents,
+    /// As the `.git` of a directory.
+    GitDirectory,
+    /// As the `.git/info` of a directory.
+    GitInfoDirectory,
+}
+
+struct ModelDirectory {
+    path: RelPath,
+    parent: u32,
+    children: Vec<u32>,
+    ignored: IndexIgnoreRules,
+    watches: Vec<FsWatchId>,
+    /// Indexed files: segment and number.
+    indexed_files: Vec<(u16, u32)>,
+    /// Files that must be read.
+    unindexed_files: Vec<(FileName, UnindexedReason)>,
+    /// Files with more than one hard link.
+    hard_linked: Vec<FileName>,
+    counts: DirectoryCounts,
+}
+
+/// Why a file must be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UnindexedReason {
+    /// No segment has its current content.
+    NotYetIndexed,
+    /// The index cannot represent it, or watches do not cover it.
+    NeverIndexable,
+}
+
+/// Counts of a walk in one directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct DirectoryCounts {
+    entries: u64,
+    texts: u64,
+    bytes: u64,
+    binary: u64,
+    ignored: u64,
+    unreadable: u64,
+}
+
+impl IndexTreeModel {
+    /// Creates an empty model; everything is still to be listed.
+    pub(super) fn new(snapshot: Arc<IndexSnapshot>, event_queue: Option<FsEventQueue>, watches_max: usize) -> Self {
+        let directory_of_files =
+            snapshot.segments.iter().map(|segment| vec![NO_DIRECTORY; segment.files as usize]).collect();
+        let root = ModelDirectory::new(RelPath::root(), NO_DIRECTORY, IndexIgnoreRules::default());
+        Self {
+            snapshot,
+            event_queue,
+            watches_max,
+            directories: vec![Some(root)],
+            free_numbers: Vec::new(),
+            watched: HashMap::new(),
+            directory_of_files,
+            stale_directories: BTreeSet::from([0]),
+            relist_position: 0,
+            complete: false,
+        }
+    }
+
+    /// Processes events and lists the affected directories again, at most a given number. Ends early if `stopped` returns
+    /// true.
+    pub(super) fn refresh(
+        &mut self,
+        context: &IndexContext,
+        directories_max: usize,
+        stopped: &dyn Fn() -> bool,
+    ) -> Result<ModelFreshness, IndexModelError> {
+        self.drain_events()?;
+        let mut listed = 0;
+        while let Some(number) = self.stale_directories.pop_first() {
+            if listed >= directories_max {
+                self.stale_directories.insert(number);
+                return Ok(ModelFreshness::Behind);
+            }
+            if stopped() {
+                return Err(IndexModelError::Stopped);
+            }
+            self.relist_directory(context, number)?;
+            listed += 1;
+        }
+        self.complete = true;
+        Ok(ModelFreshness::Current)
+    }
+
+    fn drain_events(&mut self) -> Result<(), IndexModelError> {
+        let Some(watch) = &self.event_queue else { return Ok(()) };
+        let (mut events, mut drained) = (Vec::new(), DrainResult::Partial);
+        for _ in 0..DRAINS_MAX {
+            drained = watch.drain(&mut events).map_err(|_| IndexModelError::EventsLost)?;
+            if drained == DrainResult::Complete {
+                break;
+            }
+        }
+        if drained != DrainResult::Complete {
+            return Err(IndexModelError::EventsLost);
+        }
+        events.into_iter().try_for_each(|event| self.apply_event(&event))
+    }
+
+    fn apply_event(&mut self, event: &FsEvent) -> Result<(), IndexModelError> {
+        let Some(watch) = event.watch else { return Err(IndexModelError::EventsLost) };
+        // From a released watch, about a directory that is no longer in the model.
+        let Some((number, role)) = self.watched.get(&watch).copied() else { return Ok(()) };
+        let name = event.name.as_ref().map(FileName::as_bytes);
+        let is_over =
+            matches!(event.kind, FsEventKind::WatchRemoved | FsEventKind::SelfDeleted | FsEventKind::SelfMoved);
+        if event.kind == FsEventKind::WatchRemoved {
+            self.watched.remove(&watch);
+        }
+        match role {
+            IndexWatchPurpose::GitDirectory if is_over || name == Some(b"info") => self.reapply_ignore_rules(number),
+            IndexWatchPurpose::GitInfoDirectory if is_over || name == Some(b"exclude") => {
+                self.reapply_ignore_rules(number)
+            }
+            IndexWatchPurpose::GitDirectory | IndexWatchPurpose::GitInfoDirectory => {}
+            IndexWatchPurpose::OwnContents => match name {
+                Some(name) if self.git_ignore_owner(number, name).is_some() => {
+                    let above = self.git_ignore_owner(number, name).unwrap_or(number);
+                    self.reapply_ignore_rules(above);
+                }
+                Some(b".git" | b".gitignore" | b".ignore") => self.reapply_ignore_rules(number),
+                Some(name) if event.subject == FsEventSubject::Directory => {
+                    if let Some(below) = self.child(number, name) {
+                        self.remove_directory(below);
+                    }
+                    self.stale_directories.insert(number);
+                }
+                Some(_) | None => {
+                    self.stale_directories.insert(number);
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The directory whose git patterns this name belongs to, where the walk enters a `.git`.
+    fn git_ignore_owner(&self, number: u32, name: &[u8]) -> Option<u32> {
+        let folder = self.directory(number)?;
+        match (folder.name(), name) {
+            (b".git", b"info") => Some(folder.parent),
+            (b"info", b"exclude") => {
+                let git = self.directory(folder.parent)?;
+                (git.name() == b".git").then_some(git.parent)
+            }
+            _ => None,
+        }
+    }
+
+    /// Ignore rules may have changed: lists everything below again.
+    fn reapply_ignore_rules(&mut self, number: u32) {
+        for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
+            self.remove_directory(below);
+        }
+        self.stale_directories.insert(number);
+    }
+
+    fn directory(&self, number: u32) -> Option<&ModelDirectory> {
+        self.directories.get(number as usize)?.as_ref()
+    }
+
+    fn directory_mut(&mut self, number: u32) -> Option<&mut ModelDirectory> {
+        self.directories.get_mut(number as usize)?.as_mut()
+    }
+
+    /// The subdirectory with this name.
+    fn child(&self, number: u32, name: &[u8]) -> Option<u32> {
+        let has_name = |below: &&u32| self.directory(**below).is_some_and(|folder| folder.name() == name);
+        self.directory(number)?.children.iter().find(has_name).copied()
+    }
+
+    /// Removes a directory and everything below it.
+    fn remove_directory(&mut self, number: u32) {
+        if let Some(above) = self.directory(number).map(|folder| folder.parent)
+            && let Some(above) = self.directory_mut(above)
+        {
+            above.children.retain(|below| *below != number);
+        }
+        let mut waiting = vec![number];
+        while let Some(number) = waiting.pop() {
+            let Some(folder) = self.directories.get_mut(number as usize).and_then(Option::take) else {
+                continue;
+            };
+            waiting.extend(&folder.children);
+            self.release_files(&folder.indexed_files);
+            for watch in folder.watches {
+                self.unwatch(watch, number);
+            }
+            self.stale_directories.remove(&number);
+            self.free_numbers.push(number);
+        }
+    }
+
+    /// Releases a watch, unless the directory moved and is watched at its new path.
+    fn unwatch(&mut self, watch: FsWatchId, number: u32) {
+        if self.watched.get(&watch).is_some_and(|(owner, _)| *owner == number) {
+            self.watched.remove(&watch);
+            if let Some(queue) = &self.event_queue {
+                queue.remove_watch(watch).unwrap_or_default();
+            }
+        }
+    }
+
+    fn release_files(&mut self, known: &[(u16, u32)]) {
+        for (segment, file) in known {
+            if let Some(owner) =
+                self.directory_of_files.get_mut(*segment as usize).and_then(|own| own.get_mut(*file as usize))
+            {
+                *owner = NO_DIRECTORY;
+            }
+        }
+    }
+
+    /// The snapshot that indexes the files.
+    pub(super) fn snapshot(&self) -> &Arc<IndexSnapshot> {
+        &self.snapshot
+    }
+
+    /// Whether there are files without current index data.
+    pub(super) fn has_unindexed(&self) -> bool {
+        let is_new = |folder: &ModelDirectory| {
+            folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed)
+        };
+        self.directories.iter().flatten().any(is_new)
+    }
+
+    /// Whether watches report changes.
+    pub(super) fn is_watched(&self) -> bool {
+        self.event_queue.is_some()
+    }
+
+    /// Number of files, and of indexed files.
+    pub(super) fn files(&self) -> (u64, u64) {
+        let folders = self.directories.iter().flatten();
+        folders.fold((0, 0), |(files, known), folder| {
+            (
+                files + (folder.indexed_files.len() + folder.unindexed_files.len()) as u64,
+                known + folder.indexed_files.len() as u64,
+            )
+        })
+    }
+
+    /// The files without current index data, by directory.
+    pub(super) fn unindexed_files(&self) -> Vec<(RelPath, Vec<FileName>)> {
+        let names = |folder: &ModelDirectory| -> Vec<FileName> {
+            folder
+                .unindexed_files
+                .iter()
+                .filter(|(_, why)| *why == UnindexedReason::NotYetIndexed)
+                .map(|(name, _)| name.clone())
+                .collect()
+        };
+        let folders = self.directories.iter().flatten();
+        folders.map(|folder| (folder.path.clone(), names(folder))).filter(|(_, names)| !names.is_empty()).collect()
+    }
+
+    /// Switches to another snapshot; files that only the old one indexed are looked up again.
+    pub(super) fn adopt_snapshot(&mut self, snapshot: Arc<IndexSnapshot>) {
+        let (old, new) = (self.snapshot.segment_ids(), snapshot.segment_ids());
+        if old == new {
+            return;
+        }
+        let grown = new.starts_with(&old);
+        let kept = if grown { old.len() } else { 0 };
+        self.directory_of_files.truncate(kept);
+        let more = snapshot.segments.iter().skip(kept);
+        self.directory_of_files.extend(more.map(|segment| vec![NO_DIRECTORY; segment.files as usize]));
+        for (number, folder) in self.directories.iter_mut().enumerate() {
+            let (Some(folder), Ok(number)) = (folder, u32::try_from(number)) else { continue };
+            if !grown {
+                folder.indexed_files.clear();
+            }
+            if !grown || folder.unindexed_files.iter().any(|(_, why)| *why == UnindexedReason::NotYetIndexed) {
+                self.stale_directories.insert(number);
+            }
+        }
+        self.snapshot = snapshot;
+    }
+
+    /// Marks every directory for relisting: a change cannot be located.
+    fn mark_all_stale(&mut self) {
+        for (number, folder) in self.directories.iter().enumerate() {
+            if let (Some(_), Ok(number)) = (folder, u32::try_from(number)) {
+                self.stale_directories.insert(number);
+            }
+        }
+    }
+
+    /// Marks the next few directories for relisting, to find changes that watches do not report.
+    pub(super) fn mark_some_stale(&mut self, count: u32) {
+        let total = u32::try_from(self.directories.len()).unwrap_or(u32::MAX);
+        for _ in 0..count.min(total) {
+            self.relist_position = if self.relist_position + 1 < total { self.relist_position + 1 } else { 0 };
+            if self.directory(self.relist_position).is_some() {
+                self.stale_directories.insert(self.relist_position);
+            }
+        }
+    }
+
+    pub(super) fn directory_count(&self) -> usize {
+        self.directories.len() - self.free_numbers.len()
+    }
+}
+
+impl ModelDirectory {
+    fn new(path: RelPath, parent: u32, ignored: IndexIgnoreRules) -> Self {
+        Self {
+            path,
+            parent,
+            children: Vec::new(),
+            ignored,
+            watches: Vec::new(),
+            indexed_files: Vec::new(),
+            unindexed_files: Vec::new(),
+            hard_linked: Vec::new(),
+            counts: DirectoryCounts::default(),
+        }
+    }
+
+    fn name(&self) -> &[u8] {
+        self.path.components().next_back().unwrap_or_default()
+    }
+}

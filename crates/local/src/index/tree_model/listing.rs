@@ -1,0 +1,297 @@
+//! Lists one directory for the model, by the rules of a walk.
+
+use std::collections::HashMap;
+
+use stead_disk::{DirectoryHandle, DiskErrorKind};
+use stead_engine::{DirectoryEntry, FileKind, index::IndexIgnoreRules};
+use stead_path::{FileName, RelPath};
+
+use super::{
+    DirectoryCounts, IndexModelError, IndexTreeModel, IndexWatchPurpose, ModelDirectory, NO_DIRECTORY, UnindexedReason,
+};
+use crate::{
+    index::{
+        context::{IndexContext, is_regular_file},
+        segment::IndexedFileKind,
+        snapshot::DirectorySegments,
+    },
+    lookup,
+};
+
+const GIT_DIRECTORY: &[u8] = b".git";
+const GIT_INFO_DIRECTORY: &[u8] = b"info";
+
+impl IndexTreeModel {
+    /// Lists a directory again. New subdirectories are listed next.
+    pub(super) fn relist_directory(&mut self, context: &IndexContext, number: u32) -> Result<(), IndexModelError> {
+        let Some(path) = self.directory(number).map(|folder| folder.path.clone()) else { return Ok(()) };
+        let (directory, listed) = match self.watch_and_list(context, number, &path)? {
+            ListingOutcome::Listed(directory, listed) => (directory, listed),
+            ListingOutcome::Gone => {
+                self.remove_unless_root(number);
+                return Ok(());
+            }
+            ListingOutcome::Unreadable => {
+                self.mark_unreadable(number);
+                return Ok(());
+            }
+        };
+        self.watch_git(number, &directory, &listed)?;
+        let above = self.directory(number).and_then(|folder| self.directory(folder.parent));
+        let above = above.map_or_else(IndexIgnoreRules::default, |above| above.ignored.clone());
+        let ignored = above.enter_directory(&path, &listed, &|path| context.read_ignore_file(path));
+        self.fill_directory(number, &path, &directory, &listed, ignored)
+    }
+
+    /// Opens a directory, watches it, and only then lists it.
+    fn watch_and_list(
+        &mut self,
+        context: &IndexContext,
+        number: u32,
+        path: &RelPath,
+    ) -> Result<ListingOutcome, IndexModelError> {
+        let directory = match context.root.open_directory(path) {
+            Ok(directory) => directory,
+            Err(error) => return Ok(ListingOutcome::from(error.kind)),
+        };
+        match self.watch_for_purpose(number, &directory, IndexWatchPurpose::OwnContents) {
+            Ok(()) => {}
+            Err(DiskErrorKind::PermissionDenied) => return Ok(ListingOutcome::Unreadable),
+            Err(_) => return Err(IndexModelError::WatchFailed),
+        }
+        match context.list_directory(&directory) {
+            Ok(listed) => Ok(ListingOutcome::Listed(directory, listed)),
+            Err(error) => Ok(ListingOutcome::from(error.kind)),
+        }
+    }
+
+    fn watch_for_purpose(
+        &mut self,
+        number: u32,
+        directory: &DirectoryHandle,
+        role: IndexWatchPurpose,
+    ) -> Result<(), DiskErrorKind> {
+        let Some(watch) = &self.event_queue else { return Ok(()) };
+        if self.watched.len() >= self.watches_max {
+            return Err(DiskErrorKind::NoSpace);
+        }
+        let id = watch.watch_directory(directory).map_err(|error| error.kind)?;
+        // A `.git` that the walk enters is watched for its contents, which also covers its patterns.
+        if role != IndexWatchPurpose::OwnContents
+            && matches!(self.watched.get(&id), Some((_, IndexWatchPurpose::OwnContents)))
+        {
+            return Ok(());
+        }
+        self.watched.insert(id, (number, role));
+        if let Some(folder) = self.directory_mut(number)
+            && !folder.watches.contains(&id)
+        {
+            folder.watches.push(id);
+        }
+        Ok(())
+    }
+
+    /// Watches the directories of git's own patterns.
+    fn watch_git(
+        &mut self,
+        number: u32,
+        directory: &DirectoryHandle,
+        listed: &[DirectoryEntry],
+    ) -> Result<(), IndexModelError> {
+        let is_git =
+            |listed: &DirectoryEntry| listed.name.as_bytes() == GIT_DIRECTORY && listed.kind == FileKind::Directory;
+        if self.event_queue.is_none() || !listed.iter().any(is_git) {
+            return Ok(());
+        }
+        let mut at = None;
+        for (name, role) in [
+            (GIT_DIRECTORY, IndexWatchPurpose::GitDirectory),
+            (GIT_INFO_DIRECTORY, IndexWatchPurpose::GitInfoDirectory),
+        ] {
+            let Ok(name) = FileName::new(name) else { return Ok(()) };
+            let opened = at.as_ref().unwrap_or(directory).open_directory(&name);
+            let opened = match opened {
+                Ok(opened) => opened,
+                // A missing directory has no patterns; its creation is an event in a watched directory.
+                Err(_) => return Ok(()),
+            };
+            self.watch_for_purpose(number, &opened, role).map_err(|_| IndexModelError::WatchFailed)?;
+            at = Some(opened);
+        }
+        Ok(())
+    }
+
+    /// Stores the listing of a directory.
+    fn fill_directory(
+        &mut self,
+        number: u32,
+        path: &RelPath,
+        directory: &DirectoryHandle,
+        listed: &[DirectoryEntry],
+        ignored: IndexIgnoreRules,
+    ) -> Result<(), IndexModelError> {
+        let shelves = self.snapshot.directory_segments(path)?;
+        let telling = if self.event_queue.is_some() { WatchCoverage::ThisName } else { WatchCoverage::Nothing };
+        let mut seen = DirectoryContents::default();
+        let mut entered: Vec<(FileName, RelPath)> = Vec::new();
+        for DirectoryEntry { name, kind: top } in listed {
+            // A path beyond the length limit cannot be read either.
+            let Ok(below) = path.join(name) else { continue };
+            if !ignored.includes(&below, name, *top) {
+                seen.counts.ignored += 1;
+                continue;
+            }
+            seen.counts.entries += 1;
+            match top {
+                FileKind::File => seen.classify_file(directory, name, &shelves, telling),
+                FileKind::Directory => entered.push((name.clone(), below)),
+                FileKind::Link | FileKind::Special => {}
+            }
+        }
+        self.replace_contents(number, seen, &ignored);
+        self.add_children(number, entered, &ignored);
+        Ok(())
+    }
+
+    fn replace_contents(&mut self, number: u32, seen: DirectoryContents, ignored: &IndexIgnoreRules) {
+        let Some(folder) = self.directory_mut(number) else { return };
+        let before = std::mem::replace(&mut folder.indexed_files, seen.indexed_files);
+        let known = folder.indexed_files.clone();
+        // A file with a new hard link may have been changed through either name, and only one is watched.
+        let relinked = seen.hard_linked.iter().any(|name| !folder.hard_linked.contains(name));
+        (folder.unindexed_files, folder.hard_linked, folder.counts) =
+            (seen.unindexed_files, seen.hard_linked, seen.counts);
+        folder.ignored = ignored.clone();
+        self.release_files(&before);
+        for (segment, file) in known {
+            let owner = self.directory_of_files.get_mut(segment as usize).and_then(|own| own.get_mut(file as usize));
+            if let Some(owner) = owner {
+                *owner = number;
+            }
+        }
+        if relinked && self.complete {
+            self.mark_all_stale();
+        }
+    }
+
+    /// Keeps existing subdirectories, removes the others, and schedules new ones for listing.
+    fn add_children(&mut self, number: u32, entered: Vec<(FileName, RelPath)>, ignored: &IndexIgnoreRules) {
+        let before = self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default();
+        let named = |below: &u32| Some((self.directory(*below)?.name().to_vec(), *below));
+        let mut before: HashMap<Vec<u8>, u32> = before.iter().filter_map(named).collect();
+        for (name, path) in entered {
+            if before.remove(name.as_bytes()).is_none() {
+                let new = self.insert_directory(ModelDirectory::new(path, number, ignored.clone()));
+                if let Some(folder) = self.directory_mut(number) {
+                    folder.children.push(new);
+                }
+                self.stale_directories.insert(new);
+            }
+        }
+        for gone in before.into_values() {
+            self.remove_directory(gone);
+        }
+    }
+
+    fn insert_directory(&mut self, folder: ModelDirectory) -> u32 {
+        if let Some(number) = self.free_numbers.pop()
+            && let Some(slot) = self.directories.get_mut(number as usize)
+        {
+            *slot = Some(folder);
+            return number;
+        }
+        let number = u32::try_from(self.directories.len()).unwrap_or(NO_DIRECTORY);
+        self.directories.push(Some(folder));
+        number
+    }
+
+    /// Marks a directory as unreadable and empty.
+    fn mark_unreadable(&mut self, number: u32) {
+        for below in self.directory(number).map(|folder| folder.children.clone()).unwrap_or_default() {
+            self.remove_directory(below);
+        }
+        let seen = DirectoryContents {
+            counts: DirectoryCounts { unreadable: 1, ..DirectoryCounts::default() },
+            ..DirectoryContents::default()
+        };
+        let ignored = self.directory(number).map(|folder| folder.ignored.clone()).unwrap_or_default();
+        self.replace_contents(number, seen, &ignored);
+    }
+
+    fn remove_unless_root(&mut self, number: u32) {
+        if number == 0 { self.mark_unreadable(number) } else { self.remove_directory(number) }
+    }
+}
+
+/// Result of listing a directory.
+enum ListingOutcome {
+    Listed(DirectoryHandle, Vec<DirectoryEntry>),
+    Gone,
+    Unreadable,
+}
+
+impl From<DiskErrorKind> for ListingOutcome {
+    fn from(kind: DiskErrorKind) -> Self {
+        // Replaced by something else: the parent is listed again and finds it.
+        let gone = [
+            DiskErrorKind::NotFound,
+            DiskErrorKind::NotDirectory,
+            DiskErrorKind::IsSymlink,
+            DiskErrorKind::ChangedConcurrently,
+        ];
+        if gone.contains(&kind) { Self::Gone } else { Self::Unreadable }
+    }
+}
+
+/// Which changes of a file the watches report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WatchCoverage {
+    /// None; the file is checked before use.
+    Nothing,
+    /// Writes through this name, but not through its other hard links.
+    ThisName,
+}
+
+#[derive(Default)]
+struct DirectoryContents {
+    indexed_files: Vec<(u16, u32)>,
+    unindexed_files: Vec<(FileName, UnindexedReason)>,
+    hard_linked: Vec<FileName>,
+    counts: DirectoryCounts,
+}
+
+impl DirectoryContents {
+    fn classify_file(
+        &mut self,
+        directory: &DirectoryHandle,
+        name: &FileName,
+        shelves: &DirectorySegments,
+        telling: WatchCoverage,
+    ) {
+        let stat = directory.stat(name).ok().flatten().filter(is_regular_file);
+        let stamp = stat.as_ref().map(|stat| lookup::to_engine_fingerprint(&stat.fingerprint));
+        let known = stamp.and_then(|stamp| shelves.find_file(name, &stamp));
+        let linked = telling == WatchCoverage::ThisName && stat.is_some_and(|stat| stat.hard_links != 1);
+        if linked {
+            self.hard_linked.push(name.clone());
+        }
+        let Some((segment, file, row)) = known else {
+            self.unindexed_files.push((name.clone(), UnindexedReason::NotYetIndexed));
+            return;
+        };
+        match (row.kind, u16::try_from(segment)) {
+            (IndexedFileKind::Text, Ok(segment)) if !linked => {
+                self.counts.texts += 1;
+                self.counts.bytes += row.fingerprint.size;
+                self.indexed_files.push((segment, file));
+            }
+            (IndexedFileKind::Binary, Ok(segment)) if !linked => {
+                self.counts.binary += 1;
+                self.indexed_files.push((segment, file));
+            }
+            (IndexedFileKind::Text | IndexedFileKind::Binary | IndexedFileKind::AlwaysRead, _) => {
+                self.unindexed_files.push((name.clone(), UnindexedReason::NeverIndexable));
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Retained versions: small ones in the database, large ones as files. Limited in total and, under a quota, per
+//! principal: the oldest history of agents is dropped first, and every drop is recorded.
+
+use std::sync::atomic::Ordering;
+
+use rusqlite::{OptionalExtension, Row, params};
+use stead_engine::{CallRecord, Error, ErrorKind, Principal, Version};
+use stead_journal::EntryRelation;
+
+use crate::{
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
+    open::LocalWorkspace,
+    store::{self, SyncRequirement, to_sql_integer},
+};
+
+/// Largest retained file that is read into memory.
+const RETAINED_READ_BYTES_MAX: u64 = 64 << 20;
+/// Most versions dropped in one pruning round.
+const PRUNE_BATCH_ROWS: usize = 256;
+/// A principal's history is checked after growing by this fraction of its quota.
+const HISTORY_QUOTA_SHARE: u64 = 16;
+/// Retained bytes of one principal, by name and minimum `agent`: versions that a user's history also needs are not an agent's.
+const HISTORY_BYTES_SQL: &str =
+    "FROM kept WHERE agent >= ?2 AND number IN (SELECT number FROM entries WHERE principal = ?1)";
+
+/// Version, size, and whether it is stored as a file.
+type RetainedVersionRow = (Vec<u8>, i64, bool);
+
+fn retained_version_from_row(row: &Row<'_>) -> rusqlite::Result<RetainedVersionRow> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+fn min_agent_flag(owner: &Principal) -> i64 {
+    match owner {
+        Principal::Agent(_) => 1,
+        Principal::User(_) | Principal::System | Principal::External => 0,
+    }
+}
+
+impl LocalWorkspace {
+    /// The bytes of a version, checked against its hash, or `None` if they are no longer retained.
+    pub(crate) fn load_retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error> {
+        let row: Option<Option<Vec<u8>>> = self.store.run_query(|connection| {
+            connection
+                .prepare_cached("SELECT bytes FROM kept WHERE version = ?1")?
+                .query_row(params![version.0.as_bytes().as_slice()], |row| row.get(0))
+                .optional()
+        })?;
+        let bytes = match row {
+            None => return Ok(None),
+            Some(Some(bytes)) => bytes,
+            Some(None) => {
+                let read = self.state.read_blob(&version.to_string(), RETAINED_READ_BYTES_MAX);
+                match read.map_err(|error| errors::state_directory_error(&error))? {
+                    None => return Ok(None),
+                    Some(bytes) => bytes,
+                }
+            }
+        };
+        if Version::hash_bytes(&bytes) != *version {
+            return Err(Error::new(
+                ErrorKind::CorruptHistory,
+                "a retained version does not match its hash; it was not used",
+            ));
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Drops the oldest versions while the total exceeds the limit, and records how much was dropped.
+    pub(crate) fn prune(&self) -> Result<(), Error> {
+        let excess = self.retained_bytes_total()?.saturating_sub(self.retained_bytes_max);
+        if excess > 0 {
+            let oldest: Vec<RetainedVersionRow> = self.store.run_query(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT version, size, bytes IS NULL FROM kept
+                         WHERE number NOT IN (SELECT number FROM pending) ORDER BY agent DESC, number LIMIT ?1",
+                    )?
+                    .query_map(params![PRUNE_BATCH_ROWS as i64], retained_version_from_row)?
+                    .collect()
+            })?;
+            self.delete_oldest(oldest, excess)?;
+        }
+        self.prune_limited()
+    }
+
+    /// Prunes every principal whose history has its own quota.
+    fn prune_limited(&self) -> Result<(), Error> {
+        let policy = stead_engine::Workspace::active_policy(self)?.policy;
+        if !policy.has_quota() {
+            return Ok(());
+        }
+        let owners: Vec<String> = self.store.run_query(|connection| {
+            connection
+                .prepare_cached("SELECT DISTINCT principal FROM entries WHERE number IN (SELECT number FROM kept)")?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        })?;
+        for owner in owners.iter().filter_map(|owner| Principal::parse(owner).ok()) {
+            if let Some(limit) = policy.quota(&owner).and_then(|quota| quota.history_bytes) {
+                self.prune_history(&owner, limit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops the oldest versions of one principal while they exceed the limit.
+    fn prune_history(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
+        loop {
+            let excess = self.history_bytes_of(owner)?.saturating_sub(limit);
+            if excess == 0 {
+                return Ok(());
+            }
+            let oldest: Vec<RetainedVersionRow> = self.store.run_query(|connection| {
+                connection
+                    .prepare_cached(&format!(
+                        "SELECT version, size, bytes IS NULL {HISTORY_BYTES_SQL} AND number NOT IN (SELECT number FROM pending)
+                         ORDER BY number LIMIT ?3"
+                    ))?
+                    .query_map(params![owner.to_string(), min_agent_flag(owner), PRUNE_BATCH_ROWS as i64], retained_version_from_row)?
+                    .collect()
+            })?;
+            if self.delete_oldest(oldest, excess)? == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Retained bytes that a principal wrote or overwrote.
+    pub(crate) fn history_bytes_of(&self, owner: &Principal) -> Result<u64, Error> {
+        self.store.run_query(|connection| {
+            connection
+                .prepare_cached(&format!("SELECT coalesce(sum(size), 0) {HISTORY_BYTES_SQL}"))?
+                .query_row(params![owner.to_string(), min_agent_flag(owner)], |row| row.get::<_, i64>(0))
+                .map(i64::unsigned_abs)
+        })
+    }
+
+    /// Checks the history quota after a change, once enough was retained since the last check.
+    pub(crate) fn prune_if_over_quota(&self, record: &CallRecord<'_>, kept_bytes: u64) {
+        let Some(limit) = record.quota.and_then(|quota| quota.history_bytes) else { return };
+        let lately = self.retained_since_prune.fetch_add(kept_bytes, Ordering::Relaxed).saturating_add(kept_bytes);
+        if lately < limit / HISTORY_QUOTA_SHARE {
+            return;
+        }
+        self.retained_since_prune.store(0, Ordering::Relaxed);
+        // The maintenance thread retries after a failure.
+        match self.prune_to_limit(&record.caller.principal, limit) {
+            Ok(()) => {}
+            Err(_) => self.count_background_failure(),
+        }
+    }
+
+    /// Pending versions cannot be dropped: if the total still exceeds twice the limit, they are synced and pruned too.
+    fn prune_to_limit(&self, owner: &Principal, limit: u64) -> Result<(), Error> {
+        self.prune_history(owner, limit)?;
+        if self.history_bytes_of(owner)? <= limit.saturating_mul(2) {
+            return Ok(());
+        }
+        self.mark_synced_entries()?;
+        self.prune_history(owner, limit)
+    }
+
+    /// Drops as many of these as needed and records how much. Returns the number dropped.
+    fn delete_oldest(&self, oldest: Vec<RetainedVersionRow>, excess: u64) -> Result<usize, Error> {
+        let mut dropped = Vec::new();
+        let mut bytes = 0;
+        for (version, size, in_file) in oldest {
+            if bytes >= excess {
+                break;
+            }
+            bytes += size.unsigned_abs();
+            dropped.push((version, in_file));
+        }
+        if dropped.is_empty() {
+            return Ok(0);
+        }
+        let count = dropped.len();
+        let arguments = format!("{{\"versions\":{},\"bytes\":{bytes}}}", dropped.len());
+        let mut draft = self.pending_system_entry("prune", arguments, EntryRelation::None);
+        let files: Vec<Vec<u8>> =
+            dropped.iter().filter(|(_, in_file)| *in_file).map(|(version, _)| version.clone()).collect();
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            store::append_entry(transaction, tip, &mut draft)?;
+            for (version, _) in &dropped {
+                transaction.execute("DELETE FROM kept WHERE version = ?1", params![version])?;
+            }
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+        });
+        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Later, work)?;
+        for version in files.iter().filter_map(|bytes| store::digest_from_bytes(bytes)) {
+            self.state.remove_blob(&version.to_string()).map_err(|error| errors::state_directory_error(&error))?;
+        }
+        Ok(count)
+    }
+
+    pub(crate) fn retained_bytes_total(&self) -> Result<u64, Error> {
+        self.store.run_query(|connection| {
+            connection
+                .query_row("SELECT coalesce(sum(size), 0) FROM kept", [], |row| row.get::<_, i64>(0))
+                .map(i64::unsigned_abs)
+        })
+    }
+
+    /// The last entry that left this version at this path.
+    pub(crate) fn last_entry_with_version(&self, path: &str, version: &Version) -> Result<Option<u64>, Error> {
+        self.store.run_query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT number FROM touched WHERE path = ?1 AND version = ?2 ORDER BY number DESC LIMIT 1",
+                )?
+                .query_row(params![path, version.0.as_bytes().as_slice()], |row| row.get::<_, i64>(0))
+                .optional()
+                .map(|found| found.map(i64::unsigned_abs))
+        })
+    }
+
+    /// The entry that currently undoes this one.
+    pub(crate) fn undone_by(&self, number: u64) -> Result<Option<u64>, Error> {
+        self.store.run_query(|connection| {
+            connection
+                .prepare_cached("SELECT by FROM undone WHERE number = ?1 AND redone IS NULL")?
+                .query_row(params![to_sql_integer(number)], |row| row.get::<_, i64>(0))
+                .optional()
+                .map(|found| found.map(i64::unsigned_abs))
+        })
+    }
+}

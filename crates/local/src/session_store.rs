@@ -1,0 +1,358 @@
+//! Stored sessions and alerts, and the usage of the workspace. Each change is one transaction with the entry that
+//! records it.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex},
+};
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use stead_engine::{
+    Alert, AlertResponse, AlertSeverity, CallRecord, CommitReceipt, Error, ErrorKind, Principal, PrincipalUsage,
+    ReviewBaseline, Session, SessionStore, SessionStoreReply, SessionStoreRequest, SessionTotals, SessionTotalsQuery,
+    StorageUsage, UsageFreshness, WorkspaceUsage, limits,
+};
+use stead_journal::EntryRelation;
+use stead_path::RelPath;
+
+use crate::{
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
+    open::LocalWorkspace,
+    store::{self, SyncRequirement, to_sql_integer},
+};
+
+const SESSION_COLUMNS: &str = "SELECT id, principal, face, created_ms, ended_ms, first FROM sessions";
+const ALERT_COLUMNS: &str =
+    "SELECT id, sender, session, severity, message, time_ms, answered_by, answer, answered_ms FROM alerts";
+
+impl SessionStore for LocalWorkspace {
+    fn execute_session_request(
+        &self,
+        request: &SessionStoreRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(SessionStoreReply, CommitReceipt), Error> {
+        let now_ms = self.clock.now().wall_ms;
+        let caller = SessionCaller {
+            principal: record.caller.principal.to_string(),
+            session: record.caller.session.clone(),
+            protocol: record.caller.protocol,
+            now_ms,
+        };
+        let mut draft = self.pending_entry(record, Vec::new(), EntryRelation::None, 0);
+        let response = Arc::new(Mutex::new(None));
+        let (result, request) = (Arc::clone(&response), request.clone());
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            delete_expired(transaction, now_ms)?;
+            if let Err(error) = check_session_command(transaction, &request, &caller)? {
+                return Ok(TransactionOutcome::Refused(error));
+            }
+            store::append_entry(transaction, tip, &mut draft)?;
+            *store::lock_ignoring_poison(&result) =
+                write_session_command(transaction, &request, &caller, draft.entry.number)?;
+            Ok(crate::commit::recorded_outcome(&draft, tip))
+        });
+        let outcome = self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work)?;
+        let stored = store::lock_ignoring_poison(&response).take();
+        match (outcome, stored) {
+            (TransactionOutcome::Recorded(number, hash), Some(stored)) => {
+                self.announce_entry();
+                Ok((stored, CommitReceipt { entry: number, hash, trash_ids: Vec::new(), notices: Vec::new() }))
+            }
+            (TransactionOutcome::Refused(error), _) => Err(error),
+            (TransactionOutcome::Recorded(..) | TransactionOutcome::Replayed(_), _) => {
+                Err(Error::new(ErrorKind::AuditUnavailable, "the session was not recorded"))
+            }
+        }
+    }
+
+    fn session(&self, id: &str) -> Result<Option<Session>, Error> {
+        self.store.run_query(|connection| load_session(connection, id))
+    }
+
+    fn session_totals(&self, of: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error> {
+        self.flush_if_possible();
+        let principal = of.principal.to_string();
+        let key = (principal, of.session.to_owned(), of.from_entry);
+        let known = store::lock_ignoring_poison(&self.session_counts).cached_counts(&key);
+        let counted = self.store.run_query(|connection| update_counts(connection, of, known))?;
+        store::lock_ignoring_poison(&self.session_counts).insert_counts(key, counted);
+        Ok(counted.counts)
+    }
+
+    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error> {
+        self.store.run_query(|connection| {
+            connection
+                .prepare_cached("SELECT path, text FROM reviewed WHERE principal = ?1 AND session = ?2 ORDER BY path")?
+                .query_map(params![principal, session], |row| {
+                    let path: String = row.get(0)?;
+                    let path = RelPath::from_wire(&path).map_err(|_| rusqlite::Error::InvalidQuery)?;
+                    Ok(ReviewBaseline { path, text: row.get(1)? })
+                })?
+                .collect()
+        })
+    }
+
+    fn alert(&self, id: &str) -> Result<Option<Alert>, Error> {
+        self.store.run_query(|connection| load_alert(connection, id))
+    }
+
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<Alert>, Error> {
+        let from = from.map(ToString::to_string);
+        self.store.run_query(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "{ALERT_COLUMNS} WHERE ?1 IS NULL OR sender = ?1 ORDER BY number DESC LIMIT ?2"
+                ))?
+                .query_map(params![from, to_sql_integer(limit as u64)], alert_from_row)?
+                .collect()
+        })
+    }
+
+    fn storage_usage(&self) -> Result<StorageUsage, Error> {
+        let space =
+            self.root.disk_space().map_err(|error| errors::error_at_path(&stead_path::RelPath::root(), &error))?;
+        let (trash_items, trash_bytes, kept_bytes): (i64, i64, i64) = self.store.run_query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT (SELECT COUNT(*) FROM trash WHERE state = 0),
+                     (SELECT COALESCE(SUM(size), 0) FROM trash WHERE state = 0),
+                     (SELECT COALESCE(SUM(size), 0) FROM kept)",
+                )?
+                .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        })?;
+        Ok(StorageUsage {
+            total_bytes: space.total_bytes,
+            free_bytes: space.free_bytes,
+            trash_items: trash_items.unsigned_abs(),
+            trash_bytes: trash_bytes.unsigned_abs(),
+            history_bytes: kept_bytes.unsigned_abs(),
+            history_bytes_max: self.retained_bytes_max,
+        })
+    }
+
+    fn principal_usage(&self, principal: &Principal, look: UsageFreshness) -> Result<Option<PrincipalUsage>, Error> {
+        self.usage_of(principal, look)
+    }
+
+    fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
+        self.usage_before(number)
+    }
+
+    fn history_bytes(&self, principal: &Principal) -> Result<u64, Error> {
+        self.history_bytes_of(principal)
+    }
+}
+
+/// Call counts of a session up to an entry.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CachedSessionCounts {
+    counts: SessionTotals,
+    up_to_entry: u64,
+}
+
+/// Principal, session, first entry.
+type SessionCountsKey = (String, String, u64);
+
+/// Recent counts, so that a repeated query only reads new entries. The oldest is evicted first.
+#[derive(Default)]
+pub(crate) struct SessionCountsCache {
+    cached: HashMap<SessionCountsKey, CachedSessionCounts>,
+    order: VecDeque<SessionCountsKey>,
+}
+
+impl SessionCountsCache {
+    fn cached_counts(&self, of: &SessionCountsKey) -> CachedSessionCounts {
+        self.cached.get(of).copied().unwrap_or_default()
+    }
+
+    fn insert_counts(&mut self, of: SessionCountsKey, counted: CachedSessionCounts) {
+        if self.cached.insert(of.clone(), counted).is_some() {
+            return;
+        }
+        self.order.push_back(of);
+        if self.order.len() > CACHED_COUNTS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.cached.remove(&oldest);
+        }
+    }
+}
+
+const CACHED_COUNTS_MAX: usize = 256;
+
+/// Continues a count from its last entry.
+fn update_counts(
+    connection: &Connection,
+    of: &SessionTotalsQuery<'_>,
+    known: CachedSessionCounts,
+) -> rusqlite::Result<CachedSessionCounts> {
+    let mut counted = known;
+    let mut statement = connection.prepare_cached(
+        "SELECT number, bytes, principal FROM entries WHERE number >= ?1 AND number > ?2 ORDER BY number",
+    )?;
+    let mut rows = statement.query(params![to_sql_integer(of.from_entry), to_sql_integer(known.up_to_entry)])?;
+    let principal = of.principal.to_string();
+    while let Some(row) = rows.next()? {
+        counted.up_to_entry = row.get::<_, i64>(0)?.unsigned_abs();
+        if row.get_ref(2)?.as_str()? != principal {
+            continue;
+        }
+        if let Ok(entry) = stead_journal::decode_entry(row.get_ref(1)?.as_blob()?)
+            && entry.caller.session == of.session
+        {
+            counted.counts.add_entry(&entry);
+        }
+    }
+    Ok(counted)
+}
+
+struct SessionCaller {
+    principal: String,
+    session: String,
+    protocol: &'static str,
+    now_ms: i64,
+}
+
+/// Deletes sessions and alerts that ended long ago.
+fn delete_expired(connection: &Connection, now_ms: i64) -> rusqlite::Result<()> {
+    let before = now_ms.saturating_sub(limits::SESSION_RETENTION_MS);
+    connection.prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?.execute(params![before])?;
+    connection.prepare_cached("DELETE FROM alerts WHERE answered_ms < ?1")?.execute(params![before])?;
+    Ok(())
+}
+
+fn check_session_command(
+    connection: &Connection,
+    request: &SessionStoreRequest,
+    caller: &SessionCaller,
+) -> rusqlite::Result<Result<(), Error>> {
+    let open = |query: &str| -> rusqlite::Result<usize> {
+        let count: i64 = connection.prepare_cached(query)?.query_row(params![caller.principal], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+    };
+    Ok(match request {
+        SessionStoreRequest::Begin => check_limit(
+            open("SELECT COUNT(*) FROM sessions WHERE principal = ?1 AND ended_ms IS NULL")?,
+            limits::SESSIONS_OPEN_MAX,
+            "you have too many open sessions",
+        ),
+        SessionStoreRequest::SendAlert { .. } => check_limit(
+            open("SELECT COUNT(*) FROM alerts WHERE sender = ?1 AND answered_ms IS NULL")?,
+            limits::ALERTS_OPEN_MAX,
+            "too many of your alerts wait for an answer",
+        ),
+        SessionStoreRequest::AcceptChanges { .. } | SessionStoreRequest::BeginTurn => Ok(()),
+        SessionStoreRequest::End { session_id: session } => match load_session(connection, session)? {
+            Some(open) if open.ended_ms.is_none() => Ok(()),
+            Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has ended already")),
+        },
+        SessionStoreRequest::AnswerAlert { alert_id: alert, .. } => match load_alert(connection, alert)? {
+            Some(open) if open.response.is_none() => Ok(()),
+            Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was answered already")),
+        },
+    })
+}
+
+fn check_limit(count: usize, most: usize, detail: &str) -> Result<(), Error> {
+    if count >= most { Err(Error::new(ErrorKind::TooMany, detail)) } else { Ok(()) }
+}
+
+fn write_session_command(
+    connection: &Connection,
+    request: &SessionStoreRequest,
+    caller: &SessionCaller,
+    number: u64,
+) -> rusqlite::Result<Option<SessionStoreReply>> {
+    match request {
+        SessionStoreRequest::Begin => {
+            let id = format!("s{number}");
+            connection.prepare_cached("INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, NULL, ?5)")?.execute(params![
+                id,
+                caller.principal,
+                caller.protocol,
+                caller.now_ms,
+                to_sql_integer(number)
+            ])?;
+            Ok(load_session(connection, &id)?.map(SessionStoreReply::Session))
+        }
+        SessionStoreRequest::End { session_id: session } => {
+            connection
+                .prepare_cached("UPDATE sessions SET ended_ms = ?2 WHERE id = ?1")?
+                .execute(params![session, caller.now_ms])?;
+            Ok(load_session(connection, session)?.map(SessionStoreReply::Session))
+        }
+        SessionStoreRequest::SendAlert { severity, message } => {
+            let id = format!("a{number}");
+            connection
+                .prepare_cached("INSERT INTO alerts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL, NULL, NULL)")?
+                .execute(params![
+                    id,
+                    to_sql_integer(number),
+                    caller.principal,
+                    caller.session,
+                    severity.as_str(),
+                    message,
+                    caller.now_ms
+                ])?;
+            Ok(load_alert(connection, &id)?.map(SessionStoreReply::Alert))
+        }
+        SessionStoreRequest::AcceptChanges { principal, session, baselines: stored } => {
+            let mut statement =
+                connection.prepare_cached("INSERT OR REPLACE INTO reviewed VALUES (?1, ?2, ?3, ?4, ?5)")?;
+            for ReviewBaseline { path, text } in stored {
+                statement.execute(params![principal, session, path.to_string(), to_sql_integer(number), text])?;
+            }
+            Ok(Some(SessionStoreReply::RecordedOnly))
+        }
+        SessionStoreRequest::BeginTurn => Ok(Some(SessionStoreReply::RecordedOnly)),
+        SessionStoreRequest::AnswerAlert { alert_id: alert, text } => {
+            connection
+                .prepare_cached("UPDATE alerts SET answered_by = ?2, answer = ?3, answered_ms = ?4 WHERE id = ?1")?
+                .execute(params![alert, caller.principal, text, caller.now_ms])?;
+            Ok(load_alert(connection, alert)?.map(SessionStoreReply::Alert))
+        }
+    }
+}
+
+fn load_session(connection: &Connection, id: &str) -> rusqlite::Result<Option<Session>> {
+    connection
+        .prepare_cached(&format!("{SESSION_COLUMNS} WHERE id = ?1"))?
+        .query_row(params![id], session_from_row)
+        .optional()
+}
+
+fn session_from_row(row: &Row<'_>) -> rusqlite::Result<Session> {
+    Ok(Session {
+        id: row.get(0)?,
+        principal: row.get(1)?,
+        protocol: row.get(2)?,
+        created_ms: row.get(3)?,
+        ended_ms: row.get(4)?,
+        first_entry: row.get::<_, i64>(5)?.unsigned_abs(),
+    })
+}
+
+fn load_alert(connection: &Connection, id: &str) -> rusqlite::Result<Option<Alert>> {
+    connection
+        .prepare_cached(&format!("{ALERT_COLUMNS} WHERE id = ?1"))?
+        .query_row(params![id], alert_from_row)
+        .optional()
+}
+
+fn alert_from_row(row: &Row<'_>) -> rusqlite::Result<Alert> {
+    let severity: String = row.get(3)?;
+    let response = match (row.get(6)?, row.get(7)?, row.get(8)?) {
+        (Some(by), Some(text), Some(time_ms)) => Some(AlertResponse { responder: by, text, time_ms }),
+        (_, _, _) => None,
+    };
+    Ok(Alert {
+        id: row.get(0)?,
+        sender: row.get(1)?,
+        session: row.get(2)?,
+        severity: severity.parse().unwrap_or(AlertSeverity::Info),
+        message: row.get(4)?,
+        time_ms: row.get(5)?,
+        response,
+    })
+}

@@ -1,0 +1,367 @@
+//! Usage of the workspace: bytes and files. Counted once by a walk while no call changes anything, then updated in the
+//! transaction of every change, and recounted after changes that bypass it.
+//!
+//! Promises: concurrent threads and processes together never exceed a quota; without a quota nothing is counted or
+//! written. External changes are found by the next count: before a refusal, and every few minutes.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use stead_engine::{
+    CallLockGuard, Error, ErrorKind, FileKind, PathLockRequest, Plan, PlannedChange, Principal, PrincipalUsage, Quota,
+    QuotaCharge, UsageFreshness, Workspace, WorkspaceUsage, usage_not_counted,
+};
+use stead_path::{FileName, RelPath};
+
+use crate::{
+    entry_query, errors,
+    open::LocalWorkspace,
+    store::{SyncRequirement, lock_ignoring_poison, to_sql_integer},
+};
+
+/// Oldest count in use.
+const COUNT_AGE_MAX_MS: i64 = 5 * 60 * 1000;
+/// Oldest count in use after changes that did not update it.
+const DOUBTED_COUNT_AGE_MAX_MS: i64 = 30 * 1000;
+/// Oldest count that may refuse a call.
+const REFUSAL_COUNT_AGE_MAX_MS: i64 = 1000;
+/// Counting may take this fraction of the time.
+const COUNTING_TIME_DIVISOR: i64 = 20;
+/// Longest wait for a moment without concurrent changes.
+const IDLE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Number of changes whose previous usage is stored, for undo.
+const REMEMBERED_CHANGES: u64 = 10_000;
+
+/// A count, updated to the last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct UsageCount {
+    usage: WorkspaceUsage,
+    /// The last change included.
+    last_change: u64,
+    counted_ms: i64,
+    took_ms: i64,
+    trust: CountTrust,
+}
+
+/// Whether the count includes every change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CountTrust {
+    Exact,
+    InDoubt,
+}
+
+impl LocalWorkspace {
+    /// The usage for [`stead_engine::Workspace`].
+    pub(crate) fn usage_of(
+        &self,
+        principal: &Principal,
+        look: UsageFreshness,
+    ) -> Result<Option<PrincipalUsage>, Error> {
+        match look {
+            UsageFreshness::Cached => {}
+            UsageFreshness::RecountIfStale => self.recount_if(|count| self.is_recount_due(count))?,
+            UsageFreshness::Recount => {
+                self.recount_if(|count| self.is_count_older(count, REFUSAL_COUNT_AGE_MAX_MS))?;
+                self.empty_all_expired()?;
+            }
+        }
+        let owner = principal.to_string();
+        self.store.run_query(|connection| {
+            let Some(count) = current_count(connection)? else { return Ok(None) };
+            Ok(Some(PrincipalUsage { workspace: count.usage, trash_bytes: trash_bytes_of(connection, &owner)? }))
+        })
+    }
+
+    /// The usage before an entry.
+    pub(crate) fn usage_before(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
+        self.store.run_query(|connection| stored_usage_before(connection, number))
+    }
+
+    /// Makes the next call under a quota recount: changes may have been missed.
+    pub(crate) fn mark_count_in_doubt(&self) {
+        *lock_ignoring_poison(&self.recount) = RecountState::Needed;
+    }
+
+    fn is_recount_due(&self, count: &UsageCount) -> bool {
+        let most = match count.trust {
+            CountTrust::Exact => COUNT_AGE_MAX_MS,
+            CountTrust::InDoubt => DOUBTED_COUNT_AGE_MAX_MS,
+        };
+        *lock_ignoring_poison(&self.recount) == RecountState::Needed || self.is_count_older(count, most)
+    }
+
+    fn is_count_older(&self, count: &UsageCount, most_ms: i64) -> bool {
+        let age_ms = self.clock.now().wall_ms.saturating_sub(count.counted_ms);
+        // A wall clock that was set back gives no age.
+        age_ms < 0 || age_ms >= most_ms.max(count.took_ms.saturating_mul(COUNTING_TIME_DIVISOR))
+    }
+
+    /// Recounts if there is no count, or if `wanted` rejects it.
+    fn recount_if(&self, is_outdated: impl Fn(&UsageCount) -> bool) -> Result<(), Error> {
+        let known = self.store.run_query(current_count)?;
+        if known.as_ref().is_some_and(|count| !is_outdated(count)) {
+            return Ok(());
+        }
+        let root = [PathLockRequest { path: RelPath::root() }];
+        let guard: Box<dyn CallLockGuard> = match self.lock(&root, Instant::now() + IDLE_WAIT_MAX) {
+            Ok(guard) => guard,
+            // Writers never pause: keep the known count.
+            Err(failure) if failure.kind == ErrorKind::Busy && known.is_some() => return Ok(()),
+            Err(failure) => return Err(failure),
+        };
+        // Another thread may have counted while this one waited.
+        if self.store.run_query(current_count)?.is_some_and(|count| !is_outdated(&count)) {
+            return Ok(());
+        }
+        let started = Instant::now();
+        let usage = self.measure_usage();
+        let took_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let counted_ms = self.clock.now().wall_ms;
+        self.store.run_transaction(SyncRequirement::Later, self.durability, |transaction| {
+            // Calls changed nothing since the lock was taken, but external changes may have been recorded.
+            let number = entry_query::last_change_number(transaction).map_err(|error| errors::store_error(&error))?;
+            let count = UsageCount { usage, last_change: number, counted_ms, took_ms, trust: CountTrust::Exact };
+            store_count(transaction, &count).map_err(|error| errors::store_error(&error))
+        })?;
+        *lock_ignoring_poison(&self.recount) = RecountState::Done;
+        drop(guard);
+        Ok(())
+    }
+
+    /// Measures everything below the root that a call could reach. An unreadable directory counts as one file.
+    fn measure_usage(&self) -> WorkspaceUsage {
+        let mut usage = WorkspaceUsage::default();
+        let mut waiting = vec![RelPath::root()];
+        while let Some(directory) = waiting.pop() {
+            let Ok(entries) = self.list_directory(&directory) else { continue };
+            let names: Vec<FileName> = entries.into_iter().map(|entry| entry.name).collect();
+            let Ok(stats) = self.stat_children(&directory, &names) else { continue };
+            for (name, stat) in names.iter().zip(stats) {
+                let Ok(Some(node)) = stat else { continue };
+                usage.files += 1;
+                match node.kind {
+                    FileKind::Directory => waiting.extend(directory.join(name)),
+                    FileKind::File | FileKind::Link | FileKind::Special => {
+                        usage.bytes = usage.bytes.saturating_add(node.size);
+                    }
+                }
+            }
+        }
+        usage
+    }
+
+    fn empty_all_expired(&self) -> Result<(), Error> {
+        while self.delete_expired_trash()? > 0 {}
+        Ok(())
+    }
+}
+
+/// Whether the next call under a quota must recount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum RecountState {
+    Needed,
+    #[default]
+    Done,
+}
+
+/// The usage that a commit adds under a quota.
+pub(crate) struct QuotaReservation {
+    charge: QuotaCharge,
+    owner: String,
+    /// Directories that the commit creates.
+    created_directories: Vec<String>,
+}
+
+impl QuotaReservation {
+    pub(crate) fn new(plan: &Plan, quota: Quota, owner: &Principal) -> Self {
+        let made = plan.changes.iter().filter_map(|change| match change {
+            PlannedChange::MakeDirectory { path, .. } => Some(path.to_string()),
+            PlannedChange::Put { .. }
+            | PlannedChange::MakeLink { .. }
+            | PlannedChange::Move { .. }
+            | PlannedChange::Remove { .. }
+            | PlannedChange::RemoveDirectory { .. }
+            | PlannedChange::Restore { .. } => None,
+        });
+        Self {
+            charge: QuotaCharge::for_plan(plan, quota),
+            owner: owner.to_string(),
+            created_directories: made.collect(),
+        }
+    }
+
+    /// Number of its directories that a concurrent call created meanwhile; each counts once.
+    fn created_before(&self, connection: &Connection, number: u64) -> rusqlite::Result<u64> {
+        let mut count = 0;
+        for path in &self.created_directories {
+            let last: Option<Vec<u8>> = connection
+                .prepare_cached(
+                    "SELECT bytes FROM touched JOIN entries USING (number)
+                     WHERE path = ?1 AND number < ?2 AND changed = 1 ORDER BY number DESC LIMIT 1",
+                )?
+                .query_row(params![path, to_sql_integer(number)], |row| row.get(0))
+                .optional()?;
+            count += u64::from(last.is_some_and(|entry| entry_query::only_creates(&entry, path)));
+        }
+        Ok(count)
+    }
+
+    /// Refuses a commit that exceeds the quota. Writes nothing.
+    pub(crate) fn check_quota(&self, connection: &Connection) -> rusqlite::Result<Option<Error>> {
+        let Some(count) = current_count(connection)? else { return Ok(Some(usage_not_counted())) };
+        let before = match self.charge.undone_entry() {
+            Some(number) => stored_usage_before(connection, number)?,
+            None => None,
+        };
+        let holding = PrincipalUsage { workspace: count.usage, trash_bytes: trash_bytes_of(connection, &self.owner)? };
+        Ok(self.charge.check(&holding, before).err())
+    }
+
+    /// Updates the count for an entry that was just appended.
+    pub(crate) fn advance_count(&self, connection: &Connection, last: u64, number: u64) -> rusqlite::Result<()> {
+        let Some(mut count) = stored_count(connection)? else { return Ok(()) };
+        if count.last_change != last {
+            count.trust = CountTrust::InDoubt;
+        }
+        let (was, mut then) = (count.usage, self.charge.usage_after(count.usage));
+        then.files = then.files.saturating_sub(self.created_before(connection, number)?);
+        let more = |then: u64, was: u64| to_sql_integer(then).saturating_sub(to_sql_integer(was));
+        connection.prepare_cached("INSERT OR REPLACE INTO held VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
+            to_sql_integer(number),
+            to_sql_integer(was.bytes),
+            to_sql_integer(was.files),
+            more(then.bytes, was.bytes),
+            more(then.files, was.files)
+        ])?;
+        connection
+            .prepare_cached("DELETE FROM held WHERE number < ?1")?
+            .execute(params![to_sql_integer(number.saturating_sub(REMEMBERED_CHANGES))])?;
+        store_count(connection, &UsageCount { usage: then, last_change: number, ..count })
+    }
+}
+
+/// Removes the usage of a rolled-back entry.
+pub(crate) fn subtract_rolled_back_usage(connection: &Connection, number: i64) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE holding SET doubted = 1,
+         bytes = max(0, bytes - coalesce((SELECT more_bytes FROM held WHERE number = ?1), 0)),
+         files = max(0, files - coalesce((SELECT more_files FROM held WHERE number = ?1), 0))",
+        params![number],
+    )?;
+    connection.execute("DELETE FROM held WHERE number = ?1", params![number])?;
+    Ok(())
+}
+
+fn store_count(connection: &Connection, count: &UsageCount) -> rusqlite::Result<()> {
+    let doubted = match count.trust {
+        CountTrust::Exact => 0,
+        CountTrust::InDoubt => 1,
+    };
+    connection.prepare_cached("INSERT OR REPLACE INTO holding VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)")?.execute(
+        params![
+            to_sql_integer(count.usage.bytes),
+            to_sql_integer(count.usage.files),
+            to_sql_integer(count.last_change),
+            count.counted_ms,
+            count.took_ms,
+            doubted
+        ],
+    )?;
+    Ok(())
+}
+
+/// The current count. A change that did not update it, or an update that was rolled back, leaves it in doubt.
+fn current_count(connection: &Connection) -> rusqlite::Result<Option<UsageCount>> {
+    let Some(mut count) = stored_count(connection)? else { return Ok(None) };
+    if entry_query::last_change_number(connection)? != count.last_change {
+        count.trust = CountTrust::InDoubt;
+    }
+    Ok(Some(count))
+}
+
+fn stored_count(connection: &Connection) -> rusqlite::Result<Option<UsageCount>> {
+    connection
+        .prepare_cached("SELECT bytes, files, number, counted_ms, took_ms, doubted FROM holding")?
+        .query_row([], |row| {
+            let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+            let trust = if row.get::<_, i64>(5)? == 0 { CountTrust::Exact } else { CountTrust::InDoubt };
+            Ok(UsageCount {
+                usage: WorkspaceUsage { bytes: unsigned(0)?, files: unsigned(1)? },
+                last_change: unsigned(2)?,
+                counted_ms: row.get(3)?,
+                took_ms: row.get(4)?,
+                trust,
+            })
+        })
+        .optional()
+}
+
+fn stored_usage_before(connection: &Connection, number: u64) -> rusqlite::Result<Option<WorkspaceUsage>> {
+    connection
+        .prepare_cached("SELECT bytes, files FROM held WHERE number = ?1")?
+        .query_row(params![to_sql_integer(number)], |row| {
+            let unsigned = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
+            Ok(WorkspaceUsage { bytes: unsigned(0)?, files: unsigned(1)? })
+        })
+        .optional()
+}
+
+fn trash_bytes_of(connection: &Connection, owner: &str) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached("SELECT coalesce(sum(size), 0) FROM trash WHERE owner = ?1 AND state = 0")?
+        .query_row(params![owner], |row| row.get::<_, i64>(0))
+        .map(i64::unsigned_abs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    fn directory_change(name: &str) -> PlannedChange {
+        PlannedChange::MakeDirectory { path: RelPath::from_wire(name).expect("a path"), mode: 0o755 }
+    }
+
+    fn reservation(changes: Vec<PlannedChange>) -> QuotaReservation {
+        QuotaReservation::new(&Plan::new(changes), Quota::default(), &Principal::System)
+    }
+
+    fn files(connection: &Connection) -> (u64, CountTrust) {
+        let count = current_count(connection).expect("readable").expect("counted");
+        (count.usage.files, count.trust)
+    }
+
+    /// An entry with changes, reduced to what the count needs.
+    fn insert_entry(connection: &Connection, number: u64) {
+        connection
+            .execute("INSERT INTO entries VALUES (?1, x'', x'', 0, '', '', 1)", params![to_sql_integer(number)])
+            .expect("an entry");
+    }
+
+    #[test]
+    fn rollback_subtracts_usage_and_gaps_mark_the_count_in_doubt() {
+        let connection = Connection::open_in_memory().expect("a database");
+        connection.execute_batch(schema::TABLES).expect("tables");
+        let nothing = reservation(Vec::new()).check_quota(&connection).expect("readable");
+        assert_eq!(nothing.map(|error| error.kind), Some(ErrorKind::QuotaExceeded), "no count yet");
+        let usage = WorkspaceUsage { bytes: 0, files: 7 };
+        let counted = UsageCount { usage, last_change: 0, counted_ms: 0, took_ms: 0, trust: CountTrust::Exact };
+        store_count(&connection, &counted).expect("written");
+        for (number, name) in [(1, "a"), (2, "b")] {
+            let last = entry_query::last_change_number(&connection).expect("readable");
+            insert_entry(&connection, number);
+            reservation(vec![directory_change(name)]).advance_count(&connection, last, number).expect("carried on");
+        }
+        assert_eq!(files(&connection), (9, CountTrust::Exact));
+        assert_eq!(stored_usage_before(&connection, 2).expect("readable"), Some(WorkspaceUsage { bytes: 0, files: 8 }));
+        subtract_rolled_back_usage(&connection, 1).expect("given back");
+        assert_eq!(files(&connection), (8, CountTrust::InDoubt));
+        store_count(&connection, &UsageCount { last_change: 2, ..counted }).expect("counted again");
+        assert_eq!(files(&connection), (7, CountTrust::Exact));
+        insert_entry(&connection, 3);
+        assert_eq!(files(&connection), (7, CountTrust::InDoubt), "a change did not update the count");
+        insert_entry(&connection, 4);
+        reservation(vec![directory_change("c")]).advance_count(&connection, 3, 4).expect("carried on");
+        assert_eq!(files(&connection), (8, CountTrust::InDoubt), "the doubt stays");
+    }
+}

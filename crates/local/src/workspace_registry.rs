@@ -1,0 +1,329 @@
+//! Many workspaces in one directory. Each has its own directory with separate files and state, so that it can be moved,
+//! backed up or deleted as a whole. Beside them the registry stores rows, tokens and a journal of administrative actions.
+//!
+//! Promises: the rows are authoritative and directories follow them, so that a crash leaves nothing that the next open does
+//! not finish or remove. Several processes may use one registry. A token of one workspace reveals nothing of another. Only
+//! ids, never names, become directories, and files are only accessed through an opened workspace.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Transaction;
+use serde_json::Value;
+use stead_disk::{LockFile, LockMode, PrivateDirectory, StateDirectory, landlock::LandlockReport};
+use stead_engine::{ApprovalMode, Caller, Error, ErrorKind, FileNamePolicy};
+use stead_journal::EntryRelation;
+
+use crate::{
+    clock::Clock,
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
+    open::LocalWorkspace,
+    options::{Durability, IndexMode, LandlockMode, LocalWorkspaceOptions, WatchStart},
+    store::{self, SyncRequirement},
+};
+
+mod archive;
+mod create;
+mod describe;
+mod destroy;
+mod fork;
+mod name;
+mod open_workspaces;
+mod rows;
+mod tar;
+mod tokens;
+
+pub use create::CreateWorkspaceRequest;
+pub use describe::{WorkspaceDescription, WorkspaceListFilter, WorkspacePageRequest};
+pub use fork::CopyCounts;
+pub use name::WorkspaceName;
+pub use rows::WorkspaceDestroyPolicy as WorkspaceLasting;
+pub use tokens::{ScopedToken, TokenScope};
+
+use open_workspaces::OpenWorkspaces;
+use rows::{DiskReconciliation, WorkspaceLifecycle, WorkspaceRow};
+
+/// Limit of workspaces, including those in the trash.
+const WORKSPACES_MAX: usize = 100_000;
+/// Default of [`WorkspaceRegistryOptions::open_workspaces_max`].
+const OPEN_WORKSPACES_DEFAULT: usize = 512;
+/// Default of [`WorkspaceRegistryOptions::idle_timeout`].
+const IDLE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5 * 60);
+/// Default of [`WorkspaceRegistryOptions::trash_retention_ms`].
+const TRASH_RETENTION_DEFAULT_MS: i64 = 7 * 24 * 3600 * 1000;
+/// Longest wait for another process that opens, creates or deletes the same workspace.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(2);
+
+const WORKSPACES_DIRECTORY: &str = "workspaces";
+const TRASH_DIRECTORY: &str = "trash";
+/// The registry's own state. The name is part of the stored layout.
+const REGISTRY_DIRECTORY: &str = "estate";
+const FILES_DIRECTORY: &str = "files";
+const STATE_DIRECTORY: &str = "state";
+
+/// Options for opening a workspace registry.
+#[derive(Clone)]
+pub struct WorkspaceRegistryOptions {
+    /// The directory of the registry.
+    pub directory: PathBuf,
+    /// When a change is acknowledged.
+    pub durability: Durability,
+    /// Which new file names are accepted.
+    pub name_profile: FileNamePolicy,
+    /// How paths are resolved.
+    pub resolver: stead_disk::PathResolution,
+    /// How search indexes are used.
+    pub index_mode: IndexMode,
+    /// How calls that need approval are handled.
+    pub approval_mode: ApprovalMode,
+    /// Whether to activate the Landlock sandbox, for the whole registry.
+    pub landlock: LandlockMode,
+    /// Host paths that stay readable in the sandbox.
+    pub readable_paths: Vec<PathBuf>,
+    /// Limit of open workspaces.
+    pub open_workspaces_max: usize,
+    /// How long an unused workspace stays open.
+    pub idle_timeout: Duration,
+    /// How long a destroyed workspace stays in the trash, in milliseconds.
+    pub trash_retention_ms: i64,
+    /// The source of time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl WorkspaceRegistryOptions {
+    /// The default options for this directory.
+    pub fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            durability: Durability::Full,
+            name_profile: FileNamePolicy::Portable,
+            resolver: stead_disk::PathResolution::Auto,
+            index_mode: IndexMode::Maintain,
+            approval_mode: ApprovalMode::AskPerson,
+            landlock: LandlockMode::Off,
+            readable_paths: Vec::new(),
+            open_workspaces_max: OPEN_WORKSPACES_DEFAULT,
+            idle_timeout: IDLE_TIMEOUT_DEFAULT,
+            trash_retention_ms: TRASH_RETENTION_DEFAULT_MS,
+            clock: Arc::new(crate::clock::MachineClock::default()),
+        }
+    }
+}
+
+/// An open workspace registry.
+pub struct WorkspaceRegistry {
+    directory: StateDirectory,
+    path: PathBuf,
+    workspaces: PrivateDirectory,
+    trash: PrivateDirectory,
+    /// Holds the rows, the tokens and the journal; has no files.
+    registry_workspace: Arc<LocalWorkspace>,
+    options: WorkspaceRegistryOptions,
+    open_workspaces: OpenWorkspaces,
+    users: HashMap<u32, String>,
+    landlock_report: Option<LandlockReport>,
+}
+
+/// Excludes others from opening, creating or deleting a workspace.
+pub(crate) struct WorkspaceLock(#[expect(dead_code, reason = "dropping it frees the lock")] LockFile);
+
+impl WorkspaceRegistry {
+    /// The subdirectory that marks a directory as a workspace registry.
+    pub fn registry_directory(directory: &Path) -> PathBuf {
+        directory.join(REGISTRY_DIRECTORY)
+    }
+
+    /// Opens a registry, creating it if it is missing. Finishes or removes unfinished work of dead processes.
+    pub fn open(options: WorkspaceRegistryOptions) -> Result<Arc<Self>, Error> {
+        let own = |error: stead_disk::StateError| errors::state_directory_error(&error);
+        let directory = StateDirectory::open(&options.directory).map_err(|error| {
+            Error::new(ErrorKind::AuditUnavailable, format!("cannot use the registry directory: {error}"))
+        })?;
+        let path = directory.path().to_owned();
+        let (workspaces, trash) = (
+            directory.create_subdirectory(WORKSPACES_DIRECTORY).map_err(own)?,
+            directory.create_subdirectory(TRASH_DIRECTORY).map_err(own)?,
+        );
+        directory.create_subdirectory(&format!("{REGISTRY_DIRECTORY}/{FILES_DIRECTORY}")).map_err(own)?;
+        // User names lie outside the sandbox, and threads must start inside it.
+        let users = stead_disk::user_names();
+        let landlock_report = match options.landlock {
+            LandlockMode::Restrict => {
+                let readable: Vec<&Path> = options.readable_paths.iter().map(PathBuf::as_path).collect();
+                Some(stead_disk::landlock::restrict_process_to(&[&path], &readable))
+            }
+            LandlockMode::Off => None,
+        };
+        let own_path = path.join(REGISTRY_DIRECTORY);
+        let mut own_options =
+            LocalWorkspaceOptions::new(own_path.join(FILES_DIRECTORY), own_path.join(STATE_DIRECTORY));
+        own_options.durability = options.durability;
+        own_options.index_mode = IndexMode::Off;
+        own_options.clock = Arc::clone(&options.clock);
+        let own = LocalWorkspace::open(own_options)?;
+        rows::create_tables(&own.store)?;
+        let estate = Arc::new(Self {
+            directory,
+            path,
+            workspaces,
+            trash,
+            registry_workspace: own,
+            options,
+            open_workspaces: OpenWorkspaces::default(),
+            users,
+            landlock_report,
+        });
+        estate.expire_and_reconcile()?;
+        Ok(estate)
+    }
+
+    /// The result of the Landlock sandbox, if it was requested.
+    pub fn landlock_report(&self) -> Option<&LandlockReport> {
+        self.landlock_report.as_ref()
+    }
+
+    /// The registry's own journal, for verification and export.
+    pub fn registry_workspace(&self) -> &LocalWorkspace {
+        &self.registry_workspace
+    }
+
+    /// The directory of the registry.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The current time in unix milliseconds.
+    pub fn now_ms(&self) -> i64 {
+        self.options.clock.now().wall_ms
+    }
+
+    /// Finishes or removes unfinished work and deletes expired workspaces from the trash. Call it periodically.
+    pub fn expire_and_reconcile(&self) -> Result<(), Error> {
+        let now = self.options.clock.now();
+        // As in every trash: nothing is deleted while the clock is suspect.
+        if !self.registry_workspace.clock_jumped(&now)? {
+            for id in
+                self.registry_workspace.store.run_query(|connection| rows::expired_ids(connection, now.wall_ms))?
+            {
+                self.expire(&id)?;
+            }
+        }
+        for id in self.registry_workspace.store.run_query(rows::unreconciled_ids)? {
+            self.reconcile_if_unlocked(&id)?;
+        }
+        Ok(())
+    }
+
+    /// Locks a workspace against opening, creation and deletion, or shares the lock with others that open it.
+    fn lock_workspace(&self, id: &str, mode: LockMode) -> Result<WorkspaceLock, Error> {
+        let deadline = Instant::now() + LOCK_WAIT;
+        loop {
+            match self.try_lock_workspace(id, mode)? {
+                Some(hold) => return Ok(hold),
+                None if Instant::now() >= deadline => {
+                    return Err(Error::new(
+                        ErrorKind::Busy,
+                        "another process is opening, creating or deleting the workspace",
+                    )
+                    .with_next_step("call again"));
+                }
+                None => std::thread::sleep(LOCK_RETRY_PAUSE),
+            }
+        }
+    }
+
+    fn try_lock_workspace(&self, id: &str, mode: LockMode) -> Result<Option<WorkspaceLock>, Error> {
+        let own = |error: stead_disk::StateError| errors::state_directory_error(&error);
+        let file = self.directory.open_lock_file().map_err(own)?;
+        let taken = file.try_lock(name::lock_slot(id), mode).map_err(own)?;
+        Ok(taken.then_some(WorkspaceLock(file)))
+    }
+
+    fn load_row(&self, id: &str) -> Result<Option<WorkspaceRow>, Error> {
+        self.registry_workspace.store.run_query(|connection| rows::find_by_id(connection, id))
+    }
+
+    /// The ready workspace with this name.
+    fn find_ready_workspace(&self, name: &str) -> Result<WorkspaceRow, Error> {
+        let found =
+            self.registry_workspace.store.run_query(|connection| rows::find_active_by_name(connection, name))?;
+        found.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(|| rows::workspace_not_found(name))
+    }
+
+    /// Changes rows with a journal entry in one transaction. A refused change writes nothing.
+    fn record_change(
+        &self,
+        by: &Caller,
+        operation: &str,
+        arguments: &Value,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,
+    ) -> Result<(), Error> {
+        let mut draft =
+            self.registry_workspace.pending_system_entry(operation, arguments.to_string(), EntryRelation::None);
+        draft.entry.caller = stead_journal::EntryCaller {
+            principal: by.principal.to_string(),
+            on_behalf_of: by.on_behalf_of.as_ref().map(ToString::to_string),
+            session: by.session.clone(),
+            protocol: by.protocol.to_owned(),
+        };
+        self.submit_change(Box::new(move |transaction, tip| {
+            if let Err(error) = change(transaction)? {
+                return Ok(TransactionOutcome::Refused(error));
+            }
+            store::append_entry(transaction, tip, &mut draft)?;
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+        }))
+    }
+
+    /// Changes rows without a journal entry.
+    fn update_without_entry(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Result<(), Error>> + Send + 'static,
+    ) -> Result<(), Error> {
+        self.submit_change(Box::new(move |transaction, tip| match change(transaction)? {
+            Ok(()) => Ok(TransactionOutcome::Recorded(tip.number, tip.hash)),
+            Err(error) => Ok(TransactionOutcome::Refused(error)),
+        }))
+    }
+
+    fn submit_change(&self, work: TransactionBody) -> Result<(), Error> {
+        match self.registry_workspace.group_commit.submit(
+            &self.registry_workspace.store,
+            self.registry_workspace.durability,
+            SyncRequirement::Now,
+            work,
+        )? {
+            TransactionOutcome::Recorded(..) => Ok(()),
+            TransactionOutcome::Refused(error) => Err(error),
+            TransactionOutcome::Replayed(_) => {
+                Err(Error::new(ErrorKind::AuditUnavailable, "the change was not recorded"))
+            }
+        }
+    }
+
+    /// The options for opening a workspace of this registry.
+    fn workspace_options(&self, id: &str) -> LocalWorkspaceOptions {
+        let directory = self.path.join(WORKSPACES_DIRECTORY).join(id);
+        let mut options = LocalWorkspaceOptions::new(directory.join(FILES_DIRECTORY), directory.join(STATE_DIRECTORY));
+        options.durability = self.options.durability;
+        options.name_profile = self.options.name_profile;
+        options.resolver = self.options.resolver;
+        options.index_mode = self.options.index_mode;
+        options.watch_start = WatchStart::AtOpen;
+        options.clock = Arc::clone(&self.options.clock);
+        options.user_names = Some(self.users.clone());
+        options
+    }
+}
+
+impl Drop for WorkspaceRegistry {
+    fn drop(&mut self) {
+        self.close_all();
+    }
+}

@@ -1,0 +1,204 @@
+//! Export and import of a workspace as an archive. An export is a copy at one position of the journal. An import writes
+//! file by file through the engine, like a user, into a workspace that cannot be opened before it is complete.
+
+use std::io::{self, Read, Write};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, json};
+use stead_disk::{DirectoryHandle, FileType, OpenFile};
+use stead_engine::{ApprovalMode, Call, Caller, Engine, Error, ErrorKind, WrittenFileMode};
+use stead_path::{FileName, RelPath};
+
+use super::{
+    CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
+    create::{InitialContent, PendingWorkspace},
+    fork::CopyCounts,
+    tar::{TarEntry, TarReader, TarWriter},
+};
+use crate::{errors, open::LocalWorkspace, options::Durability};
+
+/// Limit of entries of an imported archive.
+const ARCHIVE_ENTRIES_MAX: u64 = 200_000;
+/// Limit of the total size of its files.
+const ARCHIVE_BYTES_MAX: u64 = 8 << 30;
+/// Limit of the size of one file, the same as for a write.
+const ARCHIVE_FILE_BYTES_MAX: u64 = stead_engine::limits::WRITE_BYTES_MAX;
+
+impl WorkspaceRegistry {
+    /// Writes a workspace as an archive. `begin` receives the counts before the first byte; symlinks and special files are
+    /// left out and counted.
+    pub fn export_archive(
+        &self,
+        by: &Caller,
+        name: &WorkspaceName,
+        begin: &mut dyn FnMut(CopyCounts),
+        out: &mut dyn Write,
+    ) -> Result<CopyCounts, Error> {
+        let id = self.find_ready_workspace(name.as_str())?.id;
+        let source = self.open_local_workspace(&id)?;
+        let pending = self.begin_unnamed_creation(by)?;
+        let copied =
+            self.create_layout(&pending.directory, None).and_then(|()| self.copy_workspace(&id, &source, &pending));
+        drop(source);
+        let sent = copied.and_then(|mut taken| {
+            taken.counts.skipped += taken.counts.links;
+            let arguments = json!({ "workspace": name.as_str(), "origin": taken.origin });
+            self.record_change(by, "workspace_export", &arguments, |_| Ok(Ok(())))?;
+            begin(taken.counts);
+            write_archive(&pending, out).map(|()| taken.counts)
+        });
+        // Leftovers of the copy are removed when the registry is reconciled.
+        self.delete_directory(&pending.row.id).unwrap_or_default();
+        sent
+    }
+
+    /// Creates a workspace from an archive, atomically.
+    pub fn import_workspace(
+        &self,
+        by: &Caller,
+        name: &WorkspaceName,
+        request: &CreateWorkspaceRequest,
+        from: &mut dyn Read,
+    ) -> Result<WorkspaceDescription, Error> {
+        self.create_with_content(by, "workspace_import", name, request, &mut |pending| {
+            let mut options = self.workspace_options(&pending.row.id);
+            // The workspace becomes visible only after everything is synced.
+            options.durability = Durability::Fast;
+            let workspace = LocalWorkspace::open(options)?;
+            let engine = Engine::new(workspace.clone()).with_approval_mode(ApprovalMode::DenyAll);
+            let imported = import_archive(&engine, by, from);
+            drop(engine);
+            workspace.close();
+            let origin = imported?;
+            Ok(InitialContent { origin: Some(json!({ "archive": { "files": origin.files, "bytes": origin.bytes } })) })
+        })
+    }
+}
+
+fn write_archive(pending: &PendingWorkspace, out: &mut dyn Write) -> Result<(), Error> {
+    let files_name = FileName::new(FILES_DIRECTORY.as_bytes())?;
+    let files = pending.directory.open_directory(&files_name).map_err(|error| errors::state_directory_error(&error))?;
+    let mut writer = TarWriter::new(out);
+    write_tree(&mut writer, files.as_directory(), &RelPath::root())?;
+    writer.finish().map_err(|error| receiver_gone_error(&error))
+}
+
+fn write_tree(writer: &mut TarWriter<'_>, from: &DirectoryHandle, at: &RelPath) -> Result<(), Error> {
+    let mut entries = from.list().map_err(|error| errors::error_at_path(at, &error))?;
+    entries.sort_unstable_by(|one, two| one.name.cmp(&two.name));
+    for entry in entries {
+        let path = at.join(&entry.name)?;
+        let failed = |error: stead_disk::DiskError| errors::error_at_path(&path, &error);
+        match entry.file_type {
+            FileType::File => {
+                let file = from.open_file(&entry.name).map_err(failed)?;
+                let stat = file.stat();
+                let mut content = OpenFileReader { file: &file, offset: 0 };
+                writer
+                    .write_file(path.as_bytes(), stat.mode, whole_seconds(stat.modified_ns), stat.size, &mut content)
+                    .map_err(|error| receiver_gone_error(&error))?;
+            }
+            FileType::Directory => {
+                let below = from.open_directory(&entry.name).map_err(failed)?;
+                let stat = below.stat_self().map_err(failed)?;
+                writer
+                    .write_directory(path.as_bytes(), stat.mode, whole_seconds(stat.modified_ns))
+                    .map_err(|error| receiver_gone_error(&error))?;
+                write_tree(writer, &below, &path)?;
+            }
+            // Counted when it was copied.
+            FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => {}
+        }
+    }
+    Ok(())
+}
+
+fn whole_seconds(nanoseconds: i128) -> u64 {
+    u64::try_from(nanoseconds / 1_000_000_000).unwrap_or_default()
+}
+
+fn receiver_gone_error(error: &io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot write the archive: {}", error.kind()))
+}
+
+/// A file as a stream.
+struct OpenFileReader<'a> {
+    file: &'a OpenFile,
+    offset: u64,
+}
+
+impl Read for OpenFileReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let failed = |error: stead_disk::DiskError| io::Error::other(error.to_string());
+        let count = self.file.read_at(self.offset, buffer).map_err(failed)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+fn import_archive(engine: &Engine, by: &Caller, from: &mut dyn Read) -> Result<CopyCounts, Error> {
+    let mut reader = TarReader::new(from);
+    let mut taken = CopyCounts::default();
+    while let Some(entry) = reader.next()? {
+        if taken.files + taken.directories >= ARCHIVE_ENTRIES_MAX {
+            return Err(
+                reader.malformed_archive_error(&format!("the archive has more than {ARCHIVE_ENTRIES_MAX} entries"))
+            );
+        }
+        match entry {
+            // Directories are created with the files in them, as in every call.
+            TarEntry::Directory(_) => taken.directories += 1,
+            TarEntry::File { path, is_executable: runnable, size } => {
+                taken.files += 1;
+                taken.bytes = taken.bytes.saturating_add(size);
+                if size > ARCHIVE_FILE_BYTES_MAX || taken.bytes > ARCHIVE_BYTES_MAX {
+                    let limit = format!(
+                        "the file has more than {ARCHIVE_FILE_BYTES_MAX} bytes, or all files more than {ARCHIVE_BYTES_MAX}"
+                    );
+                    let mut error = reader.malformed_archive_error(&limit);
+                    error.kind = ErrorKind::TooLarge;
+                    return Err(error);
+                }
+                let mut bytes = vec![0; usize::try_from(size).unwrap_or_default()];
+                let mut at = 0;
+                while at < bytes.len() {
+                    at += reader.read_content(&mut bytes[at..])?;
+                }
+                let privacy = if runnable { WrittenFileMode::Executable } else { WrittenFileMode::Default };
+                write_file(engine, by, &path, &bytes, privacy).map_err(|mut error| {
+                    error.message =
+                        format!("{}: {}", reader.malformed_archive_error("it was refused").message, error.message);
+                    error
+                })?;
+            }
+        }
+    }
+    Ok(taken)
+}
+
+/// Writes one new file.
+fn write_file(
+    engine: &Engine,
+    by: &Caller,
+    path: &RelPath,
+    bytes: &[u8],
+    privacy: WrittenFileMode,
+) -> Result<(), Error> {
+    let arguments: Map<_, _> = [
+        ("path", path.to_wire().into_owned()),
+        ("content", STANDARD.encode(bytes)),
+        ("encoding", "base64".to_owned()),
+        ("base", String::new()),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name.to_owned(), value.into()))
+    .collect();
+    let mut call = Call::new(by, "write", arguments);
+    call.options.written_file_mode = privacy;
+    engine.call(&call).map(drop)
+}

@@ -1,0 +1,267 @@
+//! Creates a workspace: reserves the name, creates the directories, then marks the row as ready. A crash in between leaves
+//! a row that is removed later with its directories.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stead_disk::{DirectoryHandle, LockMode, PrivateDirectory};
+use stead_engine::{Caller, Error, ErrorKind, Policy};
+use stead_path::FileName;
+
+use super::{
+    DiskReconciliation, FILES_DIRECTORY, STATE_DIRECTORY, WORKSPACES_DIRECTORY, WORKSPACES_MAX, WorkspaceLifecycle,
+    WorkspaceName, WorkspaceRegistry, WorkspaceRow,
+    name::{self, directory_name_of_id},
+    rows::{self, WorkspaceDestroyPolicy},
+};
+use crate::{errors, options::Durability, policy_file::POLICY_FILE, store::lock_ignoring_poison};
+
+const LABEL_CHARS_MAX: usize = 200;
+const DIRECTORY_MODE: u32 = 0o700;
+
+/// Options of a new workspace.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateWorkspaceRequest {
+    /// What happens to it when it is destroyed.
+    #[serde(default)]
+    #[serde(rename = "lasting")]
+    pub destroy_policy: WorkspaceDestroyPolicy,
+    /// A description for people.
+    #[serde(default)]
+    pub label: String,
+    /// Limit of the total size of its files.
+    pub bytes_max: Option<u64>,
+    /// Limit of files, symlinks and directories.
+    pub files_max: Option<u64>,
+    /// The text of its policy file. A quota is given there or above, not both.
+    pub policy: Option<String>,
+}
+
+impl CreateWorkspaceRequest {
+    /// The text of the policy file to write.
+    pub(super) fn policy_text(&self) -> Result<Option<String>, Error> {
+        if self.label.chars().count() > LABEL_CHARS_MAX {
+            let limit = format!("a label has at most {LABEL_CHARS_MAX} characters");
+            return Err(Error::new(ErrorKind::TooLarge, limit));
+        }
+        let limits = [("bytes", self.bytes_max), ("files", self.files_max)];
+        let lines: String =
+            limits.iter().filter_map(|(key, limit)| limit.map(|limit| format!("{key} = {limit}\n"))).collect();
+        match (&self.policy, lines.is_empty()) {
+            (Some(_), false) => Err(Error::new(ErrorKind::BadRequest, "the quota is given twice")
+                .with_next_step("put bytes and files into [system.quota] of the policy")),
+            (Some(text), true) => {
+                Policy::parse(text)
+                    .map_err(|error| Error::new(ErrorKind::BadRequest, format!("invalid policy: {error}")))?;
+                Ok(Some(text.clone()))
+            }
+            (None, false) => Ok(Some(format!("[system.quota]\n{lines}"))),
+            (None, true) => Ok(None),
+        }
+    }
+}
+
+/// A workspace with a reserved name and directories that cannot be opened yet.
+pub(super) struct PendingWorkspace {
+    pub(super) row: WorkspaceRow,
+    pub(super) directory: PrivateDirectory,
+    _lock: super::WorkspaceLock,
+}
+
+/// The content put into a new workspace.
+#[derive(Debug, Default)]
+pub(super) struct InitialContent {
+    /// Its source; `None` for an empty workspace.
+    pub(super) origin: Option<Value>,
+}
+
+impl WorkspaceRegistry {
+    /// Creates an empty workspace.
+    pub fn create(
+        &self,
+        by: &Caller,
+        name: &WorkspaceName,
+        request: &CreateWorkspaceRequest,
+    ) -> Result<super::WorkspaceDescription, Error> {
+        self.create_with_content(by, "workspace_create", name, request, &mut |_| Ok(InitialContent::default()))
+    }
+
+    /// Creates a workspace and fills it, atomically.
+    pub(super) fn create_with_content(
+        &self,
+        by: &Caller,
+        operation: &str,
+        name: &WorkspaceName,
+        request: &CreateWorkspaceRequest,
+        fill: &mut dyn FnMut(&PendingWorkspace) -> Result<InitialContent, Error>,
+    ) -> Result<super::WorkspaceDescription, Error> {
+        let policy = request.policy_text()?;
+        let pending = self.begin_creation(by, name.as_str(), request)?;
+        let id = pending.row.id.clone();
+        let content = self
+            .create_layout(&pending.directory, policy.as_deref())
+            .and_then(|()| fill(&pending))
+            .and_then(|content| self.sync_new_workspace(&pending, &content).map(|()| content));
+        let content = match content {
+            Ok(content) => content,
+            Err(error) => {
+                self.delete_directory(&id).unwrap_or_default();
+                return Err(error);
+            }
+        };
+        let origin = content.origin.map(|origin| origin.to_string());
+        let row = WorkspaceRow {
+            lifecycle: WorkspaceLifecycle::Ready,
+            reconciliation: DiskReconciliation::Done,
+            origin,
+            ..pending.row.clone()
+        };
+        let arguments = json!({
+            "workspace": name.as_str(), "id": id, "lasting": row.destroy_policy, "label": row.label, "origin": row.origin,
+            "bytes_max": request.bytes_max, "files_max": request.files_max, "policy": request.policy.is_some(),
+        });
+        let put = row.clone();
+        let recorded = self.record_change(by, operation, &arguments, move |transaction| {
+            rows::upsert_row(transaction, &put)?;
+            Ok(Ok(()))
+        });
+        // A failed record of unknown outcome is resolved by the next open. Any other failure is undone.
+        if let Err(error) = recorded {
+            if self.registry_workspace.store.ensure_writable().is_ok() {
+                self.delete_directory(&id).unwrap_or_default();
+            }
+            return Err(error);
+        }
+        Ok(self.description_of_row(&row))
+    }
+
+    /// A directory for a temporary copy. Its name is not valid for a workspace, so it blocks none.
+    pub(super) fn begin_unnamed_creation(&self, by: &Caller) -> Result<PendingWorkspace, Error> {
+        let name = format!("~{}", name::generate_id()?);
+        self.begin_creation(by, &name, &CreateWorkspaceRequest::default())
+    }
+
+    /// Reserves the name and creates the directory.
+    fn begin_creation(
+        &self,
+        by: &Caller,
+        name: &str,
+        request: &CreateWorkspaceRequest,
+    ) -> Result<PendingWorkspace, Error> {
+        let id = name::generate_id()?;
+        let lock = self.lock_workspace(&id, LockMode::Exclusive)?;
+        let now_ms = self.now_ms();
+        let row = WorkspaceRow {
+            id: id.clone(),
+            name: name.to_owned(),
+            lifecycle: WorkspaceLifecycle::Creating,
+            destroy_policy: request.destroy_policy,
+            label: request.label.clone(),
+            created_by: by.principal.to_string(),
+            created_ms: now_ms,
+            last_used_ms: now_ms,
+            expires_ms: None,
+            reconciliation: DiskReconciliation::Pending,
+            origin: None,
+        };
+        self.reserve_name(&row)?;
+        let directory_name = directory_name_of_id(&id)?;
+        let directory = self
+            .workspaces
+            .with(|workspaces| workspaces.create_directory(&directory_name, DIRECTORY_MODE))
+            .and_then(|()| self.workspaces.open_directory(&directory_name));
+        match directory {
+            Ok(directory) => Ok(PendingWorkspace { row, directory, _lock: lock }),
+            Err(error) => {
+                self.delete_directory(&id).unwrap_or_default();
+                Err(creation_error(&error))
+            }
+        }
+    }
+
+    /// Inserts the row if the name is free. A name reserved by a dead process is released first.
+    fn reserve_name(&self, row: &WorkspaceRow) -> Result<(), Error> {
+        for last in [false, true] {
+            let wanted = row.clone();
+            let taken = self.update_without_entry(move |transaction| {
+                if rows::find_active_by_name(transaction, &wanted.name)?.is_some() {
+                    let taken = format!("workspace {} already exists", wanted.name);
+                    return Ok(Err(Error::new(ErrorKind::Exists, taken)));
+                }
+                if rows::count_workspaces(transaction)? >= WORKSPACES_MAX {
+                    let full = format!("the limit of {WORKSPACES_MAX} workspaces is reached");
+                    return Ok(Err(Error::new(ErrorKind::TooMany, full).with_next_step("destroy some")));
+                }
+                rows::upsert_row(transaction, &wanted)?;
+                Ok(Ok(()))
+            });
+            match taken {
+                Err(error) if error.kind == ErrorKind::Exists && !last => {
+                    let other = self
+                        .registry_workspace
+                        .store
+                        .run_query(|connection| rows::find_active_by_name(connection, &row.name))?;
+                    match other {
+                        Some(other) if other.lifecycle == WorkspaceLifecycle::Creating => {
+                            self.reconcile_if_unlocked(&other.id)?
+                        }
+                        Some(_) => return Err(error),
+                        None => {}
+                    }
+                }
+                other => return other,
+            }
+        }
+        Err(Error::new(ErrorKind::Exists, format!("workspace {} already exists", row.name)))
+    }
+
+    /// Creates the directories inside a workspace's directory.
+    pub(super) fn create_layout(&self, directory: &PrivateDirectory, policy: Option<&str>) -> Result<(), Error> {
+        let failed = |error: stead_disk::StateError| creation_error(&error);
+        for name in [FILES_DIRECTORY, STATE_DIRECTORY] {
+            let name = FileName::new(name.as_bytes())?;
+            directory.with(|directory| directory.create_directory(&name, DIRECTORY_MODE)).map_err(failed)?;
+        }
+        let Some(text) = policy else { return Ok(()) };
+        let (state_name, policy_name) =
+            (FileName::new(STATE_DIRECTORY.as_bytes())?, FileName::new(POLICY_FILE.as_bytes())?);
+        let state = directory.open_directory(&state_name).map_err(failed)?;
+        let written = state.with(|state| {
+            let content = stead_disk::ContentSource::Bytes(text.as_bytes());
+            let staged = state.stage_file(content, stead_disk::AttributeSource::New { mode: 0o600 })?;
+            staged.sync()?;
+            state.rename_staged_to_new(&staged, &policy_name)?;
+            state.sync()
+        });
+        written.map_err(failed)
+    }
+
+    /// Syncs a new workspace with its content to disk.
+    fn sync_new_workspace(&self, pending: &PendingWorkspace, content: &InitialContent) -> Result<(), Error> {
+        let synced = match (&content.origin, self.options.durability) {
+            (Some(_), Durability::Full) => self.directory.sync_file_system(),
+            (Some(_), Durability::Fast) | (None, _) => Ok(()),
+        };
+        synced
+            .and_then(|()| pending.directory.with(DirectoryHandle::sync))
+            .and_then(|()| self.workspaces.with(DirectoryHandle::sync))
+            .map_err(|error| creation_error(&error))
+    }
+
+    /// The path of a workspace's files, for dialects with absolute paths.
+    pub fn files_directory_of(&self, id: &str) -> String {
+        self.path.join(WORKSPACES_DIRECTORY).join(id).join(FILES_DIRECTORY).to_string_lossy().into_owned()
+    }
+
+    pub(super) fn is_open(&self, id: &str) -> bool {
+        lock_ignoring_poison(&self.open_workspaces.slots).contains_key(id)
+    }
+}
+
+/// The error of a failed creation step.
+pub(super) fn creation_error(error: &stead_disk::StateError) -> Error {
+    if matches!(error.kind(), stead_disk::DiskErrorKind::NoSpace | stead_disk::DiskErrorKind::QuotaExceeded) {
+        return Error::new(ErrorKind::NoSpace, "the disk is full; nothing was changed");
+    }
+    errors::state_directory_error(error)
+}

@@ -1,0 +1,156 @@
+//! Descriptions of workspaces: a page of them, or all details of one.
+
+use serde_json::{Value, json};
+use stead_disk::WalkLimits;
+use stead_engine::Error;
+
+use super::{
+    FILES_DIRECTORY, TRASH_DIRECTORY, WORKSPACES_DIRECTORY, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry,
+    WorkspaceRow,
+    name::directory_name_of_id,
+    rows::{self, WorkspaceDestroyPolicy},
+};
+use crate::errors;
+
+const PAGE_SIZE_DEFAULT: usize = 100;
+const PAGE_SIZE_MAX: usize = 1_000;
+/// Limit of measured entries; beyond it the result says that there are more.
+const MEASURED_ENTRIES_MAX: u64 = 1_000_000;
+
+/// A page of workspaces to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspacePageRequest {
+    /// The cursor of the previous page.
+    pub cursor: Option<String>,
+    /// Number of workspaces.
+    pub limit: Option<usize>,
+    /// Which workspaces are listed.
+    pub filter: WorkspaceListFilter,
+}
+
+/// Which workspaces are listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WorkspaceListFilter {
+    /// Those that can be used.
+    #[default]
+    Active,
+    /// Those in the trash.
+    Trashed,
+}
+
+/// A description of one workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceDescription {
+    /// The name of the workspace.
+    pub name: String,
+    /// The id, unique even among workspaces that had the same name.
+    pub id: String,
+    /// What happens to it when it is destroyed.
+    pub destroy_policy: WorkspaceDestroyPolicy,
+    /// A description for people.
+    pub label: String,
+    /// The principal that created it.
+    pub created_by: String,
+    /// Creation time in unix milliseconds.
+    pub created_ms: i64,
+    /// Time of last use in unix milliseconds.
+    pub last_used_ms: i64,
+    /// When it is deleted from the trash.
+    pub expires_ms: Option<i64>,
+    /// The source it was created from.
+    pub origin: Option<String>,
+    /// Its state: `open`, `idle`, `trash` or `gone`.
+    pub state: &'static str,
+}
+
+impl WorkspaceDescription {
+    /// The JSON representation.
+    pub fn to_json(&self) -> Value {
+        let mut object = json!({
+            "name": self.name, "id": self.id, "lasting": self.destroy_policy, "label": self.label, "maker": self.created_by,
+            "created_ms": self.created_ms, "used_ms": self.last_used_ms, "state": self.state,
+        });
+        if let Some(ends_ms) = self.expires_ms {
+            object["ends_ms"] = ends_ms.into();
+        }
+        if let Some(origin) = &self.origin {
+            object["origin"] = serde_json::from_str(origin).unwrap_or_default();
+        }
+        object
+    }
+}
+
+impl WorkspaceRegistry {
+    pub(super) fn description_of_row(&self, row: &WorkspaceRow) -> WorkspaceDescription {
+        let state = match row.lifecycle {
+            WorkspaceLifecycle::Ready if self.is_open(&row.id) => "open",
+            WorkspaceLifecycle::Ready => "idle",
+            WorkspaceLifecycle::Trashed => "trash",
+            WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => "gone",
+        };
+        WorkspaceDescription {
+            name: row.name.clone(),
+            id: row.id.clone(),
+            destroy_policy: row.destroy_policy,
+            label: row.label.clone(),
+            created_by: row.created_by.clone(),
+            created_ms: row.created_ms,
+            last_used_ms: row.last_used_ms,
+            expires_ms: row.expires_ms,
+            origin: row.origin.clone(),
+            state,
+        }
+    }
+
+    /// One page of workspaces in order of their names, and the cursor of the next.
+    pub fn list(&self, page: &WorkspacePageRequest) -> Result<(Vec<WorkspaceDescription>, Option<String>), Error> {
+        let limit = page.limit.unwrap_or(PAGE_SIZE_DEFAULT).clamp(1, PAGE_SIZE_MAX);
+        let stage = match page.filter {
+            WorkspaceListFilter::Active => WorkspaceLifecycle::Ready,
+            WorkspaceListFilter::Trashed => WorkspaceLifecycle::Trashed,
+        };
+        let cursor = page.cursor.as_deref().unwrap_or_default();
+        let after = cursor.split_once('.').unwrap_or((cursor, ""));
+        let mut rows = self
+            .registry_workspace
+            .store
+            .run_query(|connection| rows::load_page(connection, stage, after, limit + 1))?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| more).map(|row| format!("{}.{}", row.name, row.id));
+        Ok((rows.iter().map(|row| self.description_of_row(row)).collect(), next))
+    }
+
+    /// All details of one workspace, including its size and the head of its journal.
+    pub fn describe(&self, name: &WorkspaceName) -> Result<Value, Error> {
+        let row = self.find_ready_workspace(name.as_str())?;
+        let mut object = self.description_of_row(&row).to_json();
+        let head = self.open_engine(&row.id)?.workspace().head()?;
+        object["head"] = json!({ "number": head.number, "hash": head.hash.to_string() });
+        let measured = self.measure_workspace(&row)?;
+        object["files"] = measured.files.into();
+        object["directories"] = measured.directories.into();
+        object["bytes"] = measured.bytes.into();
+        if measured.walk.end_reason != stead_disk::WalkEndReason::Complete || measured.walk.unreadable_count > 0 {
+            object["truncated"] = true.into();
+        }
+        Ok(object)
+    }
+
+    fn measure_workspace(&self, row: &WorkspaceRow) -> Result<stead_disk::DiskTreeSize, Error> {
+        let (directory_name, files_name) =
+            (directory_name_of_id(&row.id)?, stead_path::FileName::new(FILES_DIRECTORY.as_bytes())?);
+        let directory = self.workspaces.open_directory(&directory_name);
+        let files = directory.and_then(|directory| directory.open_directory(&files_name));
+        let files = files.map_err(|error| errors::state_directory_error(&error))?.into_directory();
+        let limits = WalkLimits { entries: MEASURED_ENTRIES_MAX, ..WalkLimits::default() };
+        stead_disk::measure_tree(&files, limits)
+            .map_err(|error| errors::error_at_path(&stead_path::RelPath::root(), &error))
+    }
+
+    /// The directory of a workspace, for backups and moves.
+    pub fn directory_of(&self, description: &WorkspaceDescription) -> std::path::PathBuf {
+        let below = if description.state == "trash" { TRASH_DIRECTORY } else { WORKSPACES_DIRECTORY };
+        self.path.join(below).join(&description.id)
+    }
+}

@@ -1,0 +1,183 @@
+//! Destroys and restores a workspace: first the row changes, then the directory follows. An ephemeral workspace is
+//! deleted; any other is moved to the trash until it expires.
+
+use serde_json::json;
+use stead_disk::{DirectoryHandle, DiskErrorKind, ExistingTarget, LockMode, PrivateDirectory};
+use stead_engine::{Caller, Error, ErrorKind, Principal};
+
+use super::{
+    DiskReconciliation, WorkspaceDescription, WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, WorkspaceRow,
+    name::directory_name_of_id,
+    rows::{self, WorkspaceDestroyPolicy},
+};
+use crate::errors;
+
+impl WorkspaceRegistry {
+    /// Destroys a workspace. Once this is recorded, nobody can open it, and its tokens are revoked permanently.
+    pub fn destroy(&self, by: &Caller, name: &WorkspaceName) -> Result<WorkspaceDescription, Error> {
+        let id = self.find_ready_workspace(name.as_str())?.id;
+        let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
+        let row = self.load_unchanged_row(&id, WorkspaceLifecycle::Ready, name.as_str())?;
+        let now_ms = self.now_ms();
+        let after = match row.destroy_policy {
+            WorkspaceDestroyPolicy::DeleteAtOnce => WorkspaceRow {
+                lifecycle: WorkspaceLifecycle::Deleting,
+                reconciliation: DiskReconciliation::Pending,
+                ..row
+            },
+            WorkspaceDestroyPolicy::MoveToTrash => WorkspaceRow {
+                lifecycle: WorkspaceLifecycle::Trashed,
+                reconciliation: DiskReconciliation::Pending,
+                expires_ms: Some(now_ms.saturating_add(self.options.trash_retention_ms)),
+                ..row
+            },
+        };
+        let arguments =
+            json!({ "workspace": after.name, "id": id, "lasting": after.destroy_policy, "ends_ms": after.expires_ms });
+        let put = after.clone();
+        self.record_change(by, "workspace_destroy", &arguments, move |transaction| {
+            match rows::find_by_id(transaction, &put.id)? {
+                Some(row) if row.lifecycle == WorkspaceLifecycle::Ready => {}
+                Some(_) | None => return Ok(Err(rows::workspace_not_found(&put.name))),
+            }
+            rows::upsert_row(transaction, &put)?;
+            rows::revoke_workspace_tokens(transaction, &put.id, now_ms)?;
+            Ok(Ok(()))
+        })?;
+        self.close_destroyed(&id);
+        // It is destroyed even if its directory is only moved at the next reconciliation.
+        self.reconcile_disk(&after).unwrap_or_default();
+        Ok(self.description_of_row(&after))
+    }
+
+    /// Restores a workspace from the trash, by name or id, optionally under another name.
+    pub fn restore(
+        &self,
+        by: &Caller,
+        name: &str,
+        rename: Option<&WorkspaceName>,
+    ) -> Result<WorkspaceDescription, Error> {
+        let missing = || {
+            Error::new(ErrorKind::NotFound, format!("no workspace {name} in the trash"))
+                .with_next_step("see `stead workspace list --trash`")
+        };
+        let found =
+            self.registry_workspace.store.run_query(|connection| rows::find_trashed_by_name(connection, name))?;
+        let id = found.ok_or_else(missing)?.id;
+        let _alone = self.lock_workspace(&id, LockMode::Exclusive)?;
+        let row = self.load_row(&id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Trashed).ok_or_else(missing)?;
+        let name = rename.map_or(row.name.clone(), |name| name.as_str().to_owned());
+        let after = WorkspaceRow {
+            lifecycle: WorkspaceLifecycle::Ready,
+            reconciliation: DiskReconciliation::Pending,
+            expires_ms: None,
+            name,
+            ..row
+        };
+        let arguments = json!({ "workspace": after.name, "id": id });
+        let put = after.clone();
+        self.record_change(by, "workspace_restore", &arguments, move |transaction| {
+            match rows::find_by_id(transaction, &put.id)? {
+                Some(row) if row.lifecycle == WorkspaceLifecycle::Trashed => {}
+                Some(_) | None => return Ok(Err(rows::workspace_not_found(&put.name))),
+            }
+            if rows::find_active_by_name(transaction, &put.name)?.is_some() {
+                let taken = format!("workspace {} already exists", put.name);
+                return Ok(Err(Error::new(ErrorKind::Exists, taken).with_next_step("restore it under another name")));
+            }
+            rows::upsert_row(transaction, &put)?;
+            Ok(Ok(()))
+        })?;
+        // If this fails, the next open finishes it.
+        self.reconcile_disk(&after).unwrap_or_default();
+        Ok(self.description_of_row(&after))
+    }
+
+    /// Deletes a workspace whose time in the trash is over.
+    pub(super) fn expire(&self, id: &str) -> Result<(), Error> {
+        let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
+        let now_ms = self.now_ms();
+        let over = |row: &WorkspaceRow| {
+            row.lifecycle == WorkspaceLifecycle::Trashed && row.expires_ms.is_some_and(|ends_ms| ends_ms <= now_ms)
+        };
+        let Some(row) = self.load_row(id)?.filter(over) else { return Ok(()) };
+        let by = Caller::new(Principal::System, "estate", "server");
+        let after = WorkspaceRow {
+            lifecycle: WorkspaceLifecycle::Deleting,
+            reconciliation: DiskReconciliation::Pending,
+            ..row
+        };
+        let put = after.clone();
+        self.record_change(
+            &by,
+            "workspace_expire",
+            &json!({ "workspace": after.name, "id": id }),
+            move |transaction| {
+                rows::upsert_row(transaction, &put)?;
+                Ok(Ok(()))
+            },
+        )?;
+        self.reconcile_disk(&after)
+    }
+
+    /// Reconciles a workspace unless it is locked.
+    pub(super) fn reconcile_if_unlocked(&self, id: &str) -> Result<(), Error> {
+        let Some(_alone) = self.try_lock_workspace(id, LockMode::Exclusive)? else { return Ok(()) };
+        match self.load_row(id)?.filter(|row| row.reconciliation == DiskReconciliation::Pending) {
+            Some(row) => self.reconcile_disk(&row),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the disk match the row. The caller holds the exclusive lock. May be interrupted and repeated.
+    pub(super) fn reconcile_disk(&self, row: &WorkspaceRow) -> Result<(), Error> {
+        match row.lifecycle {
+            WorkspaceLifecycle::Creating | WorkspaceLifecycle::Deleting => {
+                return self.delete_directory(&row.id);
+            }
+            WorkspaceLifecycle::Ready => self.move_directory(&self.trash, &self.workspaces, &row.id)?,
+            WorkspaceLifecycle::Trashed => self.move_directory(&self.workspaces, &self.trash, &row.id)?,
+        }
+        let settled = WorkspaceRow { reconciliation: DiskReconciliation::Done, ..row.clone() };
+        self.update_without_entry(move |transaction| {
+            rows::upsert_row(transaction, &settled)?;
+            Ok(Ok(()))
+        })
+    }
+
+    /// Moves the directory of a workspace, unless it is already there.
+    fn move_directory(&self, from: &PrivateDirectory, to: &PrivateDirectory, id: &str) -> Result<(), Error> {
+        let name = directory_name_of_id(id)?;
+        match from.with(|from| from.rename(&name, to.as_directory(), &name, ExistingTarget::Refuse)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == DiskErrorKind::NotFound => {}
+            Err(error) => return Err(errors::state_directory_error(&error)),
+        }
+        to.with(DirectoryHandle::sync)
+            .and_then(|()| from.with(DirectoryHandle::sync))
+            .map_err(|error| errors::state_directory_error(&error))
+    }
+
+    /// Deletes a workspace's directory, row and tokens. One rename makes it unreachable before its files are deleted.
+    pub(super) fn delete_directory(&self, id: &str) -> Result<(), Error> {
+        self.move_directory(&self.workspaces, &self.trash, id)?;
+        let name = directory_name_of_id(id)?;
+        match self.trash.with(|trash| trash.remove_tree(&name)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == DiskErrorKind::NotFound => {}
+            Err(error) => return Err(errors::state_directory_error(&error)),
+        }
+        self.trash.with(DirectoryHandle::sync).map_err(|error| errors::state_directory_error(&error))?;
+        let id = id.to_owned();
+        self.update_without_entry(move |transaction| {
+            rows::delete_row(transaction, &id)?;
+            Ok(Ok(()))
+        })
+    }
+
+    /// The row of a workspace, if it is unchanged since it was looked up.
+    fn load_unchanged_row(&self, id: &str, stage: WorkspaceLifecycle, name: &str) -> Result<WorkspaceRow, Error> {
+        let row = self.load_row(id)?.filter(|row| row.lifecycle == stage && row.name == name);
+        row.ok_or_else(|| rows::workspace_not_found(name))
+    }
+}

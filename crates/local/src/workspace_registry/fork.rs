@@ -1,0 +1,156 @@
+//! Copies a workspace at one position of its journal: changes through stead wait meanwhile, blocks are shared if the file
+//! system can, and the copy's journal records its origin.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use stead_disk::{AttributeSource, ContentSource, DirectoryHandle, FileType, LockMode};
+use stead_engine::{Caller, Error, ErrorKind, PathLockRequest, Workspace};
+use stead_journal::EntryRelation;
+use stead_path::{DEPTH_MAX, FileName, RelPath};
+
+use super::{
+    CreateWorkspaceRequest, FILES_DIRECTORY, WorkspaceDescription, WorkspaceName, WorkspaceRegistry,
+    create::{InitialContent, PendingWorkspace},
+};
+use crate::{
+    errors,
+    group_commit::{TransactionBody, TransactionOutcome},
+    open::LocalWorkspace,
+    store::{self, SyncRequirement},
+};
+
+/// Longest wait for a moment without concurrent changes.
+const SOURCE_IDLE_WAIT: Duration = Duration::from_secs(10);
+/// Limit of files, symlinks and directories in a copy.
+const COPIED_ENTRIES_MAX: u64 = 1_000_000;
+
+/// Counts of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopyCounts {
+    /// Number of files.
+    pub files: u64,
+    /// Number of directories.
+    pub directories: u64,
+    /// Number of symlinks.
+    pub links: u64,
+    /// Total size of the files.
+    pub bytes: u64,
+    /// Pipes, sockets and devices, which are not copied.
+    pub skipped: u64,
+}
+
+/// The counts of a copy and its journal position.
+pub(super) struct WorkspaceCopySummary {
+    pub(super) counts: CopyCounts,
+    pub(super) origin: Value,
+}
+
+impl WorkspaceRegistry {
+    /// Creates a workspace with the current files of another. Unset options are taken from the source.
+    pub fn fork(
+        &self,
+        by: &Caller,
+        from: &WorkspaceName,
+        name: &WorkspaceName,
+        request: &CreateWorkspaceRequest,
+    ) -> Result<WorkspaceDescription, Error> {
+        let id = self.find_ready_workspace(from.as_str())?.id;
+        let source = self.open_local_workspace(&id)?;
+        let mut request = request.clone();
+        if request.policy.is_none() && request.bytes_max.is_none() && request.files_max.is_none() {
+            request.policy = source.policy_text()?;
+        }
+        self.create_with_content(by, "workspace_fork", name, &request, &mut |pending| {
+            let taken = self.copy_workspace(&id, &source, pending)?;
+            let fork = LocalWorkspace::open(self.workspace_options(&pending.row.id))?;
+            fork.record_origin(by, &taken.origin)?;
+            fork.close();
+            Ok(InitialContent { origin: Some(taken.origin) })
+        })
+    }
+
+    /// Copies a workspace into a new one.
+    pub(super) fn copy_workspace(
+        &self,
+        id: &str,
+        source: &LocalWorkspace,
+        pending: &PendingWorkspace,
+    ) -> Result<WorkspaceCopySummary, Error> {
+        // The lock prevents deletion during the copy.
+        let _shared = self.lock_workspace(id, LockMode::Shared)?;
+        let files_name = FileName::new(FILES_DIRECTORY.as_bytes())?;
+        let to =
+            pending.directory.open_directory(&files_name).map_err(|error| errors::state_directory_error(&error))?;
+        let quiet = source.lock(&[PathLockRequest { path: RelPath::root() }], Instant::now() + SOURCE_IDLE_WAIT)?;
+        let head = source.head()?;
+        let top = RelPath::root();
+        let from = source.root.open_directory(&top).map_err(|error| errors::error_at_path(&top, &error))?;
+        let mut copied = CopyCounts::default();
+        copy_tree(&from, to.as_directory(), &top, &mut copied)?;
+        drop(quiet);
+        let origin = json!({
+            "workspace": id, "number": head.number, "hash": head.hash.to_string(), "files": copied.files,
+            "directories": copied.directories, "links": copied.links, "bytes": copied.bytes, "left_out": copied.skipped,
+        });
+        Ok(WorkspaceCopySummary { counts: copied, origin })
+    }
+}
+
+/// Copies everything below a directory, except staged files and the trash.
+fn copy_tree(from: &DirectoryHandle, to: &DirectoryHandle, at: &RelPath, copied: &mut CopyCounts) -> Result<(), Error> {
+    let depth = at.components().count();
+    for entry in from.list().map_err(|error| errors::error_at_path(at, &error))? {
+        let name = &entry.name;
+        if name.as_bytes().starts_with(stead_path::TEMPORARY_PREFIX.as_bytes()) {
+            continue;
+        }
+        if copied.files + copied.directories + copied.links >= COPIED_ENTRIES_MAX || depth >= DEPTH_MAX {
+            let limit =
+                format!("the workspace has more than {COPIED_ENTRIES_MAX} files, or is deeper than {DEPTH_MAX}");
+            return Err(Error::new(ErrorKind::TooLarge, limit));
+        }
+        let path = at.join(name)?;
+        let failed = |error: stead_disk::DiskError| errors::error_at_path(&path, &error);
+        match entry.file_type {
+            FileType::File => {
+                let file = from.open_file(name).map_err(failed)?;
+                let staged =
+                    to.stage_file(ContentSource::File(&file), AttributeSource::CopyFrom(&file)).map_err(failed)?;
+                to.rename_staged_to_new(&staged, name).map_err(failed)?;
+                copied.files += 1;
+                copied.bytes = copied.bytes.saturating_add(staged.size());
+            }
+            FileType::Directory => {
+                let below = from.open_directory(name).map_err(failed)?;
+                let mode = below.stat_self().map_err(failed)?.mode & 0o777;
+                to.create_directory(name, mode | 0o700).map_err(failed)?;
+                copied.directories += 1;
+                copy_tree(&below, &to.open_directory(name).map_err(failed)?, &path, copied)?;
+                to.set_mode(name, mode).map_err(failed)?;
+            }
+            FileType::Symlink => {
+                let target = from.read_link(name).map_err(failed)?;
+                to.create_symlink(name, &target).map_err(failed)?;
+                copied.links += 1;
+            }
+            FileType::Fifo | FileType::Socket | FileType::CharDevice | FileType::BlockDevice | FileType::Unknown => {
+                copied.skipped += 1
+            }
+        }
+    }
+    Ok(())
+}
+
+impl LocalWorkspace {
+    /// Records the first entry of a fork: its source and the source's journal position.
+    fn record_origin(&self, by: &Caller, origin: &Value) -> Result<(), Error> {
+        let mut draft = self.pending_system_entry("fork", origin.to_string(), EntryRelation::None);
+        draft.entry.caller.principal = by.principal.to_string();
+        let work: TransactionBody = Box::new(move |transaction, tip| {
+            store::append_entry(transaction, tip, &mut draft)?;
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+        });
+        self.group_commit.submit(&self.store, self.durability, SyncRequirement::Now, work).map(drop)
+    }
+}

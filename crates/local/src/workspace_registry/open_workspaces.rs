@@ -1,0 +1,206 @@
+//! The open workspaces: opened on first use, shared, and closed after an idle time. Their number is limited; the one
+//! unused for longest is closed first.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use rusqlite::params;
+use stead_disk::LockMode;
+use stead_engine::{Engine, Error, ErrorKind};
+
+use super::{DiskReconciliation, WorkspaceLifecycle, WorkspaceRegistry};
+use crate::{open::LocalWorkspace, store::lock_ignoring_poison};
+
+/// References besides those of users: the slot itself and its engine.
+const INTERNAL_REFERENCES: usize = 2;
+
+/// All workspaces that are open or being opened.
+#[derive(Default)]
+pub(super) struct OpenWorkspaces {
+    pub(super) slots: Mutex<HashMap<String, Arc<OpenWorkspaceSlot>>>,
+}
+
+pub(super) struct OpenWorkspaceSlot {
+    opened: Mutex<Option<OpenedWorkspace>>,
+    last_used: Mutex<Instant>,
+}
+
+struct OpenedWorkspace {
+    workspace: Arc<LocalWorkspace>,
+    engine: Engine,
+}
+
+impl OpenWorkspaceSlot {
+    /// Whether the workspace is neither open nor being opened.
+    fn is_empty(&self) -> bool {
+        match self.opened.try_lock() {
+            Ok(open) => open.as_ref().is_none_or(|open| Arc::strong_count(&open.workspace) <= INTERNAL_REFERENCES),
+            Err(_) => false,
+        }
+    }
+
+    fn idle_time(&self) -> Duration {
+        lock_ignoring_poison(&self.last_used).elapsed()
+    }
+}
+
+impl WorkspaceRegistry {
+    /// The engine of the workspace with this id, opened if necessary.
+    pub fn open_engine(&self, id: &str) -> Result<Engine, Error> {
+        self.open_workspace_and_engine(id).map(|(_, engine)| engine)
+    }
+
+    /// The local workspace with this id, opened if necessary.
+    pub(super) fn open_local_workspace(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
+        self.open_workspace_and_engine(id).map(|(local, _)| local)
+    }
+
+    fn open_workspace_and_engine(&self, id: &str) -> Result<(Arc<LocalWorkspace>, Engine), Error> {
+        loop {
+            let slot = self.slot_for(id)?;
+            *lock_ignoring_poison(&slot.last_used) = Instant::now();
+            let mut open = lock_ignoring_poison(&slot.opened);
+            if let Some(open) = &*open {
+                return Ok((Arc::clone(&open.workspace), open.engine.clone()));
+            }
+            // A slot removed while this thread waited is not used: its workspace would never be closed.
+            if !self.is_current_slot(id, &slot) {
+                continue;
+            }
+            match self.open_from_disk(id) {
+                Ok(local) => {
+                    let engine = Engine::new(Arc::clone(&local) as Arc<dyn stead_engine::Workspace>)
+                        .with_approval_mode(self.options.approval_mode);
+                    *open = Some(OpenedWorkspace { workspace: Arc::clone(&local), engine: engine.clone() });
+                    return Ok((local, engine));
+                }
+                Err(error) => {
+                    drop(open);
+                    let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
+                    // Another slot may have replaced it and be in use.
+                    if all.get(id).is_some_and(|current| Arc::ptr_eq(current, &slot)) {
+                        all.remove(id);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Whether this is still the slot of the workspace.
+    fn is_current_slot(&self, id: &str, slot: &Arc<OpenWorkspaceSlot>) -> bool {
+        lock_ignoring_poison(&self.open_workspaces.slots).get(id).is_some_and(|current| Arc::ptr_eq(current, slot))
+    }
+
+    /// The slot of a workspace, created if necessary. At the limit, the workspace unused for longest is closed.
+    fn slot_for(&self, id: &str) -> Result<Arc<OpenWorkspaceSlot>, Error> {
+        let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
+        if let Some(slot) = all.get(id) {
+            return Ok(Arc::clone(slot));
+        }
+        let mut closed = None;
+        if all.len() >= self.options.open_workspaces_max {
+            let empty = all.iter().filter(|(_, slot)| Arc::strong_count(slot) == 1 && slot.is_empty());
+            let longest = empty.max_by_key(|(_, slot)| slot.idle_time()).map(|(id, _)| id.clone());
+            match longest {
+                Some(longest) => closed = all.remove(&longest).map(|slot| (longest, slot)),
+                None => {
+                    return Err(Error::new(ErrorKind::Busy, "the limit of open workspaces is reached")
+                        .with_next_step("retry later"));
+                }
+            }
+        }
+        let slot = Arc::new(OpenWorkspaceSlot { opened: Mutex::default(), last_used: Mutex::new(Instant::now()) });
+        all.insert(id.to_owned(), Arc::clone(&slot));
+        drop(all);
+        if let Some((id, slot)) = closed {
+            self.close_slot(&id, &slot);
+        }
+        Ok(slot)
+    }
+
+    fn open_from_disk(&self, id: &str) -> Result<Arc<LocalWorkspace>, Error> {
+        let gone = || Error::new(ErrorKind::NotFound, "the workspace no longer exists");
+        let row = self.load_row(id)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Ready).ok_or_else(gone)?;
+        if row.reconciliation == DiskReconciliation::Pending {
+            self.reconcile_if_unlocked(id)?;
+        }
+        // The lock prevents deletion between this check and opening, which would create the directories again.
+        let _shared = self.lock_workspace(id, LockMode::Shared)?;
+        let settled = self
+            .load_row(id)?
+            .filter(|row| row.lifecycle == WorkspaceLifecycle::Ready && row.reconciliation == DiskReconciliation::Done);
+        settled.ok_or_else(gone)?;
+        LocalWorkspace::open(self.workspace_options(id))
+    }
+
+    /// Closes idle and destroyed workspaces, except those in use. Returns how many.
+    pub fn close_idle_workspaces(&self) -> usize {
+        // Collects only ids: holding the slots would keep them in use for a thread that makes room.
+        let ids: Vec<String> = lock_ignoring_poison(&self.open_workspaces.slots).keys().cloned().collect();
+        let mut closed = 0;
+        for id in ids {
+            let ready = self
+                .load_row(&id)
+                .map_or(true, |row| row.is_some_and(|row| row.lifecycle == WorkspaceLifecycle::Ready));
+            let mut all = lock_ignoring_poison(&self.open_workspaces.slots);
+            let is_removable = |slot: &Arc<OpenWorkspaceSlot>| {
+                let unused =
+                    Arc::strong_count(slot) == 1 && slot.is_empty() && slot.idle_time() >= self.options.idle_timeout;
+                ready && !unused
+            };
+            if all.get(&id).is_none_or(is_removable) {
+                continue;
+            }
+            let slot = all.remove(&id);
+            drop(all);
+            if let Some(slot) = slot {
+                closed += 1;
+                self.close_slot(&id, &slot);
+            }
+        }
+        closed
+    }
+
+    /// Number of open workspaces.
+    pub fn open_count(&self) -> usize {
+        lock_ignoring_poison(&self.open_workspaces.slots).len()
+    }
+
+    /// Closes every workspace and the registry, even those in use, and writes deferred entries. Call it before the process
+    /// ends. A workspace that is being opened is left alone: nothing was done there yet.
+    pub fn close_all(&self) {
+        let slots: Vec<Arc<OpenWorkspaceSlot>> =
+            lock_ignoring_poison(&self.open_workspaces.slots).drain().map(|(_, slot)| slot).collect();
+        for slot in slots {
+            let open = slot.opened.try_lock().ok().and_then(|mut open| open.take());
+            if let Some(open) = open {
+                open.workspace.close();
+            }
+        }
+        self.registry_workspace.close();
+    }
+
+    /// Closes a destroyed workspace; its users get errors.
+    pub(super) fn close_destroyed(&self, id: &str) {
+        let slot = lock_ignoring_poison(&self.open_workspaces.slots).remove(id);
+        if let Some(slot) = slot {
+            self.close_slot(id, &slot);
+        }
+    }
+
+    fn close_slot(&self, id: &str, slot: &OpenWorkspaceSlot) {
+        let Some(open) = lock_ignoring_poison(&slot.opened).take() else { return };
+        open.workspace.close();
+        let (id, used_ms) = (id.to_owned(), self.now_ms());
+        // Best effort: the time of last use is only informative.
+        self.update_without_entry(move |transaction| {
+            transaction.execute("UPDATE workspaces SET used_ms = ?2 WHERE id = ?1", params![id, used_ms])?;
+            Ok(Ok(()))
+        })
+        .unwrap_or_default();
+    }
+}

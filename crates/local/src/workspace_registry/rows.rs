@@ -1,0 +1,248 @@
+//! The rows of the registry: its workspaces and the wanted state of each. The rows are authoritative; directories follow.
+//!
+//! A workspace is being created, then ready, then in the trash or being deleted. An unreconciled row says that the disk
+//! may not match it yet.
+
+use rusqlite::{Connection, OptionalExtension, Row as Record, params};
+use stead_engine::{Error, ErrorKind};
+
+use crate::store::{SqliteStore, lock_ignoring_poison};
+
+/// The tables of a registry, in addition to those of every store.
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS workspaces (
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, stage INTEGER NOT NULL, lasting INTEGER NOT NULL, label TEXT NOT NULL,
+    maker TEXT NOT NULL, created_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL, ends_ms INTEGER, settled INTEGER NOT NULL,
+    origin TEXT) WITHOUT ROWID;
+CREATE UNIQUE INDEX IF NOT EXISTS live_names ON workspaces (name) WHERE stage < 2;
+CREATE INDEX IF NOT EXISTS all_names ON workspaces (name);
+CREATE INDEX IF NOT EXISTS unsettled ON workspaces (id) WHERE settled = 0;
+CREATE TABLE IF NOT EXISTS token_places (token TEXT PRIMARY KEY, workspace TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS tokens_of_places ON token_places (workspace);
+";
+
+const ROW_COLUMNS: &str =
+    "SELECT id, name, stage, lasting, label, maker, created_ms, used_ms, ends_ms, settled, origin FROM workspaces";
+
+/// Lifecycle of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkspaceLifecycle {
+    /// Its name is reserved and its directory may be incomplete.
+    Creating,
+    Ready,
+    Trashed,
+    /// It can no longer be used, and its directory is being removed.
+    Deleting,
+}
+
+impl WorkspaceLifecycle {
+    /// The stored number.
+    pub(crate) fn to_number(self) -> i64 {
+        match self {
+            WorkspaceLifecycle::Creating => 0,
+            WorkspaceLifecycle::Ready => 1,
+            WorkspaceLifecycle::Trashed => 2,
+            WorkspaceLifecycle::Deleting => 3,
+        }
+    }
+
+    fn from_number(number: i64) -> Option<Self> {
+        [
+            WorkspaceLifecycle::Creating,
+            WorkspaceLifecycle::Ready,
+            WorkspaceLifecycle::Trashed,
+            WorkspaceLifecycle::Deleting,
+        ]
+        .into_iter()
+        .find(|stage| stage.to_number() == number)
+    }
+}
+
+/// What happens to a destroyed workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkspaceDestroyPolicy {
+    /// It is moved to the trash.
+    #[default]
+    #[serde(rename = "kept")]
+    MoveToTrash,
+    /// It is deleted at once.
+    #[serde(rename = "ephemeral")]
+    DeleteAtOnce,
+}
+
+/// Whether the disk matches the row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DiskReconciliation {
+    Done,
+    Pending,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorkspaceRow {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) lifecycle: WorkspaceLifecycle,
+    pub(crate) destroy_policy: WorkspaceDestroyPolicy,
+    pub(crate) label: String,
+    pub(crate) created_by: String,
+    pub(crate) created_ms: i64,
+    pub(crate) last_used_ms: i64,
+    /// When it is deleted from the trash.
+    pub(crate) expires_ms: Option<i64>,
+    pub(crate) reconciliation: DiskReconciliation,
+    /// The source it was created from.
+    pub(crate) origin: Option<String>,
+}
+
+pub(crate) fn create_tables(store: &SqliteStore) -> Result<(), Error> {
+    let there = store.run_query(|connection| {
+        connection.prepare("SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = 'tokens_of_places'")?.exists([])
+    })?;
+    if there {
+        return Ok(());
+    }
+    lock_ignoring_poison(&store.writer)
+        .execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} COMMIT;"))
+        .map_err(|error| crate::errors::store_error(&error))
+}
+
+fn row_from_record(record: &Record<'_>) -> rusqlite::Result<WorkspaceRow> {
+    let stage = WorkspaceLifecycle::from_number(record.get(2)?).ok_or(rusqlite::Error::InvalidQuery)?;
+    let lasting = if record.get::<_, i64>(3)? == 0 {
+        WorkspaceDestroyPolicy::MoveToTrash
+    } else {
+        WorkspaceDestroyPolicy::DeleteAtOnce
+    };
+    let settled = if record.get::<_, i64>(9)? == 0 { DiskReconciliation::Pending } else { DiskReconciliation::Done };
+    Ok(WorkspaceRow {
+        id: record.get(0)?,
+        name: record.get(1)?,
+        lifecycle: stage,
+        destroy_policy: lasting,
+        label: record.get(4)?,
+        created_by: record.get(5)?,
+        created_ms: record.get(6)?,
+        last_used_ms: record.get(7)?,
+        expires_ms: record.get(8)?,
+        reconciliation: settled,
+        origin: record.get(10)?,
+    })
+}
+
+pub(crate) fn find_by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
+    connection
+        .prepare_cached(&format!("{ROW_COLUMNS} WHERE id = ?1"))?
+        .query_row(params![id], row_from_record)
+        .optional()
+}
+
+/// The ready or new workspace with this name.
+pub(crate) fn find_active_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
+    connection
+        .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage < 2"))?
+        .query_row(params![name], row_from_record)
+        .optional()
+}
+
+/// The last destroyed workspace in the trash with this name or id.
+pub(crate) fn find_trashed_by_name(connection: &Connection, name: &str) -> rusqlite::Result<Option<WorkspaceRow>> {
+    let found = connection
+        .prepare_cached(&format!("{ROW_COLUMNS} WHERE name = ?1 AND stage = 2 ORDER BY ends_ms DESC, id LIMIT 1"))?
+        .query_row(params![name], row_from_record)
+        .optional()?;
+    match found {
+        Some(row) => Ok(Some(row)),
+        None => Ok(find_by_id(connection, name)?.filter(|row| row.lifecycle == WorkspaceLifecycle::Trashed)),
+    }
+}
+
+/// Workspaces of one stage in order of their names.
+pub(crate) fn load_page(
+    connection: &Connection,
+    stage: WorkspaceLifecycle,
+    after: (&str, &str),
+    limit: usize,
+) -> rusqlite::Result<Vec<WorkspaceRow>> {
+    connection
+        .prepare_cached(&format!(
+            "{ROW_COLUMNS} WHERE stage = ?1 AND name >= ?2 AND (name, id) > (?2, ?3) ORDER BY name, id LIMIT ?4"
+        ))?
+        .query_map(params![stage.to_number(), after.0, after.1, limit as i64], row_from_record)?
+        .collect()
+}
+
+/// Ids of workspaces whose directories may not match their rows.
+pub(crate) fn unreconciled_ids(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    connection
+        .prepare_cached("SELECT id FROM workspaces WHERE settled = 0")?
+        .query_map([], |record| record.get(0))?
+        .collect()
+}
+
+/// Ids of workspaces whose time in the trash is over.
+pub(crate) fn expired_ids(connection: &Connection, now_ms: i64) -> rusqlite::Result<Vec<String>> {
+    connection
+        .prepare_cached("SELECT id FROM workspaces WHERE stage = 2 AND ends_ms <= ?1")?
+        .query_map(params![now_ms], |record| record.get(0))?
+        .collect()
+}
+
+/// Number of workspaces, including the trash.
+pub(crate) fn count_workspaces(connection: &Connection) -> rusqlite::Result<usize> {
+    let count: i64 =
+        connection.prepare_cached("SELECT count(*) FROM workspaces")?.query_row([], |record| record.get(0))?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+pub(crate) fn upsert_row(connection: &Connection, row: &WorkspaceRow) -> rusqlite::Result<()> {
+    let lasting = match row.destroy_policy {
+        WorkspaceDestroyPolicy::MoveToTrash => 0_i64,
+        WorkspaceDestroyPolicy::DeleteAtOnce => 1,
+    };
+    let settled = match row.reconciliation {
+        DiskReconciliation::Pending => 0_i64,
+        DiskReconciliation::Done => 1,
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO workspaces VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (id) DO UPDATE SET
+             name = ?2, stage = ?3, lasting = ?4, label = ?5, used_ms = ?8, ends_ms = ?9, settled = ?10, origin = ?11",
+        )?
+        .execute(params![
+            row.id,
+            row.name,
+            row.lifecycle.to_number(),
+            lasting,
+            row.label,
+            row.created_by,
+            row.created_ms,
+            row.last_used_ms,
+            row.expires_ms,
+            settled,
+            row.origin
+        ])?;
+    Ok(())
+}
+
+/// Deletes a row and the workspace's tokens.
+pub(crate) fn delete_row(connection: &Connection, id: &str) -> rusqlite::Result<()> {
+    connection
+        .execute("DELETE FROM tokens WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)", params![id])?;
+    connection.execute("DELETE FROM token_places WHERE workspace = ?1", params![id])?;
+    connection.execute("DELETE FROM workspaces WHERE id = ?1", params![id])?;
+    Ok(())
+}
+
+pub(crate) fn revoke_workspace_tokens(connection: &Connection, id: &str, now_ms: i64) -> rusqlite::Result<()> {
+    connection.execute(
+        "UPDATE tokens SET ends_ms = ?2 WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)
+         AND (ends_ms IS NULL OR ends_ms > ?2)",
+        params![id, now_ms],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn workspace_not_found(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no workspace {name}")).with_next_step("see `stead workspace list`")
+}

@@ -1,0 +1,219 @@
+//! Tokens of a registry: each opens one workspace, or administers the registry and opens none. They are stored beside the
+//! rows, so that authentication opens no workspace, and takes the same steps for a valid, expired, wrong or orphaned token.
+
+use rusqlite::{OptionalExtension, params};
+use stead_engine::{Caller, Error, ErrorKind, Principal};
+
+use super::{WorkspaceLifecycle, WorkspaceName, WorkspaceRegistry, rows};
+use crate::{
+    group_commit::TransactionOutcome,
+    token::{self, AccessTokenRecord, CreateTokenRequest},
+};
+
+/// Stored scope of admin tokens.
+const ADMIN_SCOPE_NAME: &str = "estate";
+
+/// The scope of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TokenScope {
+    /// The workspace with this id.
+    Workspace(String),
+    /// The registry: creates, lists and deletes workspaces and tokens; reads no file.
+    Administration,
+}
+
+impl TokenScope {
+    fn stored_name(&self) -> &str {
+        match self {
+            TokenScope::Workspace(id) => id,
+            TokenScope::Administration => ADMIN_SCOPE_NAME,
+        }
+    }
+
+    fn from_stored_name(scope_name: String) -> Self {
+        if scope_name == ADMIN_SCOPE_NAME { TokenScope::Administration } else { TokenScope::Workspace(scope_name) }
+    }
+}
+
+/// A token and its scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScopedToken {
+    /// The stored token.
+    pub token: AccessTokenRecord,
+    /// What the token opens.
+    pub scope: TokenScope,
+}
+
+impl WorkspaceRegistry {
+    /// Creates a token of a workspace. The second value is the token text, returned once and never stored.
+    pub fn create_token(
+        &self,
+        by: &Caller,
+        name: &WorkspaceName,
+        request: &CreateTokenRequest,
+    ) -> Result<(ScopedToken, String), Error> {
+        let id = self.find_ready_workspace(name.as_str())?.id;
+        self.insert_new_token(by, TokenScope::Workspace(id), request)
+    }
+
+    /// Creates an admin token. Only for users: agents get workspace tokens.
+    pub fn create_admin_token(
+        &self,
+        by: &Caller,
+        request: &CreateTokenRequest,
+    ) -> Result<(ScopedToken, String), Error> {
+        match request.principal {
+            Principal::User(_) => self.insert_new_token(by, TokenScope::Administration, request),
+            Principal::Agent(_) | Principal::System | Principal::External => {
+                Err(Error::new(ErrorKind::BadRequest, "an admin token needs a principal user:NAME"))
+            }
+        }
+    }
+
+    fn insert_new_token(
+        &self,
+        by: &Caller,
+        scope: TokenScope,
+        request: &CreateTokenRequest,
+    ) -> Result<(ScopedToken, String), Error> {
+        let (token, secret) = token::generate_token(request, self.now_ms())?;
+        let mut draft = self.registry_workspace.pending_system_entry(
+            "token_create",
+            token::journal_arguments(&token, None, Some(scope.stored_name())),
+            stead_journal::EntryRelation::None,
+        );
+        draft.entry.caller.principal = by.principal.to_string();
+        let (stored, scope_name, now_ms) = (token.clone(), scope.stored_name().to_owned(), self.now_ms());
+        let (hash, reach) = (token::hash(&secret), token.grants_json()?);
+        self.submit_change(Box::new(move |transaction, tip| {
+            if scope_name != ADMIN_SCOPE_NAME
+                && rows::find_by_id(transaction, &scope_name)?
+                    .is_none_or(|row| row.lifecycle != WorkspaceLifecycle::Ready)
+            {
+                return Ok(TransactionOutcome::Refused(Error::new(
+                    ErrorKind::NotFound,
+                    "the workspace no longer exists",
+                )));
+            }
+            let open: i64 = transaction
+                .prepare_cached(
+                    "SELECT count(*) FROM token_places JOIN tokens ON id = token
+                     WHERE workspace = ?1 AND (ends_ms IS NULL OR ends_ms > ?2)",
+                )?
+                .query_row(params![scope_name, now_ms], |row| row.get(0))?;
+            if let Some(error) = token::token_limit_error(open) {
+                return Ok(TransactionOutcome::Refused(error));
+            }
+            crate::store::append_entry(transaction, tip, &mut draft)?;
+            token::insert_token(transaction, &stored, hash, &reach)?;
+            transaction
+                .prepare_cached("INSERT INTO token_places VALUES (?1, ?2)")?
+                .execute(params![stored.id, scope_name])?;
+            Ok(TransactionOutcome::Recorded(draft.entry.number, tip.hash))
+        }))?;
+        let text = token::format_token(&token.id, &secret);
+        Ok((ScopedToken { token, scope }, text))
+    }
+
+    /// The tokens of one scope, newest first.
+    pub fn list_tokens(&self, scope: &TokenScope) -> Result<Vec<AccessTokenRecord>, Error> {
+        self.registry_workspace.store.run_query(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "{} WHERE id IN (SELECT token FROM token_places WHERE workspace = ?1)
+                     ORDER BY created_ms DESC, id",
+                    token::TOKEN_SELECT
+                ))?
+                .query_map(params![scope.stored_name()], |row| Ok(token::token_from_row(row)?.1))?
+                .collect()
+        })
+    }
+
+    /// The scope of a workspace, by its name.
+    pub fn scope_of_workspace(&self, name: &WorkspaceName) -> Result<TokenScope, Error> {
+        Ok(TokenScope::Workspace(self.find_ready_workspace(name.as_str())?.id))
+    }
+
+    /// Creates a successor with the same grants. The old token expires after the overlap.
+    pub fn rotate_token(&self, by: &Caller, id: &str, overlap_ms: i64) -> Result<(ScopedToken, String), Error> {
+        let old = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?;
+        if old.token.is_expired(self.now_ms()) {
+            return Err(Error::new(ErrorKind::Expired, format!("token {id} is revoked or expired")));
+        }
+        let request = CreateTokenRequest {
+            principal: Principal::parse(&old.token.principal)?,
+            grants: old.token.grants()?,
+            expires_ms: old.token.expires_ms,
+            label: old.token.label.clone(),
+        };
+        let made = self.insert_new_token(by, old.scope.clone(), &request)?;
+        self.set_token_expiry(by, old, self.now_ms().saturating_add(overlap_ms.max(0)))?;
+        Ok(made)
+    }
+
+    /// Revokes a token immediately.
+    pub fn revoke_token(&self, by: &Caller, id: &str) -> Result<AccessTokenRecord, Error> {
+        let old = self.load_token(id)?.ok_or_else(|| token::token_not_found(id))?;
+        let now_ms = self.now_ms();
+        if old.token.is_expired(now_ms) {
+            return Ok(old.token);
+        }
+        self.set_token_expiry(by, old, now_ms)
+    }
+
+    fn set_token_expiry(&self, by: &Caller, old: ScopedToken, ends_ms: i64) -> Result<AccessTokenRecord, Error> {
+        let ends_ms = old.token.expires_ms.map_or(ends_ms, |ends| ends.min(ends_ms));
+        let mut token = old.token;
+        token.expires_ms = Some(ends_ms);
+        let arguments = serde_json::json!({ "token": token.id, "ends_ms": ends_ms });
+        let id = token.id.clone();
+        self.record_change(by, "token_revoke", &arguments, move |transaction| {
+            transaction.execute("UPDATE tokens SET ends_ms = ?2 WHERE id = ?1", params![id, ends_ms])?;
+            Ok(Ok(()))
+        })?;
+        Ok(token)
+    }
+
+    /// The valid token with this text, and its scope. Takes the same steps for every text.
+    pub fn authenticate(&self, text: &str) -> Result<Option<ScopedToken>, Error> {
+        let (id, secret) = token::split_token(text);
+        let (stored, found) = self.load_token_with_hash(id)?;
+        let fits = crate::approver::constant_time_eq(&token::hash(secret), &stored);
+        let now_ms = self.now_ms();
+        Ok(found.filter(|found| fits && !found.token.is_expired(now_ms)))
+    }
+
+    /// Loads a token by id.
+    pub fn load_token(&self, id: &str) -> Result<Option<ScopedToken>, Error> {
+        Ok(self.load_token_with_hash(id)?.1)
+    }
+
+    /// Loads a token with its hash. If there is none, reads a row that matches nothing, so that both cases take the same
+    /// steps. A token of a workspace that is not ready is read and then ignored.
+    fn load_token_with_hash(&self, id: &str) -> Result<([u8; 32], Option<ScopedToken>), Error> {
+        let (hash, token, scope_name, stage) = self
+            .registry_workspace
+            .store
+            .run_query(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT id, hash, principal, reach, label, created_ms, ends_ms, workspace,
+                     coalesce((SELECT stage FROM workspaces WHERE workspaces.id = workspace), -1)
+                     FROM tokens JOIN token_places ON token = id WHERE id = ?1
+                     UNION ALL SELECT '', zeroblob(32), 'agent:nobody',
+                     '{\"read_only\":true,\"readable\":[],\"writable\":[]}', '', 0, 0, '',
+                     coalesce((SELECT stage FROM workspaces WHERE id = ?1), -1) LIMIT 1",
+                    )?
+                    .query_row(params![id], |row| {
+                        let (hash, token) = token::token_from_row(row)?;
+                        Ok((hash, token, row.get::<_, String>(7)?, row.get::<_, i64>(8)?))
+                    })
+                    .optional()
+            })?
+            .ok_or_else(|| Error::new(ErrorKind::AuditUnavailable, "cannot look up tokens"))?;
+        let is_usable = scope_name == ADMIN_SCOPE_NAME || stage == WorkspaceLifecycle::Ready.to_number();
+        let found = (is_usable && !token.id.is_empty())
+            .then(|| ScopedToken { token, scope: TokenScope::from_stored_name(scope_name) });
+        Ok((hash, found))
+    }
+}

@@ -1,0 +1,131 @@
+//! A client that follows the events literally, compared with the disk.
+
+#![expect(clippy::disallowed_methods, reason = "the truth is on the disk, beside the server")]
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::watch::{WatchListener, short_event};
+
+/// Longest time until an incomplete client receives more events.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(30);
+const LISTEN_MS: u64 = 500;
+/// Number of differences in a failure message.
+const SHOWN_EVENTS_MAX: usize = 5;
+
+/// Every file and its content.
+pub(crate) type FollowedTree = BTreeMap<String, String>;
+
+pub(crate) fn read_tree(ws: &Path) -> FollowedTree {
+    let mut model = FollowedTree::new();
+    let mut waiting = vec![ws.to_path_buf()];
+    while let Some(directory) = waiting.pop() {
+        // Other threads may still be writing.
+        let Ok(listed) = fs::read_dir(&directory) else { continue };
+        for entry in listed.map(Result::unwrap) {
+            if entry.file_name().as_encoded_bytes().starts_with(stead_path::TEMPORARY_PREFIX.as_bytes()) {
+                continue;
+            }
+            if entry.file_type().unwrap().is_dir() {
+                waiting.push(entry.path());
+            } else if let Ok(bytes) = fs::read(entry.path()) {
+                let version = stead_engine::Version::hash_bytes(&bytes).to_string();
+                let name = entry.path().strip_prefix(ws).unwrap().to_str().unwrap().to_owned();
+                model.insert(name, version);
+            }
+        }
+    }
+    model
+}
+
+/// The state of a client that follows the events literally.
+#[derive(Default)]
+pub(crate) struct EventFollower {
+    tree: FollowedTree,
+    pub(crate) rescans: usize,
+    pub(crate) events: usize,
+    /// Whether it has read the directory since it was last complete.
+    is_unsure: bool,
+    /// Recent events in short form.
+    pub(crate) recent_events: Vec<String>,
+}
+
+impl EventFollower {
+    /// A client that reads the directory before it listens.
+    pub(crate) fn from_directory(ws: &Path) -> Self {
+        Self { tree: read_tree(ws), ..Self::default() }
+    }
+
+    pub(crate) fn apply_event(&mut self, event: &Value, ws: &Path) {
+        self.events += 1;
+        self.recent_events.push(format!("{} {} {}", event["entry"], event["actor"], short_event(event)));
+        let path = event["path"].as_str().unwrap();
+        let version = event["version"].as_str();
+        match event["event"].as_str().unwrap() {
+            "create" | "modify" => {
+                if let Some(version) = version {
+                    self.tree.insert(path.to_owned(), version.to_owned());
+                }
+            }
+            "delete" => drop(self.take_branch(path)),
+            // The directory may have been read after this move.
+            "rename" if self.is_unsure => self.tree = read_tree(ws),
+            "rename" => {
+                let to = event["new_path"].as_str().unwrap();
+                for (below, known) in self.take_branch(path) {
+                    self.tree.insert(format!("{to}{below}"), known);
+                }
+                if let Some(version) = version {
+                    self.tree.insert(to.to_owned(), version.to_owned());
+                }
+            }
+            "rescan" => {
+                self.rescans += 1;
+                self.is_unsure = true;
+                self.tree = read_tree(ws);
+            }
+            other => panic!("{other}"),
+        }
+    }
+
+    /// Removes a path and everything below it.
+    fn take_branch(&mut self, top: &str) -> Vec<(String, String)> {
+        let below = format!("{top}/");
+        let gone: Vec<String> =
+            self.tree.keys().filter(|path| *path == top || path.starts_with(&below)).cloned().collect();
+        gone.into_iter()
+            .filter_map(|path| self.tree.remove(&path).map(|known| (path[top.len()..].to_owned(), known)))
+            .collect()
+    }
+
+    /// Listens until the state equals the disk. No other program changes anything meanwhile.
+    pub(crate) fn catch_up(&mut self, listener: &mut WatchListener<'_>, ws: &Path) -> Result<(), String> {
+        let (disk, mut end) = (read_tree(ws), Instant::now() + CATCH_UP_TIMEOUT);
+        while self.tree != disk {
+            for event in listener.next_page(LISTEN_MS) {
+                self.apply_event(&event, ws);
+                end = Instant::now() + CATCH_UP_TIMEOUT;
+            }
+            if Instant::now() > end {
+                let unlike = |(path, known): &(&String, &String)| self.tree.get(*path) != Some(*known);
+                let missing: Vec<_> = disk.iter().filter(unlike).take(SHOWN_EVENTS_MAX).collect();
+                let extra = self.tree.keys().filter(|path| !disk.contains_key(*path)).take(SHOWN_EVENTS_MAX);
+                let extra: Vec<_> = extra.collect();
+                return Err(format!("missing {missing:?}, extra {extra:?}, rescans {}", self.rescans));
+            }
+        }
+        // After reading the directory the client is ahead of the events, which arrive later.
+        while self.is_unsure {
+            let page = listener.next_page(LISTEN_MS);
+            page.iter().for_each(|event| self.apply_event(event, ws));
+            self.is_unsure = !page.is_empty();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Paths that changed or failed while they were read. The error names the path and never blames the state directory.
+
+#![expect(clippy::disallowed_methods, reason = "the test changes the directory from outside")]
+
+use std::{fs, os::unix::fs::symlink};
+
+use serde_json::json;
+use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, SystemCall, arm_fault, disarm_fault};
+
+use crate::{faults::lock_fault_tests, support::LocalFixture};
+
+const BROKEN: i32 = 5;
+/// Larger than content stored in the database, so that replaced content becomes a file.
+const LARGE_FILE_BYTES: usize = 100_000;
+
+#[test]
+fn a_trashed_link_that_is_a_file_comes_back_as_a_file() {
+    let fixture = LocalFixture::new();
+    symlink("elsewhere", fixture.path("leaf")).unwrap();
+    let removed = fixture.call_ok("remove", json!({ "path": "leaf" }));
+    // As after a race in which the inode number of the link was reused by a file.
+    let item = fixture.directory.path().join("state/trash").join(removed["trash"].as_str().unwrap());
+    fs::remove_file(&item).unwrap();
+    fs::write(&item, "text\n").unwrap();
+    fixture.call_ok("restore", json!({ "trash": removed["trash"] }));
+    assert_eq!(fixture.text("leaf").as_deref(), Some("text\n"));
+    fixture.call_ok("undo", json!({}));
+    assert_eq!(fixture.text("leaf"), None);
+}
+
+#[test]
+fn a_path_that_fails_during_recovery_is_not_called_the_state_directory() {
+    let _alone = lock_fault_tests();
+    let fixture = LocalFixture::new();
+    let first = fixture.call_ok("write", json!({ "path": "big", "content": "a".repeat(LARGE_FILE_BYTES) }));
+    let write = json!({ "path": "big", "content": "b".repeat(LARGE_FILE_BYTES), "base": first["version"] });
+    // The new file is put in place. The old one cannot be released then, and the change cannot be rolled back.
+    let calls = FaultFilter::Only(SystemCall::Rename);
+    arm_fault(FaultPlan {
+        call_number: 2,
+        action: FaultAction::FailFromNowOn(BROKEN),
+        scope: FaultScope::ThisThread,
+        calls,
+    });
+    let unfinished = fixture.call("write", write.clone()).unwrap_err();
+    let blocked = fixture.call("write", write).unwrap_err();
+    disarm_fault();
+    assert_eq!(unfinished.kind.code(), "io_error", "{unfinished}");
+    assert_eq!(blocked.kind.code(), "io_error", "{blocked}");
+    assert!(blocked.message.contains("big"), "{blocked}");
+    // The change is finished once the disk works again.
+    fixture.call_ok("stat", json!({ "path": "big" }));
+    fixture.call_ok("write", json!({ "path": "other", "content": "c" }));
+}

@@ -1,0 +1,165 @@
+//! A state directory of 0.1.0 with a change that was recorded and not applied: it opens, all its content is valid, and
+//! the words written today are the words in it. `fixtures/0.1.0/README.md` describes its content and origin.
+
+#![expect(clippy::disallowed_methods, reason = "the test copies a directory and looks at it from outside")]
+
+use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
+
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use stead_engine::{ApproverProof, Caller, Principal};
+use stead_local::{Clock, ClockReading};
+
+use crate::{
+    faults::snapshot::copy_tree,
+    support::{LocalFixture, test_options},
+};
+
+const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/0.1.0");
+const SECRET: &str = "a secret for tests";
+/// Time between the last entry of the fixture and the tests.
+const LATER_MS: i64 = 60_000;
+
+/// A time soon after the fixture was created, on another boot: files have other inode numbers.
+struct Later(i64);
+
+impl Clock for Later {
+    fn now(&self) -> ClockReading {
+        ClockReading { wall_ms: self.0, uptime_ms: 1_000, boot_id: "later".to_owned() }
+    }
+}
+
+/// The facts that the script recorded about the fixture.
+fn facts() -> Value {
+    serde_json::from_str(&std::fs::read_to_string(format!("{MADE}/facts.json")).unwrap()).unwrap()
+}
+
+fn fact(name: &str) -> String {
+    facts()[name].as_str().unwrap().to_owned()
+}
+
+pub(crate) fn database(directory: &Path) -> Connection {
+    Connection::open(directory.join("state/stead.db")).unwrap()
+}
+
+/// A copy of the fixture, opened.
+pub(crate) fn opened() -> LocalFixture {
+    let directory = tempfile::tempdir().unwrap();
+    copy_tree(&Path::new(MADE).join("workspace"), &directory.path().join("ws"));
+    copy_tree(&Path::new(MADE).join("state"), &directory.path().join("state"));
+    let state = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(directory.path().join("state"), state).unwrap();
+    let last_ms: i64 =
+        database(directory.path()).query_row("SELECT max(time_ms) FROM entries", [], |row| row.get(0)).unwrap();
+    let mut options = test_options(&directory);
+    options.clock = Arc::new(Later(last_ms + LATER_MS));
+    LocalFixture::open(directory, options)
+}
+
+fn writer() -> Caller {
+    Caller::new(Principal::Agent("writer".into()), fact("session"), "rpc")
+}
+
+fn ann() -> Caller {
+    let mut caller = Caller::new(Principal::User("ann".into()), "cli-1", "cli");
+    caller.grants.approver = ApproverProof::SecretVerified;
+    caller
+}
+
+impl LocalFixture {
+    #[track_caller]
+    fn ok_as(&self, caller: &Caller, operation: &str, arguments: Value) -> Value {
+        match self.call_as(caller, operation, arguments.clone()) {
+            Ok(answer) => Value::Object(answer.json),
+            Err(error) => panic!("{operation} {arguments}: {error}"),
+        }
+    }
+
+    #[track_caller]
+    fn verifies(&self) {
+        assert_eq!(self.workspace.verify_journal(None, &[]).unwrap().integrity_error, None);
+    }
+}
+
+#[test]
+fn a_pending_change_comes_true_and_the_journal_verifies() {
+    let fixture = opened();
+    let recovery = fixture.workspace.recovery();
+    assert_eq!((recovery.entries, recovery.conflicts), (1, 0), "{recovery:?}");
+    assert!(recovery.redone_steps > 0, "{recovery:?}");
+    assert_eq!(fixture.text("replaced.txt").as_deref(), Some("after\n"));
+    assert_eq!(fixture.text("pending/new.txt").as_deref(), Some("pending\n"));
+    fixture.verifies();
+    fixture.ok_as(&writer(), "undo", json!({}));
+    assert_eq!(fixture.text("replaced.txt").as_deref(), Some("before\n"));
+    assert_eq!(fixture.text("pending/new.txt"), None);
+    fixture.verifies();
+}
+
+#[test]
+fn old_changes_are_undone_and_what_was_removed_comes_back() {
+    let fixture = opened();
+    assert_eq!(fixture.text("notes.txt").as_deref(), Some("one\n2\nthree\n"));
+    fixture.ok_as(&writer(), "undo", json!({ "entry": facts()["first_edit"] }));
+    assert_eq!(fixture.text("notes.txt").as_deref(), Some("one\ntwo\nthree\n"));
+    fixture.ok_as(&writer(), "undo", json!({ "entry": facts()["large_replaced"] }));
+    assert_eq!(fixture.text("made/large.txt").map(|text| text.len()), Some(72_001), "its bytes are a blob");
+    fixture.ok_as(&writer(), "restore", json!({ "trash": fact("tree_in_trash") }));
+    assert_eq!(fixture.text("old/b.txt").as_deref(), Some("b\n"));
+    fixture.ok_as(&writer(), "restore", json!({ "trash": fact("file_in_trash") }));
+    assert_eq!(fixture.text("made/copy.txt").as_deref(), Some("one\n2\nthree\n"));
+    let shown = fixture.ok_as(&ann(), "history", json!({ "path": "notes.txt" }));
+    assert!(shown["entries"].as_array().unwrap().len() >= 2, "{shown}");
+    fixture.verifies();
+}
+
+#[test]
+fn a_token_still_lets_in() {
+    let fixture = opened();
+    let token = fixture.workspace.authenticate_token(&fact("token")).unwrap().expect("it is known");
+    assert_eq!((token.principal.as_str(), token.label.as_str()), ("agent:ci", "ci"));
+    assert_eq!(token.readable_and_writable().1, ["made"]);
+    assert!(fixture.workspace.authenticate_token("stead_0000000000000000_x").unwrap().is_none());
+}
+
+#[test]
+fn an_open_question_is_answered_and_a_yes_is_used() {
+    let fixture = opened();
+    let append = |text: &str| json!({ "path": "log.txt", "content": text });
+    let done = fixture.ok_as(&writer(), "append", append("approved\n"));
+    assert_eq!(fixture.text("log.txt").as_deref(), Some("approved\n"));
+    let used = fixture.engine.workspace().approval(&fact("approved")).unwrap().unwrap();
+    assert_eq!((used.state.as_str(), used.used_by_entry), ("used", done["entry"].as_u64()));
+    fixture.verifies();
+}
+
+#[test]
+fn a_waiting_question_fits_the_same_call() {
+    let fixture = opened();
+    fixture.workspace.check_approver_secret(SECRET).unwrap();
+    fixture.workspace.check_approver_secret("another secret").unwrap_err();
+    fixture.ok_as(&ann(), "approve", json!({ "id": fact("waiting") }));
+    fixture.ok_as(&writer(), "append", json!({ "path": "log.txt", "content": "waiting\n" }));
+    assert_eq!(fixture.text("log.txt").as_deref(), Some("waiting\n"));
+    let used = fixture.engine.workspace().approval(&fact("waiting")).unwrap().unwrap();
+    assert_eq!(used.state.as_str(), "used");
+}
+
+#[test]
+fn the_policy_the_lease_the_session_and_what_was_asked_for_hold() {
+    let fixture = opened();
+    let kind = |caller: &Caller, operation: &str, arguments: Value| {
+        fixture.call_as(caller, operation, arguments).expect_err("it is refused").kind.code()
+    };
+    let closed = json!({ "path": "closed/new.txt", "content": "x" });
+    assert_eq!(kind(&writer(), "write", closed), "policy_denied");
+    let other = Caller::new(Principal::Agent("other".into()), "s2", "library");
+    assert_eq!(kind(&other, "write", json!({ "path": "held/x", "content": "x" })), "locked");
+    let session = fixture.ok_as(&writer(), "session", json!({ "id": fact("session") }));
+    assert!(session["calls"].as_u64().unwrap() > 10, "{session}");
+    let alerts = fixture.ok_as(&ann(), "alerts", json!({}));
+    assert_eq!(alerts["alerts"][0]["alert"], fact("alert").as_str(), "{alerts}");
+    let review = fixture.ok_as(&ann(), "review", json!({ "session": fact("session") })).to_string();
+    assert!(review.contains("made/new.txt") && !review.contains("notes.txt"), "{review}");
+    fixture.ok_as(&writer(), "unwatch", json!({ "watch": fact("watch") }));
+}

@@ -1,0 +1,126 @@
+//! Stored words, compared with golden files: tables and columns, and values that are words, not numbers or text of callers.
+
+use rusqlite::Connection;
+use serde_json::json;
+use stead_engine::{AccessMode, Caller, Grants, Principal};
+use stead_local::{CreateTokenRequest, CreateWorkspaceRequest};
+use stead_path::RelPath;
+use testkit::pin;
+
+use crate::{
+    older::{database, opened},
+    support::LocalFixture,
+    workspace_registry,
+};
+
+/// The tables and columns of a store.
+fn schema(connection: &Connection) -> String {
+    let text = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type DESC, name";
+    let mut statement = connection.prepare(text).unwrap();
+    let rows = statement.query_map([], |row| {
+        let (kind, name, sql): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(format!("{kind} {name}: {}\n", sql.split_whitespace().collect::<Vec<_>>().join(" ")))
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn tables_and_columns_are_those_of_0_1_0() {
+    let fixture = LocalFixture::new();
+    let fresh = schema(&database(fixture.directory.path()));
+    assert_eq!(fresh, schema(&database(opened().directory.path())));
+    pin::check(env!("CARGO_MANIFEST_DIR"), "schema.txt", &fresh);
+    let directory = tempfile::tempdir().unwrap();
+    drop(workspace_registry::open_registry(directory.path()));
+    let own = Connection::open(directory.path().join("estate/estate/state/stead.db")).unwrap();
+    pin::check(env!("CARGO_MANIFEST_DIR"), "estate-schema.txt", &schema(&own));
+}
+
+/// Queries for every column that contains words of stead.
+const WORDS: &[&str] = &[
+    "SELECT name FROM meta ORDER BY name",
+    "SELECT operation || ' by ' || principal FROM entries ORDER BY number",
+    "SELECT principal || ' ' || face FROM sessions",
+    "SELECT severity || ' ' || sender FROM alerts",
+    "SELECT owner || ' ' || path || ' ' || deep || ' ' || happenings || ' ' || coalesce(glob, '') FROM watches",
+    "SELECT principal || ' ' || operation || ' ' || why || ' ' || state FROM approvals",
+    "SELECT principal || ' ' || reach || ' ' || label FROM tokens",
+    "SELECT owner || ' ' || path || ' ' || top || ' ' || state FROM trash WHERE path = 'e'",
+    "SELECT holder || ' ' || path FROM leases",
+    "SELECT principal || ' ' || session || ' ' || path FROM reviewed",
+    "SELECT owner || ' ' || path || ' ' || endings FROM buffers",
+];
+
+fn words(connection: &Connection, queries: &[&str]) -> String {
+    let mut out = String::new();
+    for query in queries {
+        out.push_str(&format!("{query}\n"));
+        let mut statement = connection.prepare(query).unwrap();
+        let rows = statement.query_map([], |row| Ok(format!("    {}\n", row.get::<_, String>(0)?)));
+        out.extend(rows.unwrap().map(Result::unwrap));
+    }
+    out
+}
+
+const POLICY: &str = "[[system.rules]]\nname = \"appends\"\noperations = [\"append\"]\ntier = \"approval_required\"\n";
+
+#[test]
+fn what_is_stored_is_stored_in_the_words_of_0_1_0() {
+    let fixture = LocalFixture::new();
+    fixture.workspace.set_approver_secret("a secret for tests").unwrap();
+    fixture.workspace.check_approver_secret("a secret for tests").unwrap();
+    let grants = Grants {
+        access: AccessMode::ReadOnly,
+        readable: vec![RelPath::from_wire("d").unwrap()],
+        writable: vec![RelPath::root()],
+        ..Grants::default()
+    };
+    let ask =
+        CreateTokenRequest { principal: Principal::Agent("ci".into()), grants, expires_ms: None, label: "ci".into() };
+    let (token, _) = fixture.workspace.create_token(&ask).unwrap();
+    fixture.workspace.revoke_token(&token.id).unwrap();
+    fixture.call_ok("write", json!({ "path": "d/f", "content": "one\r\n" }));
+    fixture.call_ok("turn", json!({}));
+    let ann = Caller::new(Principal::User("ann".into()), "cli-1", "cli");
+    fixture.call_as(&ann, "keep", json!({ "path": "d/f" })).unwrap();
+    fixture.call_ok("copy", json!({ "from": "d", "to": "e" }));
+    fixture.call_ok("remove", json!({ "path": "e", "recursive": true }));
+    fixture.call_ok("lock", json!({ "path": "d" }));
+    fixture
+        .call_ok("watch", json!({ "path": "d", "recursive": true, "types": ["create", "modify", "delete", "rename"] }));
+    fixture.call_ok("alert", json!({ "message": "look", "severity": "critical" }));
+    fixture.call_as(&ann, "buffer.open", json!({ "path": "d/g", "text": "open" })).unwrap();
+    let begun = Caller::new(Principal::Agent("tester".into()), "s9", "library");
+    fixture.call_as(&begun, "session", json!({ "action": "begin" })).unwrap();
+    fixture.workspace.write_policy(POLICY).unwrap();
+    assert_eq!(fixture.kind("append", json!({ "path": "d/f", "content": "x" })), "approval_pending");
+    fixture.workspace.rotate_key().unwrap();
+    fixture.call_ok("write", json!({ "path": "gone", "content": "x" }));
+    let gone = fixture.call_ok("remove", json!({ "path": "gone" }));
+    fixture.workspace.delete_trash_items(&[gone["trash"].as_str().unwrap().to_owned()]).unwrap();
+    fixture.workspace.flush().unwrap();
+    pin::check(env!("CARGO_MANIFEST_DIR"), "stored.txt", &words(&database(fixture.directory.path()), WORDS));
+}
+
+#[test]
+fn what_an_estate_stores_and_takes_is_in_the_words_of_0_1_0() {
+    let directory = tempfile::tempdir().unwrap();
+    let registry = workspace_registry::open_registry(directory.path());
+    let steward = workspace_registry::admin_caller();
+    registry.create(&steward, &workspace_registry::name("one"), &CreateWorkspaceRequest::default()).unwrap();
+    registry
+        .create(&steward, &workspace_registry::name("two"), &workspace_registry::ephemeral_workspace_request())
+        .unwrap();
+    registry.destroy(&steward, &workspace_registry::name("one")).unwrap();
+    let own = Connection::open(directory.path().join("estate/estate/state/stead.db")).unwrap();
+    let queries = [
+        "SELECT operation || ' by ' || principal FROM entries ORDER BY number",
+        "SELECT name || ' ' || stage || ' ' || lasting || ' ' || maker FROM workspaces ORDER BY name",
+    ];
+    let mut out = words(&own, &queries);
+    for probe in [json!({ "nothing": 1 }), json!({ "lasting": "nothing" })] {
+        let refusal = serde_json::from_value::<CreateWorkspaceRequest>(probe).unwrap_err();
+        out.push_str(&format!("{refusal}\n"));
+    }
+    pin::check(env!("CARGO_MANIFEST_DIR"), "estate-stored.txt", &out);
+}

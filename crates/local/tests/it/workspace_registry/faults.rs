@@ -1,0 +1,191 @@
+//! Every system call fails once while a workspace is created, forked, imported or destroyed, and the disk fails at every
+//! one of them. Afterwards the workspace exists completely or not at all, as reported; nothing is left over; and the
+//! operation can be repeated.
+
+#![expect(clippy::disallowed_methods, reason = "the test looks at the directory from outside")]
+
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use stead_disk::faults::{FaultAction, FaultFilter, FaultPlan, FaultScope, arm_fault, disarm_fault};
+use stead_engine::Error;
+use stead_local::{CreateWorkspaceRequest, WorkspaceListFilter, WorkspaceRegistry};
+use tempfile::TempDir;
+
+use super::{
+    admin_caller,
+    archives::{FILE, RawTarEntry, build_archive},
+    list_names, name, open_registry, read_file, write_file,
+};
+use crate::faults::lock_fault_tests;
+
+const IO_ERROR: i32 = 5;
+const NO_SPACE: i32 = 28;
+
+/// The operation under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RegistryOperation {
+    Create,
+    Fork,
+    Import,
+    Destroy,
+    Restore,
+}
+
+impl RegistryOperation {
+    fn run(self, registry: &WorkspaceRegistry) -> Result<(), Error> {
+        let (by, kept) = (admin_caller(), CreateWorkspaceRequest::default());
+        let limited = CreateWorkspaceRequest { files_max: Some(10), ..CreateWorkspaceRequest::default() };
+        let bytes = build_archive(&[FILE, RawTarEntry { name: b"d/b.txt", ..FILE }]);
+        match self {
+            RegistryOperation::Create => registry.create(&by, &name("new"), &limited).map(drop),
+            RegistryOperation::Fork => registry.fork(&by, &name("old"), &name("new"), &kept).map(drop),
+            RegistryOperation::Import => registry.import_workspace(&by, &name("new"), &kept, &mut &bytes[..]).map(drop),
+            RegistryOperation::Destroy => registry.destroy(&by, &name("old")).map(drop),
+            RegistryOperation::Restore => registry.restore(&by, "gone", None).map(drop),
+        }
+    }
+
+    /// The ready workspaces after success and after failure.
+    fn expected_ready_names(self, done: bool) -> Vec<&'static str> {
+        match (self, done) {
+            (RegistryOperation::Create | RegistryOperation::Fork | RegistryOperation::Import, true) => {
+                vec!["new", "old"]
+            }
+            (RegistryOperation::Destroy, true) => vec![],
+            (RegistryOperation::Restore, true) => vec!["gone", "old"],
+            (_, false) => vec!["old"],
+        }
+    }
+}
+
+/// A registry with a workspace and one in the trash; created once and copied.
+fn prepare_registry(directory: &Path) -> Arc<WorkspaceRegistry> {
+    static MADE: OnceLock<TempDir> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let made = fast_temporary_directory();
+        fill_directory(made.path());
+        made
+    });
+    copy_tree(&made.path().join("estate"), &directory.join("estate"));
+    open_registry(directory)
+}
+
+/// A directory in memory, if available: every call is made to fail here, and none needs a disk.
+fn fast_temporary_directory() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| TempDir::new()).unwrap()
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+fn fill_directory(directory: &Path) {
+    let registry = open_registry(directory);
+    for one in ["gone", "old"] {
+        let made = registry.create(&admin_caller(), &name(one), &CreateWorkspaceRequest::default()).unwrap();
+        write_file(&registry.open_engine(&made.id).unwrap(), "d/a.txt", one);
+    }
+    registry.destroy(&admin_caller(), &name("gone")).unwrap();
+}
+
+fn count_directories(directory: &Path, of: &str) -> usize {
+    std::fs::read_dir(directory.join("estate").join(of)).unwrap().count()
+}
+
+/// Checks that every listed workspace is complete and that everything on disk is listed.
+fn check_consistency(registry: &WorkspaceRegistry, directory: &Path, operation: RegistryOperation, context: &str) {
+    let ready = list_names(registry, WorkspaceListFilter::Active);
+    assert_eq!(count_directories(directory, "workspaces"), ready.len(), "{context}: {ready:?}");
+    let trash = list_names(registry, WorkspaceListFilter::Trashed);
+    assert_eq!(count_directories(directory, "trash"), trash.len(), "{context}: {trash:?}");
+    for one in &ready {
+        let told = registry.describe(&name(one)).unwrap_or_else(|error| panic!("{context}: {one}: {error:?}"));
+        let expected = match (one.as_str(), operation) {
+            ("new", RegistryOperation::Create) => 0,
+            ("new", RegistryOperation::Import) => 2,
+            _ => 1,
+        };
+        assert_eq!(told["files"], expected, "{context}: {one}");
+        let engine = registry.open_engine(told["id"].as_str().unwrap()).unwrap();
+        if one != "new" {
+            assert_eq!(read_file(&engine, "d/a.txt").as_deref(), Some(one.as_str()), "{context}");
+        }
+    }
+    let report = registry.registry_workspace().verify_journal(None, &[]).unwrap();
+    assert!(report.integrity_error.is_none(), "{context}");
+}
+
+/// Runs the operation with one fault. Returns whether there was a call to hit.
+fn run_with_fault(operation: RegistryOperation, at: u64, action: FaultAction) -> bool {
+    let directory = fast_temporary_directory();
+    let registry = prepare_registry(directory.path());
+    arm_fault(FaultPlan { call_number: at, action, scope: FaultScope::ThisThread, calls: FaultFilter::All });
+    let outcome = operation.run(&registry);
+    let fired = disarm_fault();
+    let context = format!("{operation:?}, call {at} ({:?}) {action:?}: {:?}", fired.hit_call, outcome.as_ref().err());
+    assert!(fired.hit_call.is_some() || outcome.is_ok(), "{context}");
+    drop(registry);
+    let registry = open_registry(directory.path());
+    let ready = list_names(&registry, WorkspaceListFilter::Active);
+    let output = outcome.is_ok();
+    // The result is as reported. After an error of unknown outcome either is possible.
+    assert!(
+        ready == operation.expected_ready_names(output) || (!output && ready == operation.expected_ready_names(true)),
+        "{context}: {ready:?}"
+    );
+    check_consistency(&registry, directory.path(), operation, &context);
+    if ready == operation.expected_ready_names(false) {
+        operation.run(&registry).unwrap_or_else(|error| panic!("{context}: again: {error:?}"));
+        check_consistency(&registry, directory.path(), operation, &format!("{context}, again"));
+    }
+    fired.hit_call.is_some()
+}
+
+fn fail_at_every_call(operation: RegistryOperation) {
+    let _alone = lock_fault_tests();
+    for action in
+        [FaultAction::FailOnce(IO_ERROR), FaultAction::FailOnce(NO_SPACE), FaultAction::FailFromNowOn(IO_ERROR)]
+    {
+        let mut at = 1;
+        while run_with_fault(operation, at, action) {
+            at += 1;
+        }
+        assert!(at > 5, "{operation:?}: only {at} calls were seen");
+    }
+}
+
+#[test]
+fn create_survives_a_failure_of_any_call() {
+    fail_at_every_call(RegistryOperation::Create);
+}
+
+#[test]
+fn fork_survives_a_failure_of_any_call() {
+    fail_at_every_call(RegistryOperation::Fork);
+}
+
+#[test]
+fn import_survives_a_failure_of_any_call() {
+    fail_at_every_call(RegistryOperation::Import);
+}
+
+#[test]
+fn destroy_survives_a_failure_of_any_call() {
+    fail_at_every_call(RegistryOperation::Destroy);
+}
+
+#[test]
+fn restore_survives_a_failure_of_any_call() {
+    fail_at_every_call(RegistryOperation::Restore);
+}

@@ -1,0 +1,21 @@
+//! The least that a server on the same libraries does: it reads a request and answers one kilobyte. Measures of the HTTP
+//! face are held against it (`cargo xtask bench http`).
+#![expect(clippy::print_stdout, reason = "an example says where it listens")]
+
+use axum::{Router, body::Bytes, routing::get};
+
+/// What it answers.
+const RESPONSE_BYTES: usize = 1 << 10;
+
+#[tokio::main(flavor = "multi_thread")]
+async fn main() -> std::io::Result<()> {
+    let answer = Bytes::from(vec![b'x'; RESPONSE_BYTES]);
+    let asked = answer.clone();
+    let routes = Router::new().route(
+        "/",
+        get(move || std::future::ready(asked.clone())).post(move |_: Bytes| std::future::ready(answer.clone())),
+    );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    axum::serve(listener, routes).await
+}

@@ -1,0 +1,156 @@
+//! Agent Client Protocol proxy between an editor and an agent; it serves the files of their sessions. Messages are
+//! forwarded as raw JSON, so unknown members survive. Only `initialize` and session setup are changed, member by member.
+//!
+//! `fs/*` requests of the agent are confined to the roots of their session, run through the engine like every other call,
+//! and never reach the editor unchecked. Ids of the proxy's own requests never collide with those of a peer. Opens no file
+//! itself: the caller provides a [`RootOpener`].
+
+use std::{io, sync::Arc};
+
+use stead_engine::{Caller, Engine, Error};
+use tokio::sync::Semaphore;
+
+use crate::limits::REQUESTS_PENDING_MAX;
+
+mod conductor;
+mod editor_files;
+mod editor_requests;
+mod editor_writes;
+mod errors;
+mod files;
+mod json_scan;
+mod json_splice;
+mod line_range;
+mod message;
+mod peer_writer;
+mod permission;
+mod proxy;
+mod review;
+mod router;
+mod session;
+mod setup;
+mod text_format;
+mod turn_marks;
+
+pub use crate::dialect::acp::AcpDialect;
+pub(crate) use errors::AcpError;
+pub(crate) use line_range::select_lines;
+pub use proxy::{BoxedReader, BoxedWriter};
+pub use session::{OpenedRoot, SingleFileRoot};
+pub use setup::{AcpCapabilityOffered, AcpFileCapabilities, McpServerCommand, SessionTicketVariable};
+pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy};
+
+use conductor::SuccessorEnvelope;
+use peer_writer::AcpPeerWriter;
+use router::AcpRouter;
+
+/// Opens the roots of sessions. Implemented by the crate that accesses files.
+pub trait RootOpener: Send + Sync {
+    /// Opens a root by its absolute path: a directory or a single file, and nothing beyond it.
+    fn open_root(&self, root: &str) -> Result<OpenedRoot, Error>;
+
+    /// The command of the MCP server for this working directory, if agents get one.
+    fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
+
+    /// Binds the calls of a started MCP server to the named session.
+    fn bind_server_to_session(
+        &self,
+        directory: &str,
+        ticket: &SessionTicketVariable,
+        session: &str,
+    ) -> Result<(), Error>;
+
+    /// Adds a rule that always allows what this approval asks for.
+    fn add_allow_rule(&self, engine: &Engine, approval: &str) -> Result<(), Error>;
+}
+
+/// Options of the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcpOptions {
+    /// The file methods advertised to agents.
+    pub file_capabilities: AcpFileCapabilities,
+    /// The default write format, unless a call overrides it.
+    pub text_format: WriteFormatPolicy,
+}
+
+/// The side that closed the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConversationClosedBy {
+    /// The editor closed its side.
+    Editor,
+    /// The agent closed its side.
+    Agent,
+}
+
+/// The callers in the sessions of one connection.
+#[derive(Debug, Clone)]
+pub struct AcpCallers {
+    /// The agent, for its file methods. Its session is replaced by the ACP session id.
+    pub agent: Caller,
+    /// The person at the editor, for review requests.
+    pub person: Caller,
+}
+
+struct AcpProxy {
+    router: AcpRouter,
+    options: AcpOptions,
+    root_opener: Arc<dyn RootOpener>,
+    editor: AcpPeerWriter,
+    agent: AcpPeerWriter,
+    /// One permit per concurrent file call.
+    call_slots: Arc<Semaphore>,
+}
+
+impl AcpProxy {
+    fn new(
+        callers: AcpCallers,
+        options: AcpOptions,
+        root_opener: Arc<dyn RootOpener>,
+        editor: AcpPeerWriter,
+        agent: AcpPeerWriter,
+    ) -> Arc<Self> {
+        let router = AcpRouter::new(callers, options);
+        let call_slots = Arc::new(Semaphore::new(REQUESTS_PENDING_MAX));
+        Arc::new(Self { router, options, root_opener, editor, agent, call_slots })
+    }
+}
+
+/// The streams of one peer.
+pub struct AcpPeer {
+    /// Messages from the peer.
+    pub input: BoxedReader,
+    /// Messages to the peer.
+    pub output: BoxedWriter,
+}
+
+/// Proxies between an editor and an agent until one of them closes. The agent's input is then closed; the caller waits for
+/// its process.
+///
+/// Must run inside a tokio runtime; calls occupy its blocking threads.
+pub async fn proxy_editor_and_agent(
+    editor: AcpPeer,
+    agent: AcpPeer,
+    callers: AcpCallers,
+    options: AcpOptions,
+    root_opener: Arc<dyn RootOpener>,
+) -> io::Result<ConversationClosedBy> {
+    let (to_editor, to_agent) = (AcpPeerWriter::new(editor.output), AcpPeerWriter::new(agent.output));
+    let proxy = AcpProxy::new(callers, options, root_opener, to_editor, to_agent);
+    proxy.run_between(editor.input, agent.input).await
+}
+
+/// Proxies in a chain run by a conductor, until the conductor closes.
+///
+/// Must run inside a tokio runtime; calls occupy its blocking threads.
+pub async fn proxy_in_chain(
+    conductor: AcpPeer,
+    callers: AcpCallers,
+    options: AcpOptions,
+    root_opener: Arc<dyn RootOpener>,
+) -> io::Result<ConversationClosedBy> {
+    let envelope = Arc::new(SuccessorEnvelope::default());
+    let editor = AcpPeerWriter::new(conductor.output);
+    let agent = editor.for_successor(envelope.clone());
+    let proxy = AcpProxy::new(callers, options, root_opener, editor, agent);
+    proxy.run_in_chain(conductor.input, envelope).await
+}

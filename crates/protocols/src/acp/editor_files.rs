@@ -1,0 +1,104 @@
+//! File methods for an editor that offers them itself. It may have unsaved text, so reads return its text and writes go
+//! through it. Access is checked and recorded by the engine first.
+//!
+//! The editor never gets a request outside the session's roots or against the policy. Text typed since the session read
+//! the file is merged by the engine, or the write is refused.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use stead_engine::{AppliedBy, ErrorKind};
+
+use super::{
+    errors::AcpError,
+    files::FileRequest,
+    session::LastSeenContent,
+    setup::AcpCapabilityOffered,
+    text_format::{WriteFormatPolicy, WriteReport},
+};
+use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
+
+/// The text on disk, or the error for a file that is not UTF-8. The editor may have newer text.
+struct DiskText(Result<String, AcpError>);
+
+impl FileRequest<'_> {
+    /// Reads the editor's text and remembers it as seen by the agent.
+    pub(super) async fn read_from_editor(&self) -> Result<String, AcpError> {
+        let revision = self.session.seen_revision(&self.resolved_path);
+        let on_disk = self.read_disk_text().await?;
+        let text = match (self.request_editor_text().await?, &on_disk) {
+            // The editor substituted undecodable bytes; a write would store the substitutes in the file.
+            (Ok(text), Some(DiskText(Err(error)))) if text.contains('\u{fffd}') => return Err(error.clone()),
+            (Ok(text), _) => text,
+            (Err(error), Some(_)) => return Err(AcpError::from_editor(error)),
+            // Editors use different errors for a missing file; agents get a uniform one.
+            (Err(_), None) => {
+                self.session.remember_read(&self.resolved_path, revision, LastSeenContent::Missing);
+                return Err(AcpError::file_not_found(&self.requested_path));
+            }
+        };
+        self.session.remember_read(&self.resolved_path, revision, LastSeenContent::Text(text.as_str().into()));
+        Ok(text)
+    }
+
+    /// Checks and merges a write in the engine, then has the editor apply it.
+    pub(super) async fn write_through_editor(
+        &self,
+        content: &str,
+        format: WriteFormatPolicy,
+    ) -> Result<WriteReport, AcpError> {
+        let _guard = self.session.lock_for_write(&self.resolved_path).await;
+        let editor_text: Option<Arc<str>> = self.current_text().await?.map(Arc::from);
+        let outcome = self.write_with_approval(content, format, &AppliedBy::Editor(editor_text.clone())).await?;
+        let merged = outcome.before_after.first().and_then(|bytes| bytes.after.clone()).unwrap_or_default();
+        let merged = String::from_utf8(merged)
+            .map_err(|_| AcpError::internal_error("io_error: the merged text is not valid UTF-8"))?;
+        self.write_in_editor(&merged).await?;
+        self.session.editor_writes().record(&self.resolved_path, editor_text, merged.into());
+        self.session.remember(&self.resolved_path, LastSeenContent::Text(content.into()));
+        Ok(WriteReport::from_outcome(content, &outcome))
+    }
+
+    pub(super) async fn write_in_editor(&self, text: &str) -> Result<(), AcpError> {
+        let params = json!({ "sessionId": self.session.id, "path": self.absolute_path()?, "content": text });
+        // The result is an empty object, or null from older editors.
+        self.request_editor(WRITE_METHOD, &params).await?.map(|_| ()).map_err(AcpError::from_editor)
+    }
+
+    /// The current text: the editor's, or the text on disk if the editor does not offer reads.
+    pub(super) async fn current_text(&self) -> Result<Option<String>, AcpError> {
+        let on_disk = self.read_disk_text().await?;
+        match self.proxy.router.editor_capabilities().read_text_file {
+            AcpCapabilityOffered::Yes => Ok(self.request_editor_text().await?.ok()),
+            AcpCapabilityOffered::No => Ok(on_disk.and_then(|on_disk| on_disk.0.ok())),
+        }
+    }
+
+    /// The text on disk, or `None` for a missing file. This call also authorizes and records the read.
+    async fn read_disk_text(&self) -> Result<Option<DiskText>, AcpError> {
+        match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
+            Ok(outcome) => Ok(Some(DiskText(acp::outcome_text(outcome)))),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(acp::read_error(&error, &self.requested_path)),
+        }
+    }
+
+    /// The editor's whole text, or its error.
+    async fn request_editor_text(&self) -> Result<Result<String, Value>, AcpError> {
+        let params = json!({ "sessionId": self.session.id, "path": self.absolute_path()? });
+        let mut response = match self.request_editor(READ_METHOD, &params).await? {
+            Ok(response) => response,
+            Err(error) => return Ok(Err(error)),
+        };
+        match response["content"].take() {
+            Value::String(text) => Ok(Ok(text)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                Err(AcpError::internal_error("io_error: the editor's response has no content"))
+            }
+        }
+    }
+
+    fn absolute_path(&self) -> Result<String, AcpError> {
+        self.session.absolute_path(&self.resolved_path).ok_or_else(|| AcpError::file_not_found(&self.requested_path))
+    }
+}

@@ -1,0 +1,154 @@
+//! Writes of an agent that the editor applied. The journal does not have these texts, so they are kept in memory for the
+//! session, to be reviewed, kept or rejected.
+//!
+//! Memory is bounded. The file written first is dropped first, and reviews then report `truncated`.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+use stead_engine::AttributedText;
+
+use super::session::AcpResolvedPath;
+use crate::limits::EDITOR_WRITES_BYTES_MAX;
+
+/// The start of a review.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ReviewSince {
+    /// The start of the session.
+    #[default]
+    Session,
+    /// The last prompt.
+    Turn,
+}
+
+impl ReviewSince {
+    /// The spelling of the operations.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ReviewSince::Session => "session",
+            ReviewSince::Turn => "turn",
+        }
+    }
+}
+
+/// One write: the editor's text before and after it.
+#[derive(Debug)]
+struct EditorWrite {
+    turn: u64,
+    before: Option<Arc<str>>,
+    after: Arc<str>,
+}
+
+impl EditorWrite {
+    fn byte_len(&self) -> usize {
+        self.after.len() + self.before.as_ref().map_or(0, |text| text.len())
+    }
+}
+
+#[derive(Debug, Default)]
+struct EditorFileWrites {
+    writes: Vec<EditorWrite>,
+    /// The text that a person accepted.
+    accepted_text: Option<Arc<str>>,
+}
+
+/// Names used to attribute text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AuthorNames<'n> {
+    pub(super) agent: &'n str,
+    pub(super) person: &'n str,
+}
+
+/// The writes of one session.
+#[derive(Debug, Default)]
+pub(super) struct EditorWrites {
+    /// The number of the last prompt.
+    turn: u64,
+    files: HashMap<AcpResolvedPath, EditorFileWrites>,
+    /// Paths in the order of their first write.
+    write_order: VecDeque<AcpResolvedPath>,
+    bytes: usize,
+    /// Whether a file was dropped.
+    pub(super) is_incomplete: bool,
+}
+
+/// The attributed text of a file in the editor.
+pub(super) struct AttributedEditorFile {
+    pub(super) attributed: AttributedText,
+    /// The text before the first write; `None` if the file did not exist.
+    pub(super) original_text: Option<Arc<str>>,
+}
+
+impl EditorWrites {
+    /// Starts a turn.
+    pub(super) fn begin_turn(&mut self) {
+        self.turn += 1;
+    }
+
+    /// Records a write that the editor applied.
+    pub(super) fn record(&mut self, path: &AcpResolvedPath, before: Option<Arc<str>>, after: Arc<str>) {
+        let write = EditorWrite { turn: self.turn, before, after };
+        self.bytes += write.byte_len();
+        if !self.files.contains_key(path) {
+            self.write_order.push_back(path.clone());
+        }
+        self.files.entry(path.clone()).or_default().writes.push(write);
+        while self.bytes > EDITOR_WRITES_BYTES_MAX {
+            let Some(file) = self.write_order.pop_front().and_then(|oldest| self.files.remove(&oldest)) else {
+                return;
+            };
+            self.bytes -= file.writes.iter().map(EditorWrite::byte_len).sum::<usize>();
+            self.is_incomplete = true;
+        }
+    }
+
+    /// The written files, in the order of their first write.
+    pub(super) fn paths(&self) -> Vec<AcpResolvedPath> {
+        self.write_order.iter().cloned().collect()
+    }
+
+    /// Whether this file was written through the editor.
+    pub(super) fn contains(&self, path: &AcpResolvedPath) -> bool {
+        self.files.contains_key(path)
+    }
+
+    /// Attributes the editor's current text of a file to its authors.
+    pub(super) fn attribute_file(
+        &self,
+        path: &AcpResolvedPath,
+        since: ReviewSince,
+        now: &str,
+        names: AuthorNames<'_>,
+    ) -> Option<AttributedEditorFile> {
+        let file = self.files.get(path)?;
+        let in_range = |write: &&EditorWrite| since == ReviewSince::Session || write.turn == self.turn;
+        let first = file.writes.iter().find(in_range)?;
+        let mut attributed = AttributedText::new(first.before.as_deref().unwrap_or_default());
+        for write in file.writes.iter().filter(in_range) {
+            let previous = write.before.as_deref().unwrap_or_default();
+            if previous != attributed.text() {
+                attributed.apply_change(previous, names.person);
+            }
+            attributed.apply_change(&write.after, names.agent);
+        }
+        attributed.apply_change(now, names.person);
+        // Accepted text applies to session reviews only; a turn can be rejected as a whole.
+        let accepted = file.accepted_text.as_ref().filter(|_| since == ReviewSince::Session);
+        let before = accepted.cloned().or_else(|| first.before.clone());
+        if let Some(accepted) = accepted {
+            attributed = attributed.with_baseline(accepted);
+        }
+        Some(AttributedEditorFile { attributed, original_text: before })
+    }
+
+    /// Records that a person accepted this text.
+    pub(super) fn accept(&mut self, path: &AcpResolvedPath, text: &str) {
+        if let Some(file) = self.files.get_mut(path) {
+            file.accepted_text = Some(text.into());
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The ACP file methods, served by the engine. A write replaces the content that the session last saw. If the file changed
+//! since, the engine merges both changes or refuses the write, so that no change is lost. Every call gets a response.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use stead_engine::{AppliedBy, CallOutcome, Caller, Error, ErrorKind};
+use tokio::sync::watch;
+
+use super::{
+    AcpProxy,
+    errors::AcpError,
+    line_range::select_lines,
+    review,
+    router::{AcpFileCall, AcpFileMethod},
+    session::{AcpResolvedPath, AcpSession, LastSeenContent, SessionRoot},
+    setup::{AcpCapabilityOffered, not_absolute_error},
+    text_format::{WriteFormatPolicy, WriteReport},
+};
+use crate::{
+    call_executor::{CallRequest, OtherRequests},
+    dialect::{
+        TranslatedCall,
+        acp::{self, AcpReadParams, AcpWriteParams},
+    },
+};
+
+/// A running file method.
+pub(super) struct FileRequest<'p> {
+    pub(super) proxy: &'p AcpProxy,
+    pub(super) session: Arc<AcpSession>,
+    pub(super) resolved_path: AcpResolvedPath,
+    /// The path as the client wrote it.
+    pub(super) requested_path: String,
+    pub(super) cancelled: watch::Receiver<bool>,
+}
+
+/// Serves one file call.
+pub(super) async fn serve_file_call(
+    proxy: &AcpProxy,
+    call: &AcpFileCall,
+    cancelled: watch::Receiver<bool>,
+) -> Result<Value, AcpError> {
+    let invalid = |error: serde_json::Error| AcpError::invalid_params(error.to_string());
+    match call.method {
+        AcpFileMethod::Read => {
+            let params: AcpReadParams = serde_json::from_slice(&call.params).map_err(invalid)?;
+            let request = FileRequest::new(proxy, &params.session_id, params.path, cancelled)?;
+            let text = match proxy.router.editor_capabilities().read_text_file {
+                AcpCapabilityOffered::Yes => request.read_from_editor().await?,
+                AcpCapabilityOffered::No => request.read_text().await?,
+            };
+            Ok(json!({ "content": select_lines(&text, params.line, params.limit)? }))
+        }
+        AcpFileMethod::Write => {
+            let params: AcpWriteParams = serde_json::from_slice(&call.params).map_err(invalid)?;
+            let request = FileRequest::new(proxy, &params.session_id, params.path, cancelled)?;
+            let format = proxy.options.text_format.with_call_meta(params.meta.as_ref())?;
+            let written = match proxy.router.editor_capabilities().write_text_file {
+                AcpCapabilityOffered::Yes => request.write_through_editor(&params.content, format).await?,
+                AcpCapabilityOffered::No => request.write_text(&params.content, format).await?,
+            };
+            Ok(written.to_json())
+        }
+    }
+}
+
+impl<'p> FileRequest<'p> {
+    fn new(
+        proxy: &'p AcpProxy,
+        session: &str,
+        path: String,
+        cancelled: watch::Receiver<bool>,
+    ) -> Result<Self, AcpError> {
+        let session = proxy.router.find_session(session).ok_or_else(|| AcpError::session_not_found(session))?;
+        if !path.starts_with('/') {
+            return Err(not_absolute_error(&path));
+        }
+        let resolved_path = session.resolve_path(&path).ok_or_else(|| AcpError::file_not_found(&path))?;
+        Ok(Self { proxy, session, resolved_path, requested_path: path, cancelled })
+    }
+
+    /// Reads the whole text and remembers it as seen by the agent.
+    async fn read_text(&self) -> Result<String, AcpError> {
+        let revision = self.session.seen_revision(&self.resolved_path);
+        let text = match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
+            Ok(call_outcome) => acp::outcome_text(call_outcome)?,
+            Err(error) => {
+                if error.kind == ErrorKind::NotFound {
+                    self.session.remember_read(&self.resolved_path, revision, LastSeenContent::Missing);
+                }
+                return Err(acp::read_error(&error, &self.requested_path));
+            }
+        };
+        self.session.remember_read(&self.resolved_path, revision, LastSeenContent::Text(text.as_str().into()));
+        Ok(text)
+    }
+
+    /// Writes the agent's text, merged with changes since the session saw the file.
+    async fn write_text(&self, content: &str, format: WriteFormatPolicy) -> Result<WriteReport, AcpError> {
+        let _guard = self.session.lock_for_write(&self.resolved_path).await;
+        let call_outcome = self.write_with_approval(content, format, &AppliedBy::Workspace).await?;
+        self.session.remember(&self.resolved_path, LastSeenContent::Text(content.into()));
+        Ok(WriteReport::from_outcome(content, &call_outcome))
+    }
+
+    /// Has the engine apply or plan a write, and requests permission if it needs approval.
+    pub(super) async fn write_with_approval(
+        &self,
+        content: &str,
+        format: WriteFormatPolicy,
+        applied_by: &AppliedBy,
+    ) -> Result<CallOutcome, AcpError> {
+        let known_text = self.session.seen_content(&self.resolved_path).map(|seen| match seen {
+            LastSeenContent::Missing => Arc::from(""),
+            LastSeenContent::Text(text) => text,
+        });
+        let request = || {
+            let TranslatedCall { operation, arguments, mut options } =
+                acp::write_call(&self.resolved_path.engine_path, content.to_owned(), format);
+            (options.known_text, options.applied_by) = (known_text.clone(), applied_by.clone());
+            TranslatedCall { operation, arguments, options }
+        };
+        let outcome = match self.call_engine(request()).await? {
+            Err(error) if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) => {
+                self.request_permission(&error).await?;
+                self.call_engine(request()).await?
+            }
+            other => other,
+        };
+        if let Err(error) = &outcome
+            && error.kind == ErrorKind::Locked
+            && self.proxy.router.wants_notices() == AcpCapabilityOffered::Yes
+        {
+            // A send error means that the editor is gone.
+            drop(self.proxy.editor.send(review::lease_notification(&self.session, &self.requested_path, error)).await);
+        }
+        outcome.map_err(|error| AcpError::from_error(&error, &self.requested_path))
+    }
+
+    /// Runs a call as the agent, in the root of this request.
+    pub(super) async fn call_engine(&self, request: TranslatedCall) -> Result<Result<CallOutcome, Error>, AcpError> {
+        let root = self.root()?;
+        self.call_engine_as(root.agent.clone(), request).await
+    }
+
+    /// Runs a call as another caller, in the root of this request.
+    pub(super) async fn call_engine_as(
+        &self,
+        caller: Caller,
+        request: TranslatedCall,
+    ) -> Result<Result<CallOutcome, Error>, AcpError> {
+        let root = self.root()?;
+        let call_request = CallRequest {
+            caller,
+            operation: request.operation,
+            arguments: request.arguments,
+            options: request.options,
+            idempotency_key: None,
+            approval_wait_ms: 0,
+        };
+        let cost_class = root.executor.cost_class(&call_request);
+        // Forwarded messages must not wait for the disk, so only the shortest calls run inline.
+        let outcome =
+            root.executor.run(call_request, cost_class, OtherRequests::Waiting, None, self.until_cancelled()).await;
+        outcome.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
+    }
+
+    pub(super) fn root(&self) -> Result<&SessionRoot, AcpError> {
+        self.session.root_of(&self.resolved_path).ok_or_else(|| AcpError::file_not_found(&self.requested_path))
+    }
+
+    /// Resolves when the agent cancels the call, or at shutdown.
+    pub(super) async fn until_cancelled(&self) {
+        let mut cancelled = self.cancelled.clone();
+        if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Locates the members of a JSON object in one pass, without parsing values or copying the message.
+//!
+//! Not recursive, so nesting depth is unlimited. Checks only the structure; values are validated when parsed.
+
+use std::{borrow::Cow, ops::Range};
+
+/// Maximum number of members of one object.
+const MEMBERS_MAX: usize = 1_024;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct JsonMember {
+    /// The name, with its quotes.
+    pub(super) name: Range<usize>,
+    pub(super) value: Range<usize>,
+}
+
+/// The text is not one JSON object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MalformedObject;
+
+/// The members of a JSON object.
+pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedObject> {
+    let mut scan = JsonScanner { text, position: 0 };
+    scan.skip_whitespace();
+    scan.expect_byte(b'{')?;
+    let mut members = Vec::new();
+    scan.skip_whitespace();
+    if scan.peek() == Some(b'}') {
+        scan.position += 1;
+        return scan.expect_end().map(|()| members);
+    }
+    loop {
+        scan.skip_whitespace();
+        let name = scan.scan_string()?;
+        scan.skip_whitespace();
+        scan.expect_byte(b':')?;
+        scan.skip_whitespace();
+        let value = scan.scan_value()?;
+        if members.len() == MEMBERS_MAX {
+            return Err(MalformedObject);
+        }
+        members.push(JsonMember { name, value });
+        scan.skip_whitespace();
+        match scan.next_byte()? {
+            b',' => {}
+            b'}' => return scan.expect_end().map(|()| members),
+            _ => return Err(MalformedObject),
+        }
+    }
+}
+
+/// The unescaped name of a member.
+pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMember) -> Cow<'t, str> {
+    let quoted = &text[member.name.clone()];
+    let plain = &quoted[1..quoted.len() - 1];
+    match std::str::from_utf8(plain) {
+        Ok(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
+        Ok(_) => Cow::Owned(serde_json::from_slice(quoted).unwrap_or_default()),
+        Err(_) => Cow::Borrowed(""),
+    }
+}
+
+/// The range of a member's value. Of duplicate names the last one counts, as for most parsers.
+pub(super) fn find_member(text: &[u8], name: &str) -> Option<Range<usize>> {
+    let members = scan_members(text).ok()?;
+    members.iter().rfind(|member| member_name(text, member) == name).map(|member| member.value.clone())
+}
+
+/// The range of the value at a path of member names.
+pub(super) fn find_path(text: &[u8], path: &[&str]) -> Option<Range<usize>> {
+    let mut range = 0..text.len();
+    for name in path {
+        let found = find_member(&text[range.clone()], name)?;
+        range = range.start + found.start..range.start + found.end;
+    }
+    Some(range)
+}
+
+fn is_json_whitespace(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+struct JsonScanner<'t> {
+    text: &'t [u8],
+    position: usize,
+}
+
+impl JsonScanner<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.position).copied()
+    }
+
+    fn next_byte(&mut self) -> Result<u8, MalformedObject> {
+        let byte = self.peek().ok_or(MalformedObject)?;
+        self.position += 1;
+        Ok(byte)
+    }
+
+    fn expect_byte(&mut self, wanted: u8) -> Result<(), MalformedObject> {
+        if self.next_byte()? == wanted { Ok(()) } else { Err(MalformedObject) }
+    }
+
+    fn skip_whitespace(&mut self) {
+        while self.peek().is_some_and(is_json_whitespace) {
+            self.position += 1;
+        }
+    }
+
+    /// Only whitespace may follow.
+    fn expect_end(&mut self) -> Result<(), MalformedObject> {
+        self.skip_whitespace();
+        if self.position == self.text.len() { Ok(()) } else { Err(MalformedObject) }
+    }
+
+    fn scan_string(&mut self) -> Result<Range<usize>, MalformedObject> {
+        let start = self.position;
+        self.expect_byte(b'"')?;
+        loop {
+            let found = memchr::memchr2(b'"', b'\\', &self.text[self.position..]).ok_or(MalformedObject)?;
+            self.position += found;
+            if self.next_byte()? == b'"' {
+                return Ok(start..self.position);
+            }
+            self.next_byte()?;
+        }
+    }
+
+    fn scan_value(&mut self) -> Result<Range<usize>, MalformedObject> {
+        let start = self.position;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek().ok_or(MalformedObject)? {
+                b'"' => {
+                    self.scan_string()?;
+                }
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.position += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1).ok_or(MalformedObject)?;
+                    self.position += 1;
+                }
+                b',' | b':' if depth == 0 => return Err(MalformedObject),
+                byte if byte == b',' || byte == b':' || is_json_whitespace(byte) => self.position += 1,
+                _ => self.scan_literal(),
+            }
+            if depth == 0 {
+                return Ok(start..self.position);
+            }
+        }
+    }
+
+    /// A number, true, false or null.
+    fn scan_literal(&mut self) {
+        let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b'"') || is_json_whitespace(*byte);
+        let rest = &self.text[self.position..];
+        self.position += rest.iter().position(ends).unwrap_or(rest.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found_text(text: &str, path: &[&str]) -> Option<String> {
+        find_path(text.as_bytes(), path).map(|range| text[range].to_owned())
+    }
+
+    #[test]
+    fn finds_members_at_any_depth() {
+        let text = r#" {"id" : 7, "params":{"a":["}",{"b":"\"]"}],"c":null} ,"last":"x\\"} "#;
+        assert_eq!(found_text(text, &["id"]).unwrap(), "7");
+        assert_eq!(found_text(text, &["params", "a"]).unwrap(), r#"["}",{"b":"\"]"}]"#);
+        assert_eq!(found_text(text, &["params", "c"]).unwrap(), "null");
+        assert_eq!(found_text(text, &["last"]).unwrap(), r#""x\\""#);
+        assert_eq!(found_text(text, &["params", "b"]), None);
+        assert_eq!(found_text(text, &["id", "b"]), None);
+        assert_eq!(found_text(r#"{"\u0069d":1}"#, &["id"]).unwrap(), "1");
+        assert_eq!(found_text(r#"{"a":1,"a":2}"#, &["a"]).unwrap(), "2");
+        assert_eq!(scan_members(b"{}"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn rejects_text_that_is_not_an_object() {
+        for text in [
+            "",
+            "1",
+            "[]",
+            "{",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":1",
+            "{\"a\":1,}",
+            "{\"a\":1}}",
+            "{\"a\":1} x",
+            "{a:1}",
+            "{\"a\":}",
+            "{\"a\":,}",
+            "{\"a\" 1}",
+            "{\"a\":\"",
+            "{\"a\":\"\\",
+            "{\"a\":]}",
+            "{,}",
+            "{\"a\":1 2}",
+        ] {
+            assert_eq!(scan_members(text.as_bytes()), Err(MalformedObject), "{text}");
+        }
+        let many = format!("{{{}\"z\":1}}", "\"a\":1,".repeat(MEMBERS_MAX));
+        assert_eq!(scan_members(many.as_bytes()), Err(MalformedObject));
+        let deep = format!("{{\"a\":{}}}", "[".repeat(1_000_000));
+        assert_eq!(scan_members(deep.as_bytes()), Err(MalformedObject));
+    }
+}

@@ -1,0 +1,302 @@
+//! Forwards messages between editor and agent. A forwarded message waits only for its receiver; file methods and session
+//! setup run concurrently.
+
+use std::{io, sync::Arc};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+};
+
+use super::{
+    AcpProxy, ConversationClosedBy,
+    conductor::{ConductorLine, SuccessorEnvelope},
+    editor_requests::ResponseOwner,
+    errors::AcpError,
+    files,
+    message::{self, AcpMessageError, AcpMessageId},
+    review::{self, ReviewCall},
+    router::{AcpFileCall, AcpSessionSetup, RoutingDecision},
+    session::AcpSession,
+    setup::McpServerCommand,
+    turn_marks,
+};
+use crate::{
+    limits::{REQUESTS_PENDING_MAX, SHUTDOWN_TIMEOUT},
+    lines::{LineReader, LineReaderEvent},
+};
+
+/// The input from a peer.
+pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
+/// The output to a peer.
+pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Running file calls.
+struct FileTasks(JoinSet<()>);
+
+impl FileTasks {
+    fn new() -> Self {
+        Self(JoinSet::new())
+    }
+
+    /// Starts a file call. If too many run, waits, and so stops reading from the agent.
+    async fn spawn_call(&mut self, proxy: &Arc<AcpProxy>, call: AcpFileCall) {
+        while self.0.try_join_next().is_some() {}
+        let Ok(slot) = proxy.call_slots.clone().acquire_owned().await else { return };
+        let (proxy, cancelled) = (proxy.clone(), proxy.router.register_call(&call.id));
+        self.0.spawn(async move {
+            let line = match files::serve_file_call(&proxy, &call, cancelled).await {
+                Ok(result) => message::response_line(&call.id, &result),
+                Err(error) => message::error_line(Some(&call.id), &error),
+            };
+            proxy.router.finish_call(&call.id);
+            // A send error means that the agent is gone.
+            drop(proxy.agent.send(line).await);
+            drop(slot);
+        });
+    }
+
+    /// Cancels calls that wait for a person or the editor, then waits for all calls.
+    async fn finish_all(&mut self, proxy: &AcpProxy) {
+        proxy.router.cancel_all_calls();
+        while self.0.join_next().await.is_some() {}
+    }
+}
+
+/// The next non-empty line, or the error for an oversized one.
+async fn next_line(lines: &mut LineReader<BoxedReader>) -> Option<Result<Vec<u8>, AcpMessageError>> {
+    loop {
+        match lines.next().await {
+            LineReaderEvent::End => return None,
+            LineReaderEvent::Oversized(id) => {
+                let error = AcpError::invalid_request("the message is too long");
+                return Some(Err(AcpMessageError { id: id.as_ref().map(AcpMessageId::from_json), error }));
+            }
+            LineReaderEvent::Line => {
+                let line = lines.take_line();
+                if !line.trim_ascii().is_empty() {
+                    return Some(Ok(line));
+                }
+            }
+        }
+    }
+}
+
+impl AcpProxy {
+    /// Forwards messages until one side closes.
+    pub(super) async fn run_between(
+        self: Arc<Self>,
+        editor: BoxedReader,
+        agent: BoxedReader,
+    ) -> io::Result<ConversationClosedBy> {
+        let from_editor = async {
+            let mut lines = LineReader::new(editor);
+            while let Some(line) = next_line(&mut lines).await {
+                match line {
+                    Ok(line) => self.handle_editor_line(line).await?,
+                    Err(rejected) => self.editor.send(error_response_line(&rejected)).await?,
+                }
+            }
+            io::Result::Ok(())
+        };
+        let from_agent = async {
+            let mut lines = LineReader::new(agent);
+            let mut file_tasks = FileTasks::new();
+            let mut result = io::Result::Ok(());
+            while let Some(line) = next_line(&mut lines).await {
+                result = match line {
+                    Ok(line) => self.handle_agent_line(line, &mut file_tasks).await,
+                    Err(rejected) => self.agent.send(error_response_line(&rejected)).await,
+                };
+                if result.is_err() {
+                    break;
+                }
+            }
+            file_tasks.finish_all(&self).await;
+            result
+        };
+        tokio::pin!(from_agent);
+        tokio::select! {
+            result = &mut from_agent => return self.flush_editor(result.map(|()| ConversationClosedBy::Agent)).await,
+            // A write error means that the agent is exiting; its remaining output is still read.
+            _ = from_editor => {}
+        }
+        self.router.cancel_all_calls();
+        tokio::select! {
+            result = &mut from_agent => return self.flush_editor(result.map(|()| ConversationClosedBy::Editor)).await,
+            () = self.until_calls_finished() => {}
+            () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
+        }
+        self.agent.close().await;
+        // The agent may send more output. If it does not exit, the caller handles its process.
+        match tokio::time::timeout(SHUTDOWN_TIMEOUT, from_agent).await {
+            Ok(result) => self.flush_editor(result.map(|()| ConversationClosedBy::Editor)).await,
+            Err(_) => self.flush_editor(Ok(ConversationClosedBy::Editor)).await,
+        }
+    }
+
+    /// Forwards messages of a conductor until it closes.
+    pub(super) async fn run_in_chain(
+        self: Arc<Self>,
+        conductor: BoxedReader,
+        envelope: Arc<SuccessorEnvelope>,
+    ) -> io::Result<ConversationClosedBy> {
+        let mut lines = LineReader::new(conductor);
+        let mut file_tasks = FileTasks::new();
+        while let Some(line) = next_line(&mut lines).await {
+            match line.map(|line| envelope.unwrap_line(line)) {
+                Ok(ConductorLine::FromEditor(line)) => self.handle_editor_line(line).await?,
+                Ok(ConductorLine::FromAgent(line)) => self.handle_agent_line(line, &mut file_tasks).await?,
+                Ok(ConductorLine::Response(line)) => self.handle_response(line).await?,
+                Err(rejected) => self.editor.send(error_response_line(&rejected)).await?,
+            }
+        }
+        file_tasks.finish_all(&self).await;
+        self.flush_editor(Ok(ConversationClosedBy::Editor)).await
+    }
+
+    /// Resolves once no call is running.
+    async fn until_calls_finished(&self) {
+        let all = u32::try_from(REQUESTS_PENDING_MAX).unwrap_or(u32::MAX);
+        drop(self.call_slots.acquire_many(all).await);
+    }
+
+    async fn flush_editor(&self, ended: io::Result<ConversationClosedBy>) -> io::Result<ConversationClosedBy> {
+        self.editor.flush().await?;
+        ended
+    }
+
+    async fn handle_editor_line(self: &Arc<Self>, line: Vec<u8>) -> io::Result<()> {
+        match self.router.route_from_editor(&line) {
+            RoutingDecision::Forward => self.agent.send(with_newline(line)).await,
+            RoutingDecision::ForwardChanged(line) => self.agent.send(with_newline(line)).await,
+            RoutingDecision::ReplyToSender(line) => self.editor.send(line).await,
+            RoutingDecision::ForwardPrompt(session) => {
+                if let Some(session) = self.router.find_session(&session) {
+                    turn_marks::record_turn(session).await;
+                }
+                self.agent.send(with_newline(line)).await
+            }
+            RoutingDecision::ServeReviewCall(call) => self.serve_review_call(call).await,
+            RoutingDecision::Consumed
+            | RoutingDecision::ServeFileCall(_)
+            | RoutingDecision::ForwardSessionCreated(_) => Ok(()),
+            RoutingDecision::SetUpSession(setup) => match self.set_up_session(setup, &line).await {
+                Ok(line) => self.agent.send(with_newline(line)).await,
+                Err(back) => self.editor.send(back).await,
+            },
+        }
+    }
+
+    async fn handle_agent_line(self: &Arc<Self>, line: Vec<u8>, file_tasks: &mut FileTasks) -> io::Result<()> {
+        match self.router.route_from_agent(&line) {
+            RoutingDecision::Forward => self.editor.send(with_newline(line)).await,
+            RoutingDecision::ForwardChanged(line) => self.editor.send(with_newline(line)).await,
+            RoutingDecision::ReplyToSender(line) => self.agent.send(line).await,
+            RoutingDecision::ForwardSessionCreated(session) => {
+                self.bind_server_to_session(session).await;
+                self.editor.send(with_newline(line)).await
+            }
+            RoutingDecision::Consumed
+            | RoutingDecision::SetUpSession(_)
+            | RoutingDecision::ServeReviewCall(_)
+            | RoutingDecision::ForwardPrompt(_) => Ok(()),
+            RoutingDecision::ServeFileCall(call) => {
+                file_tasks.spawn_call(self, call).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Handles a response in a chain: to a request of the proxy, or to a forwarded one, which keeps its id.
+    async fn handle_response(&self, line: Vec<u8>) -> io::Result<()> {
+        match self.router.resolve_response(&line) {
+            ResponseOwner::Proxy => Ok(()),
+            ResponseOwner::Other => {
+                // The router updates its state; the response is forwarded in any case.
+                let line = match self.router.route_from_agent(&line) {
+                    RoutingDecision::ForwardSessionCreated(session) => {
+                        self.bind_server_to_session(session).await;
+                        line
+                    }
+                    RoutingDecision::ForwardChanged(changed) => changed,
+                    RoutingDecision::Forward
+                    | RoutingDecision::ReplyToSender(_)
+                    | RoutingDecision::ForwardPrompt(_)
+                    | RoutingDecision::Consumed
+                    | RoutingDecision::SetUpSession(_)
+                    | RoutingDecision::ServeReviewCall(_)
+                    | RoutingDecision::ServeFileCall(_) => line,
+                };
+                self.editor.send(with_newline(line)).await
+            }
+        }
+    }
+
+    /// Serves a `_stead/*` method concurrently.
+    async fn serve_review_call(self: &Arc<Self>, call: ReviewCall) -> io::Result<()> {
+        // The editor's responses arrive on the same connection, so this must not wait.
+        let Ok(slot) = self.call_slots.clone().try_acquire_owned() else {
+            let error = AcpError::internal_error("busy: too many concurrent calls; retry later");
+            return self.editor.send(message::error_line(Some(&call.id), &error)).await;
+        };
+        let proxy = self.clone();
+        tokio::spawn(async move {
+            let line = match review::run_review_call(&proxy, &call).await {
+                Ok(result) => message::response_line(&call.id, &result),
+                Err(error) => message::error_line(Some(&call.id), &error),
+            };
+            // A send error means that the editor is gone.
+            drop(proxy.editor.send(line).await);
+            drop(slot);
+        });
+        Ok(())
+    }
+
+    /// Opens the roots of a session. Returns the line for the agent, or the error response for the editor.
+    async fn set_up_session(&self, setup: AcpSessionSetup, line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+        let (root_opener, roots) = (self.root_opener.clone(), setup.params.roots.clone());
+        let opening = tokio::task::spawn_blocking(move || {
+            let opened: Result<Vec<_>, AcpError> = roots
+                .iter()
+                .map(|root| {
+                    root_opener.open_root(root).map_err(|error| {
+                        let reason = format!("{}: {}", error.kind.code(), error.message);
+                        AcpError::invalid_params(serde_json::json!({ "path": root, "reason": reason }))
+                    })
+                })
+                .collect();
+            let server: Option<McpServerCommand> = roots.first().and_then(|root| root_opener.mcp_server_command(root));
+            opened.map(|opened| (opened, server))
+        });
+        let opened =
+            opening.await.unwrap_or_else(|_| Err(AcpError::internal_error("io_error: opening the roots was aborted")));
+        let admitted = opened
+            .and_then(|(opened, server)| self.router.admit_session(&setup, opened, server.as_ref(), line))
+            .map_err(|error| message::error_line(Some(&setup.id), &error))?;
+        if let Some(session) = admitted.session {
+            self.bind_server_to_session(session).await;
+        }
+        Ok(admitted.agent_line)
+    }
+
+    /// Binds the MCP server of a session to it, before the server can get a call. If that fails, the server's calls are
+    /// recorded in a session of their own, under the client name of the agent.
+    async fn bind_server_to_session(&self, session: Arc<AcpSession>) {
+        let root_opener = self.root_opener.clone();
+        let binding = tokio::task::spawn_blocking(move || match &session.mcp_server {
+            Some(server) => root_opener.bind_server_to_session(&server.directory, &server.ticket, session.journal_id()),
+            None => Ok(()),
+        });
+        drop(binding.await);
+    }
+}
+
+fn with_newline(mut line: Vec<u8>) -> Vec<u8> {
+    line.push(b'\n');
+    line
+}
+
+fn error_response_line(rejected: &AcpMessageError) -> Vec<u8> {
+    message::error_line(rejected.id.as_ref(), &rejected.error)
+}

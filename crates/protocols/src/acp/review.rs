@@ -1,0 +1,436 @@
+//! Review of an agent's work by the editor: `_stead/review`, `_stead/keep`, `_stead/reject` and `_stead/undo_turn`, and the
+//! `_stead/locked` notification. The engine handles files that it wrote; writes applied by the editor are remembered in the
+//! session and reverted through the editor.
+//!
+//! Calls run as the person at the editor, within the session's roots. The agent neither sends nor sees these messages.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use stead_engine::{AppliedBy, CallOutcome, Error, ErrorKind};
+use tokio::sync::watch;
+
+use super::{
+    AcpProxy,
+    editor_writes::{AttributedEditorFile, AuthorNames, ReviewSince},
+    errors::AcpError,
+    files::FileRequest,
+    json_scan::MalformedObject,
+    json_splice,
+    message::{self, AcpMessageId},
+    session::{AcpResolvedPath, AcpSession},
+};
+use crate::{
+    dialect::{TranslatedCall, acp},
+    limits::REVIEW_TEXT_BYTES_MAX,
+};
+
+const METHOD_PREFIX: &str = "_stead/";
+/// Sent to an editor that wants notices when a lease blocks a write.
+const LOCKED_NOTIFICATION: &str = "_stead/locked";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReviewMethod {
+    Review,
+    Keep,
+    Reject,
+    UndoTurn,
+}
+
+const REVIEW_METHODS: &[(&str, ReviewMethod)] = &[
+    ("review", ReviewMethod::Review),
+    ("keep", ReviewMethod::Keep),
+    ("reject", ReviewMethod::Reject),
+    ("undo_turn", ReviewMethod::UndoTurn),
+];
+
+impl ReviewMethod {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix(METHOD_PREFIX)?;
+        REVIEW_METHODS.iter().find(|(known, _)| *known == rest).map(|(_, method)| *method)
+    }
+}
+
+/// One call of a review method.
+#[derive(Debug, PartialEq)]
+pub(super) struct ReviewCall {
+    pub(super) id: AcpMessageId,
+    pub(super) method: ReviewMethod,
+    /// The params as raw JSON.
+    pub(super) params: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ReviewParams {
+    session_id: String,
+    path: Option<String>,
+    hunk: Option<String>,
+    #[serde(default)]
+    since: ReviewSince,
+}
+
+/// Adds the review methods to the response to `initialize`.
+pub(super) fn advertise_methods(line: &[u8]) -> Result<Vec<u8>, MalformedObject> {
+    let methods: Vec<String> = REVIEW_METHODS.iter().map(|(name, _)| format!("{METHOD_PREFIX}{name}")).collect();
+    json_splice::set_member(line, &["result", "_meta", "stead"], &json!({ "methods": methods }))
+}
+
+pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error) -> Vec<u8> {
+    let detail = |name: &str| error.details.get(name).cloned().unwrap_or_default();
+    let params = json!({
+        "sessionId": session.id, "path": path, "holder": detail("holder"), "endsMs": detail("ends_ms"),
+        "detail": error.message,
+    });
+    message::notification_line(LOCKED_NOTIFICATION, &params)
+}
+
+/// Runs one review call.
+pub(super) async fn run_review_call(proxy: &AcpProxy, call: &ReviewCall) -> Result<Value, AcpError> {
+    let mut params: ReviewParams =
+        serde_json::from_slice(&call.params).map_err(|error| AcpError::invalid_params(error.to_string()))?;
+    if params.hunk.is_some() && params.path.is_none() {
+        return Err(AcpError::invalid_params("hunk requires path: name the file of the hunk"));
+    }
+    if call.method == ReviewMethod::UndoTurn {
+        params.since = ReviewSince::Turn;
+    }
+    let session =
+        proxy.router.find_session(&params.session_id).ok_or_else(|| AcpError::session_not_found(&params.session_id))?;
+    let only = match &params.path {
+        None => None,
+        Some(path) => Some(session.resolve_path(path).ok_or_else(|| AcpError::file_not_found(path))?),
+    };
+    let (_sender, cancelled) = watch::channel(false);
+    let handler = ReviewHandler { proxy, session, params, only_path: only, cancelled };
+    match call.method {
+        ReviewMethod::Review => handler.review().await,
+        ReviewMethod::Keep => handler.keep().await,
+        ReviewMethod::Reject | ReviewMethod::UndoTurn => handler.reject().await,
+    }
+}
+
+/// One review call with its session.
+struct ReviewHandler<'p> {
+    proxy: &'p AcpProxy,
+    session: Arc<AcpSession>,
+    params: ReviewParams,
+    only_path: Option<AcpResolvedPath>,
+    cancelled: watch::Receiver<bool>,
+}
+
+/// The changed and the skipped paths.
+#[derive(Default)]
+struct ReviewResult {
+    paths: Vec<String>,
+    skipped: Vec<Value>,
+}
+
+impl ReviewHandler<'_> {
+    /// Lists changed files with their hunks and diffs.
+    async fn review(&self) -> Result<Value, AcpError> {
+        let (mut files, mut room) = (Vec::new(), REVIEW_TEXT_BYTES_MAX);
+        let mut is_truncated = self.session.editor_writes().is_incomplete;
+        for root in self.target_roots() {
+            let outcome = match self.call_as_person(root, "review", self.review_arguments(root)).await? {
+                Ok(outcome) => outcome,
+                // The file exists only in the editor.
+                Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => {
+                    continue;
+                }
+                Err(error) => return Err(self.to_acp_error(&error)),
+            };
+            is_truncated |= outcome.json.get("truncated") == Some(&Value::Bool(true));
+            for file in outcome.json.get("files").and_then(Value::as_array).into_iter().flatten() {
+                files.push(self.review_file(root, file, &mut room).await?);
+            }
+        }
+        for resolved in self.editor_paths() {
+            files.extend(self.review_editor_file(&resolved, &mut room).await?);
+        }
+        Ok(json!({
+            "sessionId": self.session.id, "since": self.params.since.name(), "files": files, "truncated": is_truncated,
+        }))
+    }
+
+    /// The review of a file written by the engine.
+    async fn review_file(&self, root: usize, listed: &Value, room: &mut usize) -> Result<Value, AcpError> {
+        let engine_path = listed["path"].as_str().unwrap_or_default();
+        let mut arguments = self.review_arguments(root);
+        arguments.insert("path".to_owned(), engine_path.into());
+        let outcome =
+            self.call_as_person(root, "review", arguments).await?.map_err(|error| self.to_acp_error(&error))?;
+        // It may have been kept or rejected since it was listed.
+        let details = outcome.json.get("files").and_then(|files| files.get(0)).unwrap_or(listed);
+        let path = self.absolute_path(root, engine_path);
+        let mut json = json!({
+            "path": path, "change": details["change"], "actors": details["actors"], "hunks": details["hunks"],
+        });
+        for (name, detail) in
+            [("lineEndings", "line_endings"), ("encoding", "encoding"), ("hunksLeftOut", "hunks_left_out")]
+        {
+            if let Some(value) = details.get(detail) {
+                json[name] = value.clone();
+            }
+        }
+        if let Some(from) = details.get("moved_from").and_then(Value::as_str) {
+            json["movedFrom"] = self.absolute_path(root, from).into();
+        }
+        let text = |name: &str| details.get(name).and_then(Value::as_str);
+        // Without a diff the file is not text, or its old version was pruned.
+        let texts = details.get("diff").map(|_| (text("old_text"), text("new_text").unwrap_or_default()));
+        json["content"] = diff_content(&path, texts, room);
+        self.add_lease(root, engine_path, &mut json).await;
+        Ok(json)
+    }
+
+    /// The review of a file written through the editor; `None` if it is unchanged.
+    async fn review_editor_file(
+        &self,
+        resolved: &AcpResolvedPath,
+        room: &mut usize,
+    ) -> Result<Option<Value>, AcpError> {
+        let Some((found, now)) = self.attribute_editor_file(resolved).await? else { return Ok(None) };
+        let hunks = found.attributed.hunks_json();
+        if hunks.is_empty() {
+            return Ok(None);
+        }
+        let path = self.file_request(resolved).requested_path;
+        let change = if found.original_text.is_none() { "create" } else { "modify" };
+        let mut actors: Vec<Value> =
+            hunks.iter().flat_map(|hunk| hunk["by"].as_array().cloned().unwrap_or_default()).collect();
+        actors.sort_by_key(Value::to_string);
+        actors.dedup();
+        let mut json = json!({ "path": path, "change": change, "actors": actors, "hunks": hunks, "inEditor": true });
+        json["content"] = diff_content(&path, Some((found.original_text.as_deref(), &now)), room);
+        self.add_lease(resolved.root_index, &resolved.engine_path, &mut json).await;
+        Ok(Some(json))
+    }
+
+    /// Accepts changes.
+    async fn keep(&self) -> Result<Value, AcpError> {
+        let mut result = ReviewResult::default();
+        for root in self.target_roots() {
+            let mut arguments = self.review_arguments(root);
+            arguments.remove("since");
+            self.apply_in_root(root, "keep", arguments, &mut result).await?;
+        }
+        for resolved in self.editor_paths() {
+            let Some((found, _)) = self.attribute_editor_file(&resolved).await? else { continue };
+            if let Some(accepted) = found.attributed.accept_hunks(self.params.hunk.as_deref()) {
+                self.session.editor_writes().accept(&resolved, &accepted);
+                result.paths.push(self.file_request(&resolved).requested_path);
+            }
+        }
+        self.response("kept", result)
+    }
+
+    /// Reverts changes.
+    async fn reject(&self) -> Result<Value, AcpError> {
+        let mut result = ReviewResult::default();
+        for root in self.target_roots() {
+            self.apply_in_root(root, "reject", self.review_arguments(root), &mut result).await?;
+        }
+        for resolved in self.editor_paths() {
+            self.revert_in_editor(&resolved, &mut result).await?;
+        }
+        self.response("rejected", result)
+    }
+
+    /// Reverts writes that the editor applied, through the editor.
+    async fn revert_in_editor(&self, resolved: &AcpResolvedPath, result: &mut ReviewResult) -> Result<(), AcpError> {
+        let request = self.file_request(resolved);
+        let _guard = self.session.lock_for_write(resolved).await;
+        let Some((found, now)) = self.attribute_editor_file(resolved).await? else { return Ok(()) };
+        let Some(person) = self.session.root_of(resolved).map(|root| root.person.clone()) else {
+            return Ok(());
+        };
+        let agent = self.agent_name(resolved.root_index);
+        let Some(text) = found.attributed.revert_author(self.params.hunk.as_deref(), &agent) else {
+            return Ok(());
+        };
+        let TranslatedCall { operation, arguments, mut options } =
+            acp::write_call(&resolved.engine_path, text.clone(), Default::default());
+        (options.known_text, options.applied_by) =
+            (Some(now.as_str().into()), AppliedBy::Editor(Some(now.as_str().into())));
+        let allowed = request.call_engine_as(person, TranslatedCall { operation, arguments, options }).await?;
+        if let Err(error) = allowed {
+            result.skipped.push(json!({ "path": request.requested_path, "reason": error.message }));
+            return Ok(());
+        }
+        if request.write_in_editor(&text).await.is_err() {
+            result
+                .skipped
+                .push(json!({ "path": request.requested_path, "reason": "the editor did not write the file" }));
+            return Ok(());
+        }
+        if found.original_text.is_none() && text.is_empty() {
+            let reason = "the file is now empty; editors cannot delete files through ACP";
+            result.skipped.push(json!({ "path": request.requested_path, "reason": reason }));
+        }
+        result.paths.push(request.requested_path);
+        Ok(())
+    }
+
+    /// Has the engine keep or reject changes in a root. `NothingToDo` is not an error here.
+    async fn apply_in_root(
+        &self,
+        root: usize,
+        operation: &str,
+        arguments: Map<String, Value>,
+        result: &mut ReviewResult,
+    ) -> Result<(), AcpError> {
+        let key = if operation == "keep" { "kept" } else { "rejected" };
+        let listed = |outcome: &CallOutcome, name: &str| {
+            outcome.json.get(name).and_then(Value::as_array).cloned().unwrap_or_default()
+        };
+        match self.call_as_person(root, operation, arguments).await? {
+            Ok(outcome) => {
+                let paths = listed(&outcome, key);
+                result.paths.extend(
+                    paths.iter().filter_map(Value::as_str).map(|engine_path| self.absolute_path(root, engine_path)),
+                );
+                for mut skipped in listed(&outcome, "left") {
+                    skipped["path"] = self.absolute_path(root, skipped["path"].as_str().unwrap_or_default()).into();
+                    result.skipped.push(skipped);
+                }
+                Ok(())
+            }
+            Err(error) if error.kind == ErrorKind::NothingToDo => Ok(()),
+            // The hunk may belong to a file written through the editor.
+            Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => Ok(()),
+            Err(error) => Err(self.to_acp_error(&error)),
+        }
+    }
+
+    fn response(&self, key: &str, result: ReviewResult) -> Result<Value, AcpError> {
+        let ReviewResult { mut paths, skipped } = result;
+        if paths.is_empty() && skipped.is_empty() {
+            let reason = if self.params.hunk.is_some() { "no such hunk" } else { "no changes to review" };
+            return Err(AcpError::invalid_params(format!("nothing_to_do: {reason}")));
+        }
+        paths.sort();
+        paths.dedup();
+        Ok(json!({ "sessionId": self.session.id, key: paths, "left": skipped }))
+    }
+
+    /// The roots that the call applies to, each workspace once.
+    fn target_roots(&self) -> Vec<usize> {
+        let mut known = HashSet::new();
+        let roots = self.session.roots().iter().enumerate();
+        roots
+            .filter(|(index, _)| self.only_path.as_ref().is_none_or(|only| only.root_index == *index))
+            .filter(|(_, root)| known.insert(root.executor.engine().workspace().profile().id.clone()))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// The files written through the editor that the call applies to.
+    fn editor_paths(&self) -> Vec<AcpResolvedPath> {
+        let editor_writes = self.session.editor_writes();
+        match &self.only_path {
+            Some(only) => editor_writes.contains(only).then(|| only.clone()).into_iter().collect(),
+            None => editor_writes.paths(),
+        }
+    }
+
+    /// Attributes a file written through the editor, and returns its current text.
+    async fn attribute_editor_file(
+        &self,
+        resolved: &AcpResolvedPath,
+    ) -> Result<Option<(AttributedEditorFile, String)>, AcpError> {
+        let now = self.file_request(resolved).current_text().await?.unwrap_or_default();
+        let person = self.session.root_of(resolved).map(|root| root.person.principal.to_string()).unwrap_or_default();
+        let agent = self.agent_name(resolved.root_index);
+        let names = AuthorNames { agent: &agent, person: &person };
+        let found = self.session.editor_writes().attribute_file(resolved, self.params.since, &now, names);
+        Ok(found.map(|found| (found, now)))
+    }
+
+    fn agent_name(&self, root: usize) -> String {
+        self.session.roots().get(root).map(|root| root.agent.principal.to_string()).unwrap_or_default()
+    }
+
+    fn review_arguments(&self, root: usize) -> Map<String, Value> {
+        let fields = [
+            ("session", Some(self.session.journal_id().into())),
+            ("author", Some(self.agent_name(root).into())),
+            ("since", Some(self.params.since.name().into())),
+            ("path", self.only_path.as_ref().map(|only| only.engine_path.as_str().into())),
+            ("hunk", self.params.hunk.as_deref().map(Value::from)),
+        ];
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
+
+    /// Calls the engine of a root as the person at the editor.
+    async fn call_as_person(
+        &self,
+        root: usize,
+        operation: &str,
+        mut arguments: Map<String, Value>,
+    ) -> Result<Result<CallOutcome, Error>, AcpError> {
+        let Some(opened) = self.session.roots().get(root) else {
+            return Err(AcpError::internal_error("io_error: no such root"));
+        };
+        if operation == "review" {
+            arguments.remove("hunk");
+        }
+        let request = TranslatedCall {
+            operation: operation.to_owned(),
+            arguments,
+            options: acp::call_options(&format!("{METHOD_PREFIX}{operation}")),
+        };
+        self.file_request(&self.session.root_path(root)).call_engine_as(opened.person.clone(), request).await
+    }
+
+    /// Adds the lease of a file, if there is one.
+    async fn add_lease(&self, root: usize, engine_path: &str, json: &mut Value) {
+        let (Some(resolved), Some(opened)) =
+            (self.session.path_in_root(root, engine_path), self.session.roots().get(root))
+        else {
+            return;
+        };
+        let engine = opened.executor.engine().clone();
+        let leases = tokio::task::spawn_blocking(move || engine.workspace().leases(&[resolved.path]));
+        if let Ok(Ok(leases)) = leases.await
+            && let Some(lease) = leases.first()
+        {
+            json["lease"] = json!({ "holder": lease.holder, "endsMs": lease.ends_ms });
+        }
+    }
+
+    fn file_request(&self, resolved: &AcpResolvedPath) -> FileRequest<'_> {
+        let path = self.session.absolute_path(resolved).unwrap_or_else(|| resolved.engine_path.clone());
+        FileRequest {
+            proxy: self.proxy,
+            session: self.session.clone(),
+            resolved_path: resolved.clone(),
+            requested_path: path,
+            cancelled: self.cancelled.clone(),
+        }
+    }
+
+    fn absolute_path(&self, root: usize, engine_path: &str) -> String {
+        let resolved = self.session.path_in_root(root, engine_path);
+        resolved.and_then(|resolved| self.session.absolute_path(&resolved)).unwrap_or_else(|| engine_path.to_owned())
+    }
+
+    fn to_acp_error(&self, error: &Error) -> AcpError {
+        AcpError::from_error(error, self.params.path.as_deref().unwrap_or_default())
+    }
+}
+
+/// Both texts as an ACP diff, or a note if they cannot be shown.
+fn diff_content(path: &str, texts: Option<(Option<&str>, &str)>, room: &mut usize) -> Value {
+    let note = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
+    let Some((old, new)) = texts else {
+        return note("no diff: not a text file, or the old version was pruned");
+    };
+    let size = old.map_or(0, str::len) + new.len();
+    if size > *room {
+        return note("too large to show here; request this file alone");
+    }
+    *room -= size;
+    json!([{ "type": "diff", "path": path, "oldText": old, "newText": new }])
+}

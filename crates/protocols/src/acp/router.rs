@@ -1,0 +1,423 @@
+//! Decides where every message goes. Owns the state of both peers: capabilities, sessions and pending responses.
+//!
+//! Messages that do not concern the proxy are forwarded byte for byte. No file method of the agent reaches the editor
+//! unchecked. Performs no I/O.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::{
+    AcpCallers, AcpOptions, OpenedRoot,
+    editor_requests::{EditorRequests, EditorResponse, ResponseOwner},
+    errors::AcpError,
+    json_scan,
+    message::{self, AcpMessage, AcpMessageError, AcpMessageId, AcpMessageKind},
+    review::{self, ReviewCall, ReviewMethod},
+    session::{AcpSession, AttachedMcpServer},
+    setup::{
+        self, AcpCapabilityOffered, AcpFileCapabilities, AcpSessionSetupParams, McpServerCommand, NegotiatedProtocol,
+        VERSION_WITHOUT_FILES,
+    },
+};
+use crate::{
+    dialect::acp::{PROMPT_METHOD, READ_METHOD, WRITE_METHOD},
+    limits::{ACP_SESSIONS_MAX, CLIENT_NAME_CHARS_MAX, REQUESTS_PENDING_MAX},
+};
+
+/// Cancels a request.
+pub(super) const CANCEL_METHOD: &str = "$/cancel_request";
+
+/// The action for a line.
+pub(super) enum RoutingDecision {
+    /// Forward the line unchanged.
+    Forward,
+    /// Forward this line instead.
+    ForwardChanged(Vec<u8>),
+    /// Send this line back to the sender.
+    ReplyToSender(Vec<u8>),
+    /// Forward the line and start a turn of the session with this id.
+    ForwardPrompt(String),
+    /// Forward the line, which created this session.
+    ForwardSessionCreated(Arc<AcpSession>),
+    /// Already handled; forward nothing.
+    Consumed,
+    /// Open the roots of this session before forwarding.
+    SetUpSession(AcpSessionSetup),
+    /// Serve this file method.
+    ServeFileCall(AcpFileCall),
+    /// Serve this `_stead/*` method.
+    ServeReviewCall(ReviewCall),
+}
+
+/// A session setup request.
+#[derive(Debug, PartialEq)]
+pub(super) struct AcpSessionSetup {
+    pub(super) id: AcpMessageId,
+    origin: AcpSessionOrigin,
+    pub(super) params: AcpSessionSetupParams,
+}
+
+/// The result of a session setup.
+pub(super) struct AdmittedAcpSession {
+    pub(super) agent_line: Vec<u8>,
+    /// The session, if its id is already known.
+    pub(super) session: Option<Arc<AcpSession>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AcpSessionOrigin {
+    /// A new session, whose id the agent chooses.
+    New,
+    /// A loaded or resumed session with a known id.
+    Existing,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct AcpFileCall {
+    pub(super) id: AcpMessageId,
+    pub(super) method: AcpFileMethod,
+    /// The params as raw JSON.
+    pub(super) params: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AcpFileMethod {
+    Read,
+    Write,
+}
+
+impl AcpFileMethod {
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            READ_METHOD => Some(AcpFileMethod::Read),
+            WRITE_METHOD => Some(AcpFileMethod::Write),
+            _ => None,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            AcpFileMethod::Read => READ_METHOD,
+            AcpFileMethod::Write => WRITE_METHOD,
+        }
+    }
+}
+
+/// A forwarded request whose response changes the router's state.
+enum PendingAgentResponse {
+    Initialize,
+    /// A new session; the response contains its id.
+    NewSession(Box<AcpSession>),
+    /// A loaded or resumed session, and the session that had the id before.
+    ExistingSession {
+        id: String,
+        previous: Option<Arc<AcpSession>>,
+    },
+    CloseSession(String),
+}
+
+#[derive(Default)]
+struct RouterState {
+    editor_capabilities: AcpFileCapabilities,
+    advertised: AcpFileCapabilities,
+    wants_notices: AcpCapabilityOffered,
+    negotiated: Option<NegotiatedProtocol>,
+    pending_responses: HashMap<AcpMessageId, PendingAgentResponse>,
+    sessions: HashMap<String, Arc<AcpSession>>,
+    /// Running file calls by the agent's request id.
+    running_calls: HashMap<AcpMessageId, watch::Sender<bool>>,
+}
+
+pub(super) struct AcpRouter {
+    callers: AcpCallers,
+    options: AcpOptions,
+    state: Mutex<RouterState>,
+    pub(super) editor_requests: EditorRequests,
+}
+
+impl AcpRouter {
+    pub(super) fn new(callers: AcpCallers, options: AcpOptions) -> Self {
+        Self { callers, options, state: Mutex::default(), editor_requests: EditorRequests::new() }
+    }
+
+    /// Routes a line from the editor.
+    pub(super) fn route_from_editor(&self, line: &[u8]) -> RoutingDecision {
+        let message = match AcpMessage::parse(line) {
+            Ok(message) => message,
+            Err(rejected) => return reply_with_error(&rejected),
+        };
+        match &message.kind {
+            AcpMessageKind::Response { id } => {
+                match self.editor_requests.resolve(id, || editor_response(line, &message)) {
+                    ResponseOwner::Proxy => RoutingDecision::Consumed,
+                    ResponseOwner::Other => RoutingDecision::Forward,
+                }
+            }
+            AcpMessageKind::Request { id, method } => match method.as_str() {
+                "initialize" => self.handle_initialize(id, line),
+                "session/new" | "session/load" | "session/resume" | "session/fork" => {
+                    let origin = match method.as_str() {
+                        "session/load" | "session/resume" => AcpSessionOrigin::Existing,
+                        _ => AcpSessionOrigin::New,
+                    };
+                    match setup::parse_setup_params(message.params_bytes(line)) {
+                        Ok(params) => RoutingDecision::SetUpSession(AcpSessionSetup { id: id.clone(), origin, params }),
+                        Err(error) => RoutingDecision::ReplyToSender(message::error_line(Some(id), &error)),
+                    }
+                }
+                "session/close" | "session/delete" => {
+                    let mut state = self.lock_state();
+                    if let Some(session) = session_id_in(message.params_bytes(line))
+                        && state.pending_responses.len() < REQUESTS_PENDING_MAX
+                    {
+                        state.pending_responses.insert(id.clone(), PendingAgentResponse::CloseSession(session));
+                    }
+                    RoutingDecision::Forward
+                }
+                PROMPT_METHOD => session_id_in(message.params_bytes(line))
+                    .map_or(RoutingDecision::Forward, RoutingDecision::ForwardPrompt),
+                other => ReviewMethod::from_name(other).map_or(RoutingDecision::Forward, |method| {
+                    let params = message.params_bytes(line).to_vec();
+                    RoutingDecision::ServeReviewCall(ReviewCall { id: id.clone(), method, params })
+                }),
+            },
+            AcpMessageKind::Notification { method } => {
+                if method == "session/cancel"
+                    && let Some(session) =
+                        session_id_in(message.params_bytes(line)).and_then(|id| self.find_session(&id))
+                {
+                    session.cancel();
+                }
+                RoutingDecision::Forward
+            }
+        }
+    }
+
+    /// Routes a line from the agent.
+    pub(super) fn route_from_agent(&self, line: &[u8]) -> RoutingDecision {
+        let message = match AcpMessage::parse(line) {
+            Ok(message) => message,
+            Err(rejected) => return reply_with_error(&rejected),
+        };
+        match &message.kind {
+            AcpMessageKind::Response { id } => self.track_response(id, line, &message),
+            AcpMessageKind::Request { id, method } => match AcpFileMethod::from_name(method) {
+                None => RoutingDecision::Forward,
+                Some(method) if self.file_method_offered(method) == AcpCapabilityOffered::No => {
+                    RoutingDecision::ReplyToSender(message::error_line(
+                        Some(id),
+                        &AcpError::method_not_found(method.name()),
+                    ))
+                }
+                Some(method) => {
+                    let params = message.params_bytes(line).to_vec();
+                    RoutingDecision::ServeFileCall(AcpFileCall { id: id.clone(), method, params })
+                }
+            },
+            // A file method without an id cannot get a response.
+            AcpMessageKind::Notification { method } if AcpFileMethod::from_name(method).is_some() => {
+                RoutingDecision::Consumed
+            }
+            AcpMessageKind::Notification { method } if method == CANCEL_METHOD => {
+                let range = json_scan::find_member(message.params_bytes(line), "requestId");
+                let id = range.and_then(|range| serde_json::from_slice(&message.params_bytes(line)[range]).ok());
+                match id
+                    .is_some_and(|id: Value| self.cancel_call(&AcpMessageId::from_json(&id)) == ResponseOwner::Proxy)
+                {
+                    true => RoutingDecision::Consumed,
+                    false => RoutingDecision::Forward,
+                }
+            }
+            AcpMessageKind::Notification { .. } => RoutingDecision::Forward,
+        }
+    }
+
+    /// Delivers a response to a request of the proxy, if it is one.
+    pub(super) fn resolve_response(&self, line: &[u8]) -> ResponseOwner {
+        match self.route_from_editor(line) {
+            RoutingDecision::Consumed => ResponseOwner::Proxy,
+            RoutingDecision::Forward
+            | RoutingDecision::ForwardChanged(_)
+            | RoutingDecision::ReplyToSender(_)
+            | RoutingDecision::ForwardPrompt(_)
+            | RoutingDecision::ForwardSessionCreated(_)
+            | RoutingDecision::SetUpSession(_)
+            | RoutingDecision::ServeReviewCall(_)
+            | RoutingDecision::ServeFileCall(_) => ResponseOwner::Other,
+        }
+    }
+
+    /// Registers a session with its opened roots and builds the line for the agent.
+    pub(super) fn admit_session(
+        &self,
+        setup: &AcpSessionSetup,
+        opened: Vec<OpenedRoot>,
+        server: Option<&McpServerCommand>,
+        line: &[u8],
+    ) -> Result<AdmittedAcpSession, AcpError> {
+        let mut state = self.lock_state();
+        let negotiated =
+            state.negotiated.unwrap_or(NegotiatedProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes });
+        let (line, added) = match server.filter(|_| negotiated.stdio_servers == AcpCapabilityOffered::Yes) {
+            Some(server) => setup::add_mcp_server(line, server, negotiated)
+                .map_err(|json_scan::MalformedObject| AcpError::invalid_params("the params are not a JSON object"))?,
+            None => (line.to_vec(), AcpCapabilityOffered::No),
+        };
+        let ticket = server.filter(|_| added == AcpCapabilityOffered::Yes).and_then(|server| server.ticket.clone());
+        let server = ticket.zip(setup.params.roots.first().cloned());
+        let session = AcpSession::new(&self.callers, opened)
+            .with_mcp_server(server.map(|(ticket, directory)| AttachedMcpServer { directory, ticket }));
+        if state.pending_responses.len() >= REQUESTS_PENDING_MAX || state.sessions.len() >= ACP_SESSIONS_MAX {
+            return Err(AcpError::internal_error("too_many: too many open sessions; close one first"));
+        }
+        let mut known = None;
+        let pending = match &setup.params.session_id {
+            // The id of a fork request names the source session.
+            Some(id) if setup.origin == AcpSessionOrigin::Existing => {
+                // The agent may request files while it loads the session.
+                let session = Arc::new(session.with_id(id.clone(), printable_session_id(id)));
+                known = Some(session.clone());
+                PendingAgentResponse::ExistingSession {
+                    id: id.clone(),
+                    previous: state.sessions.insert(id.clone(), session),
+                }
+            }
+            Some(_) | None => PendingAgentResponse::NewSession(Box::new(session)),
+        };
+        state.pending_responses.insert(setup.id.clone(), pending);
+        Ok(AdmittedAcpSession { agent_line: line, session: known })
+    }
+
+    pub(super) fn find_session(&self, id: &str) -> Option<Arc<AcpSession>> {
+        self.lock_state().sessions.get(id).cloned()
+    }
+
+    /// The file capabilities of the editor itself.
+    pub(super) fn editor_capabilities(&self) -> AcpFileCapabilities {
+        self.lock_state().editor_capabilities
+    }
+
+    pub(super) fn wants_notices(&self) -> AcpCapabilityOffered {
+        self.lock_state().wants_notices
+    }
+
+    /// Registers a file call for cancellation. The receiver becomes true when it is cancelled.
+    pub(super) fn register_call(&self, id: &AcpMessageId) -> watch::Receiver<bool> {
+        let (cancel, cancelled) = watch::channel(false);
+        self.lock_state().running_calls.insert(id.clone(), cancel);
+        cancelled
+    }
+
+    pub(super) fn finish_call(&self, id: &AcpMessageId) {
+        self.lock_state().running_calls.remove(id);
+    }
+
+    /// Cancels all file calls and pending requests to the editor.
+    pub(super) fn cancel_all_calls(&self) {
+        self.editor_requests.close();
+        for cancel in self.lock_state().running_calls.values() {
+            cancel.send_replace(true);
+        }
+    }
+
+    fn cancel_call(&self, id: &AcpMessageId) -> ResponseOwner {
+        match self.lock_state().running_calls.get(id) {
+            Some(cancel) => {
+                cancel.send_replace(true);
+                ResponseOwner::Proxy
+            }
+            None => ResponseOwner::Other,
+        }
+    }
+
+    fn handle_initialize(&self, id: &AcpMessageId, line: &[u8]) -> RoutingDecision {
+        let Ok(rewrite) = setup::rewrite_initialize(line, self.options.file_capabilities) else {
+            return RoutingDecision::ReplyToSender(message::error_line(
+                Some(id),
+                &AcpError::invalid_params("the params are not a JSON object"),
+            ));
+        };
+        let mut state = self.lock_state();
+        (state.editor_capabilities, state.advertised, state.wants_notices) =
+            (rewrite.editor_capabilities, rewrite.advertised, rewrite.wants_notices);
+        state.pending_responses.insert(id.clone(), PendingAgentResponse::Initialize);
+        RoutingDecision::ForwardChanged(rewrite.agent_line)
+    }
+
+    /// Whether a file method was advertised and exists in the negotiated version.
+    fn file_method_offered(&self, method: AcpFileMethod) -> AcpCapabilityOffered {
+        let state = self.lock_state();
+        let has_files = state.negotiated.is_none_or(|negotiated| negotiated.version < VERSION_WITHOUT_FILES);
+        let offer = match method {
+            AcpFileMethod::Read => state.advertised.read_text_file,
+            AcpFileMethod::Write => state.advertised.write_text_file,
+        };
+        if has_files { offer } else { AcpCapabilityOffered::No }
+    }
+
+    /// Updates the state from a response of the agent.
+    fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> RoutingDecision {
+        let mut state = self.lock_state();
+        let Some(pending) = state.pending_responses.remove(id) else { return RoutingDecision::Forward };
+        let result = message.result.clone().map(|range| &line[range]);
+        match (pending, result) {
+            (PendingAgentResponse::Initialize, Some(result)) => {
+                state.negotiated = Some(setup::parse_initialize_result(result));
+                return review::advertise_methods(line)
+                    .map_or(RoutingDecision::Forward, RoutingDecision::ForwardChanged);
+            }
+            (PendingAgentResponse::NewSession(session), Some(result)) => {
+                if let Some(id) = session_id_in(result) {
+                    let created = Arc::new(session.with_id(id.clone(), printable_session_id(&id)));
+                    state.sessions.insert(id, created.clone());
+                    return RoutingDecision::ForwardSessionCreated(created);
+                }
+            }
+            // The request failed, so the previous session stays.
+            (PendingAgentResponse::ExistingSession { id, previous }, None) => match previous {
+                Some(previous) => drop(state.sessions.insert(id, previous)),
+                None => drop(state.sessions.remove(&id)),
+            },
+            (PendingAgentResponse::CloseSession(id), Some(_)) => drop(state.sessions.remove(&id)),
+            (PendingAgentResponse::ExistingSession { .. }, Some(_)) => {}
+            (
+                PendingAgentResponse::Initialize
+                | PendingAgentResponse::NewSession(_)
+                | PendingAgentResponse::CloseSession(_),
+                None,
+            ) => {}
+        }
+        RoutingDecision::Forward
+    }
+
+    fn lock_state(&self) -> MutexGuard<'_, RouterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The session id for the journal: no control characters, bounded length.
+fn printable_session_id(id: &str) -> String {
+    id.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CLIENT_NAME_CHARS_MAX).collect()
+}
+
+fn session_id_in(params: &[u8]) -> Option<String> {
+    let range = json_scan::find_member(params, "sessionId")?;
+    serde_json::from_slice(&params[range]).ok()
+}
+
+fn reply_with_error(rejected: &AcpMessageError) -> RoutingDecision {
+    RoutingDecision::ReplyToSender(message::error_line(rejected.id.as_ref(), &rejected.error))
+}
+
+fn editor_response(line: &[u8], message: &AcpMessage) -> EditorResponse {
+    let value = |range: std::ops::Range<usize>| serde_json::from_slice::<Value>(&line[range]).unwrap_or_default();
+    match (&message.result, &message.error) {
+        (_, Some(error)) => Err(value(error.clone())),
+        (result, None) => Ok(result.clone().map(value).unwrap_or_default()),
+    }
+}

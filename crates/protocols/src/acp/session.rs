@@ -1,0 +1,416 @@
+//! An ACP session: its roots, its callers, and the content of each file that the agent last saw.
+//!
+//! A path belongs to at most one root, the innermost that contains it. No path outside the roots reaches an engine. Memory
+//! for seen texts is bounded; the oldest are evicted first.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use stead_engine::{Caller, Engine};
+use stead_path::{RelPath, RequiredPathKind};
+use tokio::sync;
+
+use super::{AcpCallers, editor_writes::EditorWrites, setup::SessionTicketVariable};
+use crate::{
+    call_executor::CallExecutor,
+    dialect::acp,
+    limits::{REQUESTS_PENDING_MAX, SESSION_SEEN_BYTES_MAX, SESSION_SEEN_FILES_MAX},
+};
+
+/// An opened root of a session.
+pub struct OpenedRoot {
+    /// The engine of the workspace that contains the root.
+    pub engine: Engine,
+    /// The absolute path of the root: as requested, and with symbolic links resolved.
+    pub root_paths: Vec<String>,
+    /// Set if the root is a single file: its parent directory is opened, but no other file in it is accessible.
+    pub single_file: Option<SingleFileRoot>,
+}
+
+/// The file of a root that is not a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SingleFileRoot {
+    /// The requested path, relative to the opened directory.
+    pub requested: RelPath,
+    /// The path with symbolic links resolved.
+    pub resolved: RelPath,
+}
+
+/// A root with its executor and callers.
+pub(super) struct SessionRoot {
+    pub(super) executor: CallExecutor,
+    pub(super) agent: Caller,
+    pub(super) person: Caller,
+    root_paths: Vec<String>,
+    single_file: Option<SingleFileRoot>,
+}
+
+/// A path in one of the roots.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct AcpResolvedPath {
+    pub(super) root_index: usize,
+    pub(super) path: RelPath,
+    pub(super) engine_path: String,
+}
+
+/// The content of a file that the agent last saw.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum LastSeenContent {
+    Missing,
+    /// The text that the agent read or wrote, without changes that were merged into its write.
+    Text(Arc<str>),
+}
+
+impl LastSeenContent {
+    fn byte_len(&self) -> usize {
+        match self {
+            LastSeenContent::Missing => 0,
+            LastSeenContent::Text(text) => text.len(),
+        }
+    }
+}
+
+/// The revision of a file's remembered content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SeenFileRevision(Option<u64>);
+
+pub(super) struct AcpSession {
+    pub(super) id: String,
+    roots: Vec<SessionRoot>,
+    seen_files: Mutex<SeenFiles>,
+    editor_writes: Mutex<EditorWrites>,
+    rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
+    write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
+    cancel_count: sync::watch::Sender<u64>,
+    /// Number of turn marks being recorded.
+    open_turn_marks: sync::watch::Sender<usize>,
+    /// The MCP server added to this session, if any.
+    pub(super) mcp_server: Option<AttachedMcpServer>,
+}
+
+/// An MCP server added to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AttachedMcpServer {
+    pub(super) directory: String,
+    pub(super) ticket: SessionTicketVariable,
+}
+
+/// An open turn mark. Writes of the session wait until it is dropped.
+pub(super) struct TurnMarkGuard(sync::watch::Sender<usize>);
+
+impl Drop for TurnMarkGuard {
+    fn drop(&mut self) {
+        self.0.send_modify(|marks| *marks -= 1);
+    }
+}
+
+impl AcpSession {
+    /// A session without an id.
+    pub(super) fn new(callers: &AcpCallers, opened: impl IntoIterator<Item = OpenedRoot>) -> Self {
+        let root = |opened: OpenedRoot| {
+            let in_root = |mut caller: Caller| {
+                caller.session_started_ms = opened.engine.workspace().now_ms();
+                if let Some(only) = &opened.single_file {
+                    caller.grants.readable = vec![only.resolved.clone()];
+                    caller.grants.writable = vec![only.resolved.clone()];
+                }
+                caller
+            };
+            let (caller, person) = (in_root(callers.agent.clone()), in_root(callers.person.clone()));
+            let (root_paths, only) = (opened.root_paths, opened.single_file);
+            SessionRoot {
+                executor: CallExecutor::new(opened.engine),
+                agent: caller,
+                person,
+                root_paths,
+                single_file: only,
+            }
+        };
+        let ((cancel_count, _), (open_turn_marks, _)) = (sync::watch::channel(0), sync::watch::channel(0));
+        Self {
+            id: String::new(),
+            roots: opened.into_iter().map(root).collect(),
+            seen_files: Mutex::default(),
+            editor_writes: Mutex::default(),
+            rejected_paths: Mutex::default(),
+            write_locks: Mutex::default(),
+            cancel_count,
+            open_turn_marks,
+            mcp_server: None,
+        }
+    }
+
+    /// Sets the id, and the session name for the journal.
+    pub(super) fn with_id(mut self, id: String, journal_id: String) -> Self {
+        self.id = id;
+        for root in &mut self.roots {
+            root.agent.session.clone_from(&journal_id);
+        }
+        self
+    }
+
+    pub(super) fn with_mcp_server(mut self, server: Option<AttachedMcpServer>) -> Self {
+        self.mcp_server = server;
+        self
+    }
+
+    /// The session name in the journal.
+    pub(super) fn journal_id(&self) -> &str {
+        self.roots.first().map_or("", |root| &root.agent.session)
+    }
+
+    pub(super) fn roots(&self) -> &[SessionRoot] {
+        &self.roots
+    }
+
+    pub(super) fn root_of(&self, path: &AcpResolvedPath) -> Option<&SessionRoot> {
+        self.roots.get(path.root_index)
+    }
+
+    /// Resolves an absolute path; `None` if it is outside all roots.
+    pub(super) fn resolve_path(&self, path: &str) -> Option<AcpResolvedPath> {
+        let candidates = self.roots.iter().enumerate().filter_map(|(index, root)| Some((index, root.resolve(path)?)));
+        let (root, (path, trailing)) = candidates.min_by_key(|(_, (path, _))| path.components().count())?;
+        let engine_path = acp::engine_path(&path, trailing);
+        Some(AcpResolvedPath { root_index: root, path, engine_path })
+    }
+
+    /// The absolute path for the editor, beginning with the root path as the editor wrote it.
+    pub(super) fn absolute_path(&self, path: &AcpResolvedPath) -> Option<String> {
+        let root = self.roots.get(path.root_index)?.root_paths.first()?;
+        let names = path.path.components().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>().ok()?;
+        Some(format!("{}/{}", root.trim_end_matches('/'), names.join("/")))
+    }
+
+    pub(super) fn seen_content(&self, path: &AcpResolvedPath) -> Option<LastSeenContent> {
+        self.lock_seen_files().contents.get(path).cloned()
+    }
+
+    /// The revision of the file's remembered content, for [`AcpSession::remember_read`].
+    pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> SeenFileRevision {
+        SeenFileRevision(self.lock_seen_files().last_revision.get(path).copied())
+    }
+
+    /// Remembers the content of a read, unless the session wrote the file since the read began.
+    pub(super) fn remember_read(&self, path: &AcpResolvedPath, revision: SeenFileRevision, seen: LastSeenContent) {
+        let mut seen_files = self.lock_seen_files();
+        if SeenFileRevision(seen_files.last_revision.get(path).copied()) == revision {
+            seen_files.remember(path, seen);
+        }
+    }
+
+    pub(super) fn remember(&self, path: &AcpResolvedPath, seen: LastSeenContent) {
+        self.lock_seen_files().remember(path, seen);
+    }
+
+    pub(super) fn editor_writes(&self) -> std::sync::MutexGuard<'_, EditorWrites> {
+        self.editor_writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The path of a root.
+    pub(super) fn root_path(&self, root: usize) -> AcpResolvedPath {
+        AcpResolvedPath { root_index: root, path: RelPath::root(), engine_path: String::new() }
+    }
+
+    /// A path in a root, from the engine's spelling.
+    pub(super) fn path_in_root(&self, root: usize, engine_path: &str) -> Option<AcpResolvedPath> {
+        Some(AcpResolvedPath {
+            root_index: root,
+            path: RelPath::from_wire(engine_path).ok()?,
+            engine_path: engine_path.to_owned(),
+        })
+    }
+
+    /// Rejects all further writes of a file.
+    pub(super) fn reject_writes(&self, path: &AcpResolvedPath) {
+        self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+    }
+
+    /// Whether a person rejected all writes of this file.
+    pub(super) fn rejects_writes(&self, path: &AcpResolvedPath) -> bool {
+        self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
+
+    /// Blocks writes of this session while a turn mark is recorded; `None` if too many marks are open.
+    pub(super) fn begin_turn_mark(&self) -> Option<TurnMarkGuard> {
+        let started = self.open_turn_marks.send_if_modified(|marks| {
+            let has_room = *marks < REQUESTS_PENDING_MAX;
+            *marks += usize::from(has_room);
+            has_room
+        });
+        self.editor_writes().begin_turn();
+        started.then(|| TurnMarkGuard(self.open_turn_marks.clone()))
+    }
+
+    /// Locks a file for a write of this session, in order of arrival, and waits until all prompts so far are marked, so
+    /// that the write belongs to its turn.
+    pub(super) async fn lock_for_write(&self, path: &AcpResolvedPath) -> sync::OwnedMutexGuard<()> {
+        let lock = {
+            let mut locks = self.write_locks.lock().unwrap_or_else(PoisonError::into_inner);
+            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
+            locks.entry(path.clone()).or_default().clone()
+        };
+        let guard = lock.lock_owned().await;
+        // The sender lives in `self`, so the wait cannot fail.
+        drop(self.open_turn_marks.subscribe().wait_for(|marks| *marks == 0).await);
+        guard
+    }
+
+    /// Cancels requests that wait for a person or the editor.
+    pub(super) fn cancel(&self) {
+        self.cancel_count.send_modify(|times| *times += 1);
+    }
+
+    /// Resolves when the session is cancelled after this call.
+    pub(super) fn until_cancelled(&self) -> impl Future<Output = ()> + use<> {
+        let mut cancelled = self.cancel_count.subscribe();
+        async move {
+            if cancelled.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    fn lock_seen_files(&self) -> std::sync::MutexGuard<'_, SeenFiles> {
+        self.seen_files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionRoot {
+    /// Resolves a path in this root; `None` if it is outside.
+    fn resolve(&self, path: &str) -> Option<(RelPath, RequiredPathKind)> {
+        let spelling = acp::path_beneath_root(path, &self.root_paths)?;
+        match &self.single_file {
+            None => Some((spelling.path, spelling.required_kind)),
+            Some(only) => (spelling.path == only.requested).then(|| (only.resolved.clone(), spelling.required_kind)),
+        }
+    }
+}
+
+/// The contents that the agent last saw.
+#[derive(Default)]
+struct SeenFiles {
+    contents: HashMap<AcpResolvedPath, LastSeenContent>,
+    /// Oldest first. A path appears once per revision; only its last one counts.
+    age_order: VecDeque<(AcpResolvedPath, u64)>,
+    last_revision: HashMap<AcpResolvedPath, u64>,
+    revision: u64,
+    bytes: usize,
+}
+
+impl SeenFiles {
+    fn remember(&mut self, path: &AcpResolvedPath, seen: LastSeenContent) {
+        self.revision += 1;
+        self.bytes += seen.byte_len();
+        if let Some(before) = self.contents.insert(path.clone(), seen) {
+            self.bytes -= before.byte_len();
+        }
+        self.last_revision.insert(path.clone(), self.revision);
+        self.age_order.push_back((path.clone(), self.revision));
+        while self.bytes > SESSION_SEEN_BYTES_MAX || self.contents.len() > SESSION_SEEN_FILES_MAX {
+            let Some((oldest, number)) = self.age_order.pop_front() else { return };
+            self.forget(&oldest, number);
+        }
+        // Removes outdated revisions from the order.
+        if self.age_order.len() > 2 * SESSION_SEEN_FILES_MAX {
+            let last = &self.last_revision;
+            self.age_order.retain(|(path, number)| last.get(path) == Some(number));
+        }
+    }
+
+    fn forget(&mut self, path: &AcpResolvedPath, number: u64) {
+        if self.last_revision.get(path) != Some(&number) {
+            return;
+        }
+        self.last_revision.remove(path);
+        if let Some(seen) = self.contents.remove(path) {
+            self.bytes -= seen.byte_len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::Arc,
+        task::{Context, Waker},
+    };
+
+    use stead_engine::Principal;
+    use testkit::MemoryWorkspace;
+
+    use super::*;
+
+    fn opened_root(root_paths: &[&str], only: Option<&str>) -> OpenedRoot {
+        OpenedRoot {
+            engine: Engine::new(Arc::new(MemoryWorkspace::new())),
+            root_paths: root_paths.iter().map(|text| (*text).to_owned()).collect(),
+            single_file: only.map(|name| {
+                let path = RelPath::from_wire(name).unwrap();
+                SingleFileRoot { requested: path.clone(), resolved: path }
+            }),
+        }
+    }
+
+    fn new_session(roots: Vec<OpenedRoot>) -> AcpSession {
+        let agent = Caller::new(Principal::Agent("a".to_owned()), "s", "acp");
+        let person = Caller::new(Principal::User("p".to_owned()), "s", "acp");
+        AcpSession::new(&AcpCallers { agent, person }, roots)
+    }
+
+    #[test]
+    fn path_resolves_to_innermost_root_or_none() {
+        let session = new_session(vec![
+            opened_root(&["/p/link", "/p/real"], None),
+            opened_root(&["/p/real/sub"], None),
+            opened_root(&["/etc"], Some("hosts")),
+        ]);
+        let resolve =
+            |path: &str| session.resolve_path(path).map(|resolved| (resolved.root_index, resolved.engine_path));
+        assert_eq!(resolve("/p/link/a"), Some((0, "a".into())));
+        assert_eq!(resolve("/p/real//b/./c"), Some((0, "b/c".into())));
+        assert_eq!(resolve("/p/real/sub/a"), Some((1, "a".into())));
+        assert_eq!(resolve("/p/real/x/../sub/a"), Some((1, "a".into())));
+        assert_eq!(resolve("/etc/hosts"), Some((2, "hosts".into())));
+        assert_eq!(resolve("/p/real/d/"), Some((0, "d/".into())));
+        assert_eq!(resolve("/p/real/back\\slash"), Some((0, "back\\\\slash".into())));
+        for outside in ["/", "/p", "/p/realm/a", "/p/real/../x", "/etc", "/etc/passwd", "a", "", "/p/real/a\0b"] {
+            assert_eq!(resolve(outside), None, "{outside}");
+        }
+    }
+
+    #[test]
+    fn evicts_oldest_texts_first() {
+        let session = new_session(vec![opened_root(&["/p"], None)]);
+        let text: Arc<str> = "x".repeat(SESSION_SEEN_BYTES_MAX / 4).into();
+        let seen = || LastSeenContent::Text(text.clone());
+        let paths: Vec<AcpResolvedPath> =
+            (0..6).map(|number| session.resolve_path(&format!("/p/{number}")).unwrap()).collect();
+        for path in &paths[..4] {
+            session.remember(path, seen());
+        }
+        session.remember(&paths[0], seen());
+        session.remember(&paths[4], seen());
+        session.remember(&paths[5], LastSeenContent::Missing);
+        let known: Vec<bool> = paths.iter().map(|path| session.seen_content(path).is_some()).collect();
+        assert_eq!(known, [true, false, true, true, true, true]);
+    }
+
+    #[test]
+    fn writes_wait_for_pending_turn_marks() {
+        let session = new_session(vec![opened_root(&["/p"], None)]);
+        let path = session.resolve_path("/p/a").unwrap();
+        let (first, second) = (session.begin_turn_mark().unwrap(), session.begin_turn_mark().unwrap());
+        let mut write = Box::pin(session.lock_for_write(&path));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(write.as_mut().poll(&mut context).is_pending());
+        drop(first);
+        assert!(write.as_mut().poll(&mut context).is_pending());
+        drop(second);
+        assert!(write.as_mut().poll(&mut context).is_ready());
+        let many: Vec<_> = std::iter::repeat_with(|| session.begin_turn_mark()).take_while(Option::is_some).collect();
+        assert_eq!(many.len(), REQUESTS_PENDING_MAX);
+    }
+}

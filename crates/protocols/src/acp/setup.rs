@@ -1,0 +1,297 @@
+//! Rewrites `initialize` and session setup: the file capabilities advertised to the agent, and the MCP server added to a
+//! session. Pure; keeps every other byte.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    errors::AcpError,
+    json_scan::{self, MalformedObject},
+    json_splice,
+};
+
+/// The name of the added MCP server.
+const SERVER_NAME: &str = "stead";
+/// The first protocol version without file methods of the client.
+pub(super) const VERSION_WITHOUT_FILES: u64 = 2;
+
+/// The command that starts an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServerCommand {
+    /// The program.
+    pub command: String,
+    /// The arguments of the program.
+    pub arguments: Vec<String>,
+    /// Binds the server's calls to the session, as an environment variable.
+    pub ticket: Option<SessionTicketVariable>,
+}
+
+/// The environment variable that binds a server to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionTicketVariable {
+    /// The name of the variable.
+    pub variable: &'static str,
+    /// The ticket, which is unguessable.
+    pub secret: String,
+}
+
+/// Whether a capability is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AcpCapabilityOffered {
+    /// Offered.
+    Yes,
+    /// Not offered.
+    #[default]
+    No,
+}
+
+impl From<bool> for AcpCapabilityOffered {
+    fn from(offered: bool) -> Self {
+        if offered { AcpCapabilityOffered::Yes } else { AcpCapabilityOffered::No }
+    }
+}
+
+/// The offered file methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AcpFileCapabilities {
+    /// `fs/read_text_file`.
+    pub read_text_file: AcpCapabilityOffered,
+    /// `fs/write_text_file`.
+    pub write_text_file: AcpCapabilityOffered,
+}
+
+/// The parsed and rewritten `initialize` of an editor.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct InitializeRewrite {
+    pub(super) editor_capabilities: AcpFileCapabilities,
+    /// The capabilities advertised to the agent.
+    pub(super) advertised: AcpFileCapabilities,
+    /// Whether the editor wants `_stead/locked` notifications.
+    pub(super) wants_notices: AcpCapabilityOffered,
+    pub(super) agent_line: Vec<u8>,
+}
+
+/// The capabilities member of `initialize` in protocol version 1.
+const CAPABILITIES_MEMBER: &str = "clientCapabilities";
+
+/// Advertises the file methods to the agent. A message of a later version, which has no such member, stays unchanged.
+pub(super) fn rewrite_initialize(line: &[u8], ours: AcpFileCapabilities) -> Result<InitializeRewrite, MalformedObject> {
+    let at = |path: &[&str]| {
+        let range = json_scan::find_path(line, path)?;
+        serde_json::from_slice::<Value>(&line[range]).ok()
+    };
+    let offers = |name: &str| at(&["params", CAPABILITIES_MEMBER, "fs", name]) == Some(Value::Bool(true));
+    let editor = AcpFileCapabilities {
+        read_text_file: offers("readTextFile").into(),
+        write_text_file: offers("writeTextFile").into(),
+    };
+    let wants_notices =
+        at(&["params", CAPABILITIES_MEMBER, "_meta", "stead"]).is_some_and(|ours| !ours.is_null()).into();
+    let version = at(&["params", "protocolVersion"]).and_then(|version| version.as_u64());
+    let has_capabilities = json_scan::find_path(line, &["params", CAPABILITIES_MEMBER]).is_some();
+    if !has_capabilities && version.is_some_and(|version| version >= VERSION_WITHOUT_FILES) {
+        return Ok(InitializeRewrite {
+            editor_capabilities: editor,
+            advertised: AcpFileCapabilities::default(),
+            wants_notices,
+            agent_line: line.to_vec(),
+        });
+    }
+    let mut line = line.to_vec();
+    for (name, before, offered) in [
+        ("readTextFile", editor.read_text_file, ours.read_text_file),
+        ("writeTextFile", editor.write_text_file, ours.write_text_file),
+    ] {
+        if before != offered || offered == AcpCapabilityOffered::No {
+            let value = Value::Bool(offered == AcpCapabilityOffered::Yes);
+            line = json_splice::set_member(&line, &["params", CAPABILITIES_MEMBER, "fs", name], &value)?;
+        }
+    }
+    Ok(InitializeRewrite { editor_capabilities: editor, advertised: ours, wants_notices, agent_line: line })
+}
+
+/// The protocol negotiated by the response to `initialize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NegotiatedProtocol {
+    pub(super) version: u64,
+    /// Whether the agent starts MCP servers over stdio.
+    pub(super) stdio_servers: AcpCapabilityOffered,
+}
+
+/// Parses the agent's response to `initialize`.
+pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedProtocol {
+    let at = |path: &[&str]| {
+        let range = json_scan::find_path(result, path)?;
+        serde_json::from_slice::<Value>(&result[range]).ok()
+    };
+    let version = at(&["protocolVersion"]).and_then(|version| version.as_u64()).unwrap_or(1);
+    let stdio_servers = if version < VERSION_WITHOUT_FILES {
+        // Mandatory in version 1.
+        AcpCapabilityOffered::Yes
+    } else {
+        at(&["capabilities", "session", "mcp", "stdio"]).is_some_and(|offered| offered.is_object()).into()
+    };
+    NegotiatedProtocol { version, stdio_servers }
+}
+
+/// The relevant params of a session setup request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AcpSessionSetupParams {
+    /// The working directory, then the additional directories.
+    pub(super) roots: Vec<String>,
+    /// The id of an existing session.
+    pub(super) session_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AcpSessionSetupJson {
+    cwd: String,
+    additional_directories: Option<Vec<String>>,
+    session_id: Option<String>,
+}
+
+/// Parses the params of a session setup. Rejects relative roots.
+pub(super) fn parse_setup_params(params: &[u8]) -> Result<AcpSessionSetupParams, AcpError> {
+    let setup: AcpSessionSetupJson =
+        serde_json::from_slice(params).map_err(|error| AcpError::invalid_params(error.to_string()))?;
+    let others = setup.additional_directories.unwrap_or_default();
+    let roots: Vec<String> = std::iter::once(setup.cwd).chain(others).collect();
+    match roots.iter().find(|root| !root.starts_with('/')) {
+        Some(relative) => Err(not_absolute_error(relative)),
+        None => Ok(AcpSessionSetupParams { roots, session_id: setup.session_id }),
+    }
+}
+
+/// The error for a relative path.
+pub(super) fn not_absolute_error(path: &str) -> AcpError {
+    AcpError::invalid_params(json!({ "path": path, "reason": "path must be absolute" }))
+}
+
+/// Adds an MCP server to a session setup, unless the editor lists one of the same name. Returns whether it was added.
+pub(super) fn add_mcp_server(
+    line: &[u8],
+    server: &McpServerCommand,
+    negotiated: NegotiatedProtocol,
+) -> Result<(Vec<u8>, AcpCapabilityOffered), MalformedObject> {
+    const MCP_SERVERS_PATH: &[&str] = &["params", "mcpServers"];
+    let existing = json_scan::find_path(line, MCP_SERVERS_PATH).map_or(&b"[]"[..], |range| &line[range]);
+    let has_same_name = |entry: &Value| entry["name"] == SERVER_NAME;
+    let known: Value = serde_json::from_slice(existing).unwrap_or_default();
+    if known.as_array().into_iter().flatten().any(has_same_name) {
+        return Ok((line.to_vec(), AcpCapabilityOffered::No));
+    }
+    let variable = |ticket: &SessionTicketVariable| json!({ "name": ticket.variable, "value": ticket.secret });
+    let mut entry = json!({
+        "name": SERVER_NAME,
+        "command": server.command,
+        "args": server.arguments,
+        "env": server.ticket.iter().map(variable).collect::<Vec<_>>(),
+    });
+    if negotiated.version >= VERSION_WITHOUT_FILES {
+        entry["type"] = "stdio".into();
+    }
+    let extended = json_splice::push_to_array(existing, &entry);
+    let line = match json_scan::find_path(line, MCP_SERVERS_PATH) {
+        Some(range) => json_splice::replace_range(line, &range, &extended),
+        None => json_splice::set_member(line, MCP_SERVERS_PATH, &json!([entry]))?,
+    };
+    Ok((line, AcpCapabilityOffered::Yes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH_FILE_METHODS: AcpFileCapabilities =
+        AcpFileCapabilities { read_text_file: AcpCapabilityOffered::Yes, write_text_file: AcpCapabilityOffered::Yes };
+
+    fn rewrite(line: &str, ours: AcpFileCapabilities) -> (AcpFileCapabilities, AcpFileCapabilities, String) {
+        let rewrite = rewrite_initialize(line.as_bytes(), ours).unwrap();
+        (rewrite.editor_capabilities, rewrite.advertised, String::from_utf8(rewrite.agent_line).unwrap())
+    }
+
+    #[test]
+    fn initialize_only_adds_file_capabilities() {
+        let line = r#"{"id":0,"params":{"protocolVersion":1,"clientCapabilities":{"terminal":true,"_x":1.0}}}"#;
+        let (editor, advertised, line) = rewrite(line, BOTH_FILE_METHODS);
+        assert_eq!((editor, advertised), (AcpFileCapabilities::default(), BOTH_FILE_METHODS));
+        assert_eq!(
+            line,
+            r#"{"id":0,"params":{"protocolVersion":1,"clientCapabilities":{"terminal":true,"_x":1.0,"fs":{"readTextFile":true,"writeTextFile":true}}}}"#
+        );
+        let bare = rewrite(r#"{"params":{"protocolVersion":1}}"#, BOTH_FILE_METHODS).2;
+        assert!(bare.contains(r#""clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}"#));
+    }
+
+    #[test]
+    fn keeps_editor_capabilities() {
+        let existing = r#"{"params":{"protocolVersion":1,"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true}}}}"#;
+        assert_eq!(rewrite(existing, BOTH_FILE_METHODS), (BOTH_FILE_METHODS, BOTH_FILE_METHODS, existing.to_owned()));
+        let reads = AcpFileCapabilities {
+            read_text_file: AcpCapabilityOffered::Yes,
+            write_text_file: AcpCapabilityOffered::No,
+        };
+        let (editor, advertised, line) = rewrite(existing, reads);
+        assert_eq!((editor, advertised), (BOTH_FILE_METHODS, reads));
+        assert!(line.contains(r#""writeTextFile":false"#), "{line}");
+    }
+
+    #[test]
+    fn protocol_v2_gets_no_file_capabilities() {
+        let line = r#"{"params":{"protocolVersion":2,"capabilities":{},"info":{}}}"#;
+        assert_eq!(
+            rewrite(line, BOTH_FILE_METHODS),
+            (AcpFileCapabilities::default(), AcpFileCapabilities::default(), line.to_owned())
+        );
+        let settled_as = |text: &str| parse_initialize_result(text.as_bytes());
+        let first = NegotiatedProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes };
+        assert_eq!(settled_as(r#"{"protocolVersion":1}"#), first);
+        let second = r#"{"protocolVersion":2,"capabilities":{"session":{"mcp":{"stdio":{}}}}}"#;
+        assert_eq!(settled_as(second), NegotiatedProtocol { version: 2, stdio_servers: AcpCapabilityOffered::Yes });
+        assert_eq!(settled_as(r#"{"protocolVersion":2}"#).stdio_servers, AcpCapabilityOffered::No);
+    }
+
+    #[test]
+    fn session_setup_adds_mcp_server() {
+        let ticket = SessionTicketVariable { variable: "T", secret: "secret".to_owned() };
+        let server = McpServerCommand {
+            command: "/bin/stead".to_owned(),
+            arguments: vec!["mcp".to_owned()],
+            ticket: Some(ticket),
+        };
+        let add = |line: &str, version| {
+            let negotiated = NegotiatedProtocol { version, stdio_servers: AcpCapabilityOffered::Yes };
+            String::from_utf8(add_mcp_server(line.as_bytes(), &server, negotiated).unwrap().0).unwrap()
+        };
+        let entry = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}]}"#;
+        let typed = r#"{"name":"stead","command":"/bin/stead","args":["mcp"],"env":[{"name":"T","value":"secret"}],"type":"stdio"}"#;
+        assert_eq!(
+            add(r#"{"params":{"mcpServers":[{"name":"x"}],"cwd":"/"}}"#, 1),
+            format!(r#"{{"params":{{"mcpServers":[{{"name":"x"}},{entry}],"cwd":"/"}}}}"#)
+        );
+        assert_eq!(
+            add(r#"{"params":{"cwd":"/"}}"#, 2),
+            format!(r#"{{"params":{{"cwd":"/","mcpServers":[{typed}]}}}}"#)
+        );
+        let own = r#"{"params":{"mcpServers":[{"name":"stead"}]}}"#;
+        assert_eq!(add(own, 1), own);
+    }
+
+    #[test]
+    fn rejects_relative_roots() {
+        let read = |text: &str| parse_setup_params(text.as_bytes()).map(|places| places.roots);
+        assert_eq!(read(r#"{"cwd":"/a","additionalDirectories":["/b"]}"#).unwrap(), ["/a", "/b"]);
+        assert_eq!(read(r#"{"cwd":"/a","additionalDirectories":null}"#).unwrap(), ["/a"]);
+        for params in [
+            "{}",
+            r#"{"cwd":""}"#,
+            r#"{"cwd":"a"}"#,
+            r#"{"cwd":"/a","additionalDirectories":["/b",""]}"#,
+            r#"{"cwd":"/a","additionalDirectories":["b"]}"#,
+            r#"{"cwd":7}"#,
+        ] {
+            assert_eq!(read(params).unwrap_err().code(), -32602, "{params}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Line endings and encoding of files that an agent writes, and their report to the agent. Owns the members of
+//! `_meta.stead`. Pure.
+
+use serde_json::{Map, Value, json};
+use stead_engine::{CallOutcome, index::decode_indexable_text};
+
+use super::errors::AcpError;
+
+/// The key in `_meta`.
+const META_KEY: &str = "stead";
+
+/// Whether a file keeps its line endings when an agent writes text with LF only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteLineEndingPolicy {
+    /// Keep the line endings of the file.
+    #[default]
+    Keep,
+    /// Write the agent's text unchanged.
+    AsGiven,
+}
+
+/// Whether a file keeps its encoding, its byte order mark included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteEncodingPolicy {
+    /// Keep the encoding of the file.
+    #[default]
+    Keep,
+    /// Write UTF-8.
+    Utf8,
+}
+
+/// The format of written files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteFormatPolicy {
+    /// The line endings.
+    pub line_endings: WriteLineEndingPolicy,
+    /// The encoding.
+    pub encoding: WriteEncodingPolicy,
+}
+
+impl WriteFormatPolicy {
+    /// Applies the overrides in the `_meta` of one call.
+    pub(super) fn with_call_meta(mut self, meta: Option<&Value>) -> Result<Self, AcpError> {
+        let own_meta = meta.and_then(|meta| meta.get(META_KEY));
+        let member = |name: &str| own_meta.and_then(|own_meta| own_meta.get(name));
+        match member("lineEndings").map(Value::as_str) {
+            None => {}
+            Some(Some("kept")) => self.line_endings = WriteLineEndingPolicy::Keep,
+            Some(Some("given")) => self.line_endings = WriteLineEndingPolicy::AsGiven,
+            Some(_) => return Err(AcpError::invalid_params("_meta.stead.lineEndings must be kept or given")),
+        }
+        match member("encoding").map(Value::as_str) {
+            None => {}
+            Some(Some("kept")) => self.encoding = WriteEncodingPolicy::Keep,
+            Some(Some("utf-8")) => self.encoding = WriteEncodingPolicy::Utf8,
+            Some(_) => return Err(AcpError::invalid_params("_meta.stead.encoding must be kept or utf-8")),
+        }
+        Ok(self)
+    }
+}
+
+/// How the written file differs from the agent's text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct WriteReport {
+    /// The line endings, if they were converted.
+    line_endings: Option<&'static str>,
+    /// The encoding, if it is not plain UTF-8.
+    encoding: Option<String>,
+    /// Whether other changes were merged in.
+    merged: Option<bool>,
+}
+
+impl WriteReport {
+    pub(super) fn from_outcome(content: &str, outcome: &CallOutcome) -> Self {
+        let after = outcome.before_after.first().and_then(|bytes| bytes.after.as_deref());
+        let after = after.and_then(decode_indexable_text).unwrap_or_default();
+        let converted = after.contains("\r\n") && !content.contains("\r\n");
+        let member = |name: &str| outcome.json.get(name);
+        let merged = match member("merged") {
+            Some(merged) => merged == &Value::Bool(true),
+            // A write applied by the editor reports only the whole text.
+            None => !after.is_empty() && normalize_text(&after) != normalize_text(content),
+        };
+        Self {
+            line_endings: converted.then_some("crlf"),
+            encoding: member("encoding").and_then(Value::as_str).map(str::to_owned),
+            merged: merged.then_some(true),
+        }
+    }
+
+    /// The response to the agent.
+    pub(super) fn to_json(&self) -> Value {
+        let fields = [
+            ("lineEndings", self.line_endings.map(Value::from)),
+            ("encoding", self.encoding.as_deref().map(Value::from)),
+            ("merged", self.merged.map(Value::from)),
+        ];
+        let report: Map<String, Value> =
+            fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        if report.is_empty() { json!({}) } else { json!({ "_meta": { META_KEY: report } }) }
+    }
+}
+
+fn normalize_text(text: &str) -> String {
+    text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn call_meta_overrides_format_policy() {
+        let with_meta = |meta: Value| WriteFormatPolicy::default().with_call_meta(Some(&meta));
+        assert_eq!(with_meta(json!({ "other": 1 })).unwrap(), WriteFormatPolicy::default());
+        let given = with_meta(json!({ "stead": { "lineEndings": "given", "encoding": "utf-8" } })).unwrap();
+        assert_eq!(
+            given,
+            WriteFormatPolicy { line_endings: WriteLineEndingPolicy::AsGiven, encoding: WriteEncodingPolicy::Utf8 }
+        );
+        let kept = given.with_call_meta(Some(&json!({ "stead": { "lineEndings": "kept" } }))).unwrap();
+        assert_eq!(
+            kept,
+            WriteFormatPolicy { line_endings: WriteLineEndingPolicy::Keep, encoding: WriteEncodingPolicy::Utf8 }
+        );
+        for wrong in [json!({ "lineEndings": "lf" }), json!({ "encoding": 7 }), json!({ "encoding": "utf-16" })] {
+            assert_eq!(with_meta(json!({ "stead": wrong })).unwrap_err().code(), -32602);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `acp`: the two file methods of the Agent Client Protocol: absolute paths below a root, lines with their terminators,
+//! the protocol's errors.
+//!
+//! Only the proxy uses it, because MCP clients do not accept tool names with a slash. A path outside the root gets the
+//! same error as a missing file.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use stead_engine::{BeforeAfterInclusion, CallOptions, CallOutcome, Error, ErrorKind, MissingBase, ReplacementFormat};
+use stead_path::{
+    AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, ParsedPath, PathSyntax, RelPath, RequiredPathKind,
+    TrailingSlashRule,
+};
+
+use super::{Dialect, DialectReply, ReplyStatus, TranslatedCall};
+use crate::{
+    acp::{AcpError, WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy, select_lines},
+    definition::{DefinitionError, DialectDefinition},
+};
+
+const DEFINITION_JSON: &str = include_str!("../generated/acp.json");
+const NAME: &str = "acp";
+pub(crate) const READ_METHOD: &str = "fs/read_text_file";
+pub(crate) const WRITE_METHOD: &str = "fs/write_text_file";
+
+/// Starts a turn. The request is forwarded to the agent and recorded as a turn mark.
+pub(crate) const PROMPT_METHOD: &str = "session/prompt";
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AcpReadParams {
+    pub(crate) session_id: String,
+    pub(crate) path: String,
+    pub(crate) line: Option<u32>,
+    pub(crate) limit: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AcpWriteParams {
+    pub(crate) session_id: String,
+    pub(crate) path: String,
+    pub(crate) content: String,
+    #[serde(rename = "_meta")]
+    pub(crate) meta: Option<Value>,
+}
+
+/// Resolves an absolute path below a root that may be written in several ways; `None` if it is elsewhere. `.` and `..`
+/// are folded before any lookup.
+pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<ParsedPath> {
+    if !path.starts_with('/') {
+        return None;
+    }
+    let syntax = PathSyntax {
+        default_directory: RelPath::root(),
+        dot_dot: DotDotRule::FoldAbsolute,
+        absolute_paths: AbsolutePathRule::BelowRoot,
+        backslash: BackslashRule::Literal,
+        trailing_slash: TrailingSlashRule::RequiresDirectory,
+        empty_path: EmptyPathRule::Refuse,
+    };
+    let beneath = |root| stead_path::parse_path(path, std::slice::from_ref(root), &syntax).ok();
+    root_paths.iter().find_map(beneath)
+}
+
+pub(crate) fn engine_path(path: &RelPath, trailing: RequiredPathKind) -> String {
+    match trailing {
+        RequiredPathKind::Any => path.to_wire().into_owned(),
+        RequiredPathKind::Directory => format!("{}/", path.to_wire()),
+    }
+}
+
+/// Reads the whole file; the requested lines are selected afterwards.
+pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
+    let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..call_options(READ_METHOD) };
+    TranslatedCall { operation: "read".to_owned(), arguments: into_object(json!({ "path": engine_path })), options }
+}
+
+/// Writes a file, merged with changes since the caller read it. A file the caller has not read is overwritten.
+pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormatPolicy) -> TranslatedCall {
+    let mut arguments = into_object(json!({ "path": engine_path, "content": content, "mode": "merge" }));
+    if format.encoding == WriteEncodingPolicy::Utf8 {
+        arguments.insert("encoding".to_owned(), "utf-8".into());
+    }
+    let replacement_format = match format.line_endings {
+        WriteLineEndingPolicy::Keep => ReplacementFormat::MatchLineEndings,
+        WriteLineEndingPolicy::AsGiven => ReplacementFormat::AsGiven,
+    };
+    let options = CallOptions {
+        missing_base: MissingBase::Overwrite,
+        replacement_format,
+        before_after: BeforeAfterInclusion::Include,
+        ..call_options(WRITE_METHOD)
+    };
+    TranslatedCall { operation: "write".to_owned(), arguments, options }
+}
+
+pub(crate) fn turn_mark_call() -> TranslatedCall {
+    TranslatedCall { operation: "turn".to_owned(), arguments: Map::new(), options: call_options(PROMPT_METHOD) }
+}
+
+pub(crate) fn call_options(tool: &str) -> CallOptions {
+    CallOptions { tool: Some(format!("{NAME}/{tool}")), ..CallOptions::default() }
+}
+
+fn into_object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
+}
+
+/// The text of a read. Bytes that are not UTF-8 are an error, because writing the text back would change them.
+pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
+    let bytes = outcome.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        AcpError::internal_error(format!(
+            "not_text: the file is not UTF-8: byte {at} does not fit; reading it would damage it"
+        ))
+    })
+}
+
+/// The error of a failed read. A path that may not be read is reported as not found.
+pub(crate) fn read_error(error: &Error, path: &str) -> AcpError {
+    if [ErrorKind::OutOfScope, ErrorKind::ProtectedPath].contains(&error.kind) {
+        return AcpError::file_not_found(path);
+    }
+    AcpError::from_error(error, path)
+}
+
+/// The dialect for one root.
+pub struct AcpDialect {
+    definition: DialectDefinition,
+    root_paths: Vec<String>,
+}
+
+impl AcpDialect {
+    /// The dialect for a root that may be written in these ways.
+    pub fn new(root_paths: Vec<String>) -> Result<Self, DefinitionError> {
+        Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
+    }
+
+    fn parse_call(&self, tool: &str, arguments: &Map<String, Value>) -> Result<TranslatedCall, AcpError> {
+        let params_json = Value::Object(arguments.clone());
+        let invalid_params = |error: serde_json::Error| AcpError::invalid_params(error.to_string());
+        let resolve = |path: &str| {
+            let parsed = path_beneath_root(path, &self.root_paths).ok_or_else(|| AcpError::file_not_found(path))?;
+            Ok(engine_path(&parsed.path, parsed.required_kind))
+        };
+        match tool {
+            READ_METHOD => {
+                let params: AcpReadParams = serde_json::from_value(params_json).map_err(invalid_params)?;
+                resolve(&params.path).map(|engine_path| read_call(&engine_path))
+            }
+            WRITE_METHOD => {
+                let params: AcpWriteParams = serde_json::from_value(params_json).map_err(invalid_params)?;
+                resolve(&params.path)
+                    .map(|engine_path| write_call(&engine_path, params.content, WriteFormatPolicy::default()))
+            }
+            other => Err(AcpError::method_not_found(other)),
+        }
+    }
+}
+
+impl Dialect for AcpDialect {
+    fn definition(&self) -> &DialectDefinition {
+        &self.definition
+    }
+
+    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+        self.parse_call(tool, arguments).unwrap_or_else(|error| {
+            let argument_error = Error::new(ErrorKind::BadRequest, error.to_json().to_string());
+            let operation = if tool == WRITE_METHOD { "write" } else { "read" }.to_owned();
+            let options = CallOptions { argument_error: Some(argument_error), ..call_options(tool) };
+            TranslatedCall { operation, arguments: arguments.clone(), options }
+        })
+    }
+
+    fn render_reply(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        outcome: Result<CallOutcome, Error>,
+    ) -> DialectReply {
+        let path = arguments.get("path").and_then(Value::as_str).unwrap_or_default();
+        let number = |name: &str| arguments.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok());
+        let result = self.parse_call(tool, arguments).and_then(|_| match (tool, outcome) {
+            (READ_METHOD, Ok(outcome)) => {
+                let text = outcome_text(outcome)?;
+                Ok(json!({ "content": select_lines(&text, number("line"), number("limit"))? }))
+            }
+            (READ_METHOD, Err(error)) => Err(read_error(&error, path)),
+            (_, Ok(_)) => Ok(json!({})),
+            (_, Err(error)) => Err(AcpError::from_error(&error, path)),
+        });
+        let (json, status) = match result {
+            Ok(json) => (json, ReplyStatus::Success),
+            Err(error) => (error.to_json(), ReplyStatus::Error),
+        };
+        DialectReply { text: json.to_string(), json: into_object(json), status }
+    }
+}

@@ -1,0 +1,118 @@
+//! Access limits from the settings: forbidden paths, and which paths may be read and written. They only restrict a
+//! caller's grants.
+
+use stead_engine::{AccessMode, Caller, Globs};
+use stead_path::RelPath;
+
+use crate::dialect::{DialectError, DialectSettingError, DialectSettings};
+
+const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
+    ".git/**",
+    "**/.env*",
+    "**/*.pem",
+    "**/*.key",
+    "**/id_rsa*",
+    "**/secrets/**",
+    "**/.npmrc",
+    "**/.yarnrc",
+    "**/*.crt",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum AllowedPaths {
+    All,
+    /// Paths below these.
+    Below(Vec<RelPath>),
+}
+
+pub(super) struct CommaAccessLimits {
+    hidden_globs: Globs,
+    read_only_globs: Globs,
+    readable: AllowedPaths,
+    writable: AllowedPaths,
+}
+
+impl CommaAccessLimits {
+    pub(super) fn from_settings(settings: &DialectSettings) -> Result<Self, DialectError> {
+        let forbidden = match settings.get("forbidden_globs") {
+            None | Some("default") => DEFAULT_FORBIDDEN_PATHS.to_vec(),
+            Some("none") => Vec::new(),
+            Some(list) => split_list(list).collect(),
+        };
+        let denied = settings.get("read_deny").into_iter().flat_map(split_list);
+        let hidden_globs = Globs::new(forbidden.into_iter().chain(denied))
+            .map_err(|error| invalid_setting("forbidden_globs", settings, &error.message))?;
+        let read_only_globs = Globs::new(settings.get("write_deny").into_iter().flat_map(split_list))
+            .map_err(|error| invalid_setting("write_deny", settings, &error.message))?;
+        let (readable, writable) =
+            (parse_allowed_paths(settings, "read_allow")?, parse_allowed_paths(settings, "write_allow")?);
+        Ok(Self { hidden_globs, read_only_globs, readable, writable })
+    }
+
+    pub(super) fn restrict(&self, caller: &mut Caller) {
+        let grants = &mut caller.grants;
+        if grants.hidden.is_empty() {
+            grants.hidden = self.hidden_globs.clone();
+        }
+        if grants.read_only.is_empty() {
+            grants.read_only = self.read_only_globs.clone();
+        }
+        if let AllowedPaths::Below(paths) = &self.readable {
+            grants.readable = intersect_paths(&grants.readable, paths);
+        }
+        if let AllowedPaths::Below(paths) = &self.writable {
+            grants.writable = intersect_paths(&grants.writable, paths);
+            if grants.writable.is_empty() {
+                grants.access = AccessMode::ReadOnly;
+            }
+        }
+    }
+}
+
+fn split_list(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|one| !one.is_empty())
+}
+
+fn invalid_setting(key: &str, settings: &DialectSettings, expected: &str) -> DialectError {
+    let value = settings.get(key).unwrap_or_default().to_owned();
+    DialectSettingError::InvalidValue { key: key.to_owned(), value, expected: expected.to_owned() }.into()
+}
+
+fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<AllowedPaths, DialectError> {
+    match settings.get(key) {
+        None | Some("all") => Ok(AllowedPaths::All),
+        Some("none") => Ok(AllowedPaths::Below(Vec::new())),
+        Some(list) => {
+            let paths = split_list(list).map(RelPath::from_wire).collect::<Result<_, _>>();
+            paths.map(AllowedPaths::Below).map_err(|error| invalid_setting(key, settings, &error.to_string()))
+        }
+    }
+}
+
+/// The paths that both lists allow.
+fn intersect_paths(granted: &[RelPath], allowed: &[RelPath]) -> Vec<RelPath> {
+    let common = |granted: &RelPath, path: &RelPath| {
+        if path.is_within(granted) { Some(path.clone()) } else { granted.is_within(path).then(|| granted.clone()) }
+    };
+    granted.iter().flat_map(|granted| allowed.iter().filter_map(move |path| common(granted, path))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_paths(wires: &[&str]) -> Vec<RelPath> {
+        wires.iter().map(|wire| RelPath::from_wire(wire).unwrap()).collect()
+    }
+
+    #[test]
+    fn settings_never_widen_access() {
+        for (granted, allowed, expected) in [
+            (&["."][..], &["src"][..], &["src"][..]),
+            (&["src/a", "doc"], &["src"], &["src/a"]),
+            (&["src"], &["doc"], &[]),
+        ] {
+            assert_eq!(intersect_paths(&parse_paths(granted), &parse_paths(allowed)), parse_paths(expected));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The envelope of every reply: `ok`, `output`, `data`, `error`. Absent members are left out, never null.
+
+use serde_json::{Map, Value};
+
+use crate::dialect::{DialectReply, ReplyStatus};
+
+/// JSON members in insertion order.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct CommaJsonFields(Map<String, Value>);
+
+impl CommaJsonFields {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(super) fn with_optional(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+}
+
+impl From<CommaJsonFields> for Value {
+    fn from(fields: CommaJsonFields) -> Self {
+        Value::Object(fields.0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum CommaEnvelope {
+    Success { output: String, data: CommaJsonFields },
+    Error(Box<CommaError>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct CommaError {
+    kind: &'static str,
+    message: String,
+    path: Option<String>,
+    details: Option<CommaJsonFields>,
+    retry_advice: CommaRetryAdvice,
+    data: Option<CommaJsonFields>,
+}
+
+/// Whether a retry can succeed, and the suggested action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum CommaRetryAdvice {
+    NoRetry(Option<String>),
+    Retry(Option<String>),
+}
+
+impl CommaError {
+    pub(super) fn new(kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            path: None,
+            details: None,
+            retry_advice: CommaRetryAdvice::NoRetry(None),
+            data: None,
+        }
+    }
+
+    pub(super) fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    pub(super) fn with_details(mut self, details: CommaJsonFields) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    pub(super) fn with_data(mut self, data: CommaJsonFields) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// A retry can succeed, with this action.
+    pub(super) fn retry_with(mut self, action: impl Into<String>) -> Self {
+        self.retry_advice = CommaRetryAdvice::Retry(Some(action.into()));
+        self
+    }
+
+    /// A retry can succeed.
+    pub(super) fn retryable(mut self) -> Self {
+        self.retry_advice = CommaRetryAdvice::Retry(None);
+        self
+    }
+
+    /// A retry cannot succeed; suggests another action.
+    pub(super) fn do_instead(mut self, action: impl Into<String>) -> Self {
+        self.retry_advice = CommaRetryAdvice::NoRetry(Some(action.into()));
+        self
+    }
+
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn to_fields(&self) -> CommaJsonFields {
+        let (recoverable, action) = match &self.retry_advice {
+            CommaRetryAdvice::NoRetry(action) => (false, action),
+            CommaRetryAdvice::Retry(action) => (true, action),
+        };
+        CommaJsonFields::new()
+            .with("kind", self.kind)
+            .with("message", self.message.clone())
+            .with("recoverable", recoverable)
+            .with_optional("path", self.path.clone())
+            .with_optional("details", self.details.clone())
+            .with_optional("suggestedNextAction", action.clone())
+    }
+
+    fn to_text(&self) -> String {
+        match &self.retry_advice {
+            CommaRetryAdvice::Retry(Some(action)) => format!("{}\n\nNext step: {action}", self.message),
+            CommaRetryAdvice::Retry(None) | CommaRetryAdvice::NoRetry(_) => self.message.clone(),
+        }
+    }
+}
+
+impl From<CommaError> for CommaEnvelope {
+    fn from(error: CommaError) -> Self {
+        CommaEnvelope::Error(Box::new(error))
+    }
+}
+
+impl CommaEnvelope {
+    pub(super) fn success(output: impl Into<String>, data: CommaJsonFields) -> Self {
+        CommaEnvelope::Success { output: output.into(), data }
+    }
+
+    pub(super) fn into_reply(self) -> DialectReply {
+        match self {
+            CommaEnvelope::Success { output, data } => {
+                let fields = CommaJsonFields::new().with("ok", true).with("output", output.clone()).with("data", data);
+                DialectReply { json: fields.0, text: output, status: ReplyStatus::Success }
+            }
+            CommaEnvelope::Error(error) => {
+                let fields = CommaJsonFields::new()
+                    .with("ok", false)
+                    .with("output", error.message.clone())
+                    .with_optional("data", error.data.clone())
+                    .with("error", error.to_fields());
+                DialectReply { json: fields.0, text: error.to_text(), status: ReplyStatus::Error }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn omits_absent_fields_and_includes_retry_advice() {
+        let reply =
+            CommaEnvelope::from(CommaError::new("not_found", "Gone: a").with_path("a").retry_with("Look around."))
+                .into_reply();
+        assert_eq!(
+            Value::Object(reply.json),
+            json!({ "ok": false, "output": "Gone: a", "error": {
+                "kind": "not_found", "message": "Gone: a", "recoverable": true, "path": "a",
+                "suggestedNextAction": "Look around." } })
+        );
+        assert_eq!(reply.text, "Gone: a\n\nNext step: Look around.");
+        let hinted = CommaEnvelope::from(CommaError::new("binary_file", "No").do_instead("Use another.")).into_reply();
+        assert_eq!((hinted.text.as_str(), hinted.status), ("No", ReplyStatus::Error));
+    }
+}

@@ -1,0 +1,157 @@
+//! `read_file`: a range of lines, limited to a number of bytes, with the sha256 of the whole file; or the bytes of a
+//! binary file on request.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::Value;
+use stead_engine::CallOutcome;
+
+use super::{
+    CommaCall, diff,
+    envelope::{CommaEnvelope, CommaError, CommaJsonFields},
+};
+
+/// Without `maxBytes`.
+const READ_BYTES_DEFAULT: u64 = 262_144;
+/// Bytes searched for a NUL.
+const BINARY_SAMPLE_BYTES: usize = 8192;
+
+pub(super) fn read_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
+    let path = call.path_argument();
+    let bytes = diff::first_before_after(outcome).and_then(|file| file.before.as_deref()).unwrap_or_default();
+    let sha256 = outcome.json.get("version").and_then(Value::as_str).unwrap_or_default();
+    let size = bytes.len();
+    if is_binary(bytes) {
+        let data = CommaJsonFields::new();
+        let describe = |data: CommaJsonFields| {
+            data.with("encoding", "base64")
+                .with("binary", true)
+                .with("sizeBytes", size)
+                .with("sha256", sha256)
+                .with("startLine", 0)
+                .with("endLine", 0)
+                .with("lineCount", 0)
+                .with("truncated", false)
+        };
+        if call.args.is_set("allowBinary") {
+            let data = describe(data.with("contentBase64", STANDARD.encode(bytes)));
+            return CommaEnvelope::success(format!("Read {path} — binary, {size} bytes, sha256={sha256}"), data);
+        }
+        let message = format!("File is binary: {path}. Pass allowBinary:true to receive base64 content.");
+        return CommaError::new("binary_file", message)
+            .with_path(path)
+            .retry_with(
+                "This file is binary. Decide whether you actually need its raw bytes; if so, call read_file again with \
+                 allowBinary: true. Most edits should use a text-aware tool instead.",
+            )
+            .with_data(describe(data))
+            .into();
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let has_bom = text.starts_with('\u{feff}');
+    let normalized = diff::normalize_text(&text);
+    let lines: Vec<&str> = normalized.split('\n').collect();
+    let slice = SelectedLines::from_range(&lines, call.args.number("startLine"), call.args.number("endLine"));
+    let limit = call.args.number("maxBytes").unwrap_or(READ_BYTES_DEFAULT);
+    let content = truncate_at_char(&slice.text, usize::try_from(limit).unwrap_or(usize::MAX));
+    let truncated = content.len() < slice.text.len();
+    let mark = if truncated { " (truncated)" } else { "" };
+    let (first, last, count) = (slice.first_line, slice.last_line, lines.len());
+    let mut output = format!("Read {path} — lines {first}-{last} of {count}, {size} bytes, sha256={sha256}{mark}");
+    if !content.is_empty() {
+        output.push_str("\n\n");
+        output.push_str(content);
+    }
+    let data = CommaJsonFields::new()
+        .with("content", content)
+        .with("encoding", "utf8")
+        .with("startLine", first)
+        .with("endLine", last)
+        .with("lineCount", count)
+        .with("sizeBytes", size)
+        .with("sha256", sha256)
+        .with("truncated", truncated)
+        .with("binary", false)
+        .with("newlineStyle", newline_style(&text))
+        .with("hasBom", has_bom);
+    CommaEnvelope::success(output, data)
+}
+
+/// Whether the original treats a file as binary.
+pub(super) fn is_binary(bytes: &[u8]) -> bool {
+    bytes[..bytes.len().min(BINARY_SAMPLE_BYTES)].contains(&0)
+}
+
+/// Lines of a text, from 1, inclusive.
+struct SelectedLines {
+    first_line: u64,
+    last_line: u64,
+    text: String,
+}
+
+impl SelectedLines {
+    fn from_range(lines: &[&str], start: Option<u64>, end: Option<u64>) -> Self {
+        let count = lines.len() as u64;
+        let first_line = start.unwrap_or(1);
+        if first_line > count {
+            return Self { first_line, last_line: first_line, text: String::new() };
+        }
+        let last = end.unwrap_or(count).clamp(first_line, count);
+        let index = |line: u64| usize::try_from(line).unwrap_or(usize::MAX);
+        Self { first_line, last_line: last, text: lines[index(first_line - 1)..index(last)].join("\n") }
+    }
+}
+
+/// The start of a text, cut at a character boundary.
+fn truncate_at_char(text: &str, limit_bytes: usize) -> &str {
+    let mut end = text.len().min(limit_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+fn newline_style(text: &str) -> &'static str {
+    let crlf = text.matches("\r\n").count();
+    let lf = text.matches('\n').count() - crlf;
+    match (crlf, lf) {
+        (0, 0) => "none",
+        (0, _) => "lf",
+        (_, 0) => "crlf",
+        (_, _) => "mixed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ranges_are_clamped_and_out_of_range_is_echoed() {
+        let lines = ["one", "two", "three", ""];
+        for (start, end, expected) in [
+            (None, None, (1, 4, "one\ntwo\nthree\n")),
+            (Some(2), Some(2), (2, 2, "two")),
+            (Some(3), Some(1), (3, 3, "three")),
+            (Some(2), Some(99), (2, 4, "two\nthree\n")),
+            (Some(9), Some(12), (9, 9, "")),
+        ] {
+            let slice = SelectedLines::from_range(&lines, start, end);
+            assert_eq!((slice.first_line, slice.last_line, slice.text.as_str()), expected);
+        }
+    }
+
+    #[test]
+    fn truncation_keeps_characters_intact() {
+        assert_eq!(truncate_at_char("héé", 3), "hé");
+        assert_eq!(truncate_at_char("héé", 4), "hé");
+        assert_eq!(truncate_at_char("héé", 99), "héé");
+        assert_eq!(truncate_at_char("é", 1), "");
+    }
+
+    #[test]
+    fn newline_style_considers_all_endings() {
+        for (text, style) in [("a", "none"), ("a\r", "none"), ("a\n", "lf"), ("a\r\n", "crlf"), ("a\nb\r\n", "mixed")] {
+            assert_eq!(newline_style(text), style, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Capabilities that are not about files: session, agent, policy, alerts and disk usage.
+
+use serde_json::{Map, Value, json};
+use stead_engine::{CallOptions, CallOutcome, PolicyTier};
+
+use super::{
+    super::{Dialect, TranslatedCall},
+    KruxCall,
+    capability::KruxAgentCapability,
+    into_object,
+    watch::{self, FILE_CHANGED_EVENT},
+};
+use crate::definition::{ToolDefinition, ToolInput};
+
+const DEFAULT_CAPABILITY_VERSION: &str = "1.0";
+
+pub(super) fn translate(
+    call: &KruxCall<'_>,
+    capability: KruxAgentCapability,
+    mut options: CallOptions,
+) -> TranslatedCall {
+    let inputs = &call.inputs;
+    let (operation, arguments) = match capability {
+        KruxAgentCapability::Alert => {
+            let severity = inputs.optional_text("severity").unwrap_or("info");
+            ("alert", json!({ "message": inputs.text_or_empty("message"), "severity": severity }))
+        }
+        KruxAgentCapability::DiskUsage => ("usage", json!({})),
+        KruxAgentCapability::BeginSession => ("session", json!({ "action": "begin" })),
+        KruxAgentCapability::EndSession => {
+            let mut arguments = json!({ "action": "end" });
+            if let Some(id) = inputs.optional_text("session_id") {
+                arguments["id"] = id.into();
+            }
+            ("session", arguments)
+        }
+        KruxAgentCapability::ListEvents => {
+            let mut arguments = json!({ "wait_ms": inputs.number("wait_ms").unwrap_or(0) });
+            if let Some(cursor) = inputs.optional_text("cursor") {
+                arguments["since"] = cursor.into();
+            }
+            ("events", arguments)
+        }
+        KruxAgentCapability::Policy | KruxAgentCapability::Capabilities => {
+            options.offered_tools = call.dialect.offered_tools();
+            ("policy", json!({}))
+        }
+        KruxAgentCapability::Session | KruxAgentCapability::Whoami => ("session", json!({})),
+    };
+    TranslatedCall { operation: operation.to_owned(), arguments: into_object(arguments), options }
+}
+
+pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxAgentCapability, outcome: &CallOutcome) -> Value {
+    let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
+    match capability {
+        KruxAgentCapability::Session => render_session(call, outcome),
+        KruxAgentCapability::Whoami => render_whoami(outcome),
+        KruxAgentCapability::Capabilities => render_capabilities(call, outcome),
+        KruxAgentCapability::Policy => render_policy(call, outcome),
+        KruxAgentCapability::Alert => {
+            json!({ "alert_id": field("alert"), "status": "sent", "sent_at": field("time") })
+        }
+        KruxAgentCapability::DiskUsage => render_disk_usage(call, outcome),
+        KruxAgentCapability::BeginSession => json!({
+            "session_id": field("session"),
+            "agent": agent_name(&field("principal")),
+            "created_at": field("started"),
+        }),
+        KruxAgentCapability::ListEvents => {
+            let events = outcome.json.get("events").and_then(Value::as_array).into_iter().flatten();
+            let events: Vec<Value> =
+                events.filter_map(Value::as_object).map(|event| render_session_event(call, event)).collect();
+            json!({ "events": events, "cursor": field("cursor"), "truncated": field("truncated") })
+        }
+        KruxAgentCapability::EndSession => json!({
+            "session_id": field("session"),
+            "ended_at": field("ended"),
+            "duration_seconds": field("seconds"),
+            "invocation_count": field("calls"),
+        }),
+    }
+}
+
+fn render_session(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
+    let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
+    let paths = |name: &str| -> Vec<String> {
+        let paths = outcome.json.get(name).and_then(Value::as_array).into_iter().flatten();
+        paths.filter_map(Value::as_str).map(|path| call.dialect.paths.absolute_path(path)).collect()
+    };
+    let (used, limit) = (outcome_count(outcome, "kept_bytes"), outcome_count(outcome, "kept_bytes_max"));
+    let mut session = json!({
+        "session_id": field("session"),
+        "connected_at": field("started"),
+        "duration_seconds": field("seconds"),
+        "invocation_count": field("calls"),
+        "resource_usage": {
+            "cpu_ms": null,
+            "memory_bytes": null,
+            "io_bytes_read": field("bytes_read"),
+            "io_bytes_written": field("bytes_written"),
+        },
+        "workspace_path": call.dialect.paths.workspace_root,
+        "state_quota": { "used_bytes": used, "limit_bytes": limit, "percent": percent(used, limit) },
+        "readable": paths("readable"),
+        "writable": paths("writable"),
+    });
+    add_quota(&mut session, outcome);
+    session
+}
+
+/// Adds the agent's quota, if there is one.
+fn add_quota(object: &mut Value, outcome: &CallOutcome) {
+    if let Some(quota) = outcome.json.get("quota") {
+        object["quota"] = quota.clone();
+    }
+}
+
+fn render_whoami(outcome: &CallOutcome) -> Value {
+    let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
+    let mut who = json!({
+        "agent": agent_name(&field("principal")),
+        "principal": field("principal"),
+        "session_id": field("session"),
+    });
+    if let Some(person) = outcome.json.get("on_behalf_of") {
+        who["on_behalf_of"] = person.clone();
+    }
+    who
+}
+
+fn agent_name(principal: &Value) -> &str {
+    principal.as_str().and_then(|text| text.split_once(':')).map_or("", |(_, name)| name)
+}
+
+/// The capabilities, without those that the policy blocks on every path.
+fn render_capabilities(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
+    let category = call.inputs.optional_text("category");
+    let in_category = |tool: &&ToolDefinition| {
+        category.is_none_or(|category| tool.name.split('.').next() == Some(category) || tool.name == category)
+    };
+    let allowed = |tool: &&ToolDefinition| !is_blocked(call, outcome, tool);
+    let declared = call.dialect.definition.operations.iter();
+    let listed: Vec<Value> = declared.filter(in_category).filter(allowed).map(render_capability).collect();
+    json!({ "total": listed.len(), "capabilities": listed })
+}
+
+/// Whether the policy blocks a capability on every path.
+fn is_blocked(call: &KruxCall<'_>, outcome: &CallOutcome, capability: &ToolDefinition) -> bool {
+    let blocked = outcome.json.get("blocked").and_then(Value::as_array).into_iter().flatten();
+    let full = call.dialect.full_name(&capability.name);
+    blocked.filter_map(Value::as_str).any(|name| Some(name) == full.as_deref())
+}
+
+fn render_capability(operation: &ToolDefinition) -> Value {
+    let input =
+        |input: &ToolInput| json!({ "name": input.name, "required": input.required, "description": input.description });
+    json!({
+        "name": operation.name,
+        "version": operation.version.as_deref().unwrap_or(DEFAULT_CAPABILITY_VERSION),
+        "purpose": operation.summary,
+        "permission_tier": operation.tier.unwrap_or_default(),
+        "inputs": operation.inputs.iter().map(input).collect::<Vec<_>>(),
+        "tags": operation.tags,
+    })
+}
+
+/// The tier of each capability from the definition, then the rules of the policy, which may be stricter.
+fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
+    let tier_rule = |tool: &ToolDefinition| {
+        let blocked = is_blocked(call, outcome, tool);
+        let tier = if blocked { PolicyTier::Blocked } else { tool.tier.unwrap_or_default() };
+        json!({ "capability": tool.name, "tier": tier })
+    };
+    let mut rules: Vec<Value> = call.dialect.definition.operations.iter().map(tier_rule).collect();
+    rules.extend(outcome.json.get("rules").and_then(Value::as_array).into_iter().flatten().cloned());
+    let mut policy = json!({
+        "policy_group": outcome.json.get("principal"),
+        "rules": rules,
+        "default_tier": PolicyTier::default(),
+        "version": outcome.json.get("version"),
+    });
+    add_quota(&mut policy, outcome);
+    policy
+}
+
+fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
+    let (total, free) = (outcome_count(outcome, "total_bytes"), outcome_count(outcome, "free_bytes"));
+    let used = total.saturating_sub(free);
+    let mut usage = json!({
+        "path": call.dialect.paths.workspace_root,
+        "total_bytes": total,
+        "free_bytes": free,
+        "used_bytes": used,
+        "percent_used": percent(used, total),
+        "trash_bytes": outcome_count(outcome, "trash_bytes"),
+        "history_bytes": outcome_count(outcome, "kept_bytes"),
+        "history_limit_bytes": outcome_count(outcome, "kept_bytes_max"),
+    });
+    add_quota(&mut usage, outcome);
+    usage
+}
+
+/// One event: its type and time, then a watch event as it is pushed, or the data of an answered approval.
+fn render_session_event(call: &KruxCall<'_>, native: &Map<String, Value>) -> Value {
+    let (kind, time) = (native.get("type"), native.get("time"));
+    if kind.and_then(Value::as_str) == Some(FILE_CHANGED_EVENT) {
+        return Value::Object(watch::render_watch_event(&call.dialect.paths, native));
+    }
+    let mut fields = native.clone();
+    fields.retain(|name, _| !["type", "time"].contains(&name.as_str()));
+    json!({ "type": kind, "timestamp": time, "data": fields })
+}
+
+fn outcome_count(outcome: &CallOutcome, name: &str) -> u64 {
+    outcome.json.get(name).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn percent(part: u64, whole: u64) -> u64 {
+    part.saturating_mul(100).checked_div(whole).unwrap_or_default()
+}

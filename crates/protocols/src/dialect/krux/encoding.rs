@@ -1,0 +1,154 @@
+//! The documented text encodings. Content that does not fit an encoding is an error; nothing is replaced.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use stead_engine::{Error, ErrorKind};
+
+use super::args::invalid_input;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum KruxEncoding {
+    Utf8,
+    Ascii,
+    Latin1,
+    Utf16,
+    Binary,
+}
+
+const UTF16_LE_BOM: [u8; 2] = [0xff, 0xfe];
+const UTF16_BE_BOM: [u8; 2] = [0xfe, 0xff];
+
+/// Where a piece of a file ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FilePieceEnd {
+    MidFile,
+    EndOfFile,
+}
+
+/// A decoded piece of a file, and how many bytes it covers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DecodedPiece {
+    pub(super) text: String,
+    pub(super) bytes_consumed: usize,
+}
+
+impl KruxEncoding {
+    pub(super) fn from_name(word: Option<&str>) -> Self {
+        match word {
+            Some("ascii") => KruxEncoding::Ascii,
+            Some("latin-1") => KruxEncoding::Latin1,
+            Some("utf-16") => KruxEncoding::Utf16,
+            Some("binary") => KruxEncoding::Binary,
+            _ => KruxEncoding::Utf8,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            KruxEncoding::Utf8 => "utf-8",
+            KruxEncoding::Ascii => "ascii",
+            KruxEncoding::Latin1 => "latin-1",
+            KruxEncoding::Utf16 => "utf-16",
+            KruxEncoding::Binary => "binary",
+        }
+    }
+
+    fn encoding_error(self, what: &str) -> Error {
+        Error::new(ErrorKind::NotText, format!("{what} does not fit the encoding {}", self.name()))
+            .with_detail("encoding", self.name())
+    }
+
+    /// Decodes bytes. A character cut by the end of the piece is left for the next one, except at the end of the file.
+    pub(super) fn decode(self, bytes: &[u8], end: FilePieceEnd) -> Result<DecodedPiece, Error> {
+        let invalid = || self.encoding_error("the content of the file");
+        let whole = |text: String| DecodedPiece { text, bytes_consumed: bytes.len() };
+        match self {
+            KruxEncoding::Binary => Ok(whole(STANDARD.encode(bytes))),
+            KruxEncoding::Latin1 => Ok(whole(bytes.iter().map(|byte| char::from(*byte)).collect())),
+            KruxEncoding::Ascii if bytes.is_ascii() => Ok(whole(String::from_utf8_lossy(bytes).into_owned())),
+            KruxEncoding::Ascii => Err(invalid()),
+            KruxEncoding::Utf8 => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(whole(text.to_owned())),
+                Err(error) if end == FilePieceEnd::MidFile && error.error_len().is_none() => {
+                    let complete = bytes.get(..error.valid_up_to()).unwrap_or_default();
+                    let text = String::from_utf8_lossy(complete).into_owned();
+                    Ok(DecodedPiece { text, bytes_consumed: complete.len() })
+                }
+                Err(_) => Err(invalid()),
+            },
+            KruxEncoding::Utf16 => decode_utf16(bytes, end).ok_or_else(invalid),
+        }
+    }
+
+    pub(super) fn encode(self, text: &str) -> Result<Vec<u8>, Error> {
+        let invalid = || self.encoding_error("the content");
+        match self {
+            KruxEncoding::Utf8 => Ok(text.as_bytes().to_vec()),
+            KruxEncoding::Ascii if text.is_ascii() => Ok(text.as_bytes().to_vec()),
+            KruxEncoding::Ascii => Err(invalid()),
+            KruxEncoding::Latin1 => text.chars().map(|c| u8::try_from(u32::from(c)).map_err(|_| invalid())).collect(),
+            KruxEncoding::Utf16 => {
+                let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+                Ok(UTF16_LE_BOM.into_iter().chain(units).collect())
+            }
+            KruxEncoding::Binary => STANDARD.decode(text).map_err(|_| invalid_input("content", "is not base64")),
+        }
+    }
+}
+
+/// Little endian without a byte order mark, which is not part of the text.
+fn decode_utf16(bytes: &[u8], end: FilePieceEnd) -> Option<DecodedPiece> {
+    let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
+        (Some(rest), _) => (rest, false),
+        (None, Some(rest)) => (rest, true),
+        (None, None) => (bytes, false),
+    };
+    let unit = |pair: &[u8]| {
+        let pair = [pair.first().copied().unwrap_or_default(), pair.get(1).copied().unwrap_or_default()];
+        if big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
+    };
+    let mut units: Vec<u16> = rest.chunks_exact(2).map(unit).collect();
+    if end == FilePieceEnd::EndOfFile && rest.len() % 2 != 0 {
+        return None;
+    }
+    // A high surrogate whose low surrogate is beyond the end.
+    if end == FilePieceEnd::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
+        units.pop();
+    }
+    let text = String::from_utf16(&units).ok()?;
+    Some(DecodedPiece { text, bytes_consumed: bytes.len() - rest.len() + units.len() * 2 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decode_piece(encoding: KruxEncoding, bytes: &[u8], end: FilePieceEnd) -> Option<(String, usize)> {
+        encoding.decode(bytes, end).ok().map(|decoded| (decoded.text, decoded.bytes_consumed))
+    }
+
+    #[test]
+    fn split_character_moves_to_next_piece_and_invalid_is_refused() {
+        let euro = "a€".as_bytes();
+        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEnd::MidFile), Some(("a".to_owned(), 1)));
+        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEnd::EndOfFile), None);
+        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[2..], FilePieceEnd::MidFile), None, "nothing is widened");
+        assert_eq!(decode_piece(KruxEncoding::Utf8, b"\xff", FilePieceEnd::MidFile), None);
+        let clef = KruxEncoding::Utf16.encode("a𝄞").unwrap();
+        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef, FilePieceEnd::EndOfFile), Some(("a𝄞".to_owned(), 8)));
+        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..7], FilePieceEnd::MidFile), Some(("a".to_owned(), 4)));
+        assert_eq!(decode_piece(KruxEncoding::Utf16, &clef[..6], FilePieceEnd::EndOfFile), None);
+        assert_eq!(
+            decode_piece(KruxEncoding::Utf16, b"\xfe\xff\0a", FilePieceEnd::EndOfFile),
+            Some(("a".to_owned(), 4))
+        );
+    }
+
+    #[test]
+    fn rejects_unencodable_text() {
+        assert_eq!(KruxEncoding::Latin1.encode("ä").unwrap(), b"\xe4");
+        assert!(KruxEncoding::Latin1.encode("€").is_err() && KruxEncoding::Ascii.encode("ä").is_err());
+        assert_eq!(KruxEncoding::Binary.encode("not base64!").unwrap_err().kind, ErrorKind::BadRequest);
+        assert_eq!(decode_piece(KruxEncoding::Latin1, b"\xe4", FilePieceEnd::EndOfFile), Some(("ä".to_owned(), 1)));
+        assert_eq!(decode_piece(KruxEncoding::Ascii, b"\xe4", FilePieceEnd::EndOfFile), None);
+    }
+}

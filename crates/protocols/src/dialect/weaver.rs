@@ -1,0 +1,297 @@
+//! `weaver`: five tools whose replies are one text with flags: for whom it is, and whether it is an error. Translates
+//! both published generations: 0.1.2, which the document describes, and the newest.
+//!
+//! Uses the published sentences verbatim, with one stricter rule: a link that leads out of the workspace is refused for
+//! writing too, even if its target does not exist yet.
+
+use serde_json::{Map, Value};
+use stead_engine::{
+    BeforeAfterInclusion, CallOptions, CallOutcome, Error, ErrorKind, ListingStyle, MissingBase, MissingParentPolicy,
+    WrittenFileMode, edit_rules::EditRules,
+};
+use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
+
+use super::{
+    Dialect, DialectError, DialectReply, DialectSettings, FilesystemReach, ReplyStatus, TranslatedCall,
+    WorkspaceLocation,
+};
+use crate::definition::DialectDefinition;
+
+mod args;
+mod errors;
+mod newest_generation;
+mod paging;
+mod path_argument;
+
+use args::{WeaverCall, WeaverTool};
+use paging::WeaverPagingOptions;
+use path_argument::WeaverPathArgument;
+
+const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
+/// Entries of one listing; a last line reports when there are more.
+const LIST_ENTRIES_MAX: usize = 100_000;
+
+/// Which generation of the original to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WeaverGeneration {
+    /// 0.1.2: whole files, overwritten.
+    V0_1_2,
+    /// The newest: pages with headers, and no overwriting unless requested.
+    Newest,
+}
+
+pub(super) struct WeaverDialect {
+    definition: DialectDefinition,
+    workspace_root: String,
+    filesystem_reach: FilesystemReach,
+    generation: WeaverGeneration,
+    paging: WeaverPagingOptions,
+}
+
+pub(super) fn build(
+    settings: &DialectSettings,
+    location: &WorkspaceLocation,
+) -> Result<Box<dyn Dialect>, DialectError> {
+    let generation = if settings.is_set_to("generation", "newest", "0.1.2") {
+        WeaverGeneration::Newest
+    } else {
+        WeaverGeneration::V0_1_2
+    };
+    let filesystem_reach = if settings.is_set_to("restrict", "false", "true") {
+        FilesystemReach::WholeMachine
+    } else {
+        FilesystemReach::Workspace
+    };
+    let paging = WeaverPagingOptions::from_settings(settings)?;
+    let mut definition = DialectDefinition::from_json(DEFINITION_JSON)?;
+    for operation in &mut definition.operations {
+        operation.inputs.retain(|input| args::accepts_argument(&input.name, generation, paging.unit));
+    }
+    let workspace_root = path_argument::clean_path("/", &location.root);
+    Ok(Box::new(WeaverDialect { definition, workspace_root, filesystem_reach, generation, paging }))
+}
+
+impl WeaverDialect {
+    /// The path syntax of the original.
+    fn path_syntax(&self) -> PathSyntax {
+        let default_directory = match self.filesystem_reach {
+            FilesystemReach::Workspace => RelPath::root(),
+            FilesystemReach::WholeMachine => RelPath::from_components(
+                self.workspace_root.split('/').filter(|name| !name.is_empty()).map(str::as_bytes),
+            )
+            .unwrap_or_default(),
+        };
+        let dot_dot = match (self.generation, &self.filesystem_reach) {
+            (WeaverGeneration::Newest, FilesystemReach::Workspace) => DotDotRule::Fold,
+            (WeaverGeneration::V0_1_2 | WeaverGeneration::Newest, _) => DotDotRule::FoldAbsolute,
+        };
+        PathSyntax {
+            default_directory,
+            dot_dot,
+            absolute_paths: AbsolutePathRule::BelowRoot,
+            backslash: BackslashRule::Literal,
+            trailing_slash: TrailingSlashRule::Ignored,
+            empty_path: EmptyPathRule::DefaultDirectory,
+        }
+    }
+
+    fn call_options(&self, tool: &str) -> CallOptions {
+        CallOptions {
+            tool: self.full_name(tool),
+            path_spelling: self.path_syntax(),
+            missing_base: MissingBase::Overwrite,
+            listing_style: ListingStyle::DetailedEntries(LIST_ENTRIES_MAX),
+            edit_rules: EditRules::LITERAL,
+            written_file_mode: match self.generation {
+                WeaverGeneration::V0_1_2 => WrittenFileMode::Default,
+                WeaverGeneration::Newest => WrittenFileMode::OwnerOnly,
+            },
+            before_after: BeforeAfterInclusion::Include,
+            ..CallOptions::default()
+        }
+    }
+
+    fn parse_call<'a>(&self, tool: &str, arguments: &'a Map<String, Value>) -> Result<WeaverCall<'a>, String> {
+        WeaverCall::validate(tool, arguments, self.generation, self.paging)
+    }
+
+    fn path_argument<'a>(&'a self, path: &'a str) -> WeaverPathArgument<'a> {
+        WeaverPathArgument { workspace_root: &self.workspace_root, as_given: path }
+    }
+
+    fn error_sentence(&self, call: &WeaverCall<'_>, error: &Error) -> String {
+        match self.generation {
+            WeaverGeneration::V0_1_2 => {
+                errors::error_sentence_v0_1_2(call, &self.path_argument(call.path()), &self.filesystem_reach, error)
+            }
+            WeaverGeneration::Newest => {
+                newest_generation::error_sentence_newest(call, &self.path_argument(call.path()), error)
+            }
+        }
+    }
+
+    fn success_result(&self, call: &WeaverCall<'_>, outcome: &CallOutcome) -> WeaverResult {
+        match call.tool() {
+            WeaverTool::ReadFile => {
+                let bytes = outcome.before_after.first().and_then(|file| file.before.as_deref()).unwrap_or_default();
+                match self.generation {
+                    WeaverGeneration::V0_1_2 => WeaverResult::visible(replace_invalid_bytes(bytes)),
+                    WeaverGeneration::Newest => paging::render_page(call, self.paging, bytes, outcome),
+                }
+            }
+            WeaverTool::ListDir => WeaverResult::visible(render_listing(outcome)),
+            WeaverTool::WriteFile => WeaverResult::silent(format!("File written: {}", call.path())),
+            WeaverTool::AppendFile => WeaverResult::silent(format!("Appended to {}", call.path())),
+            WeaverTool::EditFile => match self.generation {
+                WeaverGeneration::V0_1_2 => WeaverResult::silent(format!("File edited: {}", call.path())),
+                WeaverGeneration::Newest => newest_generation::edit_result(call.path(), outcome),
+            },
+        }
+    }
+}
+
+impl Dialect for WeaverDialect {
+    fn definition(&self) -> &DialectDefinition {
+        &self.definition
+    }
+
+    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+        let options = self.call_options(tool);
+        match self.parse_call(tool, arguments) {
+            Ok(call) => {
+                let missing_parents = match (call.tool(), self.generation) {
+                    (WeaverTool::AppendFile, WeaverGeneration::V0_1_2) => MissingParentPolicy::Refuse,
+                    (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => MissingParentPolicy::Create,
+                };
+                let options = CallOptions { missing_parents, ..options };
+                TranslatedCall {
+                    operation: call.engine_operation().to_owned(),
+                    arguments: call.engine_arguments(),
+                    options,
+                }
+            }
+            Err(sentence) => {
+                let argument_error = Some(Error::new(ErrorKind::BadRequest, sentence));
+                let operation = WeaverTool::from_name(tool).map_or("unknown", WeaverTool::engine_operation).to_owned();
+                TranslatedCall {
+                    operation,
+                    arguments: arguments.clone(),
+                    options: CallOptions { argument_error, ..options },
+                }
+            }
+        }
+    }
+
+    fn render_reply(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        outcome: Result<CallOutcome, Error>,
+    ) -> DialectReply {
+        let result = match (self.parse_call(tool, arguments), outcome) {
+            (Err(sentence), _) => WeaverResult::error(sentence),
+            (Ok(call), Err(error)) => WeaverResult::error(self.error_sentence(&call, &error)),
+            (Ok(call), Ok(outcome)) => self.success_result(&call, &outcome),
+        };
+        result.into_reply()
+    }
+
+    fn filesystem_reach(&self) -> FilesystemReach {
+        self.filesystem_reach.clone()
+    }
+}
+
+/// A reply: a text and its flags.
+#[derive(Debug, PartialEq, Eq)]
+struct WeaverResult {
+    for_llm: String,
+    for_user: String,
+    kind: WeaverResultKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WeaverResultKind {
+    /// A text for the model, and perhaps one for the user.
+    Visible,
+    /// Only for the model.
+    Silent,
+    Error,
+}
+
+impl WeaverResult {
+    fn visible(for_llm: String) -> Self {
+        Self { for_llm, for_user: String::new(), kind: WeaverResultKind::Visible }
+    }
+
+    fn silent(for_llm: String) -> Self {
+        Self { for_llm, for_user: String::new(), kind: WeaverResultKind::Silent }
+    }
+
+    fn error(for_llm: String) -> Self {
+        Self { for_llm, for_user: String::new(), kind: WeaverResultKind::Error }
+    }
+
+    /// The original's result object; an empty text for the user is left out.
+    fn into_reply(self) -> DialectReply {
+        let mut json = Map::new();
+        json.insert("for_llm".into(), self.for_llm.clone().into());
+        if !self.for_user.is_empty() {
+            json.insert("for_user".into(), self.for_user.into());
+        }
+        json.insert("silent".into(), (self.kind == WeaverResultKind::Silent).into());
+        json.insert("is_error".into(), (self.kind == WeaverResultKind::Error).into());
+        json.insert("async".into(), false.into());
+        let status = match self.kind {
+            WeaverResultKind::Error => ReplyStatus::Error,
+            WeaverResultKind::Visible | WeaverResultKind::Silent => ReplyStatus::Success,
+        };
+        DialectReply { json, text: self.for_llm, status }
+    }
+}
+
+/// Text as in the original's JSON: every invalid byte becomes one replacement character.
+fn replace_invalid_bytes(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
+/// One line per entry, in byte order. A link is listed as a file, whatever its target.
+fn render_listing(outcome: &CallOutcome) -> String {
+    let entries = outcome.json.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut text = String::new();
+    for entry in entries {
+        let field = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let path = RelPath::from_wire(field("path")).unwrap_or_default();
+        let name = path.components().next_back().map(replace_invalid_bytes).unwrap_or_default();
+        text.push_str(if field("type") == "directory" { "DIR:  " } else { "FILE: " });
+        text.push_str(&name);
+        text.push('\n');
+    }
+    if outcome.json.get("truncated") == Some(&Value::Bool(true)) {
+        text.push_str(&format!("[TRUNCATED - more than {LIST_ENTRIES_MAX} entries]\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_invalid_byte_becomes_one_replacement_char() {
+        assert_eq!(replace_invalid_bytes(b"a\xe2\x82b"), "a\u{fffd}\u{fffd}b");
+        assert_eq!(replace_invalid_bytes("ä".as_bytes()), "ä");
+    }
+
+    #[test]
+    fn omits_empty_user_text() {
+        let reply = WeaverResult::silent("x".to_owned()).into_reply();
+        let expected = serde_json::json!({ "for_llm": "x", "silent": true, "is_error": false, "async": false });
+        assert_eq!(Value::Object(reply.json), expected);
+        assert_eq!(WeaverResult::error("x".to_owned()).into_reply().status, ReplyStatus::Error);
+    }
+}

@@ -1,0 +1,172 @@
+//! Parses a tool call from its arguments. A missing or wrongly typed argument gets the original's sentence; unknown
+//! ones are ignored, as in the original.
+
+use serde_json::{Map, Value};
+
+use super::{
+    WeaverGeneration,
+    paging::{WeaverPageUnit, WeaverPagingOptions, WeaverReadWindow},
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WeaverTool {
+    ReadFile,
+    WriteFile,
+    ListDir,
+    EditFile,
+    AppendFile,
+}
+
+impl WeaverTool {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "read_file" => Some(WeaverTool::ReadFile),
+            "write_file" => Some(WeaverTool::WriteFile),
+            "list_dir" => Some(WeaverTool::ListDir),
+            "edit_file" => Some(WeaverTool::EditFile),
+            "append_file" => Some(WeaverTool::AppendFile),
+            _ => None,
+        }
+    }
+
+    pub(super) fn engine_operation(self) -> &'static str {
+        match self {
+            WeaverTool::ReadFile => "read",
+            WeaverTool::WriteFile => "write",
+            WeaverTool::ListDir => "list",
+            WeaverTool::EditFile => "edit",
+            WeaverTool::AppendFile => "append",
+        }
+    }
+}
+
+/// What to do with a file that already exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExistingFileRule {
+    Replace,
+    Refuse,
+}
+
+#[derive(Debug)]
+enum WeaverAction<'a> {
+    Read(Option<WeaverReadWindow>),
+    Write(&'a str, ExistingFileRule),
+    List,
+    Edit { old: &'a str, new: &'a str },
+    Append(&'a str),
+}
+
+/// A call with valid arguments.
+#[derive(Debug)]
+pub(super) struct WeaverCall<'a> {
+    path: &'a str,
+    action: WeaverAction<'a>,
+}
+
+pub(super) fn accepts_argument(argument: &str, generation: WeaverGeneration, unit: WeaverPageUnit) -> bool {
+    match (argument, generation) {
+        ("overwrite", generation) => generation == WeaverGeneration::Newest,
+        ("offset" | "length", WeaverGeneration::Newest) => unit == WeaverPageUnit::Bytes,
+        ("start_line" | "max_lines", WeaverGeneration::Newest) => unit == WeaverPageUnit::Lines,
+        ("offset" | "length" | "start_line" | "max_lines", WeaverGeneration::V0_1_2) => false,
+        (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => true,
+    }
+}
+
+impl<'a> WeaverCall<'a> {
+    /// Checks the arguments in the original's order and reports the first problem.
+    pub(super) fn validate(
+        tool: &str,
+        arguments: &'a Map<String, Value>,
+        generation: WeaverGeneration,
+        paging: WeaverPagingOptions,
+    ) -> Result<Self, String> {
+        let tool = WeaverTool::from_name(tool).ok_or_else(|| format!("tool \"{tool}\" not found"))?;
+        let text =
+            |name: &str| arguments.get(name).and_then(Value::as_str).ok_or_else(|| format!("{name} is required"));
+        let path = match tool {
+            WeaverTool::ListDir => text("path").unwrap_or("."),
+            WeaverTool::ReadFile | WeaverTool::WriteFile | WeaverTool::EditFile | WeaverTool::AppendFile => {
+                text("path")?
+            }
+        };
+        let action = match tool {
+            WeaverTool::ReadFile => WeaverAction::Read(match generation {
+                WeaverGeneration::V0_1_2 => None,
+                WeaverGeneration::Newest => Some(WeaverReadWindow::from_arguments(arguments, paging)?),
+            }),
+            WeaverTool::WriteFile => {
+                let overwrite = arguments.get("overwrite") == Some(&Value::Bool(true));
+                let rule = match generation {
+                    WeaverGeneration::Newest if !overwrite => ExistingFileRule::Refuse,
+                    WeaverGeneration::V0_1_2 | WeaverGeneration::Newest => ExistingFileRule::Replace,
+                };
+                WeaverAction::Write(text("content")?, rule)
+            }
+            WeaverTool::ListDir => WeaverAction::List,
+            WeaverTool::EditFile => WeaverAction::Edit { old: text("old_text")?, new: text("new_text")? },
+            WeaverTool::AppendFile => WeaverAction::Append(text("content")?),
+        };
+        Ok(Self { path, action })
+    }
+
+    pub(super) fn path(&self) -> &'a str {
+        self.path
+    }
+
+    pub(super) fn tool(&self) -> WeaverTool {
+        match self.action {
+            WeaverAction::Read(_) => WeaverTool::ReadFile,
+            WeaverAction::Write(..) => WeaverTool::WriteFile,
+            WeaverAction::List => WeaverTool::ListDir,
+            WeaverAction::Edit { .. } => WeaverTool::EditFile,
+            WeaverAction::Append(_) => WeaverTool::AppendFile,
+        }
+    }
+
+    pub(super) fn engine_operation(&self) -> &'static str {
+        self.tool().engine_operation()
+    }
+
+    pub(super) fn window(&self) -> Option<WeaverReadWindow> {
+        match self.action {
+            WeaverAction::Read(window) => window,
+            WeaverAction::Write(..) | WeaverAction::List | WeaverAction::Edit { .. } | WeaverAction::Append(_) => None,
+        }
+    }
+
+    pub(super) fn existing_file_rule(&self) -> ExistingFileRule {
+        match self.action {
+            WeaverAction::Write(_, rule) => rule,
+            WeaverAction::Read(_) | WeaverAction::List | WeaverAction::Edit { .. } | WeaverAction::Append(_) => {
+                ExistingFileRule::Replace
+            }
+        }
+    }
+
+    pub(super) fn engine_arguments(&self) -> Map<String, Value> {
+        let mut arguments = Map::new();
+        let mut with = |name: &str, value: Value| drop(arguments.insert(name.to_owned(), value));
+        with("path", self.path.into());
+        match self.action {
+            WeaverAction::Read(window) => {
+                if let Some(range) = window.and_then(WeaverReadWindow::byte_range) {
+                    with("bytes", range.into());
+                }
+            }
+            WeaverAction::Write(content, rule) => {
+                with("content", content.into());
+                with("encoding", "utf-8".into());
+                if rule == ExistingFileRule::Refuse {
+                    with("base", "".into());
+                }
+            }
+            WeaverAction::List => with("all", true.into()),
+            WeaverAction::Edit { old, new } => {
+                with("edits", serde_json::json!([{ "old": old, "new": new }]));
+            }
+            WeaverAction::Append(content) => with("content", content.into()),
+        }
+        arguments
+    }
+}

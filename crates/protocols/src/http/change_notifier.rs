@@ -1,0 +1,153 @@
+//! Wakes event streams when a workspace changes. One thread per workspace waits on the journal; it exits when no stream is
+//! open. An idle stream costs one small task. Journal entries without changes wake no stream.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::{Duration, Instant},
+};
+
+use stead_engine::{Engine, Error, JournalEntryQuery, JournalEntrySelection};
+use tokio::sync::watch;
+
+/// Interval at which the thread checks whether any subscriber is left.
+const SUBSCRIBER_CHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Delay before a retry after an error.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The notifiers of all workspaces with subscribers.
+#[derive(Default)]
+pub(super) struct ChangeNotifiers(Mutex<HashMap<String, Weak<ChangeNotifier>>>);
+
+/// Notifies the subscribers of one workspace about changes.
+pub(super) struct ChangeNotifier(watch::Sender<NotifierState>);
+
+#[derive(Clone, Copy)]
+enum NotifierState {
+    /// The journal is not watched yet; a change now would be missed.
+    Starting,
+    /// The journal is watched; every later change is notified.
+    Notified,
+}
+
+/// A subscription to the changes of one workspace.
+pub(super) struct ChangeSubscription {
+    receiver: watch::Receiver<NotifierState>,
+    /// Keeps the thread running.
+    _notifier: Arc<ChangeNotifier>,
+}
+
+/// The notifier stopped, or could not be started.
+#[derive(Debug)]
+pub(super) struct NotifierClosed;
+
+impl ChangeNotifiers {
+    /// Subscribes to a workspace. Reading the journal after this resolves, and after every notification, misses no change.
+    pub(super) async fn subscribe(
+        &self,
+        workspace: &str,
+        engine: &Engine,
+    ) -> Result<ChangeSubscription, NotifierClosed> {
+        let notifier = self.notifier_for(workspace, engine).map_err(|_| NotifierClosed)?;
+        let mut receiver = notifier.0.subscribe();
+        receiver.wait_for(|state| matches!(state, NotifierState::Notified)).await.map_err(|_| NotifierClosed)?;
+        Ok(ChangeSubscription { receiver, _notifier: notifier })
+    }
+
+    /// Returns the notifier of a workspace, started if it is not running.
+    fn notifier_for(&self, workspace: &str, engine: &Engine) -> std::io::Result<Arc<ChangeNotifier>> {
+        let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(notifier) = notifiers.get(workspace).and_then(Weak::upgrade) {
+            return Ok(notifier);
+        }
+        notifiers.retain(|_, notifier| notifier.strong_count() > 0);
+        let notifier = Arc::new(ChangeNotifier(watch::channel(NotifierState::Starting).0));
+        let (weak, engine) = (Arc::downgrade(&notifier), engine.clone());
+        std::thread::Builder::new().name("change-notifier".to_owned()).spawn(move || watch_journal(&weak, &engine))?;
+        notifiers.insert(workspace.to_owned(), Arc::downgrade(&notifier));
+        Ok(notifier)
+    }
+}
+
+impl ChangeSubscription {
+    /// Resolves when the workspace has changed since the last call.
+    pub(super) async fn changed(&mut self) -> Result<(), NotifierClosed> {
+        self.receiver.changed().await.map_err(|_| NotifierClosed)
+    }
+}
+
+/// Notifies about changes until no subscriber is left.
+fn watch_journal(notifier: &Weak<ChangeNotifier>, engine: &Engine) {
+    let mut known = engine.workspace().head().map_or(0, |head| head.number);
+    match notifier.upgrade() {
+        Some(notifier) => notifier.0.send_replace(NotifierState::Notified),
+        None => return,
+    };
+    loop {
+        let waited = engine.workspace().wait_for_entry_after(known, Instant::now() + SUBSCRIBER_CHECK_INTERVAL);
+        let Some(notifier) = notifier.upgrade() else { return };
+        match waited.and_then(|()| check_changes_after(engine, &mut known)) {
+            Ok(HasChanges::Yes) => drop(notifier.0.send_replace(NotifierState::Notified)),
+            Ok(HasChanges::No) => {}
+            Err(_) => std::thread::sleep(RETRY_DELAY),
+        }
+    }
+}
+
+enum HasChanges {
+    Yes,
+    No,
+}
+
+/// Checks the entries after `known` for changes, and advances `known` to the last entry.
+fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<HasChanges, Error> {
+    let head = engine.workspace().head()?.number;
+    let filter = JournalEntryQuery {
+        after: Some(*known),
+        selection: JournalEntrySelection::WithChanges,
+        limit: 1,
+        ..JournalEntryQuery::default()
+    };
+    let found = engine.workspace().entries(&filter)?;
+    *known = head;
+    Ok(if found.is_empty() { HasChanges::No } else { HasChanges::Yes })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use serde_json::{Map, json};
+    use stead_engine::{Call, Caller, Principal};
+    use testkit::MemoryWorkspace;
+
+    use super::*;
+
+    /// Longer than any step takes unless a notification was lost.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// The thread may start late. `subscribe` must not resolve before it watches, or a change in between would be lost.
+    #[tokio::test]
+    async fn subscribe_waits_until_journal_is_watched() {
+        let engine = Engine::new(Arc::new(MemoryWorkspace::new()));
+        let (notifiers, notifier) =
+            (ChangeNotifiers::default(), Arc::new(ChangeNotifier(watch::channel(NotifierState::Starting).0)));
+        notifiers.0.lock().unwrap().insert("w".to_owned(), Arc::downgrade(&notifier));
+        tokio::select! {
+            biased;
+            _ = notifiers.subscribe("w", &engine) => panic!("the journal is not watched yet"),
+            () = ready(()) => {}
+        }
+        let (weak, listener) = (Arc::downgrade(&notifier), engine.clone());
+        let watcher = std::thread::spawn(move || watch_journal(&weak, &listener));
+        let mut subscription = notifiers.subscribe("w", &engine).await.unwrap();
+        let caller = Caller::new(Principal::Agent("a".to_owned()), "s", "test");
+        let arguments = json!({ "path": "a.txt", "content": "x", "base": "" });
+        engine.call(&Call::new(&caller, "write", arguments.as_object().unwrap().clone())).unwrap();
+        tokio::time::timeout(TEST_TIMEOUT, subscription.changed()).await.expect("a notification").unwrap();
+        drop((subscription, notifier));
+        // Any entry makes the thread notice that no subscriber is left.
+        engine.call(&Call::new(&caller, "list", Map::new())).unwrap();
+        watcher.join().unwrap();
+    }
+}

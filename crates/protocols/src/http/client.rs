@@ -1,0 +1,233 @@
+//! An authenticated client: its identity, its MCP and JSON-RPC servers, and its limits.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use axum::{
+    body::Body,
+    extract::FromRequestParts,
+    http::{HeaderMap, Response, StatusCode, request::Parts},
+};
+use serde_json::{Map, Value};
+use stead_engine::{CallOutcome, Caller, CallerLifetime, Engine, Error};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{
+    client_limits::ClientLimits,
+    errors,
+    host_check::HttpRejection,
+    limits::REQUESTS_PER_CLIENT_MAX,
+    mcp::{self, McpHttpService},
+    state::{HttpServerConfig, ServerState},
+};
+use crate::{
+    call_executor::{CallAbortError, CallExecutor, CallRequest, OtherRequests, WorkspaceCallLimit},
+    dialect::{self, DialectError, DialectSet, WorkspaceLocation},
+    limits::CLIENT_NAME_CHARS_MAX,
+    rpc::RpcServer,
+};
+
+const SESSION_HEADER: &str = "stead-session";
+pub(crate) const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
+
+/// One authenticated client of a workspace.
+pub(super) struct AuthenticatedClient {
+    pub(super) client_key: String,
+    pub(super) workspace_id: String,
+    pub(super) caller: Caller,
+    pub(super) executor: Arc<CallExecutor>,
+    /// Built on first use, like the MCP services: most clients use only one protocol.
+    rpc_server: OnceLock<Arc<RpcServer>>,
+    native_dialects: Arc<DialectSet>,
+    mcp_services: Mutex<HashMap<String, McpHttpService>>,
+    location: WorkspaceLocation,
+    pub(super) limits: Arc<ClientLimits>,
+}
+
+/// The parts of an [`AuthenticatedClient`].
+pub(super) struct AuthenticatedClientParts {
+    pub(super) client_key: String,
+    pub(super) workspace_id: String,
+    pub(super) location: WorkspaceLocation,
+    pub(super) engine: Engine,
+    pub(super) caller: Caller,
+    pub(super) workspace_limit: WorkspaceCallLimit,
+    pub(super) limits: Arc<ClientLimits>,
+}
+
+/// A client with the permit of its current request.
+pub(super) struct ClientRequestPermit {
+    pub(super) client: Arc<AuthenticatedClient>,
+    pub(super) permit: OwnedSemaphorePermit,
+}
+
+impl<S: Sync> FromRequestParts<S> for ClientRequestPermit {
+    type Rejection = Response<Body>;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        let missing = HttpRejection::new(StatusCode::UNAUTHORIZED, "missing token");
+        let client = parts
+            .extensions
+            .get::<Arc<AuthenticatedClient>>()
+            .cloned()
+            .ok_or_else(|| errors::rejection_response(missing))?;
+        let permit = client.acquire_request_permit().map_err(errors::rejection_response)?;
+        Ok(Self { client, permit })
+    }
+}
+
+/// Whether the outcome of a call includes the file bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileBytesInclusion {
+    Include,
+    Omit,
+}
+
+/// The headers of a request that apply to its call.
+#[derive(Debug, Default)]
+pub(super) struct CallHeaders {
+    session: Option<String>,
+    idempotency_key: Option<String>,
+}
+
+impl CallHeaders {
+    /// Reads the headers. An unreadable idempotency key becomes an empty one, which the engine refuses: ignoring the key
+    /// could apply a change twice.
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
+        let session = text(SESSION_HEADER).map(|session| session.chars().take(CLIENT_NAME_CHARS_MAX).collect());
+        Self {
+            session: session.filter(|session: &String| !session.is_empty()),
+            idempotency_key: text(IDEMPOTENCY_KEY_HEADER),
+        }
+    }
+
+    /// The session and the idempotency key.
+    pub(super) fn into_parts(self) -> (Option<String>, Option<String>) {
+        (self.session, self.idempotency_key)
+    }
+
+    /// The caller in the session of the header.
+    pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
+        let mut caller = caller.clone();
+        if let Some(session) = &self.session {
+            caller.session.clone_from(session);
+        }
+        caller
+    }
+}
+
+fn load_dialects(names: &[String], location: &WorkspaceLocation) -> Result<DialectSet, DialectError> {
+    DialectSet::from_names(names, &[], location)
+}
+
+impl AuthenticatedClient {
+    pub(super) fn new(parts: AuthenticatedClientParts, native_dialects: Arc<DialectSet>) -> Self {
+        let AuthenticatedClientParts {
+            client_key,
+            workspace_id,
+            location,
+            engine,
+            mut caller,
+            workspace_limit,
+            limits,
+        } = parts;
+        caller = caller.starting_session_now(engine.workspace());
+        // HTTP requests are independent; persistent connections set another lifetime.
+        caller.lifetime = CallerLifetime::SingleCall;
+        let executor =
+            Arc::new(CallExecutor::with_slots(engine, limits.call_slots.clone()).with_workspace_limit(workspace_limit));
+        Self {
+            client_key,
+            workspace_id,
+            caller,
+            executor,
+            rpc_server: OnceLock::new(),
+            native_dialects,
+            mcp_services: Mutex::default(),
+            location,
+            limits,
+        }
+    }
+
+    /// The client's JSON-RPC server, built on first use.
+    pub(super) fn rpc_server(&self, config: &HttpServerConfig) -> Result<Arc<RpcServer>, HttpRejection> {
+        if let Some(rpc) = self.rpc_server.get() {
+            return Ok(rpc.clone());
+        }
+        let dialects = load_dialects(&config.rpc_dialects, &self.location).map_err(|_| {
+            HttpRejection::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal error: the configured dialects cannot be loaded",
+            )
+        })?;
+        let built = RpcServer::with_executor(self.executor.clone(), self.caller.clone(), dialects);
+        Ok(self.rpc_server.get_or_init(|| built).clone())
+    }
+
+    /// Whether no request of the principal is running, with this token or another.
+    pub(super) fn is_idle(&self) -> bool {
+        self.limits.is_idle()
+    }
+
+    fn acquire_request_permit(&self) -> Result<OwnedSemaphorePermit, HttpRejection> {
+        let rejection = HttpRejection::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many concurrent requests of this client; retry later",
+        );
+        self.limits.requests.clone().try_acquire_owned().map_err(|_| rejection)
+    }
+
+    pub(super) fn acquire_stream_permit(&self) -> Result<OwnedSemaphorePermit, HttpRejection> {
+        let rejection = HttpRejection::new(StatusCode::TOO_MANY_REQUESTS, "too many open streams of this client");
+        self.limits.streams.clone().try_acquire_owned().map_err(|_| rejection)
+    }
+
+    /// The client's MCP service for these dialects, built on first use.
+    pub(super) fn mcp_service(&self, dialects: &[String], state: &ServerState) -> Result<McpHttpService, DialectError> {
+        let name = dialects.join(",");
+        let mut services = self.mcp_services.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = services.get(&name) {
+            return Ok(known.clone());
+        }
+        let dialect_set = load_dialects(dialects, &self.location)?;
+        let built = mcp::build_service(&self.executor, &self.caller, dialect_set, state);
+        services.insert(name, built.clone());
+        Ok(built)
+    }
+
+    /// Runs one native call. Dropping the future cancels the call.
+    pub(super) async fn call_operation(
+        &self,
+        operation: &str,
+        arguments: Map<String, Value>,
+        call_headers: &CallHeaders,
+        bytes: FileBytesInclusion,
+    ) -> Result<Result<CallOutcome, Error>, CallAbortError> {
+        let mut translated = match self.native_dialects.find_tool(operation) {
+            Some((dialect, tool)) => dialect.translate_with_tier(tool, &arguments),
+            None => dialect::unknown_tool_call(operation, "operation", "GET /v1/openapi.json lists the operations"),
+        };
+        match bytes {
+            FileBytesInclusion::Include => {
+                translated.options.before_after = stead_engine::BeforeAfterInclusion::Include
+            }
+            FileBytesInclusion::Omit => {}
+        }
+        let request = CallRequest {
+            caller: call_headers.caller_in_session(&self.caller),
+            operation: translated.operation,
+            arguments: translated.arguments,
+            options: translated.options,
+            idempotency_key: call_headers.idempotency_key.clone(),
+            approval_wait_ms: 0,
+        };
+        let cost_class = self.executor.cost_class(&request);
+        // This request itself holds one permit.
+        let alone = self.limits.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
+        let other_requests = if alone { OtherRequests::None } else { OtherRequests::Waiting };
+        self.executor.run(request, cost_class, other_requests, None, std::future::pending()).await
+    }
+}

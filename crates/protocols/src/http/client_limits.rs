@@ -1,0 +1,227 @@
+//! Limits per principal, across all its tokens and connections: requests, streams, running calls, memory and request rate.
+//! A principal at its limit does not affect others, and the total is bounded as well.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::http::StatusCode;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{
+    host_check::HttpRejection,
+    limits::{
+        CACHED_CLIENTS_MAX, CALL_BYTES_MAX, CALL_BYTES_PER_CLIENT_MAX, CALLS_WAITING_TOTAL_MAX,
+        REQUESTS_PER_CLIENT_MAX, RESERVED_BYTES_MAX, RESERVED_BYTES_PER_CLIENT_MAX, STREAMS_PER_CLIENT_MAX,
+    },
+};
+use crate::call_executor::{ClientCallSlots, GlobalCallLimits};
+
+/// Granularity of memory reservations.
+const RESERVATION_UNIT_BYTES: usize = 1 << 10;
+
+/// The request rate of one principal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimit {
+    /// Sustained calls per second.
+    pub per_second: u32,
+    /// Calls allowed at once.
+    pub burst: u32,
+}
+
+struct TokenBucket {
+    limit: RateLimit,
+    tokens: Mutex<(f64, Instant)>,
+}
+
+impl TokenBucket {
+    fn new(limit: RateLimit, now: Instant) -> Self {
+        Self { limit, tokens: Mutex::new((f64::from(limit.burst), now)) }
+    }
+
+    /// Takes one token, or returns the time until one is available.
+    fn take_token(&self, now: Instant) -> Result<(), Duration> {
+        let mut tokens = self.refill(now);
+        if tokens.0 >= 1.0 {
+            tokens.0 -= 1.0;
+            return Ok(());
+        }
+        Err(Duration::from_secs_f64((1.0 - tokens.0) / f64::from(self.limit.per_second.max(1))))
+    }
+
+    /// Charges calls that were already made; the balance may become negative.
+    fn charge_calls(&self, calls: usize, now: Instant) {
+        self.refill(now).0 -= calls as f64;
+    }
+
+    fn refill(&self, now: Instant) -> std::sync::MutexGuard<'_, (f64, Instant)> {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = now.saturating_duration_since(tokens.1).as_secs_f64();
+        tokens.0 = (tokens.0 + since * f64::from(self.limit.per_second)).min(f64::from(self.limit.burst));
+        tokens.1 = now;
+        tokens
+    }
+}
+
+/// Reserved memory, released on drop.
+#[derive(Debug)]
+pub(super) struct MemoryReservation {
+    client_permit: OwnedSemaphorePermit,
+    global_permit: OwnedSemaphorePermit,
+}
+
+impl MemoryReservation {
+    fn merge(&mut self, more: MemoryReservation) {
+        self.client_permit.merge(more.client_permit);
+        self.global_permit.merge(more.global_permit);
+    }
+}
+
+/// The limits of one principal.
+pub(super) struct ClientLimits {
+    pub(super) requests: Arc<Semaphore>,
+    pub(super) streams: Arc<Semaphore>,
+    pub(super) call_slots: ClientCallSlots,
+    client_bytes: Arc<Semaphore>,
+    global_bytes: Arc<Semaphore>,
+    rate_bucket: Option<TokenBucket>,
+}
+
+impl ClientLimits {
+    /// Whether no request and no stream is active.
+    pub(super) fn is_idle(&self) -> bool {
+        self.requests.available_permits() == REQUESTS_PER_CLIENT_MAX
+            && self.streams.available_permits() == STREAMS_PER_CLIENT_MAX
+    }
+
+    /// Counts one request against the rate limit.
+    pub(super) fn take_request(&self) -> Result<(), HttpRejection> {
+        let Some(bucket) = &self.rate_bucket else { return Ok(()) };
+        bucket.take_token(Instant::now()).map_err(|wait| {
+            HttpRejection::new(StatusCode::TOO_MANY_REQUESTS, "rate limit reached; retry later").retry_after(wait)
+        })
+    }
+
+    /// Waits until the rate limit allows the next message of a connection.
+    pub(super) async fn wait_for_rate(&self) {
+        while let Some(bucket) = &self.rate_bucket
+            && let Err(wait) = bucket.take_token(Instant::now())
+        {
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// Charges the calls of a request beyond the first.
+    pub(super) fn charge_extra_calls(&self, calls: usize) {
+        if let (Some(bucket), 2..) = (&self.rate_bucket, calls) {
+            bucket.charge_calls(calls - 1, Instant::now());
+        }
+    }
+
+    /// Reserves memory for this client.
+    pub(super) fn reserve_bytes(&self, bytes: usize) -> Result<MemoryReservation, HttpRejection> {
+        let units = u32::try_from(bytes.div_ceil(RESERVATION_UNIT_BYTES)).unwrap_or(u32::MAX);
+        let own = self.client_bytes.clone().try_acquire_many_owned(units).map_err(|_| {
+            HttpRejection::new(StatusCode::TOO_MANY_REQUESTS, "per-client memory limit reached; retry later")
+        })?;
+        let all = self.global_bytes.clone().try_acquire_many_owned(units).map_err(|_| {
+            HttpRejection::new(StatusCode::SERVICE_UNAVAILABLE, "server memory limit reached; retry later")
+        })?;
+        Ok(MemoryReservation { client_permit: own, global_permit: all })
+    }
+
+    /// Adds to a reservation.
+    pub(super) fn reserve_more_bytes(
+        &self,
+        reservation: &mut Option<MemoryReservation>,
+        bytes: usize,
+    ) -> Result<(), HttpRejection> {
+        let more = self.reserve_bytes(bytes)?;
+        match reservation {
+            Some(reservation) => reservation.merge(more),
+            None => *reservation = Some(more),
+        }
+        Ok(())
+    }
+}
+
+/// The limits of all principals.
+pub(super) struct ClientLimitsTable {
+    by_principal: Mutex<HashMap<(String, String), Arc<ClientLimits>>>,
+    global_bytes: Arc<Semaphore>,
+    global_calls: GlobalCallLimits,
+    rate_limit: Option<RateLimit>,
+}
+
+impl ClientLimitsTable {
+    pub(super) fn new(rate_limit: Option<RateLimit>) -> Self {
+        Self {
+            by_principal: Mutex::default(),
+            global_bytes: Arc::new(Semaphore::new(RESERVED_BYTES_MAX / RESERVATION_UNIT_BYTES)),
+            global_calls: GlobalCallLimits::new(CALLS_WAITING_TOTAL_MAX, CALL_BYTES_MAX),
+            rate_limit,
+        }
+    }
+
+    /// The limits of a principal in a workspace.
+    pub(super) fn limits_for(&self, workspace: &str, principal: &str) -> Arc<ClientLimits> {
+        let mut by_principal = self.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_principal.len() >= CACHED_CLIENTS_MAX {
+            // Entries without active clients can be dropped; only their rate-limit state is lost.
+            by_principal.retain(|_, limits| Arc::strong_count(limits) > 1);
+        }
+        let make = || {
+            Arc::new(ClientLimits {
+                requests: Arc::new(Semaphore::new(REQUESTS_PER_CLIENT_MAX)),
+                streams: Arc::new(Semaphore::new(STREAMS_PER_CLIENT_MAX)),
+                call_slots: ClientCallSlots::for_client(&self.global_calls, CALL_BYTES_PER_CLIENT_MAX),
+                client_bytes: Arc::new(Semaphore::new(RESERVED_BYTES_PER_CLIENT_MAX / RESERVATION_UNIT_BYTES)),
+                global_bytes: self.global_bytes.clone(),
+                rate_bucket: self.rate_limit.map(|rate| TokenBucket::new(rate, Instant::now())),
+            })
+        };
+        by_principal.entry((workspace.to_owned(), principal.to_owned())).or_insert_with(make).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rate_limit_allows_burst_then_refills() {
+        let start = Instant::now();
+        let bucket = TokenBucket::new(RateLimit { per_second: 2, burst: 3 }, start);
+        for _ in 0..3 {
+            assert_eq!(bucket.take_token(start), Ok(()));
+        }
+        assert_eq!(bucket.take_token(start), Err(Duration::from_millis(500)));
+        assert_eq!(bucket.take_token(start + Duration::from_millis(500)), Ok(()));
+        // A large batch leaves a negative balance.
+        bucket.charge_calls(4, start + Duration::from_secs(60));
+        assert_eq!(bucket.take_token(start + Duration::from_secs(60)), Err(Duration::from_secs(1)));
+        assert_eq!(bucket.take_token(start + Duration::from_secs(61)), Ok(()));
+    }
+
+    #[test]
+    fn limits_are_shared_by_tokens_of_one_principal() {
+        let table = ClientLimitsTable::new(None);
+        let (one, same, other) = (table.limits_for("w", "a"), table.limits_for("w", "a"), table.limits_for("w", "b"));
+        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
+        assert!(!Arc::ptr_eq(&one, &table.limits_for("v", "a")));
+        let reservation = one.reserve_bytes(RESERVED_BYTES_PER_CLIENT_MAX).unwrap();
+        assert_eq!(same.reserve_bytes(1).unwrap_err().status, StatusCode::TOO_MANY_REQUESTS);
+        other.reserve_bytes(RESERVED_BYTES_PER_CLIENT_MAX).unwrap();
+        drop(reservation);
+        same.reserve_bytes(1).unwrap();
+        // The total is bounded as well.
+        let clients = RESERVED_BYTES_MAX / RESERVED_BYTES_PER_CLIENT_MAX;
+        let limits = |at: usize| table.limits_for("w", &at.to_string());
+        let all: Vec<MemoryReservation> =
+            (0..clients).map(|at| limits(at).reserve_bytes(RESERVED_BYTES_PER_CLIENT_MAX).unwrap()).collect();
+        assert_eq!(other.reserve_bytes(1).unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+        drop(all);
+    }
+}

@@ -1,0 +1,191 @@
+//! Accepts connections over TCP, TLS or a Unix socket, bounded in number and time, with graceful shutdown. On a Unix socket
+//! the kernel reports the user of the peer. A TLS handshake counts as a connection and has a short timeout.
+
+use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+};
+use tower::ServiceExt;
+
+use super::{
+    PeerOrigin,
+    limits::{CONNECTIONS_MAX, HEAD_BYTES_MAX, HEAD_READ_TIMEOUT, HEADERS_MAX, SHUTDOWN_TIMEOUT, WRITE_TIMEOUT},
+    routes,
+    state::{ServerState, ShutdownSignal},
+    tls::ReloadableTlsConfig,
+    unauthenticated::{TooManyUnauthenticated, UnauthenticatedConnection},
+    write_timeout::WriteTimeoutStream,
+};
+
+/// Delay after `accept` failed, for example because no file descriptors are left.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// A listening socket.
+pub enum HttpListener {
+    /// Plain TCP.
+    Tcp(TcpListener),
+    /// TCP with TLS.
+    Tls(TcpListener, Arc<ReloadableTlsConfig>),
+    /// A Unix socket, and the user id whose processes need no token.
+    Unix(UnixListener, u32),
+}
+
+/// Serves until the state is shut down, then finishes in-flight requests within a bounded time.
+///
+/// Must run inside a tokio runtime; calls occupy its blocking threads.
+pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
+    let router = routes::build_router(state.clone());
+    let slots = Arc::new(Semaphore::new(state.options.connections_max.unwrap_or(CONNECTIONS_MAX)));
+    let mut shutdown = state.shutdown_signal();
+    let mut connections = JoinSet::new();
+    loop {
+        // Acquiring inside `select!` lets a server without free slots still shut down.
+        let accepting = async { (slots.clone().acquire_owned().await, accept_connection(&listener).await) };
+        let accepting = tokio::select! {
+            () = shutdown.until_shutdown() => break,
+            accepting = accepting => accepting,
+        };
+        while connections.try_join_next().is_some() {}
+        let (permit, accepted) = match accepting {
+            (Ok(permit), Ok(accepted)) => (permit, accepted),
+            (Err(_), _) => break,
+            (Ok(_), Err(_)) => {
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                continue;
+            }
+        };
+        let Ok(unauthenticated) = accepted.register_unauthenticated(&state) else {
+            // Closed without a response, to keep the cost of refused connections low.
+            state.metrics.count_refused_connection();
+            continue;
+        };
+        let shutdown = state.shutdown_signal();
+        let connection = ServedConnection {
+            state: state.clone(),
+            router: router.clone(),
+            shutdown,
+            unauthenticated,
+            _permit: permit,
+        };
+        match accepted {
+            AcceptedStream::Tls(stream, tls, _) => connections.spawn(connection.serve_tls(stream, tls)),
+            AcceptedStream::Tcp(stream, _) => connections.spawn(connection.serve(stream, PeerOrigin::Network)),
+            AcceptedStream::Unix(stream, peer) => connections.spawn(connection.serve(stream, peer)),
+        };
+    }
+    drop(listener);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    drop(tokio::time::timeout(SHUTDOWN_TIMEOUT, finished).await);
+}
+
+enum AcceptedStream {
+    Tcp(TcpStream, IpAddr),
+    Tls(TcpStream, Arc<ReloadableTlsConfig>, IpAddr),
+    Unix(UnixStream, PeerOrigin),
+}
+
+impl AcceptedStream {
+    /// Counts a connection as unauthenticated. Unix sockets are not counted: the kernel identifies the peer.
+    fn register_unauthenticated(
+        &self,
+        state: &ServerState,
+    ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
+        match self {
+            AcceptedStream::Tcp(_, address) | AcceptedStream::Tls(_, _, address) => {
+                state.unauthenticated.register(*address)
+            }
+            AcceptedStream::Unix(..) => Ok(UnauthenticatedConnection::default()),
+        }
+    }
+}
+
+async fn accept_connection(listener: &HttpListener) -> io::Result<AcceptedStream> {
+    match listener {
+        HttpListener::Tcp(listener) => {
+            let (stream, address) = accept_tcp(listener).await?;
+            Ok(AcceptedStream::Tcp(stream, address))
+        }
+        HttpListener::Tls(listener, tls) => {
+            let (stream, address) = accept_tcp(listener).await?;
+            Ok(AcceptedStream::Tls(stream, tls.clone(), address))
+        }
+        HttpListener::Unix(listener, user) => {
+            let (stream, _) = listener.accept().await?;
+            let peer = match stream.peer_cred() {
+                Ok(cred) if cred.uid() == *user => PeerOrigin::SameUser,
+                Ok(_) | Err(_) => PeerOrigin::OtherUser,
+            };
+            Ok(AcceptedStream::Unix(stream, peer))
+        }
+    }
+}
+
+/// Accepts a connection and disables Nagle's algorithm, because responses are small.
+async fn accept_tcp(listener: &TcpListener) -> io::Result<(TcpStream, IpAddr)> {
+    let (stream, address) = listener.accept().await?;
+    stream.set_nodelay(true)?;
+    Ok((stream, address.ip()))
+}
+
+struct ServedConnection {
+    state: Arc<ServerState>,
+    router: Router,
+    shutdown: ShutdownSignal,
+    unauthenticated: UnauthenticatedConnection,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl ServedConnection {
+    /// Serves after the TLS handshake; closes the connection if it fails.
+    async fn serve_tls(mut self, stream: TcpStream, tls: Arc<ReloadableTlsConfig>) {
+        let handshake = tokio::time::timeout(tls.handshake_timeout, tls.acceptor().accept(stream));
+        let handshake = tokio::select! {
+            () = self.shutdown.until_shutdown() => return,
+            handshake = handshake => handshake,
+        };
+        if let Ok(Ok(stream)) = handshake {
+            self.serve(stream, PeerOrigin::Network).await;
+        }
+    }
+
+    async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: PeerOrigin) {
+        self.state.metrics.connection_opened();
+        let unauthenticated = self.unauthenticated.clone();
+        let service = self.router.clone().map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(unauthenticated.clone());
+            request.map(axum::body::Body::new)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_READ_TIMEOUT)
+            .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
+            .serve_connection(
+                TokioIo::new(WriteTimeoutStream::new(stream, WRITE_TIMEOUT)),
+                TowerToHyperService::new(service),
+            )
+            .with_upgrades();
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.shutdown.until_shutdown() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        // Connection errors are caused by the client and not reported.
+        drop(ended);
+        self.state.metrics.connection_closed();
+    }
+}

@@ -1,0 +1,137 @@
+//! MCP over Streamable HTTP, in the protocol versions with and without sessions. `rmcp` transports the messages; each one
+//! is first checked as strictly as over stdio. Sessions are kept per client, so that no client can use another's.
+
+use std::sync::Arc;
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{Path, Request, State, rejection::PathRejection},
+    http::{Method, Response, StatusCode, header},
+};
+use http_body_util::{BodyExt, Full};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use serde_json::json;
+use stead_engine::Caller;
+
+use super::{
+    body,
+    client::ClientRequestPermit,
+    errors,
+    host_check::HttpRejection,
+    limits::{BODY_BYTES_MAX, STREAM_KEEPALIVE_INTERVAL},
+    state::ServerState,
+};
+use crate::{
+    call_executor::CallExecutor,
+    dialect::{self, DialectError, DialectSet},
+    mcp::{McpServer, McpSharedState, check_line},
+};
+
+/// A client's MCP server.
+pub(super) type McpHttpService = StreamableHttpService<Arc<McpServer>, LocalSessionManager>;
+
+pub(super) fn build_service(
+    executor: &Arc<CallExecutor>,
+    caller: &Caller,
+    dialects: DialectSet,
+    state: &ServerState,
+) -> McpHttpService {
+    let shared = McpSharedState::new(executor.clone(), caller.clone(), dialects);
+    let shared_state = Arc::new(match &state.options.mcp_extension {
+        Some(extension) => shared.with_extension(extension.clone()),
+        None => shared,
+    });
+    let config = StreamableHttpServerConfig::default()
+        .with_json_response(true)
+        .with_sse_keep_alive(Some(STREAM_KEEPALIVE_INTERVAL))
+        .with_max_request_body_bytes(BODY_BYTES_MAX)
+        // The middleware has checked both.
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let shutdown = state.shutdown.clone();
+    StreamableHttpService::new(
+        move || Ok(Arc::new(McpServer::new(shared_state.clone(), shutdown.subscribe()))),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    )
+}
+
+/// `/mcp`: the configured dialects.
+pub(super) async fn serve_default_dialects(
+    State(state): State<Arc<ServerState>>,
+    request_permit: ClientRequestPermit,
+    request: Request,
+) -> Response<Body> {
+    let dialects = state.config.mcp_dialects.clone();
+    forward_to_service(&state, request_permit, &dialects, request).await
+}
+
+/// `/mcp/{dialect}`: one dialect.
+pub(super) async fn serve_named_dialect(
+    State(state): State<Arc<ServerState>>,
+    request_permit: ClientRequestPermit,
+    dialect: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Response<Body> {
+    match dialect {
+        Ok(Path(dialect)) if dialect::dialect_names().contains(&dialect.as_str()) => {
+            forward_to_service(&state, request_permit, &[dialect], request).await
+        }
+        Ok(_) | Err(_) => errors::rejection_response(HttpRejection::new(StatusCode::NOT_FOUND, "unknown dialect")),
+    }
+}
+
+async fn forward_to_service(
+    state: &ServerState,
+    request_permit: ClientRequestPermit,
+    dialects: &[String],
+    request: Request,
+) -> Response<Body> {
+    let ClientRequestPermit { client, permit } = request_permit;
+    let service = match client.mcp_service(dialects, state) {
+        Ok(service) => service,
+        Err(
+            DialectError::InvalidDefinition(_)
+            | DialectError::UnknownDialect(_)
+            | DialectError::DuplicateTool { .. }
+            | DialectError::MustBeServedAlone(_)
+            | DialectError::InvalidSetting(_),
+        ) => {
+            let reason = "internal error: the configured dialects cannot be loaded";
+            return errors::rejection_response(HttpRejection::new(StatusCode::INTERNAL_SERVER_ERROR, reason));
+        }
+    };
+    let (head, body) = request.into_parts();
+    let mut message = match body::read_body(&client.limits, body).await {
+        Ok(message) => message,
+        Err(rejection) => return errors::rejection_response(rejection),
+    };
+    if head.method == Method::POST
+        && let Err(malformed) = check_line(&message.bytes)
+    {
+        let id = malformed.id.map(|id| id.into_json_value());
+        let response_json = json!({ "jsonrpc": "2.0", "id": id, "error": malformed.error });
+        return errors::json_response(StatusCode::BAD_REQUEST, &response_json);
+    }
+    let bytes = Bytes::from(std::mem::take(&mut message.bytes));
+    let ends_session = head.method == Method::DELETE;
+    let mut response = service.handle(Request::from_parts(head, Full::new(bytes))).await;
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        // The session has ended, and some clients treat 202 as a failure.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    let is_stream = content_type.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    if !is_stream {
+        return response.map(Body::new);
+    }
+    // Holds the permit until the stream ends.
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _permit = &permit;
+            frame
+        }))
+    })
+}

@@ -1,0 +1,218 @@
+//! Checks, authenticates and logs every request before it reaches a route, and sets the security headers of responses.
+
+use std::{sync::Arc, time::Instant};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header},
+    middleware::Next,
+};
+
+use super::{
+    Credential, PeerOrigin, body,
+    client_limits::ClientLimits,
+    errors,
+    host_check::HttpRejection,
+    limits::{ARCHIVE_BYTES_MAX, BODY_BYTES_MAX},
+    request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
+    routes::{self, HttpRoute, RequiredRole},
+    state::{ClientRole, ServerState},
+    unauthenticated::UnauthenticatedConnection,
+};
+use crate::call_recorder::{self, CallRecorder};
+
+/// Headers of every response: browsers must not render, embed or cache it.
+const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox")),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+];
+
+/// Checks and authenticates a request, then passes it on with its client.
+pub(super) async fn authenticate_and_log(
+    State(state): State<Arc<ServerState>>,
+    mut request: Request,
+    next: Next,
+) -> Response<Body> {
+    let started = Instant::now();
+    let route = routes::route_of_path(request.uri().path());
+    let id = HttpRequestId::from_headers(request.headers());
+    let mut log_guard = state
+        .options
+        .request_logger
+        .as_ref()
+        .map(|log| RequestLogGuard::start(log, id.as_str(), route, request.method()));
+    request.extensions_mut().insert(id.clone());
+    let challenge = auth_challenge(&state, &request);
+    let result = match check_request(&state, &request) {
+        Ok(RequestCredential::NotNeeded) => Ok(None),
+        Ok(RequestCredential::Token(token)) => state.authenticate(Credential::Token(&token)).await.map(Some),
+        Ok(RequestCredential::SameUser) => state.authenticate(Credential::SameUser).await.map(Some),
+        Err(rejection) => Err(rejection),
+    };
+    if let Ok(Some(client)) = &result {
+        log_guard.iter_mut().for_each(|log_guard| log_guard.set_client(client));
+        request
+            .extensions()
+            .get::<UnauthenticatedConnection>()
+            .iter()
+            .for_each(|connection| connection.mark_authenticated());
+    }
+    let limits = result.as_ref().ok().and_then(Option::as_ref).map(ClientRole::limits);
+    let result = result.and_then(|client| authorize_route(&state, route, client, &mut request));
+    let mut response = match result {
+        Ok(()) => run_handler(log_guard.as_ref(), limits.as_deref(), request, next).await,
+        Err(rejection) => errors::rejection_response(rejection),
+    };
+    if let (StatusCode::UNAUTHORIZED, Some(challenge)) = (response.status(), challenge) {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response.headers_mut().insert(REQUEST_ID_HEADER, id.0);
+    for (name, value) in SECURITY_HEADERS {
+        response.headers_mut().entry(name).or_insert(value);
+    }
+    state.metrics.record_response(route, response.status(), started.elapsed());
+    match log_guard {
+        Some(log_guard) => log_guard.attach_to_response(response),
+        None => response,
+    }
+}
+
+/// The WWW-Authenticate challenge, if an authorization server is configured.
+fn auth_challenge(state: &ServerState, request: &Request) -> Option<HeaderValue> {
+    let authorization = state.options.authorization_servers.as_ref()?;
+    authorization.auth_challenge(request.headers(), request.uri().path())
+}
+
+/// Runs the route handler and charges calls and response bytes to the client.
+async fn run_handler(
+    log_guard: Option<&RequestLogGuard>,
+    limits: Option<&ClientLimits>,
+    mut request: Request,
+    next: Next,
+) -> Response<Body> {
+    let recorder = log_guard.map_or_else(Arc::<CallRecorder>::default, |log_guard| log_guard.recorder.clone());
+    request.extensions_mut().insert(recorder.clone());
+    let response = call_recorder::record_during(Some(recorder.clone()), next.run(request)).await;
+    match limits {
+        Some(limits) => {
+            limits.charge_extra_calls(recorder.calls().count);
+            body::meter_response(limits, response).await
+        }
+        None => response,
+    }
+}
+
+/// The credential of a request, copied out of it.
+enum RequestCredential {
+    NotNeeded,
+    Token(String),
+    SameUser,
+}
+
+fn check_request(state: &ServerState, request: &Request) -> Result<RequestCredential, HttpRejection> {
+    let target = request.uri();
+    state.allowed_hosts.check_request_head(target, request.headers())?;
+    let route = routes::route_of_path(target.path());
+    check_content_type(route, request.method(), request.headers())?;
+    if route.needs_no_token() {
+        return Ok(RequestCredential::NotNeeded);
+    }
+    let peer = request.extensions().get::<PeerOrigin>().copied().unwrap_or(PeerOrigin::Network);
+    match (bearer_token(request.headers())?, peer) {
+        (Some(token), _) => Ok(RequestCredential::Token(token.to_owned())),
+        (None, PeerOrigin::SameUser) => Ok(RequestCredential::SameUser),
+        (None, PeerOrigin::Network | PeerOrigin::OtherUser) => {
+            Err(HttpRejection::new(StatusCode::UNAUTHORIZED, "missing token; send 'Authorization: Bearer TOKEN'"))
+        }
+    }
+}
+
+/// Checks that the client's role permits the route, before anything is looked up for it.
+fn authorize_route(
+    state: &ServerState,
+    route: HttpRoute,
+    client: Option<ClientRole>,
+    request: &mut Request,
+) -> Result<(), HttpRejection> {
+    let Some(client) = client else { return Ok(()) };
+    match (route.required_role(state.workspace_admin()), &client) {
+        (RequiredRole::Any, _)
+        | (RequiredRole::Workspace, ClientRole::Workspace(_))
+        | (RequiredRole::Admin, ClientRole::Admin(_)) => {}
+        (RequiredRole::Workspace, ClientRole::Admin(_)) => {
+            let reason = "this is an admin token and cannot open a workspace; create a workspace token";
+            return Err(HttpRejection::new(StatusCode::FORBIDDEN, reason));
+        }
+        (RequiredRole::Admin, ClientRole::Workspace(_)) => {
+            return Err(HttpRejection::new(StatusCode::FORBIDDEN, "an admin token is required"));
+        }
+    }
+    client.limits().take_request()?;
+    check_content_length(request.headers(), route)?;
+    match client {
+        ClientRole::Workspace(client) => request.extensions_mut().insert(client).map(drop),
+        ClientRole::Admin(client) => request.extensions_mut().insert(client).map(drop),
+    };
+    Ok(())
+}
+
+/// Rejects a body whose declared length is too large, without reading it.
+fn check_content_length(headers: &HeaderMap, route: HttpRoute) -> Result<(), HttpRejection> {
+    let limit = match route {
+        // Archives are streamed; other bodies of this route are bounded when they are read.
+        HttpRoute::Workspaces => ARCHIVE_BYTES_MAX,
+        HttpRoute::Mcp
+        | HttpRoute::Rpc
+        | HttpRoute::Files
+        | HttpRoute::Operations
+        | HttpRoute::OpenApi
+        | HttpRoute::Events
+        | HttpRoute::Health
+        | HttpRoute::Metrics
+        | HttpRoute::OAuthMetadata
+        | HttpRoute::Unknown => BODY_BYTES_MAX as u64,
+    };
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    match length.and_then(|length| length.parse::<u64>().ok()) {
+        Some(length) if length > limit => {
+            Err(HttpRejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is too large"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Requires a JSON content type, which an HTML form of another site cannot set.
+fn check_content_type(route: routes::HttpRoute, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
+    if *method != Method::POST || !route.expects_json() {
+        return Ok(());
+    }
+    require_json(headers)
+}
+
+/// Rejects a body whose content type is not JSON.
+pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpRejection> {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = content_type.split(';').next().unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    Err(HttpRejection::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json"))
+}
+
+/// The bearer token of the Authorization header.
+fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, HttpRejection> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let malformed = HttpRejection::new(StatusCode::UNAUTHORIZED, "the Authorization header must be 'Bearer TOKEN'");
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(HttpRejection::new(StatusCode::BAD_REQUEST, "more than one Authorization header")),
+        (Some(value), None) => {
+            let (scheme, token) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(malformed)?;
+            let is_valid = scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty();
+            is_valid.then_some(Some(token.trim())).ok_or(malformed)
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Request log: one entry per request with client, route, calls and status. Contains no client input except a well-formed
+//! request id that is not a token. The entry of a stream is written when the stream ends.
+
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header},
+};
+use http_body_util::BodyExt;
+
+use super::{client::AuthenticatedClient, routes::HttpRoute, state::ClientRole};
+use crate::call_recorder::CallRecorder;
+pub use crate::call_recorder::{LoggedCall, LoggedCalls};
+
+pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// Longest request id that is adopted.
+const REQUEST_ID_BYTES_MAX: usize = 64;
+/// Prefix of tokens: a token sent as a request id must not be logged.
+const TOKEN_PREFIX: &str = "stead_";
+/// Status of a request whose client disconnected before the response.
+const CLIENT_CLOSED_STATUS: u16 = 499;
+
+/// The log entry of one request.
+#[derive(Debug, Clone)]
+pub struct RequestLogEntry {
+    /// The request id: the client's, if well-formed, or a generated one.
+    pub id: String,
+    /// The route.
+    pub route: &'static str,
+    /// The HTTP method, or `message` for a WebSocket message.
+    pub method: &'static str,
+    /// The principal, once authenticated.
+    pub principal: Option<String>,
+    /// The workspace id.
+    pub workspace: Option<String>,
+    /// The engine calls of the request.
+    pub calls: LoggedCalls,
+    /// The response status, or 499 if the client disconnected.
+    pub status: u16,
+    /// The duration, until the end of a stream.
+    pub duration: Duration,
+}
+
+/// Receives log entries.
+pub trait RequestLogger: Send + Sync + 'static {
+    /// Logs a finished request. Must be fast and must not block.
+    fn log_request(&self, request: RequestLogEntry);
+}
+
+/// The log entry of a running request, written on drop.
+pub(super) struct RequestLogGuard {
+    logger: Arc<dyn RequestLogger>,
+    started_at: Instant,
+    entry: Option<RequestLogEntry>,
+    pub(super) recorder: Arc<CallRecorder>,
+}
+
+impl RequestLogGuard {
+    pub(super) fn start(logger: &Arc<dyn RequestLogger>, id: &str, route: HttpRoute, method: &Method) -> Self {
+        let entry = RequestLogEntry {
+            id: id.to_owned(),
+            route: route.name(),
+            method: method_name(method),
+            principal: None,
+            workspace: None,
+            calls: LoggedCalls::default(),
+            status: CLIENT_CLOSED_STATUS,
+            duration: Duration::ZERO,
+        };
+        Self { logger: logger.clone(), started_at: Instant::now(), entry: Some(entry), recorder: Arc::default() }
+    }
+
+    pub(super) fn set_client(&mut self, client: &ClientRole) {
+        let Some(entry) = &mut self.entry else { return };
+        match client {
+            ClientRole::Workspace(client) => {
+                entry.principal = Some(client.caller.principal.to_string());
+                entry.workspace = Some(client.workspace_id.clone());
+            }
+            ClientRole::Admin(client) => entry.principal = Some(client.caller.principal.to_string()),
+        }
+    }
+
+    /// Records the status. A stream keeps the entry open until it ends.
+    pub(super) fn attach_to_response(mut self, response: Response<Body>) -> Response<Body> {
+        if let Some(entry) = &mut self.entry {
+            entry.status = response.status().as_u16();
+        }
+        let content_type = response.headers().get(header::CONTENT_TYPE);
+        if !content_type.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+            return response;
+        }
+        response.map(|body| {
+            Body::new(body.map_frame(move |frame| {
+                let _guard = &self;
+                frame
+            }))
+        })
+    }
+}
+
+impl Drop for RequestLogGuard {
+    fn drop(&mut self) {
+        let Some(mut entry) = self.entry.take() else { return };
+        entry.duration = self.started_at.elapsed();
+        entry.calls = self.recorder.calls();
+        self.logger.log_request(entry);
+    }
+}
+
+/// A recorder that logs one WebSocket message as an entry of its own.
+pub(super) fn recorder_for_message(
+    logger: Option<&Arc<dyn RequestLogger>>,
+    id: &str,
+    client: &AuthenticatedClient,
+) -> Arc<CallRecorder> {
+    let (logger, started, limits) = (logger.cloned(), Instant::now(), client.limits.clone());
+    let mut entry = RequestLogEntry {
+        id: id.to_owned(),
+        route: HttpRoute::Rpc.name(),
+        method: "message",
+        principal: Some(client.caller.principal.to_string()),
+        workspace: Some(client.workspace_id.clone()),
+        calls: LoggedCalls::default(),
+        status: 200,
+        duration: Duration::ZERO,
+    };
+    CallRecorder::with_callback(move |calls| {
+        limits.charge_extra_calls(calls.count);
+        let Some(logger) = logger else { return };
+        entry.calls = calls;
+        entry.duration = started.elapsed();
+        logger.log_request(entry);
+    })
+}
+
+fn method_name(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    }
+}
+
+/// A request id, from the client if it is well-formed.
+#[derive(Debug, Clone)]
+pub(super) struct HttpRequestId(pub(super) HeaderValue);
+
+impl HttpRequestId {
+    pub(super) fn from_headers(headers: &HeaderMap) -> Self {
+        let mut values = headers.get_all(REQUEST_ID_HEADER).iter();
+        match (values.next(), values.next()) {
+            (Some(id), None) if is_valid_request_id(id.as_bytes()) => Self(id.clone()),
+            (Some(_), _) | (None, _) => Self(generate_request_id()),
+        }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+fn is_valid_request_id(id: &[u8]) -> bool {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
+    let contains_token = id.windows(TOKEN_PREFIX.len()).any(|part| part == TOKEN_PREFIX.as_bytes());
+    (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(is_plain) && !contains_token
+}
+
+/// Generates a globally unique id.
+fn generate_request_id() -> HeaderValue {
+    static SERVER_START: OnceLock<u64> = OnceLock::new();
+    static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+    // Without random bytes, ids are still unique within this process.
+    let start = SERVER_START.get_or_init(|| getrandom::u64().unwrap_or_default());
+    let next = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    HeaderValue::from_str(&format!("{start:016x}-{next}")).unwrap_or(HeaderValue::from_static("none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn valid_request_ids_are_adopted() {
+        let id = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(REQUEST_ID_HEADER, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            }
+            HttpRequestId::from_headers(&headers).as_str().to_owned()
+        };
+        assert_eq!(id(&["0192-ab:c_d.e"]), "0192-ab:c_d.e");
+        let long = "x".repeat(REQUEST_ID_BYTES_MAX + 1);
+        for odd in [&["a b"][..], &["{\"a\":1}"], &["ü"], &[""], &[&long], &["a", "a"], &["stead_x_1"]] {
+            let taken = id(odd);
+            assert!(!odd.contains(&taken.as_str()) && !taken.is_empty(), "{odd:?}: {taken}");
+        }
+        assert_ne!(id(&[]), id(&[]));
+    }
+}

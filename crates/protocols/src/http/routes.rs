@@ -1,0 +1,183 @@
+//! The routes of the server, and the role that each one requires.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    http::{Response, StatusCode},
+    middleware,
+    routing::{any, delete, get, post, put},
+};
+use serde_json::json;
+
+use super::{
+    WorkspaceAdmin, archive, errors, event_stream, files,
+    host_check::HttpRejection,
+    mcp, metrics, middleware as own_middleware,
+    oauth_metadata::{self, METADATA_PATH},
+    operations, rpc,
+    state::ServerState,
+    workspace_admin,
+};
+
+/// A group of routes, as named in metrics and logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum HttpRoute {
+    Mcp,
+    Rpc,
+    Files,
+    Operations,
+    Workspaces,
+    OpenApi,
+    Events,
+    Health,
+    Metrics,
+    OAuthMetadata,
+    Unknown,
+}
+
+impl HttpRoute {
+    /// The name in metrics and logs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            HttpRoute::Mcp => "mcp",
+            HttpRoute::Rpc => "rpc",
+            HttpRoute::Files => "files",
+            HttpRoute::Operations => "operations",
+            HttpRoute::Workspaces => "workspaces",
+            HttpRoute::OpenApi => "document",
+            HttpRoute::Events => "events",
+            HttpRoute::Health => "health",
+            HttpRoute::Metrics => "metrics",
+            HttpRoute::OAuthMetadata => "metadata",
+            HttpRoute::Unknown => "elsewhere",
+        }
+    }
+
+    pub(super) fn needs_no_token(self) -> bool {
+        match self {
+            HttpRoute::Health | HttpRoute::OAuthMetadata => true,
+            HttpRoute::Mcp
+            | HttpRoute::Rpc
+            | HttpRoute::Files
+            | HttpRoute::Operations
+            | HttpRoute::Workspaces
+            | HttpRoute::OpenApi
+            | HttpRoute::Events
+            | HttpRoute::Metrics
+            | HttpRoute::Unknown => false,
+        }
+    }
+
+    /// Whether POST bodies must be JSON.
+    pub(super) fn expects_json(self) -> bool {
+        match self {
+            HttpRoute::Mcp | HttpRoute::Rpc | HttpRoute::Operations => true,
+            // Some of these bodies are archives; handlers of JSON bodies check the type themselves.
+            HttpRoute::Workspaces
+            | HttpRoute::Files
+            | HttpRoute::OpenApi
+            | HttpRoute::Events
+            | HttpRoute::Health
+            | HttpRoute::Metrics
+            | HttpRoute::OAuthMetadata
+            | HttpRoute::Unknown => false,
+        }
+    }
+}
+
+/// The role that a route requires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequiredRole {
+    /// Any authenticated client.
+    Any,
+    /// A client of a workspace.
+    Workspace,
+    /// A client with an admin token.
+    Admin,
+}
+
+impl HttpRoute {
+    /// The required role. With several workspaces, metrics cover all of them and need an admin.
+    pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> RequiredRole {
+        match self {
+            HttpRoute::Mcp | HttpRoute::Rpc | HttpRoute::Files | HttpRoute::Operations | HttpRoute::Events => {
+                RequiredRole::Workspace
+            }
+            HttpRoute::Workspaces | HttpRoute::Metrics if admin.is_some() => RequiredRole::Admin,
+            HttpRoute::Workspaces
+            | HttpRoute::Metrics
+            | HttpRoute::OpenApi
+            | HttpRoute::Health
+            | HttpRoute::OAuthMetadata
+            | HttpRoute::Unknown => RequiredRole::Any,
+        }
+    }
+}
+
+pub(super) fn route_of_path(path: &str) -> HttpRoute {
+    let mut parts = path.trim_start_matches('/').splitn(3, '/');
+    match (parts.next(), parts.next()) {
+        (Some("mcp"), _) => HttpRoute::Mcp,
+        (Some("rpc"), None) => HttpRoute::Rpc,
+        (Some("v1"), Some("files")) => HttpRoute::Files,
+        (Some("v1"), Some("workspaces")) => HttpRoute::Workspaces,
+        (Some("v1"), Some("openapi.json")) => HttpRoute::OpenApi,
+        (Some("v1"), Some(_)) => HttpRoute::Operations,
+        (Some("events"), None) => HttpRoute::Events,
+        (Some("health"), None) => HttpRoute::Health,
+        (Some("metrics"), None) => HttpRoute::Metrics,
+        (Some(".well-known"), Some("oauth-protected-resource")) => HttpRoute::OAuthMetadata,
+        _ => HttpRoute::Unknown,
+    }
+}
+
+pub(super) fn build_router(state: Arc<ServerState>) -> Router {
+    Router::new()
+        .route("/mcp", any(mcp::serve_default_dialects))
+        .route("/mcp/{dialect}", any(mcp::serve_named_dialect))
+        .route("/rpc", get(rpc::upgrade_websocket).post(rpc::serve_post))
+        .route("/v1/openapi.json", get(operations::serve_openapi))
+        .route("/v1/files/{*path}", get(files::get_file).put(files::put_file).delete(files::delete_file))
+        .route("/v1/{operation}", post(operations::call_operation))
+        .route("/v1/workspaces", get(workspace_admin::list_workspaces).post(workspace_admin::create_workspace))
+        .route("/v1/workspaces/{name}", get(workspace_admin::show_workspace).delete(workspace_admin::destroy_workspace))
+        .route("/v1/workspaces/{name}/fork", post(workspace_admin::fork_workspace))
+        .route("/v1/workspaces/{name}/export", get(archive::export_workspace))
+        .route("/v1/workspaces/{name}/import", put(archive::import_workspace))
+        .route("/v1/workspaces/{name}/restore", post(workspace_admin::restore_workspace))
+        .route("/v1/workspaces/{name}/tokens", get(workspace_admin::list_tokens).post(workspace_admin::create_token))
+        .route("/v1/workspaces/{name}/tokens/{id}", delete(workspace_admin::revoke_token))
+        .route("/events", get(event_stream::serve_event_stream))
+        .route("/health", get(serve_health))
+        .route("/metrics", get(metrics::serve_metrics))
+        .route(METADATA_PATH, get(oauth_metadata::server_metadata))
+        .route(&format!("{METADATA_PATH}/{{*path}}"), get(oauth_metadata::route_metadata))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(state.clone(), own_middleware::authenticate_and_log))
+        .with_state(state)
+}
+
+async fn serve_health(State(state): State<Arc<ServerState>>) -> Response<Body> {
+    let stopping = *state.shutdown.borrow();
+    let status = if stopping { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK };
+    let text = if stopping { "stopping" } else { "ok" };
+    errors::json_response(status, &json!({ "status": text, "version": env!("CARGO_PKG_VERSION") }))
+}
+
+async fn not_found() -> Response<Body> {
+    errors::rejection_response(HttpRejection::new(
+        StatusCode::NOT_FOUND,
+        "no such endpoint; available: /mcp, /rpc, /v1, /events, /health, /metrics",
+    ))
+}
+
+async fn method_not_allowed() -> Response<Body> {
+    errors::rejection_response(HttpRejection::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this endpoint does not support the request method",
+    ))
+}

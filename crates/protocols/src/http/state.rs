@@ -1,0 +1,297 @@
+//! Shared state of the HTTP server: authenticator, allowed hosts, configuration, cached clients.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, Instant},
+};
+
+use axum::http::StatusCode;
+use tokio::sync::watch;
+
+use super::{
+    AuthError, ClientIdentity, ClientScope, Credential, SharedAuthenticator, WorkspaceAdmin, WorkspaceOpener,
+    change_notifier::ChangeNotifiers,
+    client::{AuthenticatedClient, AuthenticatedClientParts},
+    client_limits::{ClientLimits, ClientLimitsTable, RateLimit},
+    host_check::{AllowedHosts, HttpRejection},
+    limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
+    metrics::HttpMetrics,
+    oauth_metadata::AuthorizationServers,
+    request_log::RequestLogger,
+    unauthenticated::{PerAddressLimit, UnauthenticatedLimit},
+    workspace_admin::{AdminClient, AdminLimits},
+};
+use crate::{
+    call_executor::WorkspaceCallLimit,
+    dialect::{DialectError, DialectSet, WorkspaceLocation},
+    mcp::LoadedMcpExtension,
+};
+
+/// The workspace key of admin clients, which have no workspace.
+const NO_WORKSPACE: &str = "";
+
+/// The configuration of a server.
+#[derive(Debug, Clone)]
+pub struct HttpServerConfig {
+    /// The location that dialects report.
+    pub location: WorkspaceLocation,
+    /// The dialects of `/mcp`.
+    pub mcp_dialects: Vec<String>,
+    /// The dialects of `/rpc`.
+    pub rpc_dialects: Vec<String>,
+    /// Concurrent working calls per workspace, over all its clients; as many more may wait.
+    pub workspace_calls_max: usize,
+}
+
+/// An authenticated client with its role.
+pub(super) enum ClientRole {
+    Workspace(Arc<AuthenticatedClient>),
+    Admin(Arc<AdminClient>),
+}
+
+impl ClientRole {
+    pub(super) fn limits(&self) -> Arc<ClientLimits> {
+        match self {
+            ClientRole::Workspace(client) => client.limits.clone(),
+            ClientRole::Admin(admin) => admin.limits.clone(),
+        }
+    }
+}
+
+impl HttpServerConfig {
+    /// Checks that the configured dialects can be loaded.
+    pub fn check_dialects(&self) -> Result<(), DialectError> {
+        for names in [&self.mcp_dialects, &self.rpc_dialects] {
+            DialectSet::from_names(names, &[], &self.location)?;
+        }
+        Ok(())
+    }
+}
+
+/// Optional features and limits of a server.
+#[derive(Clone, Default)]
+pub struct HttpServerOptions {
+    /// Receives a log entry for every request.
+    pub request_logger: Option<Arc<dyn RequestLogger>>,
+    /// Additional tools, prompts and resources for MCP clients.
+    pub mcp_extension: Option<Arc<LoadedMcpExtension>>,
+    /// The authorization servers to advertise.
+    pub authorization_servers: Option<AuthorizationServers>,
+    /// The rate limit per principal; `None` is unlimited.
+    pub rate_limit: Option<RateLimit>,
+    /// Concurrent connections; `None` is the default limit.
+    pub connections_max: Option<usize>,
+    /// Unauthenticated connections per address.
+    pub per_address_limit: PerAddressLimit,
+}
+
+/// The shared state of one server.
+pub struct ServerState {
+    authenticator: SharedAuthenticator,
+    pub(super) allowed_hosts: AllowedHosts,
+    pub(super) config: HttpServerConfig,
+    pub(super) options: HttpServerOptions,
+    pub(super) metrics: HttpMetrics,
+    pub(super) unauthenticated: Arc<UnauthenticatedLimit>,
+    clients: Mutex<HashMap<String, CachedClient>>,
+    workspace_limits: Mutex<HashMap<String, WorkspaceCallLimit>>,
+    client_limits: ClientLimitsTable,
+    workspace_admin: Option<Arc<dyn WorkspaceAdmin>>,
+    native_dialects: OnceLock<Arc<DialectSet>>,
+    pub(super) admin_limits: AdminLimits,
+    pub(super) change_notifiers: ChangeNotifiers,
+    /// Becomes true at shutdown.
+    pub(super) shutdown: watch::Sender<bool>,
+}
+
+/// Resolves at shutdown.
+pub(super) struct ShutdownSignal(watch::Receiver<bool>);
+
+impl ShutdownSignal {
+    pub(super) async fn until_shutdown(&mut self) {
+        // A dropped sender means shutdown as well.
+        drop(self.0.wait_for(|is_shutdown| *is_shutdown).await);
+    }
+}
+
+struct CachedClient {
+    client: Arc<AuthenticatedClient>,
+    last_seen: Instant,
+}
+
+impl ServerState {
+    /// Creates a server with default options.
+    pub fn new(authenticator: SharedAuthenticator, allowed_hosts: AllowedHosts, config: HttpServerConfig) -> Arc<Self> {
+        Self::with_options(authenticator, allowed_hosts, config, HttpServerOptions::default())
+    }
+
+    /// Creates a server.
+    pub fn with_options(
+        authenticator: SharedAuthenticator,
+        allowed_hosts: AllowedHosts,
+        config: HttpServerConfig,
+        options: HttpServerOptions,
+    ) -> Arc<Self> {
+        let (shutdown, _) = watch::channel(false);
+        Arc::new(Self {
+            workspace_admin: authenticator.workspace_admin(),
+            native_dialects: OnceLock::new(),
+            workspace_limits: Mutex::default(),
+            admin_limits: AdminLimits::default(),
+            authenticator,
+            allowed_hosts,
+            config,
+            client_limits: ClientLimitsTable::new(options.rate_limit),
+            unauthenticated: UnauthenticatedLimit::new(options.per_address_limit),
+            options,
+            metrics: HttpMetrics::default(),
+            clients: Mutex::default(),
+            change_notifiers: ChangeNotifiers::default(),
+            shutdown,
+        })
+    }
+
+    /// Starts a graceful shutdown: no new connections, in-flight requests finish, streams get a stop event.
+    pub fn shut_down(&self) {
+        self.shutdown.send_replace(true);
+    }
+
+    pub(super) fn shutdown_signal(&self) -> ShutdownSignal {
+        ShutdownSignal(self.shutdown.subscribe())
+    }
+
+    /// The workspace administration, if this server hosts several workspaces.
+    pub(super) fn workspace_admin(&self) -> Option<&Arc<dyn WorkspaceAdmin>> {
+        self.workspace_admin.as_ref()
+    }
+
+    /// Authenticates a request and opens its workspace if necessary.
+    pub(super) async fn authenticate(&self, credential: Credential<'_>) -> Result<ClientRole, HttpRejection> {
+        let ClientIdentity { client_key: key, caller, scope } =
+            self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
+        let principal = caller.principal.to_string();
+        let (id, location, opener) = match scope {
+            ClientScope::Workspace { id, location, opener } => (id, location, opener),
+            ClientScope::Administration => {
+                let limits = self.client_limits.limits_for(NO_WORKSPACE, &principal);
+                return Ok(ClientRole::Admin(Arc::new(AdminClient { caller, limits })));
+            }
+        };
+        if let Some(client) = self.cached_client(&key) {
+            return Ok(ClientRole::Workspace(client));
+        }
+        let engine = match open_workspace(opener.clone()).await {
+            Err(AuthError::TooManyOpenWorkspaces) => {
+                self.evict_idle_clients(Duration::ZERO, EVICTION_BATCH_SIZE);
+                open_workspace(opener).await.map_err(reject_auth_error)?
+            }
+            other => other.map_err(reject_auth_error)?,
+        };
+        let (workspace_limit, limits) = (self.workspace_limit(&id), self.client_limits.limits_for(&id, &principal));
+        let parts = AuthenticatedClientParts {
+            client_key: key.clone(),
+            workspace_id: id,
+            location,
+            engine,
+            caller,
+            workspace_limit,
+            limits,
+        };
+        let client = Arc::new(AuthenticatedClient::new(parts, self.native_dialects()?));
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= CACHED_CLIENTS_MAX {
+            evict_oldest_client(&mut clients);
+        }
+        // A concurrent request of the same client may have inserted it first.
+        let cached = clients.entry(key).or_insert(CachedClient { client, last_seen: Instant::now() });
+        Ok(ClientRole::Workspace(cached.client.clone()))
+    }
+
+    /// The dialects of `/v1`, shared by all clients.
+    fn native_dialects(&self) -> Result<Arc<DialectSet>, HttpRejection> {
+        if let Some(native) = self.native_dialects.get() {
+            return Ok(native.clone());
+        }
+        let native = DialectSet::native().map_err(|_| {
+            HttpRejection::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal error: the configured dialects cannot be loaded",
+            )
+        })?;
+        Ok(self.native_dialects.get_or_init(|| Arc::new(native)).clone())
+    }
+
+    fn cached_client(&self, key: &str) -> Option<Arc<AuthenticatedClient>> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = clients.get_mut(key)?;
+        cached.last_seen = Instant::now();
+        Some(cached.client.clone())
+    }
+
+    fn workspace_limit(&self, workspace: &str) -> WorkspaceCallLimit {
+        let mut workspace_limits = self.workspace_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || WorkspaceCallLimit::new(self.config.workspace_calls_max);
+        workspace_limits.entry(workspace.to_owned()).or_insert_with(fresh).clone()
+    }
+
+    /// Evicts up to `most` clients idle for at least this long, least recently used first, and releases their workspaces.
+    /// Their next request adds them again; MCP sessions without an open stream are lost.
+    pub fn evict_idle_clients(&self, idle_time: Duration, most: usize) -> usize {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let mut idle: Vec<(Instant, String)> = clients
+            .iter()
+            .filter(|(_, cached)| now - cached.last_seen >= idle_time && Arc::strong_count(&cached.client) == 1)
+            .filter(|(_, cached)| cached.client.is_idle())
+            .map(|(key, cached)| (cached.last_seen, key.clone()))
+            .collect();
+        idle.sort();
+        idle.truncate(most);
+        let evicted: Vec<CachedClient> = idle.iter().filter_map(|(_, key)| clients.remove(key)).collect();
+        drop(clients);
+        let count = evicted.len();
+        drop(evicted);
+        self.workspace_limits
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|_, workspace_limit| workspace_limit.is_in_use());
+        count
+    }
+
+    /// Whether the client's token is still valid.
+    pub(super) fn is_still_valid(&self, client: &AuthenticatedClient) -> bool {
+        self.authenticator.is_still_valid(&client.client_key)
+    }
+
+    /// Number of cached clients.
+    pub(super) fn client_count(&self) -> usize {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Opens a workspace on a blocking thread.
+async fn open_workspace(opener: WorkspaceOpener) -> Result<stead_engine::Engine, AuthError> {
+    let aborted = |_| AuthError::Unavailable("internal error: opening the workspace was aborted".to_owned());
+    tokio::task::spawn_blocking(move || opener()).await.map_err(aborted)?
+}
+
+fn reject_auth_error(reason: AuthError) -> HttpRejection {
+    match reason {
+        AuthError::UnknownToken => HttpRejection::new(StatusCode::UNAUTHORIZED, "unknown or expired token"),
+        AuthError::Unavailable(_) => {
+            HttpRejection::new(StatusCode::SERVICE_UNAVAILABLE, "tokens cannot be checked now; retry later")
+        }
+        AuthError::TooManyOpenWorkspaces => {
+            HttpRejection::new(StatusCode::SERVICE_UNAVAILABLE, "too many open workspaces; retry later")
+        }
+    }
+}
+
+/// Evicts the least recently used client; its next request adds it again.
+fn evict_oldest_client(clients: &mut HashMap<String, CachedClient>) {
+    let oldest = clients.iter().min_by_key(|(_, cached)| cached.last_seen).map(|(key, _)| key.clone());
+    if let Some(key) = oldest {
+        clients.remove(&key);
+    }
+}

@@ -1,0 +1,110 @@
+//! TLS configuration. Supports TLS 1.2 and 1.3 only. A reloaded certificate applies to new connections and leaves open ones
+//! alone. Never reads files: the caller passes certificate and key as PEM.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        self, ServerConfig,
+        crypto::ring,
+        pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject},
+        version::{TLS12, TLS13},
+    },
+};
+
+use super::limits::TLS_HANDSHAKE_TIMEOUT;
+
+const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
+
+/// Why a certificate and a key cannot be used. Never contains their contents.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The certificates are not valid PEM.
+    #[error("cannot parse the certificates: {0}")]
+    InvalidCertificates(pem::Error),
+    /// The PEM text has no certificate.
+    #[error("no certificate in the file")]
+    NoCertificate,
+    /// The key is not valid PEM.
+    #[error("cannot parse the private key: {0}")]
+    InvalidKey(pem::Error),
+    /// Certificate and key do not match, or rustls rejects them.
+    #[error("cannot use this certificate with this key: {0}")]
+    Unusable(rustls::Error),
+}
+
+/// A certificate chain with its key, replaceable while the server runs.
+#[derive(Debug)]
+pub struct ReloadableTlsConfig {
+    config: RwLock<Arc<ServerConfig>>,
+    pub(super) handshake_timeout: Duration,
+}
+
+impl ReloadableTlsConfig {
+    /// Parses both from PEM.
+    pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
+        Ok(Self { config: RwLock::new(build_config(chain, key)?), handshake_timeout: TLS_HANDSHAKE_TIMEOUT })
+    }
+
+    /// Sets the handshake timeout.
+    pub fn with_handshake_timeout(self, wait: Duration) -> Self {
+        Self { handshake_timeout: wait, ..self }
+    }
+
+    /// Replaces certificate and key for new connections. On error the old ones stay.
+    pub fn reload(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
+        let next = build_config(chain, key)?;
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone().into()
+    }
+}
+
+fn build_config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
+    let chain: Vec<_> =
+        CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(TlsError::InvalidCertificates)?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate);
+    }
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::InvalidKey)?;
+    let mut configuration = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(TlsError::Unusable)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(TlsError::Unusable)?;
+    configuration.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
+    Ok(Arc::new(configuration))
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::test_certificate::TestCertificate;
+
+    use super::*;
+
+    #[test]
+    fn mismatched_certificate_and_key_change_nothing() {
+        let (one, two) = (TestCertificate::for_server("localhost"), TestCertificate::for_server("localhost"));
+        let unusable = ReloadableTlsConfig::new(one.certificate_pem.as_bytes(), two.key_pem.as_bytes()).unwrap_err();
+        assert!(matches!(unusable, TlsError::Unusable(_)), "{unusable}");
+        assert!(matches!(ReloadableTlsConfig::new(b"", one.key_pem.as_bytes()), Err(TlsError::NoCertificate)));
+        assert!(matches!(
+            ReloadableTlsConfig::new(one.certificate_pem.as_bytes(), b"no key"),
+            Err(TlsError::InvalidKey(_))
+        ));
+        let tls = ReloadableTlsConfig::new(one.certificate_pem.as_bytes(), one.key_pem.as_bytes()).unwrap();
+        let before = tls.config.read().unwrap().clone();
+        tls.reload(two.certificate_pem.as_bytes(), one.key_pem.as_bytes()).unwrap_err();
+        assert!(Arc::ptr_eq(&before, &tls.config.read().unwrap()));
+        tls.reload(two.certificate_pem.as_bytes(), two.key_pem.as_bytes()).unwrap();
+        assert!(!Arc::ptr_eq(&before, &tls.config.read().unwrap()));
+    }
+}

@@ -1,0 +1,158 @@
+//! Limits unauthenticated connections per address, so that one address cannot use up all connections without a token.
+//!
+//! A connection counts from accept until a client authenticates over it, or it closes. This module only counts; it closes
+//! no connection and reads no token.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
+
+/// Length of the IPv6 prefix that one customer usually gets; the rest of the address is freely chosen.
+const IPV6_NETWORK_BITS: u32 = 64;
+
+/// The limit on unauthenticated connections per address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PerAddressLimit {
+    /// The default limit.
+    #[default]
+    Default,
+    /// A fixed limit.
+    AtMost(usize),
+    /// No limit, because all clients share an address: only this machine connects, or a proxy does.
+    Unlimited,
+}
+
+/// Counts unauthenticated connections per address.
+pub(super) struct UnauthenticatedLimit {
+    /// `None` disables counting.
+    max_per_address: Option<usize>,
+    counts: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// One counted connection, until dropped.
+pub(super) struct UnauthenticatedSlot {
+    limit: Arc<UnauthenticatedLimit>,
+    address: IpAddr,
+}
+
+/// Handle of an unauthenticated connection; a request releases it once a client is authenticated.
+#[derive(Clone, Default)]
+pub(super) struct UnauthenticatedConnection(Arc<Mutex<Option<UnauthenticatedSlot>>>);
+
+/// The limit of the address is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TooManyUnauthenticated;
+
+impl UnauthenticatedLimit {
+    pub(super) fn new(per_address: PerAddressLimit) -> Arc<Self> {
+        let max = match per_address {
+            PerAddressLimit::Default => Some(UNAUTHENTICATED_PER_ADDRESS_MAX),
+            PerAddressLimit::AtMost(max) => Some(max),
+            PerAddressLimit::Unlimited => None,
+        };
+        Arc::new(Self { max_per_address: max, counts: Mutex::default() })
+    }
+
+    /// Counts a connection from this address.
+    pub(super) fn register(
+        self: &Arc<Self>,
+        from: IpAddr,
+    ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
+        let Some(max) = self.max_per_address else { return Ok(UnauthenticatedConnection::default()) };
+        let from = address_group(from);
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(from).or_default();
+        if *count >= max {
+            return Err(TooManyUnauthenticated);
+        }
+        *count += 1;
+        drop(counts);
+        Ok(UnauthenticatedConnection(Arc::new(Mutex::new(Some(UnauthenticatedSlot {
+            limit: self.clone(),
+            address: from,
+        })))))
+    }
+}
+
+impl UnauthenticatedConnection {
+    /// Stops counting the connection.
+    pub(super) fn mark_authenticated(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+impl Drop for UnauthenticatedSlot {
+    fn drop(&mut self) {
+        let mut counts = self.limit.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(count) = counts.get_mut(&self.address) else { return };
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&self.address);
+        }
+    }
+}
+
+/// The address, or the network of an IPv6 address.
+fn address_group(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let mask = u128::MAX << (Ipv6Addr::BITS - IPV6_NETWORK_BITS);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn register_from(
+        limit: &Arc<UnauthenticatedLimit>,
+        from: &str,
+    ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
+        limit.register(from.parse().unwrap())
+    }
+
+    #[test]
+    fn limit_is_per_address_and_ignores_authenticated() {
+        let limit = UnauthenticatedLimit::new(PerAddressLimit::AtMost(2));
+        let first = register_from(&limit, "192.0.2.1").unwrap();
+        let _second = register_from(&limit, "::ffff:192.0.2.1").unwrap();
+        assert_eq!(register_from(&limit, "192.0.2.1").err(), Some(TooManyUnauthenticated));
+        let _other = register_from(&limit, "192.0.2.2").unwrap();
+        first.mark_authenticated();
+        let third = register_from(&limit, "192.0.2.1").unwrap();
+        drop(first);
+        assert_eq!(
+            register_from(&limit, "192.0.2.1").err(),
+            Some(TooManyUnauthenticated),
+            "a slot is released only once"
+        );
+        drop(third);
+        register_from(&limit, "192.0.2.1").unwrap();
+    }
+
+    #[test]
+    fn ipv6_network_counts_as_one_address() {
+        let limit = UnauthenticatedLimit::new(PerAddressLimit::AtMost(1));
+        let _first = register_from(&limit, "2001:db8::1").unwrap();
+        assert_eq!(register_from(&limit, "2001:db8::ffff:1").err(), Some(TooManyUnauthenticated));
+        let _other = register_from(&limit, "2001:db8:0:1::1").unwrap();
+    }
+
+    #[test]
+    fn closed_connections_are_not_counted() {
+        let limit = UnauthenticatedLimit::new(PerAddressLimit::Default);
+        drop(register_from(&limit, "192.0.2.1").unwrap());
+        assert!(limit.counts.lock().unwrap().is_empty());
+        let unlimited = UnauthenticatedLimit::new(PerAddressLimit::Unlimited);
+        let all: Vec<_> =
+            (0..=UNAUTHENTICATED_PER_ADDRESS_MAX).map(|_| register_from(&unlimited, "192.0.2.1")).collect();
+        assert!(all.iter().all(Result::is_ok));
+    }
+}

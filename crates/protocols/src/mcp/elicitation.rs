@@ -1,0 +1,215 @@
+//! Asks the client's user to approve a call. A client may be the agent itself, so an accepted form counts as approval
+//! only if the operator configured that. By default the form names the command that approves, and accepting only makes
+//! the server check again.
+//!
+//! The request state that a client carries between rounds is sealed with a per-process key and holds the approval and
+//! its plan. It is valid once, for one principal, and only if the approval still matches.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use rmcp::{
+    RoleServer,
+    model::{
+        ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+        InputRequiredResult, InputResponses, ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
+    },
+    service::{PeerRequestOptions, RequestContext},
+};
+use serde_json::Value;
+use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Error, ErrorKind, render_plan_lines};
+
+use crate::limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT};
+
+/// Name of the only input request.
+const APPROVAL_INPUT_NAME: &str = "approval";
+
+/// Result of asking the client's user.
+pub(super) enum ElicitationOutcome {
+    /// Make the call again.
+    Retry,
+    /// The client must answer with its next request.
+    InputRequired(InputRequiredResult),
+    /// The call stays refused.
+    Refused,
+}
+
+/// The answer in a repeated request.
+pub(super) struct ElicitationReply {
+    pub(super) responses: Option<InputResponses>,
+    pub(super) state: Option<String>,
+}
+
+impl ElicitationReply {
+    /// The user's action, or `None` if the client did not answer this question or was never asked.
+    fn elicited_action(
+        &self,
+        handle: &str,
+        principal: &str,
+        issued: &PendingElicitations,
+    ) -> Option<ElicitationAction> {
+        let response = self.responses.as_ref()?.get(APPROVAL_INPUT_NAME)?;
+        let result: ElicitResult = serde_json::from_value(response.clone()).ok()?;
+        issued.redeem(self.state.as_deref()?, handle, principal).then_some(result.action)
+    }
+}
+
+/// Handles that were issued and not used yet, oldest first, and the key that seals them. The oldest are dropped first.
+pub(super) struct PendingElicitations {
+    open_handles: Mutex<VecDeque<String>>,
+    /// `None` if the system has no random bytes; then no answer is accepted.
+    codec: Option<RequestStateCodec>,
+}
+
+impl Default for PendingElicitations {
+    /// Creates a new key.
+    fn default() -> Self {
+        let mut key = [0; SEAL_KEY_BYTES];
+        let seal = getrandom::fill(&mut key).ok().map(|()| RequestStateCodec::new_unchecked(key));
+        Self { open_handles: Mutex::default(), codec: seal }
+    }
+}
+
+impl PendingElicitations {
+    /// Issues a handle and returns the sealed request state.
+    fn issue(&self, handle: &str, principal: &str) -> Option<String> {
+        let mut open = self.open_handles.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|known| known != handle);
+        open.push_back(handle.to_owned());
+        if open.len() > OPEN_ELICITATIONS_MAX {
+            open.pop_front();
+        }
+        let options = SealOptions::new().associated_data(principal.as_bytes()).ttl(STATE_LIFETIME);
+        self.codec.as_ref().map(|seal| seal.seal_with(handle.as_bytes(), &options))
+    }
+
+    /// Whether `sealed` was issued for this handle. Uses it up.
+    fn redeem(&self, sealed: &str, handle: &str, principal: &str) -> bool {
+        let opened = self.codec.as_ref().and_then(|seal| seal.open_with(sealed, principal.as_bytes()).ok());
+        if opened.is_none_or(|opened| opened != handle.as_bytes()) {
+            return false;
+        }
+        let mut open = self.open_handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = open.len();
+        open.retain(|known| known != handle);
+        open.len() < before
+    }
+}
+
+const SEAL_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
+/// How long a request state is accepted.
+const STATE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+/// Open questions per connection.
+const OPEN_ELICITATIONS_MAX: usize = 256;
+
+/// Asks the client's user about a pending approval, in the way of the client's protocol version.
+pub(super) async fn elicit_approval(
+    engine: &Engine,
+    caller: &Caller,
+    error: &Error,
+    (reply, issued): (&ElicitationReply, &PendingElicitations),
+    context: &RequestContext<RoleServer>,
+) -> ElicitationOutcome {
+    let can_ask = context.client_capabilities().is_some_and(|client| client.elicitation.is_some());
+    let Some(approval) = pending_approval(engine, error).filter(|_| can_ask) else {
+        return ElicitationOutcome::Refused;
+    };
+    let handle = format!("{}.{}", approval.id, approval.request.plan_digest);
+    let form = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: elicitation_message(&approval, engine.approval_mode()),
+        requested_schema: ElicitationSchema::new(BTreeMap::new()),
+    };
+    let is_modern = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+    if is_modern {
+        let principal = caller.principal.to_string();
+        return match reply.elicited_action(&handle, &principal, issued) {
+            Some(action) => apply_answer(engine, caller, &approval, &action),
+            None => {
+                let sealed = issued.issue(&handle, &principal);
+                let request = InputRequest::Elicitation(ElicitRequest::new(form));
+                let requests = BTreeMap::from([(APPROVAL_INPUT_NAME.to_owned(), request)]);
+                ElicitationOutcome::InputRequired(InputRequiredResult::new(Some(requests), sealed))
+            }
+        };
+    }
+    let mut options = PeerRequestOptions::no_options();
+    options.timeout = Some(PERMISSION_TIMEOUT);
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+    let Ok(sent) = context.peer.send_cancellable_request(request, options).await else {
+        return ElicitationOutcome::Refused;
+    };
+    match sent.await_response().await {
+        Ok(rmcp::model::ClientResult::ElicitResult(result)) => {
+            match apply_answer(engine, caller, &approval, &result.action) {
+                // The user may have approved on the command line meanwhile.
+                ElicitationOutcome::Refused if result.action == ElicitationAction::Accept => ElicitationOutcome::Retry,
+                other @ (ElicitationOutcome::Retry
+                | ElicitationOutcome::InputRequired(_)
+                | ElicitationOutcome::Refused) => other,
+            }
+        }
+        Ok(_) | Err(_) => ElicitationOutcome::Refused,
+    }
+}
+
+/// The approval that a refused call waits for.
+fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
+    if ![ErrorKind::ApprovalPending, ErrorKind::ApprovalStale].contains(&error.kind) {
+        return None;
+    }
+    let id = error.details.get("approval")?.as_str()?;
+    engine.workspace().approval(id).ok().flatten()
+}
+
+/// Applies the user's answer as far as the approval mode allows.
+fn apply_answer(
+    engine: &Engine,
+    caller: &Caller,
+    approval: &Approval,
+    action: &ElicitationAction,
+) -> ElicitationOutcome {
+    let decision = match action {
+        ElicitationAction::Accept => ApprovalDecision::Approve,
+        ElicitationAction::Decline => ApprovalDecision::Deny,
+        // Cancelled, or an action of a later protocol version.
+        ElicitationAction::Cancel | _ => return ElicitationOutcome::Refused,
+    };
+    match engine.approval_mode() {
+        ApprovalMode::TrustClient => match engine.answer_approval_as_client(caller, &approval.id, decision) {
+            Ok(()) => ElicitationOutcome::Retry,
+            Err(_) => ElicitationOutcome::Refused,
+        },
+        // The call was repeated just now and is still pending, so no person has approved it.
+        ApprovalMode::AskPerson | ApprovalMode::DenyAll | ApprovalMode::AllowAll => ElicitationOutcome::Refused,
+    }
+}
+
+/// The question shown to the user.
+fn elicitation_message(approval: &Approval, mode: ApprovalMode) -> String {
+    let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
+    let request = &approval.request;
+    let mut text = format!(
+        "{} requests {}. It needs approval because of {}.\n",
+        request.principal,
+        approval.tool_or_operation(),
+        request.reason
+    );
+    for line in render_plan_lines(&plan) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    let cut: String = text.chars().take(ELICITATION_CHARS_MAX).collect();
+    let rest = if cut.len() < text.len() { "\n… truncated; the command below shows everything\n" } else { "" };
+    let id = &approval.id;
+    let how = match mode {
+        ApprovalMode::TrustClient => "Accept to let this run once; decline to refuse it.".to_owned(),
+        ApprovalMode::AskPerson | ApprovalMode::DenyAll | ApprovalMode::AllowAll => format!(
+            "To allow it, run `stead approvals approve {id}` in a terminal, then accept here. Accepting alone allows nothing."
+        ),
+    };
+    format!("{cut}{rest}{how}")
+}

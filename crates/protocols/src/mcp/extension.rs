@@ -1,0 +1,185 @@
+//! Tools, prompts and resources that a server offers besides its dialects, supplied by an embedder as protocol JSON.
+//!
+//! Tools and resources of the dialects take precedence; the extension receives only the other requests. Its results are
+//! checked against the protocol's types before a client sees them. Never reaches the engine.
+
+use std::{pin::Pin, sync::Arc};
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{
+        ErrorCode, InputRequiredResult, Prompt, Resource, ResourceTemplate, ServerCapabilities, ServerNotification,
+        ServerRequest, Tool,
+    },
+    service::RequestContext,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+/// Supplies additional tools, prompts and resources.
+pub trait McpExtension: Send + Sync + 'static {
+    /// Additional server capabilities, as protocol JSON.
+    fn capabilities(&self) -> Map<String, Value>;
+
+    /// Additional items of a list. Called once.
+    fn list_items(&self, list: McpListKind) -> Vec<Value>;
+
+    /// Handles a request; `None` if it concerns nothing of the extension.
+    fn handle_request<'a>(
+        &'a self,
+        request: McpExtensionRequest<'a>,
+        client: McpClientHandle<'a>,
+    ) -> McpExtensionFuture<'a>;
+}
+
+/// Future of [`McpExtension::handle_request`].
+pub type McpExtensionFuture<'a> = Pin<Box<dyn Future<Output = Option<Result<Value, McpExtensionError>>> + Send + 'a>>;
+
+/// The lists that an extension can add to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpListKind {
+    /// `tools/list`.
+    Tools,
+    /// `prompts/list`.
+    Prompts,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    ResourceTemplates,
+}
+
+/// A request for an extension.
+#[derive(Debug)]
+pub struct McpExtensionRequest<'a> {
+    /// JSON-RPC method.
+    pub method: &'a str,
+    /// JSON-RPC parameters.
+    pub params: Value,
+}
+
+/// Error response of an extension.
+#[derive(Debug, Clone, PartialEq)]
+pub struct McpExtensionError {
+    /// JSON-RPC error code.
+    pub code: i32,
+    /// Message for people.
+    pub message: String,
+    /// Details for programs.
+    pub data: Option<Value>,
+}
+
+/// An item of an extension does not match the protocol.
+#[derive(Debug, thiserror::Error)]
+#[error("invalid item in an MCP extension: {0}")]
+pub struct InvalidExtensionError(#[from] serde_json::Error);
+
+/// The client that made a request.
+pub struct McpClientHandle<'a>(pub(super) &'a RequestContext<RoleServer>);
+
+impl McpClientHandle<'_> {
+    /// The capabilities that the client declared.
+    pub fn capabilities(&self) -> Value {
+        to_json(&self.0.client_capabilities())
+    }
+
+    /// The `_meta` object of the request.
+    pub fn meta(&self) -> Value {
+        to_json(&self.0.meta)
+    }
+
+    /// Sends a notification while the request runs. Delivery is not reported.
+    pub async fn notify(&self, method: &str, params: Value) {
+        if let Ok(notice) = serde_json::from_value::<ServerNotification>(json!({ "method": method, "params": params }))
+        {
+            // Nothing to do for a disconnected client; its request ends anyway.
+            drop(self.0.peer.send_notification(notice).await);
+        }
+    }
+
+    /// Sends a request to the client while its own runs. Works only for clients of the `initialize` era.
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionError> {
+        let internal_error =
+            |message: String| McpExtensionError { code: ErrorCode::INTERNAL_ERROR.0, message, data: None };
+        let request: ServerRequest = serde_json::from_value(json!({ "method": method, "params": params }))
+            .map_err(|error| internal_error(error.to_string()))?;
+        let response = self.0.peer.send_request(request).await.map_err(|error| internal_error(error.to_string()))?;
+        Ok(to_json(&response))
+    }
+}
+
+/// Serializes a protocol value; null if that fails.
+fn to_json(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// An extension and its lists.
+pub struct LoadedMcpExtension {
+    extension: Arc<dyn McpExtension>,
+    pub(super) tools: Vec<Tool>,
+    pub(super) prompts: Vec<Prompt>,
+    pub(super) resources: Vec<Resource>,
+    pub(super) templates: Vec<ResourceTemplate>,
+}
+
+impl LoadedMcpExtension {
+    /// Reads the lists of an extension.
+    pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidExtensionError> {
+        Ok(Self {
+            tools: parse_items(extension.list_items(McpListKind::Tools))?,
+            prompts: parse_items(extension.list_items(McpListKind::Prompts))?,
+            resources: parse_items(extension.list_items(McpListKind::Resources))?,
+            templates: parse_items(extension.list_items(McpListKind::ResourceTemplates))?,
+            extension,
+        })
+    }
+
+    /// The server's capabilities together with those of the extension.
+    pub(super) fn merged_capabilities(&self, own: &ServerCapabilities) -> ServerCapabilities {
+        let mut all = to_json(own);
+        if let Some(all) = all.as_object_mut() {
+            all.extend(self.extension.capabilities());
+        }
+        serde_json::from_value(all).unwrap_or_else(|_| own.clone())
+    }
+
+    /// Passes a request to the extension; `None` if it does not handle it.
+    pub(super) async fn call(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Result<Value, ErrorData>> {
+        let request = McpExtensionRequest { method, params: to_json(params) };
+        let outcome = self.extension.handle_request(request, McpClientHandle(context)).await?;
+        let outcome = outcome.map(|mut result| {
+            // Required by later clients, ignored by earlier ones.
+            if let Some(result) = result.as_object_mut() {
+                result.entry("resultType").or_insert_with(|| json!("complete"));
+            }
+            result
+        });
+        Some(outcome.map_err(|error| ErrorData::new(ErrorCode(error.code), error.message, error.data)))
+    }
+}
+
+fn parse_items<T: DeserializeOwned>(entries: Vec<Value>) -> Result<Vec<T>, InvalidExtensionError> {
+    entries.into_iter().map(|entry| serde_json::from_value(entry).map_err(InvalidExtensionError)).collect()
+}
+
+pub(super) fn parse_result<T: DeserializeOwned>(outcome: Result<Value, ErrorData>) -> Result<T, ErrorData> {
+    serde_json::from_value(outcome?).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+/// Parses a result that may ask for more input.
+pub(super) fn parse_response<T, R>(outcome: Result<Value, ErrorData>) -> Result<R, ErrorData>
+where
+    T: DeserializeOwned + Into<R>,
+    InputRequiredResult: Into<R>,
+{
+    let needs_input = outcome.as_ref().is_ok_and(|result| result["resultType"] == "input_required");
+    if needs_input {
+        parse_result::<InputRequiredResult>(outcome).map(Into::into)
+    } else {
+        parse_result::<T>(outcome).map(Into::into)
+    }
+}

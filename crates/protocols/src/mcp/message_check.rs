@@ -1,0 +1,309 @@
+//! Checks a line before it is parsed as a message: UTF-8, JSON, one object, no duplicate members, bounded depth, a
+//! valid id. Parsers disagree about duplicate members, so a message with one could mean different things to different
+//! checks.
+
+use std::{borrow::Cow, cell::Cell, fmt};
+
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+
+use crate::limits::{ID_BYTES_MAX, MESSAGE_DEPTH_MAX};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The members of the outermost object that routing needs.
+#[derive(Debug, Default)]
+pub(crate) struct McpMessageHeader {
+    /// `None` for a notification.
+    pub(crate) id: Option<RequestId>,
+    /// `None` for a response.
+    pub(crate) method: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct McpMessageError {
+    /// The request that gets the error.
+    pub(crate) id: Option<RequestId>,
+    pub(crate) error: ErrorData,
+}
+
+impl McpMessageError {
+    pub(super) fn invalid_request(id: Option<RequestId>, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { id, error: ErrorData::new(ErrorCode::INVALID_REQUEST, message, None) }
+    }
+
+    fn parse_error(message: String) -> Self {
+        Self { id: None, error: ErrorData::new(ErrorCode::PARSE_ERROR, message, None) }
+    }
+}
+
+pub(super) fn strip_byte_order_mark(line: &[u8]) -> &[u8] {
+    line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
+}
+
+pub(crate) fn check_line(line: &[u8]) -> Result<McpMessageHeader, McpMessageError> {
+    let text = std::str::from_utf8(line).map_err(|error| {
+        McpMessageError::parse_error(format!("the message is not UTF-8: invalid byte at {}", error.valid_up_to()))
+    })?;
+    let fault = Cell::new(None);
+    let mut top = McpHeaderFields::default();
+    let mut parser = serde_json::Deserializer::from_str(text);
+    let walked =
+        TopLevelObjectVisitor { header: &mut top, fault: &fault }.deserialize(&mut parser).and_then(|()| parser.end());
+    if let Err(error) = walked {
+        return Err(McpMessageError::parse_error(format!("the message is not JSON: {error}")));
+    }
+    let id = top.id.as_ref().and_then(request_id);
+    if let Some(fault) = fault.get() {
+        return Err(McpMessageError::invalid_request(id, fault));
+    }
+    if top.id.is_some() && id.is_none() {
+        return Err(McpMessageError::invalid_request(None, "the id must be a short string or a whole number"));
+    }
+    Ok(McpMessageHeader { id, method: top.method })
+}
+
+pub(super) fn request_id(value: &Value) -> Option<RequestId> {
+    match value {
+        Value::String(text) if text.len() <= ID_BYTES_MAX => Some(RequestId::String(text.as_str().into())),
+        Value::Number(number) => number.as_i64().map(RequestId::Number),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+#[derive(Debug, Default)]
+struct McpHeaderFields {
+    id: Option<Value>,
+    method: Option<String>,
+}
+
+/// The first problem in a message that is valid JSON.
+type JsonFaultCell<'a> = &'a Cell<Option<&'static str>>;
+
+const DUPLICATE_MEMBER: &str = "an object has a duplicate member";
+const NESTED_TOO_DEEPLY: &str = "the message is nested too deeply";
+const NOT_AN_OBJECT: &str = "a message must be one JSON object";
+const METHOD_NOT_TEXT: &str = "the method must be a string";
+
+struct TopLevelObjectVisitor<'a> {
+    header: &'a mut McpHeaderFields,
+    fault: JsonFaultCell<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for TopLevelObjectVisitor<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TopLevelObjectVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = map.next_key_seed(MemberNameSeed)? {
+            match &*name {
+                "id" => self.header.id = Some(map.next_value()?),
+                "method" => match map.next_value()? {
+                    Value::String(method) => self.header.method = Some(method),
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                        self.fault.set(Some(METHOD_NOT_TEXT));
+                    }
+                },
+                _ => map.next_value_seed(NestedValueVisitor { depth: 1, fault: self.fault })?,
+            }
+            names.push(name);
+        }
+        flag_duplicates(names, self.fault);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        self.fault.set(Some(NOT_AN_OBJECT));
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        flag_not_an_object(self.fault)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        flag_not_an_object(self.fault)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        flag_not_an_object(self.fault)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        flag_not_an_object(self.fault)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        flag_not_an_object(self.fault)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        flag_not_an_object(self.fault)
+    }
+}
+
+fn flag_not_an_object<E>(fault: JsonFaultCell<'_>) -> Result<(), E> {
+    fault.set(Some(NOT_AN_OBJECT));
+    Ok(())
+}
+
+/// Visits everything below the outermost object without storing it.
+#[derive(Clone, Copy)]
+struct NestedValueVisitor<'a> {
+    depth: usize,
+    fault: JsonFaultCell<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for NestedValueVisitor<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.depth < MESSAGE_DEPTH_MAX {
+            return deserializer.deserialize_any(self);
+        }
+        // Skipping needs no stack, so the depth of the rest does not matter.
+        self.fault.set(Some(NESTED_TOO_DEEPLY));
+        deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ())
+    }
+}
+
+impl<'de> Visitor<'de> for NestedValueVisitor<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = map.next_key_seed(MemberNameSeed)? {
+            names.push(name);
+            map.next_value_seed(NestedValueVisitor { depth: self.depth + 1, ..self })?;
+        }
+        flag_duplicates(names, self.fault);
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element_seed(NestedValueVisitor { depth: self.depth + 1, ..self })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+fn flag_duplicates(mut names: Vec<Cow<'_, str>>, fault: JsonFaultCell<'_>) {
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        fault.set(Some(DUPLICATE_MEMBER));
+    }
+}
+
+/// A member name, borrowed if it needs no unescaping.
+struct MemberNameSeed;
+
+impl<'de> DeserializeSeed<'de> for MemberNameSeed {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MemberNameSeed {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a member's name")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, name: &'de str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_failure(line: &[u8]) -> (i32, Option<RequestId>) {
+        let rejection = check_line(line).expect_err("this is no message");
+        (rejection.error.code.0, rejection.id)
+    }
+
+    #[test]
+    fn valid_message_is_accepted() {
+        let header =
+            check_line(br#"{"jsonrpc":"2.0","id":"a","method":"ping","params":{"x":[1,null,true,-1.5]}}"#).unwrap();
+        assert_eq!(header.id, Some(RequestId::String("a".into())));
+        assert_eq!(header.method.as_deref(), Some("ping"));
+    }
+
+    #[test]
+    fn invalid_json_is_a_parse_error() {
+        for line in
+            [&b"{"[..], b"nonsense", b"{\"a\":1} x", b"\xff\xfe", b"{\"a\":\"\xc3\x28\"}", b"{\"a\":\"\\ud800\"}"]
+        {
+            assert_eq!(check_failure(line), (-32700, None), "{}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn ambiguous_or_non_object_is_an_invalid_request() {
+        for line in ["[]", "7", "\"x\"", "null", "true", "{\"id\":null}", "{\"id\":1.5}", "{\"id\":{}}"] {
+            assert_eq!(check_failure(line.as_bytes()).0, -32600, "{line}");
+        }
+        let one = Some(RequestId::Number(1));
+        assert_eq!(check_failure(br#"{"method":"a","method":"b","id":1}"#), (-32600, one.clone()));
+        assert_eq!(check_failure(br#"{"params":{"a":{"path":1,"p\u0061th":2}},"id":1}"#), (-32600, one.clone()));
+        assert_eq!(check_failure(br#"{"method":5,"id":1}"#), (-32600, one));
+    }
+
+    #[test]
+    fn deep_nesting_does_not_overflow_the_stack() {
+        let deep = |levels: usize| format!(r#"{{"params":{}1{},"id":1}}"#, "[".repeat(levels), "]".repeat(levels));
+        assert!(check_line(deep(MESSAGE_DEPTH_MAX - 2).as_bytes()).is_ok());
+        assert_eq!(check_failure(deep(MESSAGE_DEPTH_MAX + 1).as_bytes()), (-32600, Some(RequestId::Number(1))));
+        assert_eq!(check_failure(deep(1_000_000).as_bytes()).0, -32600);
+    }
+}

@@ -1,0 +1,356 @@
+//! The MCP server handler: server information, tool lists and calls.
+
+use std::{collections::HashMap, sync::Arc};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CustomRequest,
+        CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetPromptResult, JsonObject,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig, SubscribeRequestParams,
+        SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    },
+    service::{RequestContext, SubscriptionContext},
+};
+use serde::Serialize;
+use serde_json::Value;
+use stead_engine::{CallOutcome, Caller, Error};
+use tokio::sync::Mutex;
+
+use super::{
+    SessionResolver, call,
+    elicitation::{self, ElicitationReply},
+    extension,
+    resources::{self, McpSubscriptions},
+    shared_state::McpSharedState,
+    span::CallSpan,
+    tool_result,
+    transport::CloseSignal,
+    watch_notifications::McpWatchNotifier,
+};
+use crate::{
+    call_executor::{CallRequest, ConversationSession},
+    call_recorder,
+    dialect::{self, TranslatedCall, error_text},
+    event_pusher::WatchEffect,
+    http::IDEMPOTENCY_KEY_HEADER,
+    limits::CLIENT_NAME_CHARS_MAX,
+};
+
+/// Member of `_meta` with the idempotency key.
+const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
+/// How long a client may cache the tool list, which changes only with the program.
+const TOOLS_CACHE_MS: u64 = 60 * 60 * 1000;
+
+/// The server of one client.
+pub(crate) struct McpServer {
+    pub(super) shared: Arc<McpSharedState>,
+    close_signal: CloseSignal,
+    session: ConversationSession,
+    /// Names the session the client was started for.
+    session_resolver: Option<Arc<dyn SessionResolver>>,
+    pub(super) subscriptions: Mutex<McpSubscriptions>,
+    pub(super) watched_uris: WatchedUris,
+    pub(super) watch_notifier: McpWatchNotifier,
+}
+
+/// The URI behind each watch of a subscription.
+pub(super) type WatchedUris = Arc<Mutex<HashMap<String, String>>>;
+
+impl McpServer {
+    pub(crate) fn new(shared: Arc<McpSharedState>, close_signal: CloseSignal) -> Self {
+        Self {
+            shared,
+            close_signal,
+            session: ConversationSession::default(),
+            session_resolver: None,
+            subscriptions: Mutex::default(),
+            watched_uris: WatchedUris::default(),
+            watch_notifier: McpWatchNotifier::default(),
+        }
+    }
+
+    pub(super) fn with_session_resolver(mut self, session_resolver: Option<Arc<dyn SessionResolver>>) -> Self {
+        self.session_resolver = session_resolver;
+        self
+    }
+
+    fn is_blocked(&self, tool: &Tool) -> bool {
+        let found = self.shared.dialects.find_tool(&tool.name);
+        let declared = found.and_then(|(dialect, name)| Some((dialect, dialect.definition().find_tool(name)?)));
+        declared.is_some_and(|(dialect, tool)| dialect.is_blocked(&self.shared.engine, &self.shared.caller, tool))
+    }
+
+    async fn call_operation(
+        &self,
+        tool: &str,
+        arguments: &JsonObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Result<CallOutcome, Error>, ErrorData> {
+        let TranslatedCall { operation, arguments: native, options } = match self.shared.dialects.find_tool(tool) {
+            Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
+            None => self.unknown_tool_call(tool),
+        };
+        let effect = WatchEffect::for_operation(&operation);
+        let request = CallRequest {
+            caller: self.caller_in_session(context),
+            operation,
+            arguments: native,
+            options,
+            idempotency_key: idempotency_key(context),
+            approval_wait_ms: 0,
+        };
+        let span = CallSpan::begin("tools/call", self.shared.dialects.find_tool(tool).map(|(_, tool)| tool), context);
+        let result = call::run_call(&self.shared.executor, &self.close_signal, request, context).await?;
+        result.as_ref().err().iter().for_each(|_| span.failed());
+        if let (Ok(outcome), Some((dialect, _))) = (&result, self.shared.dialects.find_tool(tool)) {
+            let (caller, dialect_name) = (self.caller_in_session(context), dialect.definition().dialect.as_str());
+            self.watch_notifier.apply_call(
+                &effect,
+                outcome,
+                (&self.shared.engine, &caller),
+                (&self.shared.dialects, dialect_name),
+                context,
+            );
+        }
+        Ok(result)
+    }
+
+    /// Passes a request to the extension. `None` if there is none, or it does not handle the request.
+    async fn call_extension(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Result<Value, ErrorData>> {
+        match &self.shared.extension {
+            Some(extension) => extension.call(method, params, context).await,
+            None => None,
+        }
+    }
+
+    fn unknown_tool_call(&self, tool: &str) -> TranslatedCall {
+        let known: Vec<&str> = self.shared.tools.iter().map(|tool| tool.name.as_ref()).collect();
+        dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
+    }
+
+    /// The caller of a request. Its session is the one the client was started for, or else the client's name.
+    pub(super) fn caller_in_session(&self, context: &RequestContext<RoleServer>) -> Caller {
+        let mut caller = self.shared.caller.clone();
+        if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {
+            caller.session = session;
+        } else if let Some(client) = context.client_info() {
+            let plain = client.name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
+            caller.session = plain.take(CLIENT_NAME_CHARS_MAX).collect();
+        }
+        self.session.apply_to(caller)
+    }
+}
+
+/// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, which
+/// the engine rejects; ignoring it could apply a change twice.
+fn idempotency_key(context: &RequestContext<RoleServer>) -> Option<String> {
+    let from_header = || {
+        let parts = context.extensions.get::<axum::http::request::Parts>()?;
+        parts.headers.get(IDEMPOTENCY_KEY_HEADER).map(|key| key.to_str().unwrap_or_default().to_owned())
+    };
+    context.meta.get(IDEMPOTENCY_KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned()).or_else(from_header)
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        self.shared.config.clone()
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let offered = self.shared.tools.iter().filter(|tool| !self.is_blocked(tool)).cloned().collect();
+        Ok(ListToolsResult::with_all_items(offered).with_ttl_ms(TOOLS_CACHE_MS))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.shared.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if self.shared.dialects.find_tool(&request.name).is_none()
+            && let Some(outcome) = self.call_extension("tools/call", &request, &context).await
+        {
+            return extension::parse_response::<CallToolResult, _>(outcome);
+        }
+        let reply = ElicitationReply { responses: request.input_responses, state: request.request_state };
+        let (tool, arguments) = (request.name.into_owned(), request.arguments.unwrap_or_default());
+        let found = self.shared.dialects.find_tool(&tool);
+        let mut outcome = self.call_operation(&tool, &arguments, &context).await?;
+        if let Err(error) = &outcome {
+            let caller = self.caller_in_session(&context);
+            let asking = (&reply, &self.shared.pending_elicitations);
+            match elicitation::elicit_approval(&self.shared.engine, &caller, error, asking, &context).await {
+                elicitation::ElicitationOutcome::Retry => {
+                    outcome = self.call_operation(&tool, &arguments, &context).await?
+                }
+                elicitation::ElicitationOutcome::InputRequired(input) => return Ok(input.into()),
+                elicitation::ElicitationOutcome::Refused => {}
+            }
+        }
+        self.session.track_session_switch(&outcome);
+        match (outcome, found) {
+            (outcome, Some((dialect, tool))) => {
+                Ok(tool_result::tool_result(dialect.render_reply(tool, &arguments, outcome)).into())
+            }
+            // The protocol defines the error for an unknown tool; the engine has recorded the attempt.
+            (Err(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
+            (Ok(_), None) => Err(ErrorData::internal_error("an unknown tool returned a result", None)),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let mut listed = resources::list_resources();
+        listed.resources.extend(self.shared.extension.iter().flat_map(|extension| extension.resources.clone()));
+        Ok(listed.with_ttl_ms(TOOLS_CACHE_MS))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let mut listed = resources::list_templates();
+        listed
+            .resource_templates
+            .extend(self.shared.extension.iter().flat_map(|extension| extension.templates.clone()));
+        Ok(listed.with_ttl_ms(TOOLS_CACHE_MS))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if !resources::is_workspace_uri(&request.uri)
+            && let Some(outcome) = self.call_extension("resources/read", &request, &context).await
+        {
+            return extension::parse_response::<ReadResourceResult, _>(outcome);
+        }
+        let span = CallSpan::begin("resources/read", None, &context);
+        let read = call_recorder::record_during(
+            call::request_recorder(&context),
+            self.read_resource_at(&request.uri, &context),
+        )
+        .await;
+        read.as_ref().err().iter().for_each(|_| span.failed());
+        read.map(Into::into)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if !resources::is_workspace_uri(&request.uri)
+            && let Some(outcome) = self.call_extension("resources/subscribe", &request, &context).await
+        {
+            return outcome.map(drop);
+        }
+        self.subscribe_to_uri(&request.uri, &context).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if !resources::is_workspace_uri(&request.uri)
+            && let Some(outcome) = self.call_extension("resources/unsubscribe", &request, &context).await
+        {
+            return outcome.map(drop);
+        }
+        self.unsubscribe_from_uri(&request.uri, &context).await;
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let mut prompts = self.list_guides();
+        prompts.extend(self.shared.extension.iter().flat_map(|extension| extension.prompts.clone()));
+        Ok(ListPromptsResult::with_all_items(prompts).with_ttl_ms(TOOLS_CACHE_MS))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if let Some(guide) = self.get_guide(&request, &context).await {
+            return guide.map(Into::into);
+        }
+        match self.call_extension("prompts/get", &request, &context).await {
+            Some(outcome) => extension::parse_response::<GetPromptResult, _>(outcome),
+            None => Err(ErrorData::invalid_params(format!("unknown prompt '{}'", request.name), None)),
+        }
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        if let Some(completed) = self.complete_path(&request, &context).await {
+            return Ok(completed);
+        }
+        match self.call_extension("completion/complete", &request, &context).await {
+            Some(outcome) => extension::parse_result(outcome),
+            None => Ok(CompleteResult::default()),
+        }
+    }
+
+    #[expect(deprecated, reason = "clients of the earlier era still send it to servers that declare logging")]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        match self.call_extension("logging/setLevel", &request, &context).await {
+            Some(outcome) => outcome.map(drop),
+            None => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "logging/setLevel", None)),
+        }
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(self.known_subscriptions(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.serve_subscription(&context).await
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if let Some(outcome) = self.handle_extension_method(&request, &context).await {
+            return outcome;
+        }
+        // A call with invalid parameters arrives here too, because it matches no known request.
+        if request.method == "tools/call" {
+            return Err(ErrorData::invalid_params("tools/call takes {\"name\": string, \"arguments\": object}", None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+    }
+}

@@ -1,0 +1,112 @@
+//! State shared by the MCP servers of one client and its dialects. Built once, because a client of the later era gets a
+//! new server for every request.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    ExtensionCapabilities, Implementation, MetaObject, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use serde_json::Map;
+use stead_engine::{Caller, Engine};
+
+use super::{directory_read, elicitation::PendingElicitations, extension::LoadedMcpExtension};
+use crate::{
+    call_executor::CallExecutor,
+    definition::{DialectDefinition, ToolDefinition, ToolVisibility},
+    dialect::DialectSet,
+};
+
+/// Member of a tool's `_meta` with its tier.
+const TIER_MEMBER: &str = "stead/tier";
+
+/// Everything that does not belong to one connection.
+pub(crate) struct McpSharedState {
+    pub(super) caller: Caller,
+    pub(super) dialects: Arc<DialectSet>,
+    pub(super) tools: Vec<Tool>,
+    pub(super) config: ServerConfig,
+    pub(super) engine: Engine,
+    pub(super) executor: Arc<CallExecutor>,
+    pub(super) pending_elicitations: PendingElicitations,
+    pub(super) extension: Option<Arc<LoadedMcpExtension>>,
+}
+
+impl McpSharedState {
+    /// State for these dialects; every call is made for `caller`.
+    pub(crate) fn new(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Self {
+        let engine = executor.engine().clone();
+        let instructions: Vec<&str> =
+            dialects.iter().map(|dialect| dialect.definition().instructions.as_str()).collect();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_prompts()
+            .enable_completions()
+            .enable_extensions_with(skills_extension())
+            .build();
+        let config = ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("stead", env!("CARGO_PKG_VERSION")))
+            .with_instructions(instructions.join("\n\n"));
+        let tools = dialects.iter().flat_map(|dialect| build_tools(dialect.definition())).collect();
+        caller = caller.starting_session_now(engine.workspace());
+        for dialect in dialects.iter() {
+            dialect.restrict_grants(&mut caller);
+        }
+        Self {
+            caller,
+            dialects: Arc::new(dialects),
+            tools,
+            config,
+            engine,
+            executor,
+            pending_elicitations: PendingElicitations::default(),
+            extension: None,
+        }
+    }
+
+    pub(crate) fn with_extension(mut self, extension: Arc<LoadedMcpExtension>) -> Self {
+        self.config.capabilities = extension.merged_capabilities(&self.config.capabilities);
+        self.tools.extend(extension.tools.iter().cloned());
+        self.extension = Some(extension);
+        self
+    }
+}
+
+/// Declares the protocol extension that defines `resources/directory/read`.
+fn skills_extension() -> ExtensionCapabilities {
+    let settings = directory_read::extension_settings().as_object().cloned().unwrap_or_default();
+    ExtensionCapabilities::from([(directory_read::SKILLS_EXTENSION.to_owned(), settings)])
+}
+
+/// The tools of one dialect. The native dialect omits titles and output schemas to keep its list short.
+fn build_tools(definition: &DialectDefinition) -> Vec<Tool> {
+    let one = |operation: &ToolDefinition| {
+        let tool = build_tool(operation);
+        match operation.operation {
+            Some(_) => tool
+                .with_title(&operation.title)
+                .with_raw_output_schema(Arc::new(operation.output_schema(&definition.common_outputs))),
+            None => tool,
+        }
+    };
+    definition.operations.iter().filter(|operation| operation.listed == ToolVisibility::Listed).map(one).collect()
+}
+
+fn build_tool(operation: &ToolDefinition) -> Tool {
+    let hints = operation.hints;
+    let annotations = ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world);
+    let mut description = format!("{} {}", operation.summary, operation.when_to_use);
+    let meta = operation.tier.map(|tier| {
+        description.push_str(&format!(" Tier: {tier}."));
+        MetaObject(Map::from_iter([(TIER_MEMBER.to_owned(), tier.as_str().into())]))
+    });
+    let mut tool = Tool::new(operation.dotless_name(), description, Arc::new(operation.input_schema()))
+        .with_annotations(annotations);
+    tool.meta = meta;
+    tool
+}

@@ -1,0 +1,301 @@
+//! Line transport of MCP messages. Checks every line before the protocol library sees it, rejects invalid ones, and
+//! stops reading while too many requests are pending or too many responses unread.
+
+use std::{io, sync::Arc};
+
+use rmcp::{
+    RoleServer,
+    model::{
+        ClientRequest, ErrorData, Extensions, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId,
+        ServerJsonRpcMessage,
+    },
+    service::{RxJsonRpcMessage, TxJsonRpcMessage},
+    transport::Transport,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+};
+
+use super::message_check::{self, McpMessageError, McpMessageHeader};
+use crate::{
+    limits::REQUESTS_PENDING_MAX,
+    lines::{LineReader, LineReaderEvent, Outbox},
+};
+
+/// Lines that the client has not read; at this limit the input is not read.
+const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
+
+/// Whether the client has closed its side.
+pub(crate) type CloseSignal = watch::Receiver<bool>;
+
+/// Held in a request's extensions until the request is answered.
+#[derive(Clone)]
+struct PendingRequestSlot(Arc<OwnedSemaphorePermit>);
+
+/// Whether no other request is pending. One slot is always reserved for the next request.
+pub(super) fn is_only_request(extensions: &Extensions) -> bool {
+    let taken = |pending: &PendingRequestSlot| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
+    extensions.get::<PendingRequestSlot>().map(taken).is_some_and(|taken| taken <= 2)
+}
+
+/// Messages as lines over a pair of byte streams.
+pub(super) struct McpLineTransport<R, W> {
+    reader: LineReader<R>,
+    outbox: Arc<Outbox<W>>,
+    request_slots: Arc<Semaphore>,
+    next_slot: Option<OwnedSemaphorePermit>,
+    handshake: HandshakeState,
+    close_sender: watch::Sender<bool>,
+}
+
+/// Whether the client has sent the handshake. Before it only requests are passed on, because the protocol library stops
+/// at anything else.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HandshakeState {
+    Pending,
+    Done,
+}
+
+impl<R, W> McpLineTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    pub(super) fn new(input: R, output: W) -> (Self, CloseSignal) {
+        let (closed, watcher) = watch::channel(false);
+        let lines = Self {
+            reader: LineReader::new(input),
+            outbox: Arc::new(Outbox::new(output)),
+            request_slots: Arc::new(Semaphore::new(REQUESTS_PENDING_MAX)),
+            next_slot: None,
+            handshake: HandshakeState::Pending,
+            close_sender: closed,
+        };
+        (lines, watcher)
+    }
+
+    /// Parses the current line; `None` if it was rejected or is ignored.
+    fn parse_current_line(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let line = message_check::strip_byte_order_mark(self.reader.line());
+        if line.is_empty() {
+            return None;
+        }
+        let header = match message_check::check_line(line) {
+            Ok(header) => header,
+            Err(error) => {
+                self.reject(error);
+                return None;
+            }
+        };
+        match serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(line) {
+            Ok(message) => self.accept_message(message),
+            Err(_) => {
+                self.reject_shape(header);
+                None
+            }
+        }
+    }
+
+    fn accept_message(&mut self, message: RxJsonRpcMessage<RoleServer>) -> Option<RxJsonRpcMessage<RoleServer>> {
+        match message {
+            JsonRpcMessage::Request(mut request) => {
+                if is_handshake(&request.request) {
+                    self.handshake = HandshakeState::Done;
+                }
+                if let Some(slot) = self.next_slot.take() {
+                    request.request.extensions_mut().insert(PendingRequestSlot(Arc::new(slot)));
+                }
+                Some(JsonRpcMessage::Request(request))
+            }
+            other @ (JsonRpcMessage::Notification(_) | JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)) => {
+                (self.handshake == HandshakeState::Done).then_some(other)
+            }
+        }
+    }
+
+    /// Rejects an object that is not a message. A notification gets no response.
+    fn reject_shape(&mut self, header: McpMessageHeader) {
+        if header.method.is_some() && header.id.is_none() {
+            return;
+        }
+        self.reject(McpMessageError::invalid_request(header.id, "the object is not a JSON-RPC 2.0 request"));
+    }
+
+    /// Sends an error response in its own task, because a read may be cancelled and a write must not be. The task holds
+    /// the slot, so a client that never reads cannot accumulate tasks.
+    fn reject(&mut self, error: McpMessageError) {
+        let line = error_line(error.id.as_ref(), &error.error);
+        let output = self.outbox.clone();
+        let slot = self.next_slot.take();
+        tokio::spawn(async move {
+            // A send error means that the client is gone; the next read notices it.
+            drop(output.send(line).await);
+            drop(slot);
+        });
+    }
+}
+
+/// Whether the protocol library accepts this request as the start of a connection.
+fn is_handshake(request: &ClientRequest) -> bool {
+    if matches!(request, ClientRequest::InitializeRequest(_)) {
+        return true;
+    }
+    let meta = request.get_meta();
+    !matches!(request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_))
+        && meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty()
+        && meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
+}
+
+/// An error response as a line. JSON-RPC requires a null id if it is unknown.
+fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
+    let id = id.map_or(serde_json::Value::Null, |id| id.clone().into_json_value());
+    let mut line = serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
+impl<R, W> Transport<RoleServer> for McpLineTransport<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let output = self.outbox.clone();
+        async move {
+            let line = encode_line(&item)?;
+            // The message may be large, and its line may wait for a slow client.
+            drop(item);
+            output.send(line).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            if self.next_slot.is_none() {
+                self.next_slot = Some(self.request_slots.clone().acquire_owned().await.ok()?);
+            }
+            // A handler returns its slot before its response is written, and the protocol library spawns a task per
+            // response. Without this, a client that never reads would accumulate tasks.
+            self.outbox.wait_for_room(LINES_UNREAD_MAX).await;
+            match self.reader.next().await {
+                LineReaderEvent::Line => {
+                    if let Some(message) = self.parse_current_line() {
+                        return Some(message);
+                    }
+                }
+                LineReaderEvent::Oversized(id) => {
+                    let id = id.as_ref().and_then(message_check::request_id);
+                    self.reject(McpMessageError::invalid_request(id, "the message is too long"));
+                }
+                LineReaderEvent::End => {
+                    self.close_sender.send_replace(true);
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.outbox.flush().await
+    }
+}
+
+fn encode_line(item: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(item)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{EmptyResult, ServerResult};
+    use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream};
+
+    use super::*;
+
+    const REQUESTS: usize = 3 * REQUESTS_PENDING_MAX;
+
+    fn pings() -> Vec<u8> {
+        let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+        let ping = |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+        std::iter::once(format!("{initialize}\n")).chain((1..REQUESTS).map(ping)).collect::<String>().into()
+    }
+
+    /// Behaves like the protocol library: drops a finished request and sends its response in a new task.
+    struct AnsweringServer<'a> {
+        transport: McpLineTransport<&'a [u8], DuplexStream>,
+        answered: usize,
+    }
+
+    impl AnsweringServer<'_> {
+        /// Answers until the input ends.
+        async fn answer_all(&mut self) {
+            while let Some(message) = self.transport.receive().await {
+                let JsonRpcMessage::Request(request) = message else { panic!("only requests were sent") };
+                let result = ServerResult::EmptyResult(EmptyResult {});
+                let response = self.transport.send(JsonRpcMessage::response(result, request.id));
+                tokio::spawn(response);
+                self.answered += 1;
+                // Lets the new task add its line.
+                tokio::task::yield_now().await;
+            }
+        }
+
+        /// Answers requests until none arrive, and returns how many it has answered.
+        async fn answer_until_held_back(&mut self) -> usize {
+            let idle = async {
+                for _ in 0..100 * REQUESTS {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! {
+                () = self.answer_all() => {}
+                () = idle => {}
+            }
+            self.answered
+        }
+    }
+
+    fn serve(input: &[u8]) -> (AnsweringServer<'_>, DuplexStream) {
+        let (near, far) = tokio::io::duplex(64);
+        let (transport, _) = McpLineTransport::new(input, near);
+        (AnsweringServer { transport, answered: 0 }, far)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_reads_is_held_back_and_gets_every_answer_once_it_reads() {
+        let input = pings();
+        let (mut server, far) = serve(&input);
+        let answered = server.answer_until_held_back().await;
+        assert!((REQUESTS_PENDING_MAX..=REQUESTS_PENDING_MAX + 16).contains(&answered), "{answered}");
+        let reading = tokio::spawn(async move {
+            let mut lines = BufReader::new(far).lines();
+            let mut count = 0;
+            while lines.next_line().await.unwrap().is_some() {
+                count += 1;
+            }
+            count
+        });
+        server.answer_all().await;
+        assert_eq!(server.answered, REQUESTS);
+        // Pending responses keep the output open; it closes with the last one.
+        drop(server);
+        assert_eq!(reading.await.unwrap(), REQUESTS);
+    }
+
+    #[tokio::test]
+    async fn reading_goes_on_when_the_client_is_gone() {
+        let input = pings();
+        let (mut server, far) = serve(&input);
+        assert!(server.answer_until_held_back().await < REQUESTS);
+        drop(far);
+        server.answer_all().await;
+        assert_eq!(server.answered, REQUESTS);
+    }
+}

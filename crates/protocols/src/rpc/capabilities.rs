@@ -1,0 +1,114 @@
+//! `capabilities.list` and `capabilities.describe`, answered from the definitions.
+
+use serde_json::{Map, Value, json};
+use stead_engine::PolicyTier;
+
+use super::{
+    RpcServer,
+    errors::{self, RpcError},
+};
+use crate::definition::{ToolDefinition, ToolErrorDefinition, ToolInput, ToolInputType};
+
+/// The version of a tool that declares none.
+const DEFAULT_TOOL_VERSION: &str = "1.0";
+
+/// Lists the tools, or those of one category (the part before the dot), without those that the policy blocks for the
+/// caller.
+pub(super) fn list_capabilities(rpc: &RpcServer, params: &Map<String, Value>) -> Result<Value, RpcError> {
+    let category = text_param(params, "category")?;
+    let in_category =
+        |operation: &&ToolDefinition| category.is_none_or(|category| self::category(&operation.name) == category);
+    let tools = rpc.dialects.iter().flat_map(|dialect| {
+        let allowed = move |operation: &&ToolDefinition| !rpc.is_blocked(dialect, operation);
+        dialect.definition().operations.iter().filter(allowed)
+    });
+    let listed: Vec<Value> = tools.filter(in_category).map(brief_description).collect();
+    Ok(json!({ "capabilities": listed }))
+}
+
+/// Describes one tool completely. A blocked tool gets the tier `blocked`.
+pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) -> Result<Value, RpcError> {
+    let invalid_params = || RpcError::new(errors::INVALID_PARAMS, "capabilities.describe takes {\"name\": string}");
+    let name = text_param(params, "name")?.ok_or_else(invalid_params)?;
+    let dialect_and_name = rpc.dialects.find_tool(name);
+    let found = dialect_and_name.and_then(|(dialect, tool)| Some((dialect, dialect.definition().find_tool(tool)?)));
+    let Some((dialect, operation)) = found else {
+        return Err(RpcError::new(errors::INVALID_PARAMS, "unknown capability")
+            .with_data(json!({ "recovery": [{ "action": "list", "description": "Call capabilities.list for the available capabilities." }] })));
+    };
+    let mut description = full_description(operation);
+    if rpc.is_blocked(dialect, operation) {
+        description["permission_tier"] = json!(PolicyTier::Blocked);
+    }
+    Ok(description)
+}
+
+/// Reads the only parameter of these methods.
+fn text_param<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, RpcError> {
+    let invalid_params = || RpcError::new(errors::INVALID_PARAMS, format!("the only parameter is {name}, a string"));
+    if params.keys().any(|key| key != name) {
+        return Err(invalid_params());
+    }
+    params.get(name).map(|value| value.as_str().ok_or_else(invalid_params)).transpose()
+}
+
+/// The part before the dot. Native operations have no dot and form one category.
+fn category(name: &str) -> &str {
+    name.split_once('.').map_or("stead", |(category, _)| category)
+}
+
+fn brief_description(operation: &ToolDefinition) -> Value {
+    json!({
+        "name": operation.name,
+        "version": operation.version.as_deref().unwrap_or(DEFAULT_TOOL_VERSION),
+        "purpose": operation.summary,
+        "permission_tier": operation.tier.unwrap_or_default(),
+        "inputs": operation.inputs.iter().map(describe_input).collect::<Vec<_>>(),
+        "outputs": describe_outputs(operation),
+    })
+}
+
+fn full_description(operation: &ToolDefinition) -> Value {
+    let mut description = brief_description(operation);
+    description["when_to_use"] = operation.when_to_use.clone().into();
+    description["effect"] = json!(operation.effect);
+    description["side_effects"] = json!(operation.side_effects);
+    description["common_patterns"] = json!(operation.patterns);
+    description["errors"] = operation.errors.iter().map(describe_error).collect();
+    description["tags"] = json!(operation.tags);
+    description
+}
+
+fn describe_error(error: &ToolErrorDefinition) -> Value {
+    let hint = json!([{ "action": "hint", "description": error.recovery }]);
+    let recovery = if error.recoveries.is_empty() { hint } else { json!(error.recoveries) };
+    json!({ "type": error.kind, "recovery": recovery })
+}
+
+fn describe_input(input: &ToolInput) -> Value {
+    let kind = match input.kind {
+        ToolInputType::String | ToolInputType::Enum => "string",
+        ToolInputType::StringOrList => "string or array of strings",
+        ToolInputType::Integer => "integer",
+        ToolInputType::Boolean => "boolean",
+        ToolInputType::Json => "json",
+    };
+    let mut description = json!({
+        "name": input.name, "type": kind, "required": input.required, "description": input.description,
+    });
+    if let Some(default) = &input.default {
+        description["default"] = default.clone();
+    }
+    if !input.values.is_empty() {
+        description["values"] = input.values.clone().into();
+    }
+    if let Some(schema) = &input.schema {
+        description["schema"] = schema.clone().into();
+    }
+    description
+}
+
+fn describe_outputs(operation: &ToolDefinition) -> Vec<Value> {
+    let describe = |output: &crate::definition::ToolOutput| json!({ "name": output.name, "type": output.kind, "description": output.description });
+    operation.outputs.iter().map(describe).collect()
+}

@@ -1,0 +1,184 @@
+//! State of one client's connection: running calls by id, so that the client can cancel them, and whether it is still
+//! connected.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use serde_json::Value;
+use stead_engine::{Caller, CallerLifetime, CostClass};
+use tokio::sync::{Notify, watch};
+
+use super::progress::MessageSink;
+use crate::{
+    call_executor::{ConversationSession, OtherRequests},
+    event_pusher::EventPusher,
+};
+
+/// One client's connection.
+pub struct RpcConnection {
+    running_calls: Mutex<HashMap<String, Vec<Arc<Notify>>>>,
+    pending_messages: AtomicUsize,
+    closed: watch::Sender<bool>,
+    session: ConversationSession,
+    /// Ends with the connection; `None` if the caller has its own lifetime.
+    caller_lifetime: Option<CallerLifetime>,
+    /// Idempotency key from the header of the connection's only request.
+    idempotency_key: Option<String>,
+    event_pusher: Option<EventPusher>,
+    sink: Option<Arc<dyn MessageSink>>,
+}
+
+impl Default for RpcConnection {
+    fn default() -> Self {
+        let (closed, _) = watch::channel(false);
+        Self {
+            running_calls: Mutex::default(),
+            pending_messages: AtomicUsize::new(0),
+            closed,
+            session: ConversationSession::default(),
+            caller_lifetime: Some(CallerLifetime::connected()),
+            idempotency_key: None,
+            event_pusher: None,
+            sink: None,
+        }
+    }
+}
+
+impl RpcConnection {
+    /// A connection that can send events and progress besides responses.
+    pub(super) fn with_output(event_pusher: EventPusher, sink: Arc<dyn MessageSink>) -> Self {
+        let mut connection = Self::default();
+        (connection.event_pusher, connection.sink) = (Some(event_pusher), Some(sink));
+        connection
+    }
+
+    /// A connection for one request, with the session and the idempotency key of its headers.
+    pub(crate) fn for_single_request(session: Option<String>, idempotency_key: Option<String>) -> Self {
+        let mut connection = Self::default();
+        (connection.session, connection.caller_lifetime, connection.idempotency_key) =
+            (ConversationSession::with_session(session), None, idempotency_key);
+        connection
+    }
+
+    pub(super) fn idempotency_key(&self) -> Option<&String> {
+        self.idempotency_key.as_ref()
+    }
+
+    pub(super) fn sink(&self) -> Option<Arc<dyn MessageSink>> {
+        self.sink.clone()
+    }
+
+    pub(super) fn event_pusher(&self) -> Option<&EventPusher> {
+        self.event_pusher.as_ref()
+    }
+
+    /// Counts a message as pending.
+    pub fn accept_message(self: &Arc<Self>) -> RpcPendingMessage {
+        self.pending_messages.fetch_add(1, Ordering::Relaxed);
+        RpcPendingMessage(self.clone())
+    }
+
+    /// Closes the connection: waiting calls are cancelled, changes are completed.
+    pub fn close(&self) {
+        self.closed.send_replace(true);
+        if let Some(pusher) = &self.event_pusher {
+            pusher.close();
+        }
+    }
+
+    pub(super) fn cancel_call(&self, id: &Value) {
+        let running = self.running_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&id.to_string()).into_iter().flatten().for_each(|call| call.notify_one());
+    }
+}
+
+impl Drop for RpcConnection {
+    /// Ends the caller's lifetime, and with it its open buffers.
+    fn drop(&mut self) {
+        self.caller_lifetime.iter().for_each(CallerLifetime::end);
+    }
+}
+
+/// A message that is not answered yet.
+pub struct RpcPendingMessage(Arc<RpcConnection>);
+
+impl Drop for RpcPendingMessage {
+    fn drop(&mut self) {
+        self.0.pending_messages.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl RpcPendingMessage {
+    pub(super) fn session(&self) -> &ConversationSession {
+        &self.0.session
+    }
+
+    /// The caller in the connection's session and with its lifetime.
+    pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
+        let mut caller = self.0.session.apply_to(caller.clone());
+        if let Some(lifetime) = &self.0.caller_lifetime {
+            caller.lifetime = lifetime.clone();
+        }
+        caller
+    }
+
+    pub(super) fn connection(&self) -> &RpcConnection {
+        &self.0
+    }
+
+    pub(super) fn other_requests(&self) -> OtherRequests {
+        if self.0.pending_messages.load(Ordering::Relaxed) <= 1 { OtherRequests::None } else { OtherRequests::Waiting }
+    }
+
+    /// Registers a call under its id while it runs. A notification has no id and cannot be cancelled.
+    pub(super) fn register_call(&self, id: Option<&Value>) -> RpcRunningCall<'_> {
+        let cancel_notify = Arc::new(Notify::new());
+        let id = id.map(Value::to_string);
+        if let Some(id) = &id {
+            let mut running = self.0.running_calls.lock().unwrap_or_else(PoisonError::into_inner);
+            running.entry(id.clone()).or_default().push(cancel_notify.clone());
+        }
+        RpcRunningCall { connection: &self.0, id, cancel_notify }
+    }
+}
+
+pub(super) struct RpcRunningCall<'a> {
+    connection: &'a RpcConnection,
+    id: Option<String>,
+    cancel_notify: Arc<Notify>,
+}
+
+impl RpcRunningCall<'_> {
+    /// Resolves when the call is to be cancelled. If the client disconnects, only waiting calls are cancelled.
+    pub(super) async fn until_cancelled(&self, cost_class: CostClass) {
+        let mut closed = self.connection.closed.subscribe();
+        let disconnected = async {
+            match cost_class {
+                CostClass::Inline | CostClass::Short | CostClass::Long => std::future::pending().await,
+                CostClass::Waiting => drop(closed.wait_for(|closed| *closed).await),
+            }
+        };
+        tokio::select! {
+            () = self.cancel_notify.notified() => {}
+            () = disconnected => {}
+        }
+    }
+}
+
+impl Drop for RpcRunningCall<'_> {
+    fn drop(&mut self) {
+        let Some(id) = &self.id else { return };
+        let mut running = self.connection.running_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(calls) = running.get_mut(id) {
+            calls.retain(|call| !Arc::ptr_eq(call, &self.cancel_notify));
+            if calls.is_empty() {
+                running.remove(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Requests that need input from the client, requested in one result and sent with the next request. The state that the
+//! client carries is checked by a checksum, which is not secret because only the check is tested.
+
+use serde_json::{Map, Value, json};
+use stead_protocols::mcp::{McpClientHandle, McpExtensionError};
+
+use super::{catalogue::text_content, extension::INVALID_PARAMS};
+
+/// A request for input: its name, method and params.
+type ConformanceQuestion = (&'static str, &'static str, Value);
+
+/// A tool that needs input, if it exists.
+pub(crate) fn call_tool(
+    name: &str,
+    params: &Value,
+    client: &McpClientHandle<'_>,
+) -> Option<Result<Value, McpExtensionError>> {
+    let state = params["requestState"].as_str();
+    let round = match name {
+        "test_input_required_result_elicitation" => ask_one(params, name_question("user_name"), None),
+        "test_input_required_result_sampling" => {
+            ask_one(params, sampling_question("capital_question", "What is the capital of France?"), None)
+        }
+        "test_input_required_result_list_roots" => ask_one(params, roots_question(), None),
+        "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
+            if state.is_some_and(|state| state != state_with_checksum("only")) {
+                return Some(Err(tampered_state_error()));
+            }
+            ask_one(params, confirm_question(), Some("only"))
+        }
+        "test_input_required_result_multiple_inputs" => {
+            let questions = vec![
+                name_question("user_name"),
+                sampling_question("greeting", "Generate a greeting"),
+                roots_question(),
+            ];
+            ask_all(params, questions, Some("only"))
+        }
+        "test_input_required_result_multi_round" => ask_two_rounds(params, state),
+        "test_input_required_result_capabilities" => ask_all(params, supported_questions(client), None),
+        _ => return None,
+    };
+    Some(Ok(round.unwrap_or_else(|| final_result(params))))
+}
+
+/// A prompt that needs input, if it exists.
+pub(crate) fn get_prompt(name: &str, params: &Value) -> Option<Result<Value, McpExtensionError>> {
+    if name != "test_input_required_result_prompt" {
+        return None;
+    }
+    let question = elicitation_question("user_context", "What context should the prompt use?", "context", "string");
+    let round = ask_one(params, question, None);
+    let said = params["inputResponses"]["user_context"]["content"]["context"].to_string();
+    Some(Ok(round.unwrap_or_else(
+        || json!({ "messages": [{ "role": "user", "content": text_content(&format!("In the context of {said}.")) }] }),
+    )))
+}
+
+/// The final result of every tool here.
+fn final_result(params: &Value) -> Value {
+    let name = params["inputResponses"]["user_name"]["content"]["name"].as_str().unwrap_or("you");
+    json!({ "content": [text_content(&format!("Hello, {name}! state-ok"))] })
+}
+
+fn ask_one(params: &Value, question: ConformanceQuestion, state: Option<&str>) -> Option<Value> {
+    ask_all(params, vec![question], state)
+}
+
+/// The input requests, unless all of them have valid responses.
+fn ask_all(params: &Value, questions: Vec<ConformanceQuestion>, state: Option<&str>) -> Option<Value> {
+    let responses = &params["inputResponses"];
+    if !questions.is_empty() && questions.iter().all(|(name, method, _)| is_answer(&responses[*name], method)) {
+        return None;
+    }
+    let requests: Map<String, Value> = questions
+        .into_iter()
+        .map(|(name, method, asked)| (name.to_owned(), json!({ "method": method, "params": asked })))
+        .collect();
+    let mut round = json!({ "resultType": "input_required", "inputRequests": requests });
+    if let Some(state) = state {
+        round["requestState"] = json!(state_with_checksum(state));
+    }
+    Some(round)
+}
+
+/// Whether a value is a valid response to a request of this method.
+fn is_answer(response: &Value, method: &str) -> bool {
+    match method {
+        "elicitation/create" => {
+            response["action"] == "accept" && response["content"].as_object().is_some_and(|said| !said.is_empty())
+        }
+        "sampling/createMessage" => response["content"].is_object(),
+        _ => response["roots"].is_array(),
+    }
+}
+
+/// Two consecutive input requests.
+fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
+    let second = elicitation_question("step2", "Step 2: What is your favorite color?", "color", "string");
+    match state {
+        Some(state) if state == state_with_checksum("second") => ask_one(params, second, Some("second")),
+        Some(_) => ask_all(&Value::Null, vec![second], Some("second")),
+        None => ask_one(
+            params,
+            elicitation_question("step1", "Step 1: What is your name?", "name", "string"),
+            Some("first"),
+        ),
+    }
+}
+
+/// The input requests that this client supports.
+fn supported_questions(client: &McpClientHandle<'_>) -> Vec<ConformanceQuestion> {
+    let can = client.capabilities();
+    let questions = [
+        ("elicitation", name_question("user_name")),
+        ("sampling", sampling_question("greeting", "Generate a greeting")),
+        ("roots", roots_question()),
+    ];
+    questions.into_iter().filter(|(what, _)| can[*what].is_object()).map(|(_, question)| question).collect()
+}
+
+fn name_question(question: &'static str) -> ConformanceQuestion {
+    elicitation_question(question, "What is your name?", "name", "string")
+}
+
+fn confirm_question() -> ConformanceQuestion {
+    elicitation_question("confirm", "Please confirm", "ok", "boolean")
+}
+
+fn elicitation_question(question: &'static str, message: &str, member: &str, kind: &str) -> ConformanceQuestion {
+    let schema = json!({ "type": "object", "properties": { member: { "type": kind } }, "required": [member] });
+    (question, "elicitation/create", json!({ "message": message, "requestedSchema": schema }))
+}
+
+fn sampling_question(question: &'static str, said: &str) -> ConformanceQuestion {
+    let messages = json!([{ "role": "user", "content": text_content(said) }]);
+    (question, "sampling/createMessage", json!({ "messages": messages, "maxTokens": 100 }))
+}
+
+fn roots_question() -> ConformanceQuestion {
+    ("client_roots", "roots/list", json!({}))
+}
+
+/// A state with its checksum.
+fn state_with_checksum(state: &str) -> String {
+    let sum = state.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+    format!("{state}.{sum:08x}")
+}
+
+fn tampered_state_error() -> McpExtensionError {
+    McpExtensionError {
+        code: INVALID_PARAMS,
+        message: "the state is not one that was given out".to_owned(),
+        data: None,
+    }
+}

@@ -1,0 +1,141 @@
+//! Checks that the code accepts the arguments that the definitions declare.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use stead_engine::{Call, Caller, Engine, Error, ErrorClass, ErrorKind, FileEffect, OPERATIONS, Principal};
+use stead_protocols::definition::{DialectDefinition, ToolInput, ToolInputType};
+use testkit::MemoryWorkspace;
+
+fn call_engine(operation: &str, arguments: Map<String, Value>) -> Result<stead_engine::CallOutcome, Error> {
+    let engine = Engine::new(Arc::new(MemoryWorkspace::new()));
+    let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
+    engine.call(&Call::new(&caller, operation, arguments))
+}
+
+fn example_value(input: &ToolInput) -> Value {
+    match input.kind {
+        ToolInputType::String => "x".into(),
+        ToolInputType::StringOrList => json!(["x", "y"]),
+        ToolInputType::Integer => 1.into(),
+        ToolInputType::Boolean => false.into(),
+        ToolInputType::Enum => input.values[0].clone().into(),
+        ToolInputType::Json => example_for_schema(&Value::Object(input.schema.clone().unwrap())),
+    }
+}
+
+/// A value that a schema accepts.
+fn example_for_schema(schema: &Value) -> Value {
+    match schema["type"].as_str().unwrap() {
+        "array" => json!([example_for_schema(&schema["items"])]),
+        "object" => {
+            let needed = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let one = |name: &Value| {
+                let name = name.as_str().unwrap();
+                (name.to_owned(), example_for_schema(&schema["properties"][name]))
+            };
+            Value::Object(needed.iter().map(one).collect())
+        }
+        "string" => "x".into(),
+        "integer" => 1.into(),
+        "boolean" => false.into(),
+        other => unreachable!("no argument is of type {other}"),
+    }
+}
+
+#[test]
+fn operations_match_engine_names_order_and_effects() {
+    let definition = DialectDefinition::native().unwrap();
+    let declared: Vec<(&str, FileEffect)> =
+        definition.operations.iter().map(|operation| (operation.name.as_str(), operation.effect.into())).collect();
+    let known: Vec<(&str, FileEffect)> = OPERATIONS.iter().map(|row| (row.name, row.effect)).collect();
+    assert_eq!(declared, known);
+}
+
+#[test]
+fn declared_arguments_match_decoders() {
+    for operation in &DialectDefinition::native().unwrap().operations {
+        let mut arguments: Map<String, Value> = Map::new();
+        arguments.insert("no_such_argument".to_owned(), true.into());
+        let error = call_engine(&operation.name, arguments).expect_err("an unknown argument is refused");
+        assert_eq!(error.kind, ErrorKind::BadRequest, "{}: {error}", operation.name);
+        // The error lists the accepted names in backticks, after the rejected one.
+        let mut taken: Vec<&str> = error.message.split('`').skip(1).step_by(2).collect();
+        assert_eq!(taken.remove(0), "no_such_argument", "{error}");
+        let declared: Vec<&str> = operation.inputs.iter().map(|input| input.name.as_str()).collect();
+        assert_eq!(taken, declared, "{}", operation.name);
+    }
+}
+
+#[test]
+fn required_arguments_and_types_are_enforced() {
+    for operation in &DialectDefinition::native().unwrap().operations {
+        let whole: Map<String, Value> = operation
+            .inputs
+            .iter()
+            .filter(|input| input.required)
+            .map(|input| (input.name.clone(), example_value(input)))
+            .collect();
+        for input in &operation.inputs {
+            let mut without = whole.clone();
+            without.remove(&input.name);
+            let outcome = call_engine(&operation.name, without);
+            if input.required {
+                let error = outcome.expect_err("it is missing");
+                assert_eq!(error.kind, ErrorKind::BadRequest, "{} without {}", operation.name, input.name);
+                assert!(error.message.contains(&input.name), "{error}");
+            } else if let Err(error) = outcome {
+                assert!(!error.message.contains("missing argument"), "{}: {error}", operation.name);
+            }
+            let mut wrong = whole.clone();
+            wrong.insert(input.name.clone(), json!([1]));
+            let error = call_engine(&operation.name, wrong).expect_err("a list fits nowhere");
+            assert_eq!(error.kind, ErrorKind::BadRequest, "{} with a list as {}", operation.name, input.name);
+        }
+    }
+}
+
+#[test]
+fn enum_arguments_accept_only_declared_values() {
+    for operation in &DialectDefinition::native().unwrap().operations {
+        for input in operation.inputs.iter().filter(|input| input.kind == ToolInputType::Enum) {
+            let with = |word: &str| {
+                let mut arguments: Map<String, Value> = operation
+                    .inputs
+                    .iter()
+                    .filter(|input| input.required)
+                    .map(|input| (input.name.clone(), example_value(input)))
+                    .collect();
+                arguments.insert(input.name.clone(), word.into());
+                call_engine(&operation.name, arguments).err().map(|error| error.kind)
+            };
+            assert_eq!(with("no such word"), Some(ErrorKind::BadRequest));
+            for word in &input.values {
+                assert_ne!(with(word), Some(ErrorKind::BadRequest), "{} {word}", operation.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn error_kinds_match_engine() {
+    let generated: Value = serde_json::from_str(include_str!("../generated/stead.json")).unwrap();
+    let declared: Vec<(&str, &str)> = generated["kinds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["kind"].as_str().unwrap(), row["fault"].as_str().unwrap()))
+        .collect();
+    let known: Vec<(&str, &str)> = ErrorKind::ALL
+        .iter()
+        .map(|kind| {
+            let fault = match kind.class() {
+                ErrorClass::Refused => "refusal",
+                ErrorClass::StateMismatch => "world",
+                ErrorClass::SystemFailure => "machine",
+            };
+            (kind.code(), fault)
+        })
+        .collect();
+    assert_eq!(declared, known);
+}

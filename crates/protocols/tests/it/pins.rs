@@ -1,0 +1,87 @@
+//! JSON keys compared with golden files: those of outcomes and errors at every depth (the definitions have only the top
+//! level), and those of the MCP tool lists of every dialect.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+use stead_engine::{Call, Caller, Engine, Principal};
+use testkit::{MemoryWorkspace, pin};
+
+use crate::{
+    examples::{create_files, native_examples},
+    test_client::ProtocolTestClient,
+};
+
+/// Texts for people and models; their wording is not pinned.
+const TEXTS: &[&str] = &["description", "title"];
+
+/// The paths of all keys of a value; a list has the keys of its elements.
+fn keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, below) in fields {
+                let way = format!("{above}.{name}");
+                keys(below, &way, found);
+                found.insert(way);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys(item, &format!("{above}[]"), found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The outcomes of the examples have exactly the keys of 0.1.0, at every depth.
+#[test]
+fn answers_and_failures_have_the_keys_of_0_1_0() {
+    let mut found = BTreeSet::new();
+    for example in native_examples() {
+        let workspace = Arc::new(MemoryWorkspace::new());
+        create_files(&workspace, &example);
+        let engine = Engine::new(workspace);
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
+        let steps = example.before.iter().map(|step| (&step.operation, &step.arguments));
+        for (operation, arguments) in steps.chain([(&example.operation, &example.arguments)]) {
+            match engine.call(&Call::new(&caller, operation, arguments.clone())) {
+                Ok(answer) => keys(&Value::Object(answer.json), operation, &mut found),
+                Err(failure) => keys(&failure.to_json(), operation, &mut found),
+            }
+        }
+    }
+    let text: String = found.iter().map(|way| format!("{way}\n")).collect();
+    pin::check(env!("CARGO_MANIFEST_DIR"), "answers.txt", &text);
+}
+
+/// A value in one line with sorted members, without texts.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let known: BTreeMap<_, _> = fields.iter().filter(|(name, _)| !TEXTS.contains(&name.as_str())).collect();
+            let members: Vec<String> = known.iter().map(|(name, below)| format!("{name}: {}", brief(below))).collect();
+            format!("{{{}}}", members.join(", "))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(brief).collect::<Vec<_>>().join(", ")),
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn clients_are_offered_what_0_1_0_offers() {
+    let mut text = String::new();
+    for dialect in stead_protocols::dialect::dialect_names() {
+        let mut client = ProtocolTestClient::initialized_with_dialect(dialect).await;
+        for (method, list) in
+            [("tools/list", "tools"), ("prompts/list", "prompts"), ("resources/templates/list", "resourceTemplates")]
+        {
+            let answer = client.request(method, json!({})).await;
+            for item in answer["result"][list].as_array().unwrap() {
+                text.push_str(&format!("{dialect} {list} {}\n", brief(item)));
+            }
+        }
+        client.close().await;
+    }
+    pin::check(env!("CARGO_MANIFEST_DIR"), "offered.txt", &text);
+}

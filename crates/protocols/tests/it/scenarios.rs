@@ -1,0 +1,292 @@
+//! Runs every krux scenario through the engine, over MCP and over JSON-RPC, and compares the responses.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use stead_engine::{ApproverProof, Call, Caller, Engine, Error, ErrorKind, Principal};
+use stead_protocols::dialect::{DialectSet, ReplyStatus, WorkspaceLocation};
+use testkit::{
+    MemoryWorkspace,
+    krux_scenario::{
+        self, InitialItem, KruxScenario, KruxScenarioSuite, OtherCaller, PersonAnswer, ScenarioBackend,
+        ScenarioCallResult, ScenarioRequirement,
+    },
+};
+use tokio::runtime::Runtime;
+
+use crate::test_client::ProtocolTestClient;
+
+fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) {
+    match what {
+        InitialItem::File(bytes) => workspace.put_file(path, bytes),
+        InitialItem::Directory => workspace.put_directory(path),
+        InitialItem::Link(target) => workspace.put_link(path, target),
+    }
+}
+
+/// A person's decision about an approval.
+fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: PersonAnswer) {
+    let mut person = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
+    person.grants.approver = ApproverProof::SecretVerified;
+    let arguments = Map::from_iter([("id".to_owned(), id.into())]);
+    let operation = match word {
+        PersonAnswer::Yes => "approve",
+        PersonAnswer::No => "deny",
+    };
+    Engine::new(workspace.clone()).call(&Call::new(&person, operation, arguments)).unwrap();
+}
+
+/// A call of another caller.
+fn call_as_other(
+    workspace: &Arc<MemoryWorkspace>,
+    somebody: OtherCaller,
+    operation: &str,
+    arguments: &Map<String, Value>,
+) {
+    let principal = match somebody {
+        OtherCaller::Agent => Principal::Agent("other".to_owned()),
+        OtherCaller::Person => Principal::User("ann".to_owned()),
+    };
+    let caller = Caller::new(principal, "elsewhere", "library");
+    let mut call = Call::new(&caller, operation, arguments.clone());
+    call.options.missing_base = stead_engine::MissingBase::Overwrite;
+    Engine::new(workspace.clone()).call(&call).unwrap();
+}
+
+fn error_of_kind(kind: &str) -> Error {
+    let kind = ErrorKind::ALL.iter().find(|known| known.code() == kind).expect("a kind of failure");
+    Error::new(*kind, "the machine had this in store")
+}
+
+fn krux_dialects() -> DialectSet {
+    let place = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+    DialectSet::from_names(&["krux".to_owned()], &[], &place).unwrap()
+}
+
+/// The engine with the dialect's translation, without a protocol.
+struct EngineScenarioSubject {
+    dialects: DialectSet,
+    workspace: Arc<MemoryWorkspace>,
+    engine: Engine,
+    caller: Caller,
+}
+
+impl EngineScenarioSubject {
+    fn new() -> Self {
+        let workspace = Arc::new(MemoryWorkspace::new());
+        let engine = Engine::new(workspace.clone());
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "bare", "library");
+        Self { dialects: krux_dialects(), workspace, engine, caller }
+    }
+}
+
+impl ScenarioBackend for EngineScenarioSubject {
+    fn workspace_path(&self) -> String {
+        MemoryWorkspace::ROOT.to_owned()
+    }
+
+    fn supports(&self, _need: ScenarioRequirement) -> bool {
+        true
+    }
+
+    fn create_item(&mut self, path: &str, what: InitialItem<'_>) {
+        create_entry(&self.workspace, path, what);
+    }
+
+    fn advance_ms(&mut self, ms: i64) {
+        self.workspace.advance_ms(ms);
+    }
+
+    fn set_policy(&mut self, policy: &str) {
+        self.workspace.set_policy(policy);
+    }
+
+    fn fail_next(&mut self, kind: &str) {
+        self.workspace.fail_next(error_of_kind(kind));
+    }
+
+    fn answer_approval(&mut self, id: &str, word: PersonAnswer) {
+        answer_approval(&self.workspace, id, word);
+    }
+
+    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>) {
+        call_as_other(&self.workspace, somebody, operation, arguments);
+    }
+
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
+        let dialect = self.dialects.find_by_tool(capability).expect("it is declared");
+        let request = dialect.translate_with_tier(capability, inputs);
+        let call = Call { options: request.options, ..Call::new(&self.caller, &request.operation, request.arguments) };
+        let outcome = self.engine.call(&call);
+        if let Ok(answer) = &outcome {
+            match &answer.session_switch {
+                Some(stead_engine::SessionSwitch::Enter(session)) => self.caller.session.clone_from(session),
+                Some(stead_engine::SessionSwitch::Leave) => "bare".clone_into(&mut self.caller.session),
+                None => {}
+            }
+        }
+        let reply = dialect.render_reply(capability, inputs, outcome);
+        assert_eq!(serde_json::from_str::<Value>(&reply.text).unwrap(), Value::Object(reply.json.clone()));
+        ScenarioCallResult { object: Value::Object(reply.json), is_error: reply.status == ReplyStatus::Error }
+    }
+}
+
+/// A protocol client, driven step by step.
+struct ProtocolScenarioSubject {
+    runtime: Runtime,
+    client: ProtocolTestClient,
+    protocol: ScenarioProtocol,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScenarioProtocol {
+    Mcp,
+    Rpc,
+    /// JSON-RPC by `capabilities.invoke`.
+    RpcInvoke,
+}
+
+impl ProtocolScenarioSubject {
+    fn new(protocol: ScenarioProtocol) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let client = runtime.block_on(async {
+            match protocol {
+                ScenarioProtocol::Mcp => ProtocolTestClient::initialized_with_dialect("krux").await,
+                ScenarioProtocol::Rpc | ScenarioProtocol::RpcInvoke => ProtocolTestClient::rpc_client(&["krux"]),
+            }
+        });
+        Self { runtime, client, protocol }
+    }
+}
+
+impl ScenarioBackend for ProtocolScenarioSubject {
+    fn workspace_path(&self) -> String {
+        MemoryWorkspace::ROOT.to_owned()
+    }
+
+    fn supports(&self, _need: ScenarioRequirement) -> bool {
+        true
+    }
+
+    fn create_item(&mut self, path: &str, what: InitialItem<'_>) {
+        create_entry(&self.client.workspace, path, what);
+    }
+
+    fn advance_ms(&mut self, ms: i64) {
+        self.client.workspace.advance_ms(ms);
+    }
+
+    fn set_policy(&mut self, policy: &str) {
+        self.client.workspace.set_policy(policy);
+    }
+
+    fn fail_next(&mut self, kind: &str) {
+        self.client.workspace.fail_next(error_of_kind(kind));
+    }
+
+    fn answer_approval(&mut self, id: &str, word: PersonAnswer) {
+        answer_approval(&self.client.workspace, id, word);
+    }
+
+    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>) {
+        call_as_other(&self.client.workspace, somebody, operation, arguments);
+    }
+
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
+        let inputs = Value::Object(inputs.clone());
+        let Self { runtime, client, protocol: face } = self;
+        match face {
+            ScenarioProtocol::Mcp => {
+                let plain = capability.replace('.', "__");
+                let answer = runtime.block_on(client.call_tool(&plain, inputs));
+                let result = &answer["result"];
+                let object = result["structuredContent"].clone();
+                let text = result["content"][0]["text"].as_str().unwrap();
+                assert_eq!(serde_json::from_str::<Value>(text).unwrap(), object);
+                ScenarioCallResult { object, is_error: result["isError"] == true }
+            }
+            ScenarioProtocol::Rpc => {
+                let direct = runtime.block_on(client.request(capability, inputs));
+                let failed = direct.get("error").is_some();
+                let object = if failed { &direct["error"]["data"] } else { &direct["result"] };
+                ScenarioCallResult { object: object.clone(), is_error: failed }
+            }
+            ScenarioProtocol::RpcInvoke => {
+                let invoke = json!({ "capability": capability, "arguments": inputs });
+                let answer = runtime.block_on(client.request("capabilities.invoke", invoke));
+                // Errors with a code of the protocol are protocol errors.
+                if let Some(error) = answer.get("error") {
+                    return ScenarioCallResult { object: error["data"].clone(), is_error: true };
+                }
+                let result = &answer["result"];
+                let failed = result["success"] == false;
+                let object = if failed { unwrap_error(&result["error"]) } else { result["data"].clone() };
+                ScenarioCallResult { object, is_error: failed }
+            }
+        }
+    }
+}
+
+/// An error in the shape of the other protocols.
+fn unwrap_error(error: &Value) -> Value {
+    let renamed = |(name, value): (&String, &Value)| {
+        let name = if name == "type" { "error" } else { name };
+        (name.to_owned(), value.clone())
+    };
+    Value::Object(error.as_object().unwrap().iter().map(renamed).collect())
+}
+
+fn play_scenario(
+    suite: &KruxScenarioSuite,
+    scenario: &KruxScenario,
+    ground: &mut dyn ScenarioBackend,
+) -> Vec<ScenarioCallResult> {
+    assert!(!scenario.steps.is_empty(), "{}: {}", suite.capability, scenario.title);
+    krux_scenario::play_scenario(scenario, ground)
+}
+
+fn fill_disk(scenario: &KruxScenario, workspace: &MemoryWorkspace) {
+    if scenario.needs == Some(ScenarioRequirement::Full) {
+        workspace.fill_up();
+    }
+}
+
+#[test]
+fn all_scenarios_match_across_engine_and_protocols() {
+    for suite in krux_scenario::load_suites() {
+        for scenario in &suite.scenarios {
+            let mut bare = EngineScenarioSubject::new();
+            fill_disk(scenario, &bare.workspace);
+            let by_engine = play_scenario(&suite, scenario, &mut bare);
+            for face in [ScenarioProtocol::Mcp, ScenarioProtocol::Rpc, ScenarioProtocol::RpcInvoke] {
+                let mut behind = ProtocolScenarioSubject::new(face);
+                fill_disk(scenario, &behind.client.workspace);
+                let by_face = play_scenario(&suite, scenario, &mut behind);
+                let alike = |outcomes: &[ScenarioCallResult]| -> Vec<Value> {
+                    outcomes.iter().map(krux_scenario::without_protocol_fields).collect()
+                };
+                // Session counters include the envelopes, which only JSON-RPC has.
+                if suite.capability != "agent.session" && suite.capability != "session.create" {
+                    assert_eq!(alike(&by_engine), alike(&by_face), "{}: {}", suite.capability, scenario.title);
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn tools_show_tier_and_accept_dotted_names() {
+    let mut client = ProtocolTestClient::initialized_with_dialect("krux").await;
+    let listed = client.request("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let delete = tools.iter().find(|tool| tool["name"] == "filesystem__delete").unwrap();
+    assert_eq!(delete["_meta"]["stead/tier"], "approval_required");
+    assert!(delete["description"].as_str().unwrap().ends_with("Tier: approval_required."));
+    assert!(tools.iter().all(|tool| !tool["name"].as_str().unwrap().contains('.')));
+    client.workspace.put_file("a.txt", "a");
+    for name in ["filesystem.read", "filesystem__read"] {
+        let answer = client.call_tool(name, json!({ "path": "/ws/a.txt" })).await;
+        assert_eq!(answer["result"]["structuredContent"]["content"], "a", "{answer}");
+    }
+    client.close().await;
+}

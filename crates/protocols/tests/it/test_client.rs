@@ -1,0 +1,232 @@
+//! A line-based client that can also send malformed messages.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use stead_engine::{Caller, Engine, Principal};
+use stead_protocols::dialect::{DialectSet, WorkspaceLocation};
+use testkit::MemoryWorkspace;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf},
+    task::JoinHandle,
+};
+
+/// Longer than any step takes unless something hangs.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
+const PIPE_BYTES: usize = 1 << 16;
+
+pub(crate) struct ProtocolTestClient {
+    output: Option<WriteHalf<DuplexStream>>,
+    input: BufReader<ReadHalf<DuplexStream>>,
+    server: JoinHandle<Result<(), String>>,
+    pub(crate) workspace: Arc<MemoryWorkspace>,
+    next_id: i64,
+}
+
+fn load_dialects(dialects: &[&str], options: &[&str]) -> DialectSet {
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let place = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+    DialectSet::from_names(&owned(dialects), &owned(options), &place).unwrap()
+}
+
+impl ProtocolTestClient {
+    /// A server over an empty workspace, and a client that has sent nothing.
+    pub(crate) fn uninitialized() -> Self {
+        Self::uninitialized_with_dialect("stead", &[])
+    }
+
+    pub(crate) fn uninitialized_with_dialect(dialect: &str, options: &[&str]) -> Self {
+        let dialects = load_dialects(&[dialect], options);
+        Self::with_server("mcp", |engine, caller, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let served = stead_protocols::mcp::serve(engine, caller, None, dialects, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
+    /// A JSON-RPC server of these dialects.
+    pub(crate) fn rpc_client(dialects: &[&str]) -> Self {
+        let dialects = load_dialects(dialects, &[]);
+        Self::with_server("rpc", |engine, caller, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let rpc = stead_protocols::rpc::RpcServer::new(engine, caller, dialects);
+            let served = stead_protocols::rpc::serve(rpc, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
+    /// A server with this approval mode.
+    pub(crate) fn with_approval_mode(asking: stead_engine::ApprovalMode) -> Self {
+        Self::with_approval_mode_over(Arc::new(MemoryWorkspace::new()), asking)
+    }
+
+    /// Another connection of the same agent to an existing workspace.
+    pub(crate) fn second_connection(&self, asking: stead_engine::ApprovalMode) -> Self {
+        Self::with_approval_mode_over(self.workspace.clone(), asking)
+    }
+
+    fn with_approval_mode_over(workspace: Arc<MemoryWorkspace>, asking: stead_engine::ApprovalMode) -> Self {
+        let dialects = load_dialects(&["stead"], &[]);
+        Self::with_server_over(workspace, "mcp", |engine, caller, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let served =
+                stead_protocols::mcp::serve(engine.with_approval_mode(asking), caller, None, dialects, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
+    /// A server over an existing workspace.
+    pub(crate) fn over_engine(engine: Engine, caller: Caller, dialects: DialectSet) -> Self {
+        Self::with_server("mcp", |_, _, stream| {
+            let (input, output) = tokio::io::split(stream);
+            let served = stead_protocols::mcp::serve(engine, caller, None, dialects, input, output);
+            tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
+        })
+    }
+
+    fn with_server(
+        face: &'static str,
+        serve: impl FnOnce(Engine, Caller, DuplexStream) -> JoinHandle<Result<(), String>>,
+    ) -> Self {
+        Self::with_server_over(Arc::new(MemoryWorkspace::new()), face, serve)
+    }
+
+    fn with_server_over(
+        workspace: Arc<MemoryWorkspace>,
+        face: &'static str,
+        serve: impl FnOnce(Engine, Caller, DuplexStream) -> JoinHandle<Result<(), String>>,
+    ) -> Self {
+        let engine = Engine::new(workspace.clone());
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "unnamed", face);
+        let (near, far) = tokio::io::duplex(PIPE_BYTES);
+        let server = serve(engine, caller, far);
+        let (input, output) = tokio::io::split(near);
+        Self { output: Some(output), input: BufReader::new(input), server, workspace, next_id: 1 }
+    }
+
+    /// A client after `initialize`.
+    pub(crate) async fn initialized(version: &str) -> Self {
+        let mut client = Self::uninitialized();
+        let answer = client.initialize(version).await;
+        assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
+        client
+    }
+
+    pub(crate) async fn initialized_with_dialect(dialect: &str) -> Self {
+        let mut client = Self::uninitialized_with_dialect(dialect, &[]);
+        client.initialize("2025-11-25").await;
+        client
+    }
+
+    pub(crate) async fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_with(version, json!({})).await
+    }
+
+    pub(crate) async fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
+        let params = json!({
+            "protocolVersion": version, "capabilities": capabilities, "clientInfo": { "name": "line client", "version": "1" }
+        });
+        let answer = self.request("initialize", params).await;
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        answer
+    }
+
+    pub(crate) async fn send(&mut self, message: &Value) {
+        self.send_raw(format!("{message}\n").as_bytes()).await;
+    }
+
+    pub(crate) async fn send_raw(&mut self, bytes: &[u8]) {
+        let output = self.output.as_mut().expect("still open");
+        tokio::time::timeout(TEST_TIMEOUT, output.write_all(bytes))
+            .await
+            .expect("the server reads")
+            .expect("it is there");
+    }
+
+    pub(crate) async fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        let read =
+            tokio::time::timeout(TEST_TIMEOUT, self.input.read_line(&mut line)).await.expect("the server answers");
+        assert!(read.expect("it is there") > 0, "the server closed");
+        serde_json::from_str(&line).expect("the server speaks JSON")
+    }
+
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        // Notifications are kept for tests that wait for them.
+        let mut answer = self.receive().await;
+        while answer.get("id").is_none() {
+            answer = self.receive().await;
+        }
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    pub(crate) async fn call_tool(&mut self, tool: &str, arguments: Value) -> Value {
+        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Writes a file as another caller, through a second engine over the same workspace.
+    pub(crate) fn write_as_other(&self, path: &str, content: &str) {
+        let caller = Caller::new(Principal::Agent("other".to_owned()), "elsewhere", "library");
+        let arguments = json!({ "path": path, "content": content });
+        let mut call = stead_engine::Call::new(&caller, "write", arguments.as_object().cloned().unwrap());
+        call.options.missing_base = stead_engine::MissingBase::Overwrite;
+        Engine::new(self.workspace.clone()).call(&call).unwrap();
+    }
+
+    /// Sends many lines at once, then reads as many responses.
+    pub(crate) async fn say_all_then_hear_all(&mut self, messages: &[Value]) -> Vec<Value> {
+        let mut output = self.output.take().expect("still open");
+        let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        let saying = tokio::spawn(async move {
+            output.write_all(lines.as_bytes()).await.expect("the server is there");
+            output
+        });
+        for _ in 0..100_000 {
+            tokio::task::yield_now().await;
+        }
+        let mut answers = Vec::new();
+        for _ in messages {
+            answers.push(self.receive().await);
+        }
+        self.output = Some(saying.await.expect("no panic"));
+        answers
+    }
+
+    /// Sends this text, disconnects at once, and waits for the server to end.
+    pub(crate) async fn say_and_vanish(mut self, messages: &[Value]) {
+        let mut output = self.output.take().expect("still open");
+        let Self { input, server, .. } = self;
+        let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        let saying = tokio::spawn(async move { drop(output.write_all(lines.as_bytes()).await) });
+        for _ in 0..100_000 {
+            tokio::task::yield_now().await;
+        }
+        saying.abort();
+        drop((input, saying.await));
+        let ended = tokio::time::timeout(TEST_TIMEOUT, server).await.expect("the server ends");
+        ended.expect("no panic").expect("a clean end");
+    }
+
+    /// Closes the client's side and waits for the server to end successfully.
+    pub(crate) async fn close(mut self) -> Vec<Value> {
+        let mut output = self.output.take().expect("still open");
+        output.shutdown().await.expect("the server is there");
+        let mut rest = Vec::new();
+        let Self { mut input, output: _, server, .. } = self;
+        let mut line = String::new();
+        while tokio::time::timeout(TEST_TIMEOUT, input.read_line(&mut line))
+            .await
+            .expect("the server ends")
+            .is_ok_and(|n| n > 0)
+        {
+            rest.push(serde_json::from_str(&line).expect("the server speaks JSON"));
+            line.clear();
+        }
+        server.await.expect("no panic").expect("a clean end");
+        rest
+    }
+}

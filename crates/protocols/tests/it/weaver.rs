@@ -1,0 +1,119 @@
+//! Weaver's edits against a plain reading of its document: the quoted text must occur exactly once, counted from left to
+//! right, and everything else stays.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use stead_engine::{Call, Caller, Engine, Principal};
+use stead_protocols::dialect::{DialectSet, WorkspaceLocation};
+use testkit::MemoryWorkspace;
+
+struct WeaverFixture {
+    dialects: DialectSet,
+    workspace: Arc<MemoryWorkspace>,
+    engine: Engine,
+}
+
+impl WeaverFixture {
+    fn new(options: &[&str]) -> Self {
+        let place = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        let dialects = DialectSet::from_names(&["weaver".to_owned()], &options, &place).unwrap();
+        let workspace = Arc::new(MemoryWorkspace::new());
+        Self { dialects, engine: Engine::new(workspace.clone()), workspace }
+    }
+
+    fn call(&self, tool: &str, arguments: &Value) -> Value {
+        let dialect = self.dialects.find_by_tool(tool).unwrap();
+        let arguments = arguments.as_object().unwrap();
+        let request = dialect.translate(tool, arguments);
+        let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
+        let mut call = Call::new(&caller, &request.operation, request.arguments);
+        call.options = request.options;
+        Value::Object(dialect.render_reply(tool, arguments, self.engine.call(&call)).json)
+    }
+
+    fn edit_text(&self, text: &str, old: &str, new: &str) -> (String, String) {
+        self.workspace.put_file("f", text);
+        let said = self.call("edit_file", &json!({ "path": "f", "old_text": old, "new_text": new }));
+        let now = self.call("read_file", &json!({ "path": "f" }));
+        (said["for_llm"].as_str().unwrap().to_owned(), now["for_llm"].as_str().unwrap().to_owned())
+    }
+}
+
+/// The result of an edit according to the document.
+fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
+    let count = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
+    match count {
+        0 => ("old_text not found in file. Make sure it matches exactly".to_owned(), text.to_owned()),
+        1 => ("File edited: f".to_owned(), text.replacen(old, new, 1)),
+        _ => {
+            (format!("old_text appears {count} times. Please provide more context to make it unique"), text.to_owned())
+        }
+    }
+}
+
+/// All texts built from these pieces, up to a length.
+fn all_texts(pieces: &[&str], length: usize) -> Vec<String> {
+    let mut all = vec![String::new()];
+    let mut last = all.clone();
+    for _ in 0..length {
+        last = last.iter().flat_map(|text| pieces.iter().map(move |piece| format!("{text}{piece}"))).collect();
+        all.extend(last.iter().cloned());
+    }
+    all
+}
+
+#[test]
+fn edits_match_text_literally() {
+    let weaver = WeaverFixture::new(&[]);
+    for text in all_texts(&["a", "\n", "\r\n", "ä"], 3) {
+        for old in all_texts(&["a", "\n", "\r", "ä"], 2) {
+            for new in ["", "b", "a\r\nb\n"] {
+                let expected = expected_edit(&text, &old, new);
+                assert_eq!(weaver.edit_text(&text, &old, new), expected, "{text:?} {old:?} {new:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn content_is_written_without_interpretation() {
+    let weaver = WeaverFixture::new(&[]);
+    for (text, old, new) in [
+        ("fn a() {}\n", "fn a() {}", "// ... existing code ...\n"),
+        ("    a\n", "  a\n", "b\n"),
+        ("a\\nb\n", "a\nb", "c"),
+        ("1\ta\n", "1\ta", "2\tb"),
+        ("say “hi”\n", "say \"hi\"", "x"),
+        ("a \nb\n", "a\nb", "c"),
+        ("\u{feff}a\n", "a", "b"),
+        ("same\n", "same", "same"),
+    ] {
+        assert_eq!(weaver.edit_text(text, old, new), expected_edit(text, old, new), "{text:?} {old:?} {new:?}");
+    }
+    let said = weaver.call("edit_file", &json!({ "path": "none", "old_text": "", "new_text": "x" }));
+    assert_eq!(said["for_llm"], "file not found: none", "an empty quote makes no file");
+}
+
+#[test]
+fn newest_generation_shows_diff_and_refuses_overwrite() {
+    let weaver = WeaverFixture::new(&["generation=newest"]);
+    weaver.workspace.put_file("f", "a\nb\n");
+    let said = weaver.call("edit_file", &json!({ "path": "f", "old_text": "b", "new_text": "c" }));
+    assert_eq!((&said["for_llm"], &said["silent"]), (&json!("File edited: f"), &json!(false)));
+    assert!(said["for_user"].as_str().unwrap().contains("-b\n+c\n"), "{said}");
+    let write = |arguments| weaver.call("write_file", &arguments)["is_error"] == false;
+    assert!(!write(json!({ "path": "f", "content": "x" })));
+    assert!(!write(json!({ "path": "f", "content": "x", "overwrite": "true" })));
+    assert!(write(json!({ "path": "f", "content": "x", "overwrite": true })));
+    let declared = |options: &[&str]| {
+        let weaver = WeaverFixture::new(options);
+        let dialect = weaver.dialects.find_by_tool("read_file").unwrap();
+        let inputs = &dialect.definition().find_tool("read_file").unwrap().inputs;
+        inputs.iter().map(|input| input.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(declared(&[]), ["path"]);
+    assert_eq!(declared(&["generation=newest"]), ["path", "offset", "length"]);
+    assert_eq!(declared(&["generation=newest", "read_mode=lines"]), ["path", "start_line", "max_lines"]);
+}

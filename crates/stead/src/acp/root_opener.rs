@@ -1,0 +1,235 @@
+//! Opens the roots of ACP sessions: one engine per directory, shared by all sessions that use it.
+//!
+//! A root that is a file opens its parent directory and exposes only that file. A root outside `--workspace` is refused.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use stead_disk::{DiskErrorKind, RootDirectory, RootOptions};
+use stead_engine::{ApprovalMode, Engine, Error, ErrorKind, FileKind, FinalSymlink, Principal};
+use stead_local::{LandlockMode, LocalWorkspace};
+use stead_path::RelPath;
+use stead_protocols::{
+    acp::{McpServerCommand, OpenedRoot, RootOpener, SessionTicketVariable, SingleFileRoot},
+    dialect::FilesystemReach,
+};
+
+use crate::{
+    approvals,
+    cli::{AcpFlags, ApprovalModeArg, CallerFlags, DurabilityArg, FlagSource, NameProfileArg, WorkspaceFlags},
+    mcp, open_workspace,
+    output::CommandError,
+};
+
+pub(super) struct LocalRootOpener {
+    flags: WorkspaceFlags,
+    caller: CallerFlags,
+    /// The principal of the agent.
+    principal: Principal,
+    approve: ApprovalModeArg,
+    approval_mode: ApprovalMode,
+    /// The directory that must contain every root, if `--workspace` is given.
+    enclosing_directory: Option<PathBuf>,
+    /// The path of this program, for the sessions' MCP server; `None` with `--no-mcp`.
+    server_program: Option<String>,
+    open_workspaces: Mutex<HashMap<PathBuf, open_workspace::CommandWorkspace>>,
+}
+
+/// The directory of a root.
+struct SessionRootDirectory {
+    spellings: Vec<String>,
+    canonical_path: PathBuf,
+    /// The file in the directory, if the root is a file.
+    file: Option<RelPath>,
+}
+
+impl LocalRootOpener {
+    pub(super) fn new(
+        flags: &WorkspaceFlags,
+        workspace: FlagSource,
+        acp: &AcpFlags,
+        principal: Principal,
+        approval_mode: ApprovalMode,
+    ) -> Result<Self, CommandError> {
+        let enclosing_directory = match workspace {
+            FlagSource::CommandLine => Some(open_root_directory(&flags.workspace)?.canonical_path),
+            FlagSource::Default => None,
+        };
+        let program = std::env::current_exe().ok().and_then(|program| program.to_str().map(str::to_owned));
+        Ok(Self {
+            flags: flags.clone(),
+            caller: acp.caller.clone(),
+            principal,
+            approve: acp.approve,
+            approval_mode,
+            enclosing_directory,
+            server_program: program.filter(|_| !acp.no_mcp),
+            open_workspaces: Mutex::default(),
+        })
+    }
+
+    /// Opens the directory of a root, if it is allowed.
+    fn find_root(&self, root: &str) -> Result<SessionRootDirectory, Error> {
+        let found = match open_root_directory(Path::new(root)) {
+            Err(error) if error.kind == ErrorKind::NotDirectory => directory_of_file(Path::new(root))?,
+            other => other?,
+        };
+        match &self.enclosing_directory {
+            Some(bound) if !found.canonical_path.starts_with(bound) => {
+                Err(Error::new(ErrorKind::OutOfScope, "the root is outside the --workspace directory"))
+            }
+            Some(_) | None => Ok(found),
+        }
+    }
+
+    fn flags_for(&self, real: &Path) -> WorkspaceFlags {
+        let mut flags = self.flags.clone();
+        flags.workspace = real.to_owned();
+        // One state directory cannot hold several workspaces.
+        flags.state = self
+            .flags
+            .state
+            .as_ref()
+            .map(|state| state.join(open_workspace::state_directory_name(real, &FilesystemReach::Workspace)));
+        flags
+    }
+
+    fn engine_for(&self, real: &Path) -> Result<Engine, Error> {
+        let mut opened = self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = opened.get(real) {
+            return Ok(known.engine.clone());
+        }
+        let mut new =
+            open_workspace::open_workspace(&self.flags_for(real), LandlockMode::Off).map_err(error_from_command)?;
+        new.engine = new.engine.clone().with_approval_mode(self.approval_mode);
+        let engine = new.engine.clone();
+        opened.insert(real.to_owned(), new);
+        Ok(engine)
+    }
+}
+
+impl LocalRootOpener {
+    /// Closes all workspaces, also those that sessions still use.
+    pub(super) fn close_workspaces(&self) {
+        self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn open_local_workspace(&self, real: &Path) -> Option<Arc<LocalWorkspace>> {
+        let opened = self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.get(real).map(|opened| opened.local.clone())
+    }
+}
+
+impl RootOpener for LocalRootOpener {
+    fn open_root(&self, root: &str) -> Result<OpenedRoot, Error> {
+        let found = self.find_root(root)?;
+        let engine = self.engine_for(&found.canonical_path)?;
+        let only = match found.file {
+            None => None,
+            Some(spelled) => {
+                let leads_to = engine.workspace().locate(&spelled, FinalSymlink::Follow)?;
+                let node = engine.workspace().stat(&leads_to)?;
+                if node.is_none_or(|node| node.kind != FileKind::File) {
+                    return Err(Error::new(ErrorKind::NotRegular, "a root must be a directory or a regular file"));
+                }
+                Some(SingleFileRoot { requested: spelled, resolved: leads_to })
+            }
+        };
+        Ok(OpenedRoot { engine, root_paths: found.spellings, single_file: only })
+    }
+
+    fn mcp_server_command(&self, root: &str) -> Option<McpServerCommand> {
+        let command = self.server_program.clone()?;
+        let found = self.find_root(root).ok().filter(|found| found.file.is_none())?;
+        let flags = self.flags_for(&found.canonical_path);
+        let mut arguments = vec!["mcp".to_owned(), "--workspace".to_owned(), found.canonical_path.to_str()?.to_owned()];
+        let mut add = |name: &str, value: &str| arguments.extend([name.to_owned(), value.to_owned()]);
+        add(
+            "--state",
+            open_workspace::state_directory(&flags, &found.canonical_path, &FilesystemReach::Workspace)
+                .ok()?
+                .to_str()?,
+        );
+        add("--principal", &self.principal.to_string());
+        if let Some(policy) = &flags.policy {
+            add("--policy", std::path::absolute(policy).ok()?.to_str()?);
+        }
+        match flags.durability {
+            DurabilityArg::Full => {}
+            DurabilityArg::Fast => add("--durability", "fast"),
+        }
+        match flags.names {
+            NameProfileArg::Portable => {}
+            NameProfileArg::Posix => add("--names", "posix"),
+        }
+        match self.approve {
+            // The client of the MCP server is the agent, which must not approve its own calls.
+            ApprovalModeArg::Ask | ApprovalModeArg::Client => {}
+            ApprovalModeArg::Deny => add("--approve", "deny"),
+            ApprovalModeArg::Allow => add("--approve", "allow"),
+        }
+        for (name, paths) in
+            [("--readable", &self.caller.readable), ("--writable", &self.caller.writable), ("--mount", &flags.mount)]
+        {
+            paths.iter().for_each(|path| add(name, path));
+        }
+        if self.caller.read_only {
+            arguments.push("--read-only".to_owned());
+        }
+        // Without a ticket the server uses a session of its own.
+        let secret = self
+            .open_local_workspace(&found.canonical_path)
+            .and_then(|local| local.create_session_ticket(&self.principal).ok());
+        let ticket = secret.map(|secret| SessionTicketVariable { variable: mcp::TICKET_VARIABLE, secret });
+        Some(McpServerCommand { command, arguments, ticket })
+    }
+
+    fn bind_server_to_session(&self, root: &str, ticket: &SessionTicketVariable, session: &str) -> Result<(), Error> {
+        let found = self.find_root(root)?;
+        match self.open_local_workspace(&found.canonical_path) {
+            Some(local) => local.bind_session_ticket(&ticket.secret, session),
+            None => Err(Error::new(ErrorKind::NotFound, "the workspace is no longer open")),
+        }
+    }
+
+    fn add_allow_rule(&self, engine: &Engine, approval: &str) -> Result<(), Error> {
+        let id = &engine.workspace().profile().id;
+        let opened = self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut roots = opened.values();
+        let Some(root) = roots.find(|root| root.engine.workspace().profile().id == *id) else {
+            return Err(Error::new(ErrorKind::NotFound, "the workspace is no longer open"));
+        };
+        approvals::write_allow_rule(root, approval).map_err(error_from_command)
+    }
+}
+
+fn open_root_directory(path: &Path) -> Result<SessionRootDirectory, Error> {
+    let root = RootDirectory::open(path, RootOptions::default()).map_err(|error| {
+        let is_file = error.kind == DiskErrorKind::NotDirectory;
+        let kind = if is_file { ErrorKind::NotDirectory } else { ErrorKind::NotFound };
+        Error::new(kind, format!("cannot be opened: {error}"))
+    })?;
+    let spellings = root.equivalent_paths().to_vec();
+    // The last spelling is the canonical one.
+    let real = spellings.last().map(PathBuf::from);
+    let real = real.ok_or_else(|| Error::new(ErrorKind::InvalidName, "the path is not UTF-8"))?;
+    Ok(SessionRootDirectory { spellings, canonical_path: real, file: None })
+}
+
+fn directory_of_file(path: &Path) -> Result<SessionRootDirectory, Error> {
+    let missing = || Error::new(ErrorKind::NotFound, "the path has no parent directory");
+    let (parent, name) = path.parent().zip(path.file_name()).ok_or_else(missing)?;
+    let name = RelPath::from_components([name.as_encoded_bytes()]).map_err(Error::from)?;
+    Ok(SessionRootDirectory { file: Some(name), ..open_root_directory(parent)? })
+}
+
+fn error_from_command(error: CommandError) -> Error {
+    match error {
+        CommandError::Engine(error) => *error,
+        CommandError::Usage(text) | CommandError::System(text) => Error::new(ErrorKind::Io, text),
+        CommandError::OutputClosed => Error::new(ErrorKind::Io, "the output is closed"),
+    }
+}

@@ -1,0 +1,171 @@
+//! `stead approvals approve --always`: adds an allowing rule to the policy file after showing it to the person. The rule goes
+//! before the rule that required the approval, because within a layer the first matching rule decides.
+
+use serde_json::{Map, Value};
+use stead_engine::{Caller, Error, ErrorKind, Workspace};
+
+use crate::{
+    open_workspace::CommandWorkspace,
+    output::{self, CommandError},
+    time,
+};
+
+/// Whether the person has confirmed the rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RuleConfirmation {
+    /// With --yes, or in an editor.
+    Given,
+    AskAtTerminal,
+}
+
+/// Largest number of paths of a plan that become a rule without --paths.
+const RULE_PATHS_MAX: usize = 50;
+
+/// Prints the rule, asks for confirmation, and writes it.
+pub(super) fn write_rule(
+    opened: &CommandWorkspace,
+    caller: &Caller,
+    approval: &Map<String, Value>,
+    paths: &[String],
+    confirmation: RuleConfirmation,
+) -> Result<(), CommandError> {
+    let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
+    let text = opened.local.policy_text()?.unwrap_or_default();
+    let cause = approval.get("plan").map(|plan| &plan["cause"]);
+    let fact = |name: &str| cause.map(|cause| &cause[name]);
+    if fact("by").and_then(Value::as_str) == Some("rate") {
+        return Err(output::usage_error(
+            "a rule cannot lift a rate limit; approve this call once, or change the rate in the policy",
+        ));
+    }
+    let line = fact("line").and_then(Value::as_u64).and_then(|line| usize::try_from(line).ok());
+    let header = find_insert_point(&text, line)?;
+    let patterns = if paths.is_empty() { rule_paths(approval)? } else { paths.to_vec() };
+    let what = if word("tool").is_empty() { word("operation") } else { word("tool") };
+    let when = time::iso_utc(opened.local.now_ms());
+    let rule = format!(
+        "# Written by {} on {when} for {}.\n{}\nname = {}\nprincipals = [{}]\noperations = [{}]\npaths = [{}]\ntier = \"autonomous\"\n",
+        caller.principal,
+        word("id"),
+        header.table_header,
+        quote_toml_string(&format!("always {what} ({})", word("id"))),
+        quote_toml_string(word("principal")),
+        quote_toml_string(what),
+        patterns.iter().map(|pattern| quote_toml_string(pattern)).collect::<Vec<_>>().join(", "),
+    );
+    output::print_note(&format!("this rule will be added to {}:", opened.local.policy_file().display()));
+    for line in rule.lines() {
+        output::print_note(&format!("  {line}"));
+    }
+    if confirmation == RuleConfirmation::AskAtTerminal {
+        let answer = stead_disk::terminal::prompt("Write it? [y/N] ")
+            .map_err(|_| output::usage_error("no terminal to ask for confirmation; pass --yes to confirm"))?;
+        if !["y", "Y", "yes"].contains(&answer.trim()) {
+            return Err(output::usage_error("nothing was written and nothing was approved"));
+        }
+    }
+    opened.local.write_policy(&insert_rule(&text, header.before_line, &rule))?;
+    Ok(())
+}
+
+struct PolicyRuleInsertPoint {
+    /// The array of tables that the rule is added to.
+    table_header: String,
+    /// The line to insert before, counted from 0; `None` for the end.
+    before_line: Option<usize>,
+}
+
+/// Before the rule that required the approval, given by its line; without one, before all rules of the system layer.
+fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsertPoint, CommandError> {
+    const SYSTEM_RULES_HEADER: &str = "[[system.rules]]";
+    let lines: Vec<&str> = text.lines().collect();
+    let Some(line) = line else {
+        let before = lines.iter().position(|line| line.trim_start().starts_with(SYSTEM_RULES_HEADER));
+        return Ok(PolicyRuleInsertPoint { table_header: SYSTEM_RULES_HEADER.to_owned(), before_line: before });
+    };
+    let above = lines.get(..line).unwrap_or(&lines);
+    let found = above.iter().rposition(|line| line.trim_start().starts_with("[["));
+    let table = found.and_then(|at| lines[at].trim().split_inclusive("]]").next());
+    match (found, table) {
+        (Some(at), Some(table)) if table.trim_end().ends_with(".rules]]") => {
+            Ok(PolicyRuleInsertPoint { table_header: table.trim().to_owned(), before_line: Some(at) })
+        }
+        (_, _) => {
+            Err(Error::new(ErrorKind::BadRequest, "the rule that required the approval is not a [[…rules]] table")
+                .with_next_step("add the rule to the policy file by hand")
+                .into())
+        }
+    }
+}
+
+fn insert_rule(text: &str, before: Option<usize>, rule: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let at = before.unwrap_or(lines.len());
+    // A comment directly above a rule belongs to it.
+    let commented = lines[..at].iter().rev().take_while(|line| line.trim_start().starts_with('#')).count();
+    let at = at - commented;
+    let mut whole: Vec<String> = lines[..at].iter().map(|line| (*line).to_owned()).collect();
+    whole.extend(rule.lines().map(str::to_owned));
+    if at < lines.len() {
+        whole.push(String::new());
+    }
+    whole.extend(lines[at..].iter().map(|line| (*line).to_owned()));
+    whole.join("\n") + "\n"
+}
+
+/// The paths of a plan as patterns that match only them.
+fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError> {
+    let changes = approval.get("plan").and_then(|plan| plan["changes"].as_array());
+    let named = changes.into_iter().flatten().flat_map(|change| [&change["path"], &change["to"]]);
+    let mut patterns: Vec<String> = named.filter_map(Value::as_str).map(escape_pattern).collect();
+    patterns.sort();
+    patterns.dedup();
+    if patterns.is_empty() || patterns.len() > RULE_PATHS_MAX {
+        return Err(output::usage_error("pass --paths with the paths of the rule"));
+    }
+    Ok(patterns)
+}
+
+/// A pattern that matches only this path. Without a slash it would match a name at any depth.
+fn escape_pattern(path: &str) -> String {
+    let mut pattern = String::with_capacity(path.len() + 1);
+    if !path.contains('/') {
+        pattern.push('/');
+    }
+    for c in path.chars() {
+        if "*?[]{}\\".contains(c) {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern
+}
+
+/// A TOML string. JSON escapes are valid in TOML.
+fn quote_toml_string(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rule_is_inserted_before_the_asking_rule() {
+        let text = "[system]\ndefault = \"notify\"\n\n# about a\n[[system.rules]]\ntier = \"blocked\"\n\n[[agent.\"agent:x\".rules]]\nname = \"b\"\ntier = \"approval_required\"\n";
+        let own = find_insert_point(text, Some(8)).unwrap();
+        assert_eq!((own.table_header.as_str(), own.before_line), ("[[agent.\"agent:x\".rules]]", Some(7)));
+        let built_in = find_insert_point(text, None).unwrap();
+        assert_eq!((built_in.table_header.as_str(), built_in.before_line), ("[[system.rules]]", Some(4)));
+        let whole = insert_rule(text, built_in.before_line, "[[system.rules]]\ntier = \"autonomous\"\n");
+        assert!(whole.find("autonomous").unwrap() < whole.find("# about a").unwrap(), "{whole}");
+        assert!(stead_engine::Policy::parse(&whole).is_ok(), "{whole}");
+        assert!(stead_engine::Policy::parse(&insert_rule("", None, "[[system.rules]]\ntier = \"notify\"\n")).is_ok());
+    }
+
+    #[test]
+    fn escaped_path_matches_only_itself() {
+        assert_eq!(escape_pattern("a/[b]*.rs"), "a/\\[b\\]\\*.rs");
+        assert_eq!(escape_pattern("a.rs"), "/a.rs");
+    }
+}

@@ -1,0 +1,305 @@
+//! Opens the workspace and builds the caller that the flags describe. Owns the location of state directories.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use stead_disk::{RootDirectory, RootOptions};
+use stead_engine::{AccessMode, Caller, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version};
+use stead_local::{LandlockMode, LocalWorkspace, LocalWorkspaceOptions, WatchStart};
+use stead_path::RelPath;
+use stead_protocols::dialect::{DialectSet, FilesystemReach, WorkspaceLocation};
+
+use crate::{
+    cli::{
+        self, CallerFlags, DialectFlags, DurabilityArg, IndexModeArg, NameProfileArg, PathResolverArg, WorkspaceFlags,
+    },
+    host_files,
+    output::{self, CommandError},
+};
+
+/// Parent of all state directories, below $XDG_STATE_HOME.
+const STATE_DIRECTORY: &str = "stead";
+/// Longest part of the workspace's name in the name of its state directory.
+const SLUG_CHARS_MAX: usize = 40;
+/// Hex digits that distinguish workspaces of the same name.
+const PATH_HASH_DIGITS: usize = 16;
+
+/// An open workspace with its engine.
+pub(crate) struct CommandWorkspace {
+    /// The directory below the root that relative paths start at.
+    pub(crate) home: RelPath,
+    pub(crate) local: Arc<LocalWorkspace>,
+    pub(crate) engine: Engine,
+}
+
+impl Drop for CommandWorkspace {
+    /// Closes the workspace explicitly: other `Arc`s may outlive this value, and buffered entries would be lost at process exit.
+    fn drop(&mut self) {
+        self.local.close();
+        let unrecorded = self.local.unrecorded_count();
+        if unrecorded > 0 {
+            output::print_note(&format!(
+                "cannot write the journal: {unrecorded} calls without changes are not recorded"
+            ));
+        }
+    }
+}
+
+pub(crate) fn open_workspace(flags: &WorkspaceFlags, landlock: LandlockMode) -> Result<CommandWorkspace, CommandError> {
+    let reach = match flags.reach {
+        cli::FilesystemReachArg::Workspace => FilesystemReach::Workspace,
+        cli::FilesystemReachArg::Machine => FilesystemReach::WholeMachine,
+    };
+    open_with_reach(flags, landlock, &reach)
+}
+
+/// Opens the workspace with the reach of the dialects instead of the flag's.
+pub(crate) fn open_with_reach(
+    flags: &WorkspaceFlags,
+    landlock: LandlockMode,
+    reach: &FilesystemReach,
+) -> Result<CommandWorkspace, CommandError> {
+    open_with_options(open_options(flags, landlock, reach)?)
+}
+
+pub(crate) fn open_options(
+    flags: &WorkspaceFlags,
+    landlock: LandlockMode,
+    reach: &FilesystemReach,
+) -> Result<LocalWorkspaceOptions, CommandError> {
+    let root = open_root(&flags.workspace)?;
+    let workspace = PathBuf::from(root.absolute_path());
+    // The canonical path, so that a directory has one state directory under every spelling.
+    let state = state_directory(flags, &root.canonical_path(), reach)?;
+    let mut options = match reach {
+        FilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace, state),
+        FilesystemReach::WholeMachine => whole_machine_options(&workspace, state)?,
+    };
+    options.policy_path = flags
+        .policy
+        .as_deref()
+        .map(std::path::absolute)
+        .transpose()
+        .map_err(|error| CommandError::System(error.to_string()))?;
+    options.durability = flags.durability.into();
+    options.name_profile = flags.names.into();
+    options.resolver = flags.resolver.into();
+    options.allowed_mounts.extend(parse_relative_paths(&options.default_directory, &flags.mount)?);
+    options.index_mode = match (flags.index, reach, landlock) {
+        // The index would walk and watch the whole machine.
+        (IndexModeArg::Off, _, _) | (_, FilesystemReach::WholeMachine, _) => stead_local::IndexMode::Off,
+        // Only a server runs long enough to build an index.
+        (IndexModeArg::On, FilesystemReach::Workspace, LandlockMode::Restrict) => stead_local::IndexMode::Maintain,
+        (IndexModeArg::On | IndexModeArg::Use, FilesystemReach::Workspace, _) => stead_local::IndexMode::UseExisting,
+    };
+    options.watch_start = match landlock {
+        // Only servers use the sandbox.
+        LandlockMode::Restrict => WatchStart::AtOpen,
+        LandlockMode::Off => WatchStart::OnFirstWatch,
+    };
+    options.landlock = match reach {
+        FilesystemReach::Workspace => landlock,
+        FilesystemReach::WholeMachine => LandlockMode::Off,
+    };
+    Ok(options)
+}
+
+impl From<DurabilityArg> for stead_local::Durability {
+    fn from(flag: DurabilityArg) -> Self {
+        match flag {
+            DurabilityArg::Full => Self::Full,
+            DurabilityArg::Fast => Self::Fast,
+        }
+    }
+}
+
+impl From<NameProfileArg> for FileNamePolicy {
+    fn from(flag: NameProfileArg) -> Self {
+        match flag {
+            NameProfileArg::Portable => Self::Portable,
+            NameProfileArg::Posix => Self::Posix,
+        }
+    }
+}
+
+impl From<PathResolverArg> for stead_disk::PathResolution {
+    fn from(flag: PathResolverArg) -> Self {
+        match flag {
+            PathResolverArg::Auto => Self::Auto,
+            PathResolverArg::Kernel => Self::Kernel,
+            PathResolverArg::Walker => Self::Walker,
+        }
+    }
+}
+
+pub(crate) fn state_directory(
+    flags: &WorkspaceFlags,
+    workspace: &Path,
+    reach: &FilesystemReach,
+) -> Result<PathBuf, CommandError> {
+    match &flags.state {
+        Some(state) => std::path::absolute(state).map_err(|error| CommandError::System(error.to_string())),
+        None => Ok(state_home()?.join(STATE_DIRECTORY).join(state_directory_name(workspace, reach))),
+    }
+}
+
+pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<CommandWorkspace, CommandError> {
+    let home = options.default_directory.clone();
+    let state = options.state_path.display().to_string();
+    let local = LocalWorkspace::open(options).map_err(|error| {
+        if error.kind == ErrorKind::AuditUnavailable && error.next_step.is_none() {
+            return error.with_next_step(format!("the state directory is {state}; choose another with --state"));
+        }
+        error
+    })?;
+    let engine = Engine::new(local.clone());
+    Ok(CommandWorkspace { home, local, engine })
+}
+
+/// Options that open the whole machine with the workspace as the default directory and its mount points allowed. All state
+/// directories in the default location are hidden, not only the workspace's own.
+pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<LocalWorkspaceOptions, CommandError> {
+    let resolve = |path: &Path| {
+        stead_disk::resolve_with_mount_points(path)
+            .map_err(|error| CommandError::System(format!("{}: {error}", path.display())))
+    };
+    let mut options = LocalWorkspaceOptions::new(PathBuf::from("/"), state);
+    options.index_mode = stead_local::IndexMode::Off;
+    (options.default_directory, options.allowed_mounts) = resolve(workspace)?;
+    if let Ok(states) = state_home() {
+        options.reserved_paths.push(resolve(&states.join(STATE_DIRECTORY))?.0);
+    }
+    Ok(options)
+}
+
+/// The absolute path of the workspace.
+pub(crate) fn workspace_path(flags: &WorkspaceFlags) -> Result<String, CommandError> {
+    Ok(open_root(&flags.workspace)?.absolute_path().to_owned())
+}
+
+pub(crate) fn build_dialects(flags: &WorkspaceFlags, chosen: &DialectFlags) -> Result<DialectSet, CommandError> {
+    let workspace = workspace_path(flags)?;
+    DialectSet::from_names(&chosen.dialect, &chosen.dialect_option, &WorkspaceLocation { root: workspace })
+        .map_err(|error| CommandError::Usage(error.to_string()))
+}
+
+fn open_root(directory: &Path) -> Result<RootDirectory, CommandError> {
+    RootDirectory::open(directory, RootOptions::default()).map_err(|error| {
+        Error::new(ErrorKind::NotFound, format!("cannot open the workspace directory {}: {error}", directory.display()))
+            .with_next_step("pass an existing directory with --workspace")
+            .into()
+    })
+}
+
+fn state_home() -> Result<PathBuf, CommandError> {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state"))).ok_or_else(|| {
+        output::usage_error("neither XDG_STATE_HOME nor HOME is set; pass a state directory with --state")
+    })
+}
+
+/// A unique name that starts with the name of the workspace.
+pub(crate) fn state_directory_name(workspace: &Path, reach: &FilesystemReach) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+    let name = workspace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let slug: String = name.chars().take(SLUG_CHARS_MAX).map(plain).collect();
+    let hash = Version::hash_bytes(workspace.as_os_str().as_encoded_bytes()).to_string();
+    let suffix = match reach {
+        FilesystemReach::Workspace => "",
+        FilesystemReach::WholeMachine => "-machine",
+    };
+    format!("{slug}-{}{suffix}", &hash[..PATH_HASH_DIGITS])
+}
+
+/// The kind of caller, which decides its default principal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallerKind {
+    /// A person at the command line.
+    Person,
+    Mcp,
+    Rpc,
+    Acp,
+    Http,
+}
+
+pub(crate) fn caller_from_flags(flags: &CallerFlags, kind: CallerKind) -> Result<Caller, CommandError> {
+    caller_with_home(flags, kind, &RelPath::root())
+}
+
+/// The caller, with its paths relative to `home`.
+pub(crate) fn caller_with_home(flags: &CallerFlags, kind: CallerKind, home: &RelPath) -> Result<Caller, CommandError> {
+    let principal = match &flags.principal {
+        Some(text) => Principal::parse(text)?,
+        None => default_principal(kind),
+    };
+    let (session, protocol) = match kind {
+        CallerKind::Person => (format!("cli-{}", std::process::id()), "cli"),
+        CallerKind::Mcp => (format!("mcp-{}", std::process::id()), "mcp"),
+        CallerKind::Rpc => (format!("rpc-{}", std::process::id()), "rpc"),
+        CallerKind::Acp => (format!("acp-{}", std::process::id()), "acp"),
+        CallerKind::Http => (format!("http-{}", std::process::id()), "http"),
+    };
+    let mut caller = Caller::new(principal, session, protocol);
+    caller.grants = grants_from_flags(flags, home)?;
+    Ok(caller)
+}
+
+fn default_principal(kind: CallerKind) -> Principal {
+    match kind {
+        CallerKind::Mcp => Principal::Agent("mcp".to_owned()),
+        CallerKind::Rpc => Principal::Agent("rpc".to_owned()),
+        CallerKind::Acp => Principal::Agent("acp".to_owned()),
+        CallerKind::Http => Principal::Agent("http".to_owned()),
+        CallerKind::Person => {
+            let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+            let number =
+                || host_files::effective_user().map_or_else(|| "unknown".to_owned(), |user| format!("uid-{user}"));
+            Principal::parse(&format!("user:{name}")).unwrap_or_else(|_| Principal::User(number()))
+        }
+    }
+}
+
+pub(crate) fn grants_from_flags(flags: &CallerFlags, home: &RelPath) -> Result<Grants, CommandError> {
+    let mut grants = Grants::default();
+    if flags.read_only {
+        grants.access = AccessMode::ReadOnly;
+    }
+    if !flags.readable.is_empty() {
+        grants.readable = parse_relative_paths(home, &flags.readable)?;
+    }
+    if !flags.writable.is_empty() {
+        grants.writable = parse_relative_paths(home, &flags.writable)?;
+    }
+    Ok(grants)
+}
+
+/// Parses paths relative to the workspace.
+fn parse_relative_paths(home: &RelPath, wires: &[String]) -> Result<Vec<RelPath>, CommandError> {
+    let path = |wire: &String| {
+        if wire.starts_with('/') {
+            return Err(CommandError::Usage(format!("{wire} is absolute; use a path relative to the workspace")));
+        }
+        // Shell completion adds a slash to a directory.
+        RelPath::from_wire(wire.strip_suffix('/').unwrap_or(wire))
+            .and_then(|path| RelPath::from_components(home.components().chain(path.components())))
+            .map_err(|error| CommandError::Usage(format!("{wire}: {error}; paths are relative to the workspace")))
+    };
+    wires.iter().map(path).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_directory_names_are_unique_and_readable() {
+        let name = |path: &str, reach| state_directory_name(Path::new(path), &reach);
+        let (one, two) =
+            (name("/a/my project", FilesystemReach::Workspace), name("/b/my project", FilesystemReach::Workspace));
+        assert!(one.starts_with("my-project-") && two.starts_with("my-project-"), "{one} {two}");
+        assert_ne!(one, two);
+        assert_ne!(one, name("/a/my project", FilesystemReach::WholeMachine));
+    }
+}

@@ -1,0 +1,223 @@
+//! Output of commands: answers on standard output, messages on standard error, and stable exit codes. Text from files is
+//! escaped before it reaches a terminal.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::Value;
+use stead_engine::{Error, ErrorClass, ErrorKind};
+use stead_text::visible::{escape_deceptive, escape_deceptive_line};
+
+/// Exit status of the program. Documented in `docs/reference/exit-codes.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CommandExit {
+    Success,
+    /// The current state or the system prevented it.
+    Failed,
+    Usage,
+    /// A rule refused it.
+    Refused,
+    /// A stale base or a conflict.
+    Stale,
+    /// A verification found tampering.
+    Tampered,
+    /// The exit code of the agent that was run.
+    ChildStatus(u8),
+}
+
+impl CommandExit {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            CommandExit::Success => 0,
+            CommandExit::Failed => 1,
+            CommandExit::Usage => 2,
+            CommandExit::Refused => 3,
+            CommandExit::Stale => 4,
+            CommandExit::Tampered => 5,
+            CommandExit::ChildStatus(code) => code,
+        }
+    }
+}
+
+pub(crate) type CommandResult = Result<CommandExit, CommandError>;
+
+#[derive(Debug)]
+pub(crate) enum CommandError {
+    Engine(Box<Error>),
+    /// The command line is wrong.
+    Usage(String),
+    /// The reader of the output closed the pipe.
+    OutputClosed,
+    /// A file outside the workspace, or another system resource, failed.
+    System(String),
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        CommandError::Engine(Box::new(error))
+    }
+}
+
+impl From<io::Error> for CommandError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return CommandError::OutputClosed;
+        }
+        CommandError::System(format!("cannot write the output: {error}"))
+    }
+}
+
+/// A usage error that clap cannot detect.
+pub(crate) fn usage_error(error: impl ToString) -> CommandError {
+    CommandError::Usage(error.to_string())
+}
+
+/// Prints an error and its next step, and returns the exit status.
+pub(crate) fn report(outcome: CommandResult) -> CommandExit {
+    match outcome {
+        Ok(exit) => exit,
+        Err(CommandError::Engine(error)) => {
+            print_error(&format!("{}: {}", error.kind.code(), error.message));
+            for line in error.excerpt().into_iter().flat_map(str::lines) {
+                write_line(&mut io::stderr(), &format!("  {}", escape_controls(&line.replace('\t', "  "))));
+            }
+            if let Some(hint) = &error.next_step {
+                write_line(&mut io::stderr(), &format!("  next: {}", escape_controls(hint)));
+            }
+            exit_for_kind(error.kind)
+        }
+        Err(CommandError::Usage(message)) => {
+            print_error(&message);
+            CommandExit::Usage
+        }
+        Err(CommandError::OutputClosed) => CommandExit::Success,
+        Err(CommandError::System(message)) => {
+            print_error(&message);
+            CommandExit::Failed
+        }
+    }
+}
+
+fn exit_for_kind(kind: ErrorKind) -> CommandExit {
+    match (kind, kind.class()) {
+        (ErrorKind::BadRequest | ErrorKind::UnknownOperation, _) => CommandExit::Usage,
+        (
+            ErrorKind::Stale
+            | ErrorKind::BaseRequired
+            | ErrorKind::Conflict
+            | ErrorKind::HistoryLost
+            | ErrorKind::ApprovalStale,
+            _,
+        ) => CommandExit::Stale,
+        (_, ErrorClass::Refused) => CommandExit::Refused,
+        (_, ErrorClass::StateMismatch | ErrorClass::SystemFailure) => CommandExit::Failed,
+    }
+}
+
+/// Whether messages on standard error are JSON lines.
+static JSON_MESSAGES: AtomicBool = AtomicBool::new(false);
+
+/// Prints messages as JSON lines from now on.
+pub(crate) fn use_json_messages() {
+    JSON_MESSAGES.store(true, Ordering::Relaxed);
+}
+
+/// Prints an error line to standard error.
+pub(crate) fn print_error(message: &str) {
+    if JSON_MESSAGES.load(Ordering::Relaxed) {
+        return write_line(&mut io::stderr(), &message_json("error", message));
+    }
+    let mut err = io::stderr();
+    let (start, end) = if supports_colour(&err) { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
+    write_line(&mut err, &format!("{start}stead:{end} {}", escape_controls(message)));
+}
+
+/// Prints a note to standard error.
+pub(crate) fn print_note(message: &str) {
+    if JSON_MESSAGES.load(Ordering::Relaxed) {
+        return write_line(&mut io::stderr(), &message_json("info", message));
+    }
+    write_line(&mut io::stderr(), &format!("stead: {}", escape_controls(message)));
+}
+
+fn message_json(level: &str, message: &str) -> String {
+    serde_json::json!({ "level": level, "event": "message", "message": message }).to_string()
+}
+
+fn write_line(out: &mut impl Write, line: &str) {
+    // Standard error may be closed.
+    drop(writeln!(out, "{line}"));
+}
+
+fn supports_colour(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn escape_controls(text: &str) -> String {
+    escape_deceptive_line(text).into_owned()
+}
+
+/// Prints text, escaped if standard output is a terminal.
+pub(crate) fn print_text(answer: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        out.write_all(escape_deceptive(answer).as_bytes())?;
+    } else {
+        out.write_all(answer.as_bytes())?;
+    }
+    if !answer.is_empty() && !answer.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+pub(crate) fn print_bytes(answer: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(answer)?;
+    out.flush()
+}
+
+pub(crate) fn is_output_terminal() -> bool {
+    io::stdout().is_terminal()
+}
+
+/// Prints an object on one line.
+pub(crate) fn print_json(answer: &Value) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{answer}")?;
+    out.flush()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutputFormat {
+    Text,
+    Json,
+}
+
+impl From<bool> for OutputFormat {
+    fn from(json: bool) -> Self {
+        if json { OutputFormat::Json } else { OutputFormat::Text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_kind_has_an_exit_code() {
+        for (kind, code) in [
+            (ErrorKind::BadRequest, 2),
+            (ErrorKind::ProtectedPath, 3),
+            (ErrorKind::InvalidPath, 3),
+            (ErrorKind::Stale, 4),
+            (ErrorKind::Conflict, 4),
+            (ErrorKind::NotFound, 1),
+            (ErrorKind::NoSpace, 1),
+        ] {
+            assert_eq!(exit_for_kind(kind).code(), code, "{kind:?}");
+        }
+    }
+}

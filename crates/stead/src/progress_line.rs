@@ -1,0 +1,100 @@
+//! Progress of a long call: one line on standard error that is overwritten, and cleared when the call ends. Nothing is printed
+//! for short calls or if standard error is not a terminal.
+
+use std::{
+    io::{self, IsTerminal, Stderr, Write},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use stead_engine::CallProgress;
+
+/// How long a call runs before progress is shown.
+const QUIET_PERIOD: Duration = Duration::from_secs(1);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(100);
+/// Carriage return and erase to the end of the line.
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+pub(crate) struct ProgressLine<W: Write> {
+    started: Instant,
+    state: Mutex<ProgressLineState<W>>,
+}
+
+struct ProgressLineState<W> {
+    output: W,
+    last_update: Option<Instant>,
+}
+
+impl ProgressLine<Stderr> {
+    /// `None` if standard error is not a terminal.
+    pub(crate) fn for_person() -> Option<Self> {
+        let out = io::stderr();
+        out.is_terminal().then(|| Self::new(out, Instant::now()))
+    }
+}
+
+impl<W: Write> ProgressLine<W> {
+    fn new(out: W, started: Instant) -> Self {
+        Self { started, state: Mutex::new(ProgressLineState { output: out, last_update: None }) }
+    }
+
+    /// Prints the progress, unless it was printed a moment ago.
+    pub(crate) fn update(&self, progress: CallProgress) {
+        self.update_at(progress, Instant::now());
+    }
+
+    fn update_at(&self, progress: CallProgress, now: Instant) {
+        if now.duration_since(self.started) < QUIET_PERIOD {
+            return;
+        }
+        let mut line = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.last_update.is_some_and(|shown| now.duration_since(shown) < UPDATE_INTERVAL) {
+            return;
+        }
+        line.last_update = Some(now);
+        line.write_text(&format!("{CLEAR_LINE}{progress}"));
+    }
+}
+
+impl<W: Write> ProgressLineState<W> {
+    /// Ignores errors: standard error may be closed.
+    fn write_text(&mut self, text: &str) {
+        drop(self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush()));
+    }
+}
+
+impl<W: Write> Drop for ProgressLine<W> {
+    fn drop(&mut self) {
+        let line = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if line.last_update.is_some() {
+            line.write_text(CLEAR_LINE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output_after_updates(at_ms: &[u64]) -> String {
+        let mut out = Vec::new();
+        let started = Instant::now();
+        let meter = ProgressLine::new(&mut out, started);
+        for (done, ms) in (1..).zip(at_ms) {
+            meter.update_at(CallProgress { entries_done: done, found: Some(0) }, started + Duration::from_millis(*ms));
+        }
+        drop(meter);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn quick_call_prints_no_progress() {
+        assert_eq!(output_after_updates(&[0, 500, 999]), "");
+    }
+
+    #[test]
+    fn long_call_updates_one_line_and_clears_it() {
+        let expected = "\r\x1b[K2 entries, 0 found\r\x1b[K4 entries, 0 found\r\x1b[K";
+        assert_eq!(output_after_updates(&[900, 1000, 1099, 1100]), expected);
+    }
+}

@@ -1,0 +1,153 @@
+//! The temporary directory of a replay. All access goes through handles below it, and it is removed at the end.
+
+use std::path::{Path, PathBuf};
+
+use stead_disk::{
+    AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, FileType, FinalSymlink, RootDirectory,
+    RootOptions,
+};
+use stead_path::{FileName, RelPath};
+
+use crate::output::CommandError;
+
+const DIRECTORY_NAME_PREFIX: &str = "stead-replay-";
+/// Subdirectory that recordings see.
+const ROOT_NAME: &str = "root";
+/// State directory, hidden from recordings.
+const STATE_NAME: &str = "state";
+const FILE_BYTES_MAX: u64 = 64 << 20;
+const FILE_MODE: u32 = 0o644;
+const DIRECTORY_MODE: u32 = 0o755;
+
+pub(super) struct ReplayDirectory {
+    parent: DirectoryHandle,
+    name: FileName,
+    base: PathBuf,
+    root: RootDirectory,
+}
+
+pub(super) struct ReplayFileState {
+    pub(super) bytes: Option<Vec<u8>>,
+    pub(super) mode: u32,
+    pub(super) is_link: bool,
+}
+
+impl ReplayDirectory {
+    /// Creates one in the system's temporary directory.
+    pub(super) fn new() -> Result<Self, CommandError> {
+        let temporary = std::env::temp_dir();
+        let failed = |error: DiskError| CommandError::System(format!("{}: {error}", temporary.display()));
+        let outer = RootDirectory::open(&temporary, RootOptions::default()).map_err(failed)?;
+        let number = u64::from_be_bytes(stead_disk::random_bytes().map_err(failed)?);
+        let called = format!("{DIRECTORY_NAME_PREFIX}{number:016x}");
+        let name = FileName::new(called.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
+        let holder = outer.open_directory(&RelPath::root()).map_err(failed)?;
+        holder.create_directory(&name, 0o700).map_err(failed)?;
+        let inside = holder.open_directory(&name).map_err(failed)?;
+        let seen = FileName::new(ROOT_NAME.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
+        inside.create_directory(&seen, DIRECTORY_MODE).map_err(failed)?;
+        let base = PathBuf::from(outer.absolute_path()).join(called);
+        let root = RootDirectory::open(&base.join(ROOT_NAME), RootOptions::default()).map_err(failed)?;
+        Ok(Self { parent: holder, name, base, root })
+    }
+
+    /// The directory that recordings call `$ROOT`.
+    pub(super) fn root(&self) -> &str {
+        self.root.absolute_path()
+    }
+
+    /// Where the journal goes.
+    pub(super) fn state_path(&self) -> PathBuf {
+        self.base.join(STATE_NAME)
+    }
+
+    /// The path below `$ROOT` that an absolute path means.
+    fn relative_path(&self, path: &Path) -> Result<RelPath, CommandError> {
+        let below = path.strip_prefix(self.root()).ok().and_then(Path::to_str);
+        let below = below.ok_or_else(|| path_error(path, "not below $ROOT"))?;
+        let names = below.split('/').filter(|name| !name.is_empty()).map(str::as_bytes);
+        RelPath::from_components(names).map_err(|error| path_error(path, &error.to_string()))
+    }
+
+    fn open_parent(&self, path: &Path) -> Result<(DirectoryHandle, FileName), CommandError> {
+        let (parent, name) = self.relative_path(path)?.split().ok_or_else(|| path_error(path, "is $ROOT itself"))?;
+        let (directory, _) = self
+            .root
+            .create_directories(&parent, DIRECTORY_MODE)
+            .map_err(|error| path_error(path, &error.to_string()))?;
+        Ok((directory, name))
+    }
+
+    pub(super) fn make_directory(&self, path: &Path) -> Result<(), CommandError> {
+        let place = self.relative_path(path)?;
+        let made = self.root.create_directories(&place, DIRECTORY_MODE);
+        made.map(|_| ()).map_err(|error| path_error(path, &error.to_string()))
+    }
+
+    pub(super) fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+        let (directory, name) = self.open_parent(path)?;
+        let staged = directory.stage_file(ContentSource::Bytes(bytes), AttributeSource::New { mode: FILE_MODE });
+        staged
+            .and_then(|staged| directory.replace_with_staged(&staged, &name))
+            .and_then(|()| directory.set_mode(&name, FILE_MODE))
+            .map_err(|error| path_error(path, &error.to_string()))
+    }
+
+    pub(super) fn make_symlink(&self, path: &Path, target: &str) -> Result<(), CommandError> {
+        let (directory, name) = self.open_parent(path)?;
+        directory.create_symlink(&name, target.as_bytes()).map_err(|error| path_error(path, &error.to_string()))
+    }
+
+    pub(super) fn set_mode(&self, path: &Path, mode: &str) -> Result<(), CommandError> {
+        let (directory, name) = self.open_parent(path)?;
+        let bits = u32::from_str_radix(mode, 8).map_err(|error| path_error(path, &error.to_string()))?;
+        directory.set_mode(&name, bits).map_err(|error| path_error(path, &error.to_string()))
+    }
+
+    /// Reads a file, following links; `None` if it does not exist.
+    pub(super) fn read_file(&self, path: &Path) -> Result<Option<ReplayFileState>, CommandError> {
+        let failed = |error: DiskError| path_error(path, &error.to_string());
+        let place = self.relative_path(path)?;
+        let Some(own) = self.root.stat(&place).or_else(missing_as_none).map_err(failed)? else {
+            return Ok(None);
+        };
+        let real = match self.root.canonicalize(&place, FinalSymlink::Follow) {
+            Err(error) if matches!(error.kind, DiskErrorKind::OutsideRoot | DiskErrorKind::SymlinkLoop) => {
+                return Ok(None);
+            }
+            other => other.map_err(failed)?,
+        };
+        let Some(stat) = self.root.stat(&real).or_else(missing_as_none).map_err(failed)? else {
+            return Ok(None);
+        };
+        let bytes = match stat.file_type {
+            FileType::File => {
+                Some(self.root.open_file(&real).and_then(|file| file.read_all(FILE_BYTES_MAX)).map_err(failed)?)
+            }
+            FileType::Directory
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => None,
+        };
+        Ok(Some(ReplayFileState { bytes, mode: own.mode & 0o777, is_link: own.file_type == FileType::Symlink }))
+    }
+}
+
+impl Drop for ReplayDirectory {
+    fn drop(&mut self) {
+        // Leftovers stay in the system's temporary directory.
+        self.parent.remove_tree(&self.name).map(|_| ()).unwrap_or_default();
+    }
+}
+
+/// Treats a path below a file as missing.
+fn missing_as_none(error: DiskError) -> Result<Option<stead_disk::DiskStat>, DiskError> {
+    if error.kind == DiskErrorKind::NotDirectory { Ok(None) } else { Err(error) }
+}
+
+fn path_error(path: &Path, problem: &str) -> CommandError {
+    CommandError::System(format!("{}: {problem}", path.display()))
+}

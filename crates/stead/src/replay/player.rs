@@ -1,0 +1,218 @@
+//! Plays a recording: a temporary directory, the dialect over an engine, and the placeholders. All of it starts anew with each
+//! `new_workspace` step.
+
+use std::path::{Path, PathBuf};
+
+use stead_engine::{Call as EngineCall, Caller, FileNamePolicy, Principal};
+use stead_local::{Durability, LocalWorkspaceOptions};
+use stead_protocols::dialect::{Dialect, DialectReply, DialectSet, FilesystemReach, WorkspaceLocation};
+
+use super::{
+    compare,
+    compare::{ComparisonResult, ReplayMismatch},
+    compare_audit,
+    directory::ReplayDirectory,
+    placeholders::Placeholders,
+    recording::{NewWorkspaceStep, RecordedCall, RecordingAction},
+};
+use crate::{
+    open_workspace::{self, CommandWorkspace},
+    output::CommandError,
+};
+
+const DEFAULT_WORKSPACE: &str = "$ROOT/ws";
+/// Agent and session of the recordings.
+const AGENT_NAME: &str = "agent-1";
+const SESSION_ID: &str = "s1";
+
+/// The comparison result of a step, or `None` if the step checks nothing.
+type ReplayStepResult = Result<Option<ComparisonResult>, CommandError>;
+
+pub(super) struct RecordingPlayer {
+    dialect: String,
+    settings: Vec<String>,
+    played: Option<PlayedWorkspace>,
+}
+
+struct PlayedWorkspace {
+    // Dropped before its directory.
+    open_workspace: Option<CommandWorkspace>,
+    directory: ReplayDirectory,
+    workspace: PathBuf,
+    placeholders: Placeholders,
+    /// Settings of the `new_workspace` step.
+    settings: Vec<String>,
+    /// Audit rows that are already matched.
+    matched_rows: Vec<usize>,
+}
+
+impl RecordingPlayer {
+    pub(super) fn new(dialect: &str, settings: &[String]) -> Result<Self, CommandError> {
+        let player = Self { dialect: dialect.to_owned(), settings: settings.to_vec(), played: None };
+        // Reports an invalid setting before anything is created.
+        build_dialects(&player.dialect, &player.settings, Path::new("/"))?;
+        Ok(player)
+    }
+
+    pub(super) fn play_step(&mut self, what: RecordingAction) -> ReplayStepResult {
+        if let RecordingAction::NewWorkspace(new) = what {
+            self.played = None;
+            self.played = Some(self.new_workspace(&new)?);
+            return Ok(None);
+        }
+        if self.played.is_none() {
+            self.played = Some(self.new_workspace(&NewWorkspaceStep { workspace: None, restrict: None })?);
+        }
+        let Some(set) = &mut self.played else { return Ok(None) };
+        match what {
+            RecordingAction::NewWorkspace(_) => {}
+            RecordingAction::Mkdir { path } => set.directory.make_directory(&set.resolve_path(&path))?,
+            RecordingAction::WriteFile(put) => {
+                let bytes = put.bytes().map_err(CommandError::Usage)?;
+                set.directory.write_file(&set.resolve_path(&put.path), &bytes)?;
+            }
+            RecordingAction::Symlink { path, target } => {
+                set.directory.make_symlink(&set.resolve_path(&path), &set.placeholders.substitute(&target))?;
+            }
+            RecordingAction::Chmod { path, mode } => set.directory.set_mode(&set.resolve_path(&path), &mode)?,
+            RecordingAction::ExpectFile(disk) => {
+                let found = set.directory.read_file(&set.resolve_path(&disk.path))?;
+                return Ok(Some(compare::compare_file(&disk.facts, found.as_ref())));
+            }
+            RecordingAction::ExpectAuditEntry { entry } => {
+                let Some(opened) = &set.open_workspace else {
+                    return Ok(Some(Err(ReplayMismatch::new("an entry", "nothing was called yet"))));
+                };
+                return compare_audit::compare_row(&*opened.local, &entry, &mut set.matched_rows).map(Some);
+            }
+            RecordingAction::Call(call) => return set.play_call(&self.dialect, &self.settings, &call),
+        }
+        Ok(None)
+    }
+
+    fn new_workspace(&self, new: &NewWorkspaceStep) -> Result<PlayedWorkspace, CommandError> {
+        let directory = ReplayDirectory::new()?;
+        let named = new.workspace.as_deref().unwrap_or(DEFAULT_WORKSPACE);
+        let workspace = named.replace("$ROOT", directory.root());
+        directory.make_directory(Path::new(&workspace))?;
+        let placeholders = Placeholders::new(directory.root(), &workspace);
+        let chosen = build_dialects(&self.dialect, &self.settings, Path::new(&workspace))?;
+        let restrict = new.restrict.map(|restrict| ("restrict", restrict.to_string()));
+        let settings = supported_settings(&chosen, restrict.into_iter());
+        Ok(PlayedWorkspace {
+            open_workspace: None,
+            directory,
+            workspace: workspace.into(),
+            placeholders,
+            settings,
+            matched_rows: Vec::new(),
+        })
+    }
+}
+
+impl PlayedWorkspace {
+    /// Resolves a path of the recording: absolute, or relative to the workspace.
+    fn resolve_path(&self, written: &str) -> PathBuf {
+        self.workspace.join(self.placeholders.substitute(written))
+    }
+
+    fn play_call(&mut self, dialect: &str, base: &[String], call: &RecordedCall) -> ReplayStepResult {
+        let (tool, variant) = split_variant(&call.tool);
+        let forbidden = call.forbidden_globs.as_deref().unwrap_or("none");
+        let settings: Vec<String> = [base, &self.settings].concat();
+        let chosen = build_dialects(dialect, &settings, &self.workspace)?;
+        let own = supported_settings(&chosen, [("forbidden_globs", forbidden.to_owned())].into_iter());
+        let variant: Vec<String> = variant.into_iter().map(|setting| self.placeholders.substitute(&setting)).collect();
+        let dialects = match build_dialects(dialect, &[settings, own, variant].concat(), &self.workspace) {
+            // The dialect lacks a setting of the recorded server: that is a difference, not a usage error.
+            Err(CommandError::Usage(problem)) => {
+                return Ok(call.expect.is_some().then(|| Err(ReplayMismatch::new("that setting", problem))));
+            }
+            other => other?,
+        };
+        let Some(dialect) = dialects.find_by_tool(tool) else {
+            return Ok(Some(Err(ReplayMismatch::new(format!("a tool {tool}"), "no such tool"))));
+        };
+        let reply = self.run_call(dialect, tool, call)?;
+        let result = compare::compare_answer(call, &reply, &mut self.placeholders);
+        self.placeholders.bind_trash_handles(&reply.json);
+        Ok(result)
+    }
+
+    fn run_call(
+        &mut self,
+        dialect: &dyn Dialect,
+        tool: &str,
+        call: &RecordedCall,
+    ) -> Result<DialectReply, CommandError> {
+        let opened = match self.open_workspace.take() {
+            Some(opened) => opened,
+            None => {
+                open_throwaway_workspace(&self.workspace, self.directory.state_path(), &dialect.filesystem_reach())?
+            }
+        };
+        let arguments = self.placeholders.substitute_object(&call.args);
+        let request = dialect.translate_with_tier(tool, &arguments);
+        let mut caller = Caller::new(Principal::Agent(AGENT_NAME.to_owned()), SESSION_ID, "replay");
+        dialect.restrict_grants(&mut caller);
+        let mut engine_call = EngineCall::new(&caller, &request.operation, request.arguments);
+        engine_call.options = request.options;
+        let outcome = opened.engine.call(&engine_call);
+        self.open_workspace = Some(opened);
+        Ok(dialect.render_reply(tool, &arguments, outcome))
+    }
+}
+
+/// Opens a temporary workspace without syncing, and with all POSIX names allowed.
+fn open_throwaway_workspace(
+    workspace: &Path,
+    state: PathBuf,
+    reach: &FilesystemReach,
+) -> Result<CommandWorkspace, CommandError> {
+    let mut options = match reach {
+        FilesystemReach::Workspace => LocalWorkspaceOptions::new(workspace.to_owned(), state),
+        FilesystemReach::WholeMachine => open_workspace::whole_machine_options(workspace, state)?,
+    };
+    options.durability = Durability::Fast;
+    options.name_profile = FileNamePolicy::Posix;
+    open_workspace::open_with_options(options)
+}
+
+fn build_dialects(dialect: &str, settings: &[String], workspace: &Path) -> Result<DialectSet, CommandError> {
+    let location = WorkspaceLocation { root: workspace.to_string_lossy().into_owned() };
+    DialectSet::from_names(&[dialect.to_owned()], settings, &location)
+        .map_err(|error| CommandError::Usage(error.to_string()))
+}
+
+/// Filters the settings that the dialect has.
+fn supported_settings(dialects: &DialectSet, wanted: impl Iterator<Item = (&'static str, String)>) -> Vec<String> {
+    let has = |name: &str| {
+        dialects.iter().any(|dialect| dialect.definition().options.iter().any(|option| option.name == name))
+    };
+    wanted.filter(|(name, _)| has(name)).map(|(name, value)| format!("{name}={value}")).collect()
+}
+
+/// Splits a tool name from the recorded server's settings for the call: `read_file(lines,max=10)`.
+fn split_variant(tool: &str) -> (&str, Vec<String>) {
+    let Some((name, inside)) = tool.strip_suffix(')').and_then(|tool| tool.split_once('(')) else {
+        return (tool, Vec::new());
+    };
+    let setting = |word: &str| match word.split_once('=') {
+        None => format!("read_mode={word}"),
+        Some(("max", bytes)) => format!("read_bytes_max={bytes}"),
+        Some((name, value)) => format!("{name}={value}"),
+    };
+    (name, inside.split(',').map(setting).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_variant_is_split_from_its_settings() {
+        assert_eq!(split_variant("list_dir"), ("list_dir", vec![]));
+        let settings = vec!["read_mode=lines".to_owned(), "read_bytes_max=10".to_owned()];
+        assert_eq!(split_variant("read_file(lines,max=10)"), ("read_file", settings));
+    }
+}

@@ -1,0 +1,222 @@
+//! Administration of hosted workspaces for the command line and HTTP: one request in, one JSON object out.
+
+use std::{
+    io::{Read, Write},
+    path::Path,
+    sync::Arc,
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use stead_engine::{AccessMode, Caller, Error, ErrorKind, Grants, Principal};
+use stead_local::{
+    AccessTokenRecord, CopyCounts, CreateTokenRequest, CreateWorkspaceRequest, TokenScope, WorkspaceListFilter,
+    WorkspaceName, WorkspacePageRequest, WorkspaceRegistry, WorkspaceRegistryOptions,
+};
+use stead_path::RelPath;
+use stead_protocols::http::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
+
+use crate::{
+    cli::{IndexModeArg, WorkspaceFlags},
+    time,
+};
+
+/// The options that open a registry.
+pub(crate) fn registry_options(flags: &WorkspaceFlags, directory: &Path) -> WorkspaceRegistryOptions {
+    let mut options = WorkspaceRegistryOptions::new(directory.to_owned());
+    options.durability = flags.durability.into();
+    options.name_profile = flags.names.into();
+    options.resolver = flags.resolver.into();
+    options.index_mode = match flags.index {
+        IndexModeArg::On => stead_local::IndexMode::Maintain,
+        IndexModeArg::Use => stead_local::IndexMode::UseExisting,
+        IndexModeArg::Off => stead_local::IndexMode::Off,
+    };
+    options
+}
+
+/// Runs administration requests on a registry.
+pub(crate) struct LocalWorkspaceAdmin(pub(crate) Arc<WorkspaceRegistry>);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListWorkspacesArgs {
+    cursor: Option<String>,
+    limit: Option<usize>,
+    #[serde(default)]
+    trash: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct NamedWorkspaceArgs {
+    name: String,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RestoreWorkspaceArgs {
+    name: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CreateTokenArgs {
+    principal: String,
+    #[serde(default)]
+    read_only: bool,
+    readable: Option<Vec<String>>,
+    writable: Option<Vec<String>>,
+    lasts_seconds: Option<u32>,
+    #[serde(default)]
+    label: String,
+}
+
+fn decode_args<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Error> {
+    serde_json::from_value(Value::Object(arguments))
+        .map_err(|error| Error::new(ErrorKind::BadRequest, format!("the arguments do not fit: {error}")))
+}
+
+fn parse_paths(wires: Option<Vec<String>>) -> Result<Vec<RelPath>, Error> {
+    let Some(wires) = wires else { return Ok(vec![RelPath::root()]) };
+    wires.iter().map(|wire| Ok(RelPath::from_wire(wire)?)).collect()
+}
+
+impl CreateTokenArgs {
+    fn into_token_request(self, now_ms: i64) -> Result<CreateTokenRequest, Error> {
+        let access = if self.read_only { AccessMode::ReadOnly } else { AccessMode::ReadWrite };
+        let (readable, writable) = (parse_paths(self.readable)?, parse_paths(self.writable)?);
+        let lasts_ms = self.lasts_seconds.map(|seconds| i64::from(seconds) * 1000);
+        Ok(CreateTokenRequest {
+            principal: Principal::parse(&self.principal)?,
+            grants: Grants { access, readable, writable, ..Grants::default() },
+            expires_ms: lasts_ms.map(|lasts_ms| now_ms.saturating_add(lasts_ms)),
+            label: self.label,
+        })
+    }
+}
+
+/// A token without its secret.
+pub(crate) fn token_to_json(token: &AccessTokenRecord) -> Value {
+    let (readable, writable) = token.readable_and_writable();
+    json!({
+        "id": token.id,
+        "principal": token.principal,
+        "read_only": token.is_read_only(),
+        "readable": readable,
+        "writable": writable,
+        "label": token.label,
+        "created": time::iso_utc(token.created_ms),
+        "ends": token.expires_ms.map(time::iso_utc),
+    })
+}
+
+impl LocalWorkspaceAdmin {
+    fn list_workspaces(&self, args: ListWorkspacesArgs) -> Result<Value, Error> {
+        let filter = if args.trash { WorkspaceListFilter::Trashed } else { WorkspaceListFilter::Active };
+        let (found, next) = self.0.list(&WorkspacePageRequest { cursor: args.cursor, limit: args.limit, filter })?;
+        let workspaces: Vec<Value> = found.iter().map(stead_local::WorkspaceDescription::to_json).collect();
+        Ok(json!({ "workspaces": workspaces, "truncated": next.is_some(), "cursor": next }))
+    }
+
+    fn create_token(&self, by: &Caller, name: &str, args: Map<String, Value>) -> Result<Value, Error> {
+        let request = decode_args::<CreateTokenArgs>(args)?.into_token_request(self.0.now_ms())?;
+        let (created, secret) = self.0.create_token(by, &WorkspaceName::parse(name)?, &request)?;
+        let mut object = token_to_json(&created.token);
+        object["token"] = secret.into();
+        Ok(object)
+    }
+
+    fn revoke_token(&self, by: &Caller, name: &str, id: &str) -> Result<Value, Error> {
+        let scope = self.0.scope_of_workspace(&WorkspaceName::parse(name)?)?;
+        let missing = || Error::new(ErrorKind::NotFound, format!("workspace {name} has no token {id}"));
+        self.0.load_token(id)?.filter(|found| found.scope == scope).ok_or_else(missing)?;
+        Ok(token_to_json(&self.0.revoke_token(by, id)?))
+    }
+
+    fn list_tokens(&self, scope: &TokenScope) -> Result<Value, Error> {
+        let tokens: Vec<Value> = self.0.list_tokens(scope)?.iter().map(token_to_json).collect();
+        Ok(json!({ "tokens": tokens }))
+    }
+}
+
+impl WorkspaceAdmin for LocalWorkspaceAdmin {
+    fn run_request(&self, by: &Caller, request: AdminRequest) -> Result<Value, Error> {
+        match request {
+            AdminRequest::List(args) => self.list_workspaces(decode_args(args)?),
+            AdminRequest::Create(args) => {
+                let NamedWorkspaceArgs { name, rest } = decode_args(args)?;
+                let request: CreateWorkspaceRequest = decode_args(rest)?;
+                Ok(self.0.create(by, &WorkspaceName::parse(&name)?, &request)?.to_json())
+            }
+            AdminRequest::Show(name) => self.0.describe(&WorkspaceName::parse(&name)?),
+            AdminRequest::Destroy(name) => Ok(self.0.destroy(by, &WorkspaceName::parse(&name)?)?.to_json()),
+            AdminRequest::Fork(from, args) => {
+                let NamedWorkspaceArgs { name, rest } = decode_args(args)?;
+                let (from, name) = (WorkspaceName::parse(&from)?, WorkspaceName::parse(&name)?);
+                Ok(self.0.fork(by, &from, &name, &decode_args(rest)?)?.to_json())
+            }
+            AdminRequest::Restore(name, args) => {
+                let rename = decode_args::<RestoreWorkspaceArgs>(args)?.name;
+                let rename = rename.as_deref().map(WorkspaceName::parse).transpose()?;
+                Ok(self.0.restore(by, &name, rename.as_ref())?.to_json())
+            }
+            AdminRequest::ListTokens(name) => {
+                let scope = self.0.scope_of_workspace(&WorkspaceName::parse(&name)?)?;
+                self.list_tokens(&scope)
+            }
+            AdminRequest::CreateToken(name, args) => self.create_token(by, &name, args),
+            AdminRequest::RevokeToken(name, id) => self.revoke_token(by, &name, &id),
+        }
+    }
+
+    fn export_workspace(
+        &self,
+        by: &Caller,
+        name: &str,
+        begin: &mut dyn FnMut(WorkspaceExportSummary),
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let mut report = |copied: CopyCounts| begin(WorkspaceExportSummary { omitted_files: copied.skipped });
+        self.0.export_archive(by, &WorkspaceName::parse(name)?, &mut report, out).map(drop)
+    }
+
+    fn import_workspace(
+        &self,
+        by: &Caller,
+        name: &str,
+        args: Map<String, Value>,
+        from: &mut dyn Read,
+    ) -> Result<Value, Error> {
+        Ok(self.0.import_workspace(by, &WorkspaceName::parse(name)?, &decode_args(args)?, from)?.to_json())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The accepted fields of a body, from the error for an unknown field.
+    fn taken<T: DeserializeOwned>(probe: Value) -> String {
+        let Value::Object(probe) = probe else { return String::new() };
+        decode_args::<T>(probe).err().map(|failure| failure.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn bodies_have_the_fields_of_0_1_0() {
+        let probe = json!({ "nothing": 1 });
+        let start = "the arguments do not fit: unknown field `nothing`, expected";
+        for (refusal, expected) in [
+            (taken::<ListWorkspacesArgs>(probe.clone()), "one of `cursor`, `limit`, `trash`"),
+            (taken::<RestoreWorkspaceArgs>(probe.clone()), "`name`"),
+            (
+                taken::<CreateTokenArgs>(probe),
+                "one of `principal`, `read_only`, `readable`, `writable`, `lasts_seconds`, `label`",
+            ),
+        ] {
+            assert_eq!(refusal, format!("{start} {expected}"));
+        }
+        assert_eq!(taken::<NamedWorkspaceArgs>(json!({})), "the arguments do not fit: missing field `name`");
+    }
+}

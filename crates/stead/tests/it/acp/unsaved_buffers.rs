@@ -1,0 +1,79 @@
+//! An editor that tells over JSON-RPC what it has open, and an agent behind the proxy: two processes, one workspace.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use super::harness::AcpProcess;
+use crate::cli_fixture::CliFixture;
+
+const NINE_LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+
+/// A person's editor.
+struct EditorRpcProcess {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl EditorRpcProcess {
+    fn start(bench: &CliFixture) -> Self {
+        let mut command = bench.command(&["rpc", "--principal", "user:ann", "--durability", "fast"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, input, output }
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        writeln!(self.input, "{}", json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert!(answer.get("result").is_some(), "{answer}");
+        answer["result"].clone()
+    }
+}
+
+impl Drop for EditorRpcProcess {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn unsaved_buffer_is_visible_and_survives_an_editor_crash() {
+    let bench = CliFixture::new();
+    let file = bench.workspace().join("a.txt");
+    fs::write(&file, NINE_LINES).unwrap();
+    let params = json!({ "cwd": bench.workspace(), "mcpServers": [] });
+    let mut puppet = AcpProcess::with_session(&bench.state(), &["--durability", "fast"], &params);
+    let mut editor = EditorRpcProcess::start(&bench);
+    let typed = NINE_LINES.replace('9', "nine");
+    editor.call("buffer.open", json!({ "path": "a.txt", "text": typed }));
+    assert_eq!(puppet.read_text_file(&file)["result"]["content"], typed);
+    // A write elsewhere goes to the disk without what is not saved, and into the buffer.
+    assert!(puppet.write_text_file(&file, &typed.replace('1', "one")).get("result").is_some());
+    assert_eq!(fs::read_to_string(&file).unwrap(), NINE_LINES.replace('1', "one"));
+    let held = editor.call("buffer.list", json!({ "path": "a.txt" }));
+    assert_eq!(held["buffers"][0]["text"], typed.replace('1', "one"), "{held}");
+    // Where the person types it is refused, and both stay as they are.
+    let refused = puppet.write_text_file(&file, &typed.replace("nine", "NINE"));
+    assert!(refused["error"]["data"].as_str().unwrap().starts_with("conflict: "), "{refused}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), NINE_LINES.replace('1', "one"));
+    // Closed without saving: what was typed is gone.
+    editor.call("buffer.close", json!({ "path": "a.txt" }));
+    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('1', "one"));
+    // A crash: what was typed is no longer read, and not lost.
+    editor.call("buffer.open", json!({ "path": "a.txt", "text": NINE_LINES.replace('5', "five") }));
+    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('5', "five"));
+    drop(editor);
+    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('1', "one"));
+    let mut editor = EditorRpcProcess::start(&bench);
+    editor.call("buffer.open", json!({ "path": "a.txt" }));
+    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('5', "five"));
+}

@@ -1,0 +1,90 @@
+//! A place to try the binary: a workspace and a state directory that go away afterwards.
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub(crate) struct CliFixture {
+    pub(crate) directory: TempDir,
+}
+
+/// How a run ended.
+pub(crate) struct CommandOutput {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl CommandOutput {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.stdout.clone()).expect("text")
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.stdout).expect("JSON")
+    }
+}
+
+impl CliFixture {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a place");
+        std::fs::create_dir(directory.path().join("ws")).expect("a workspace");
+        Self { directory }
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.directory.path().join("ws")
+    }
+
+    pub(crate) fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// The binary with its place set.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
+        command
+            .args(arguments)
+            .current_dir(self.workspace())
+            .env("USER", "tester")
+            .env("XDG_STATE_HOME", self.state())
+            .env_remove("NO_COLOR");
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> CommandOutput {
+        self.run_with_input(arguments, b"")
+    }
+
+    pub(crate) fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> CommandOutput {
+        Self::run_command(&mut self.command(arguments), input)
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run_command(command: &mut Command, input: &[u8]) -> CommandOutput {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("it has an input");
+        // A command that needs no input may be gone already.
+        drop(stdin.write_all(input));
+        drop(stdin);
+        let output = child.wait_with_output().expect("it ends");
+        CommandOutput {
+            code: output.status.code().expect("it was not killed"),
+            stdout: output.stdout,
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+
+    /// A run that must succeed.
+    pub(crate) fn run_successfully(&self, arguments: &[&str]) -> CommandOutput {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
+        ran
+    }
+}

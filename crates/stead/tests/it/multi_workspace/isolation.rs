@@ -1,0 +1,193 @@
+//! A thousand workspaces in one process, far more than may be open at a time; random tokens make random calls by every way
+//! in, and everybody only ever sees what is theirs.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{LINE_TIMEOUT, RegistryServerProcess};
+
+const WORKSPACE_COUNT: usize = 1_000;
+const CALLS_PER_THREAD: usize = 3_000;
+const THREADS: usize = 4;
+/// The whole must not take longer; it takes a part of this where nothing else runs.
+const TIME_MAX: Duration = Duration::from_secs(240);
+const MCP_VERSION: &str = "2026-07-28";
+
+/// A connection that stays.
+struct KeepAliveConnection {
+    stream: BufReader<TcpStream>,
+    host: String,
+}
+
+impl KeepAliveConnection {
+    fn open(server: &RegistryServerProcess) -> Self {
+        let stream = TcpStream::connect(&server.address).unwrap();
+        stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
+        Self { stream: BufReader::new(stream), host: server.address.clone() }
+    }
+
+    fn send_request(&mut self, token: &str, line: &str, headers: &str, body: &[u8]) -> (u16, Vec<u8>) {
+        let head = format!(
+            "{line} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n",
+            self.host,
+            body.len()
+        );
+        self.stream.get_mut().write_all(&[head.as_bytes(), body].concat()).unwrap();
+        let (mut status, mut length) = (0, 0);
+        loop {
+            let mut line = String::new();
+            assert!(self.stream.read_line(&mut line).unwrap() > 0, "the server closed");
+            let line = line.trim_end().to_ascii_lowercase();
+            if let Some(rest) = line.strip_prefix("http/1.1 ") {
+                status = rest[..3].parse().unwrap();
+            }
+            if let Some(rest) = line.strip_prefix("content-length: ") {
+                length = rest.parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body).unwrap();
+        (status, body)
+    }
+
+    fn send_json_request(&mut self, token: &str, line: &str, headers: &str, body: &Value) -> (u16, Value) {
+        let (status, answer) = self.send_request(token, line, headers, body.to_string().as_bytes());
+        (status, serde_json::from_slice(&answer).unwrap_or(Value::Null))
+    }
+}
+
+/// Numbers that look random and are the same every time.
+struct IsolationRng(u64);
+
+impl IsolationRng {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+}
+
+/// What only this workspace holds.
+fn workspace_secret(of: usize) -> String {
+    format!("the secret of workspace {of}, and of no other")
+}
+
+fn create_workspace(server: &RegistryServerProcess, line: &mut KeepAliveConnection, of: usize) -> String {
+    let name = format!("w{of}");
+    let made = line.send_json_request(
+        &server.token,
+        "POST /v1/workspaces",
+        "",
+        &json!({ "name": name, "lasting": "ephemeral" }),
+    );
+    assert_eq!(made.0, 201, "{made:?}");
+    let principal = json!({ "principal": "agent:same" });
+    let made = line.send_json_request(&server.token, &format!("POST /v1/workspaces/{name}/tokens"), "", &principal);
+    let token = made.1["token"].as_str().unwrap().to_owned();
+    assert_eq!(line.send_request(&token, "PUT /v1/files/secret.txt", "", workspace_secret(of).as_bytes()).0, 201);
+    assert_eq!(line.send_request(&token, &format!("PUT /v1/files/only-{of}.txt"), "", b"").0, 201);
+    token
+}
+
+/// One call as one workspace; whatever it answers is that workspace's.
+fn call_as_random_workspace(line: &mut KeepAliveConnection, dice: &mut IsolationRng, tokens: &[String]) {
+    let of = dice.below(tokens.len());
+    let other = (of + 1 + dice.below(tokens.len() - 1)) % tokens.len();
+    let token = &tokens[of];
+    let told = match dice.below(6) {
+        0 => {
+            let (status, body) = line.send_request(token, "GET /v1/files/secret.txt", "", b"");
+            assert_eq!(status, 200);
+            String::from_utf8(body).unwrap()
+        }
+        1 => {
+            let message = json!({ "jsonrpc": "2.0", "id": of, "method": "read", "params": { "path": "secret.txt" } });
+            line.send_json_request(token, "POST /rpc", "", &message).1["result"]["content"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        }
+        2 => {
+            let meta = json!({
+                "io.modelcontextprotocol/protocolVersion": MCP_VERSION,
+                "io.modelcontextprotocol/clientInfo": { "name": "isolation", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": {},
+            });
+            let message = json!({ "jsonrpc": "2.0", "id": of, "method": "tools/call",
+                "params": { "_meta": meta, "name": "read", "arguments": { "path": "secret.txt" } } });
+            let headers =
+                format!("MCP-Protocol-Version: {MCP_VERSION}\r\nMcp-Method: tools/call\r\nMcp-Name: read\r\n");
+            let answer = line.send_json_request(token, "POST /mcp", &headers, &message).1;
+            answer["result"]["structuredContent"]["content"].as_str().unwrap_or_default().to_owned()
+        }
+        3 => {
+            let query = json!({ "query": [workspace_secret(other), workspace_secret(of)] });
+            let answer = line.send_json_request(token, "POST /v1/search", "", &query).1;
+            let found = (&answer["total"], &answer["files"][0]["path"]);
+            assert_eq!(found, (&json!(1), &json!("secret.txt")), "{answer}");
+            workspace_secret(of)
+        }
+        4 => {
+            assert_eq!(line.send_request(token, &format!("GET /v1/files/only-{other}.txt"), "", b"").0, 404);
+            workspace_secret(of)
+        }
+        _ => {
+            let answer = line.send_json_request(token, "POST /v1/list", "", &json!({})).1.to_string();
+            assert!(answer.contains(&format!("only-{of}.txt")) && !answer.contains(&format!("only-{other}.txt")));
+            workspace_secret(of)
+        }
+    };
+    assert_eq!(told, workspace_secret(of));
+}
+
+#[test]
+fn thousand_workspaces_never_leak_into_each_other() {
+    let begun = Instant::now();
+    // Where there is a file system in memory the device does not count: who sees what is the question here.
+    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let flags = ["--listen", "127.0.0.1:0", "--durability", "fast", "--open-max", "200"];
+    let server = RegistryServerProcess::start_in(place, &flags);
+    let next = AtomicUsize::new(0);
+    let mut tokens: Vec<(usize, String)> = std::thread::scope(|scope| {
+        let maker = || {
+            let mut line = KeepAliveConnection::open(&server);
+            let mut made = Vec::new();
+            loop {
+                let of = next.fetch_add(1, Ordering::Relaxed);
+                if of >= WORKSPACE_COUNT {
+                    return made;
+                }
+                made.push((of, create_workspace(&server, &mut line, of)));
+            }
+        };
+        let makers: Vec<_> = (0..THREADS).map(|_| scope.spawn(maker)).collect();
+        makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect()
+    });
+    tokens.sort();
+    let tokens: Vec<String> = tokens.into_iter().map(|(_, token)| token).collect();
+    println!("{WORKSPACE_COUNT} workspaces were made and filled in {:?}", begun.elapsed());
+    let calling = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (server, tokens) = (&server, &tokens);
+            scope.spawn(move || {
+                let (mut line, mut dice) = (KeepAliveConnection::open(server), IsolationRng(thread as u64 + 1));
+                for _ in 0..CALLS_PER_THREAD / THREADS {
+                    call_as_random_workspace(&mut line, &mut dice, tokens);
+                }
+            });
+        }
+    });
+    println!("{CALLS_PER_THREAD} calls in {:?}", calling.elapsed());
+    assert!(begun.elapsed() < TIME_MAX, "{:?}", begun.elapsed());
+    server.terminate();
+}

@@ -1,0 +1,42 @@
+//! The binary on a state directory that 0.1.0 left in the middle of a change; `local` has the other tests of it.
+
+use std::{os::unix::fs::PermissionsExt, path::Path};
+
+use serde_json::Value;
+
+use crate::{
+    cli_fixture::{CliFixture, CommandOutput},
+    journal::copy_tree,
+};
+
+const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../local/tests/fixtures/0.1.0");
+
+#[test]
+fn a_state_directory_of_0_1_0_is_finished_verified_shown_and_undone() {
+    let bench = CliFixture::new();
+    let state = bench.directory.path().join("kept");
+    copy_tree(&Path::new(MADE).join("workspace"), &bench.workspace());
+    copy_tree(&Path::new(MADE).join("state"), &state);
+    std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let ok = |arguments: &[&str]| -> CommandOutput {
+        bench.run_successfully(&[&["--state", "../kept"], arguments].concat())
+    };
+    let text = |path: &str| std::fs::read_to_string(bench.workspace().join(path)).unwrap();
+    ok(&["log", "verify"]);
+    assert_eq!((text("replaced.txt").as_str(), text("pending/new.txt").as_str()), ("after\n", "pending\n"));
+    let log = ok(&["log", "--json", "--limit", "1000"]).text();
+    let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = rows.iter().map(|row| &row["entry"]).find(|entry| entry["operation"] == "patch").unwrap();
+    assert_eq!(last["caller"]["principal"], "agent:writer");
+    let audited: Vec<_> = rows.iter().flat_map(|row| row["audit"].as_array().unwrap()).collect();
+    for operation in ["create", "update", "delete", "move"] {
+        assert!(audited.iter().any(|row| row["operation"] == operation), "{operation}: {log}");
+    }
+    let tokens = ok(&["token", "list", "--json"]).text();
+    assert!(tokens.contains("\"agent:ci\""), "{tokens}");
+    let refused = ["--state", "../kept", "write", "closed/x", "--content", "x", "--principal", "agent:writer"];
+    assert_eq!(bench.run(&refused).code, 3, "the policy holds");
+    ok(&["undo", "--principal", "agent:writer"]);
+    assert_eq!(text("replaced.txt"), "before\n");
+    ok(&["log", "verify"]);
+}

@@ -1,0 +1,189 @@
+//! What clients can make the server hold, and what a repeated request does: measured on the process itself.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    process::Command,
+};
+
+use crate::server_process::{BINARY, LINE_TIMEOUT, ServerProcess};
+
+const MIB: usize = 1 << 20;
+/// Memory that a server without work may take, in MiB.
+const IDLE_MEMORY_MIB_MAX: usize = 60;
+/// What is held for one principal at most, in MiB, and what its calls may have read meanwhile, several times over.
+const HELD_PER_PRINCIPAL_MIB_MAX: usize = 256;
+const CALL_MEMORY_MIB_MAX: usize = 3 * 64;
+/// Makes the allocator give back at once what the server gives back: what it keeps for each thread is not the server's, and as
+/// many times as much as threads happened to run at a time.
+const MALLOC_RETURN_VARIABLE: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
+const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
+
+fn resident_mib(server: &ServerProcess) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.split_whitespace().next().unwrap().parse::<usize>().unwrap() / 1024
+}
+
+fn create_token(server: &ServerProcess, principal: &str) -> String {
+    let token = server.run_cli(&["token", "create", "--principal", principal]);
+    format!("Authorization: Bearer {}", token.trim())
+}
+
+/// A connection that has sent this and is read by nobody.
+fn send_without_reading(server: &ServerProcess, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(LINE_TIMEOUT)).unwrap();
+    // A server that has heard enough may have closed.
+    drop(stream.write_all(bytes));
+    stream
+}
+
+fn read_status_line(stream: &mut TcpStream) -> String {
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    String::from_utf8_lossy(&status[9..]).into_owned()
+}
+
+#[test]
+fn stalled_clients_are_limited_to_their_memory_share() {
+    let flags = ["--listen", "127.0.0.1:0", "--log", "off"];
+    let server = ServerProcess::start_at(tempfile::tempdir().unwrap(), &flags, &[MALLOC_RETURN_VARIABLE]);
+    let large = vec![b'x'; 16 * MIB];
+    std::fs::write(server.directory.path().join("ws/large.bin"), &large).unwrap();
+    let (slow, other) = (create_token(&server, "agent:slow"), create_token(&server, "agent:other"));
+    // 96 times 16 MiB is 1.5 GiB, which nobody reads.
+    let get = format!("GET /v1/files/large.bin HTTP/1.1\r\nHost: {}\r\n{slow}\r\n\r\n", server.address);
+    let mut readers: Vec<TcpStream> = (0..96).map(|_| send_without_reading(&server, get.as_bytes())).collect();
+    let answers: Vec<String> = readers.iter_mut().map(read_status_line).collect();
+    let refused = answers.iter().filter(|status| *status == "429").count();
+    assert!(
+        refused >= 96 - HELD_PER_PRINCIPAL_MIB_MAX / 16 && answers.iter().any(|status| status == "200"),
+        "{answers:?}"
+    );
+    // Another is served meanwhile, and the slow one again when its answers are gone.
+    assert_eq!(server.get("/v1/files/a.txt", &format!("{other}\r\n")).0, 200);
+    let held = resident_mib(&server);
+    assert!(held <= IDLE_MEMORY_MIB_MAX + HELD_PER_PRINCIPAL_MIB_MAX + CALL_MEMORY_MIB_MAX, "{held} MiB");
+    drop(readers);
+    let again = || server.get("/v1/files/a.txt", &format!("{slow}\r\nRange: bytes=0-1\r\n")).0;
+    assert_eq!(again(), 206);
+    // 64 bodies of 90 MiB that stop after 8.
+    let head = format!(
+        "PUT /v1/files/new.bin HTTP/1.1\r\nHost: {}\r\n{slow}\r\nContent-Length: {}\r\n\r\n",
+        server.address,
+        90 * MIB
+    );
+    let part = [head.as_bytes(), &large[..8 * MIB]].concat();
+    let mut writers: Vec<TcpStream> = (0..64).map(|_| send_without_reading(&server, &part)).collect();
+    assert_eq!(server.get("/v1/files/a.txt", &format!("{other}\r\n")).0, 200);
+    // Those for whom there was no room were told so.
+    let mut told = 0;
+    for writer in &mut writers {
+        writer.set_nonblocking(true).unwrap();
+        let mut status = [0; 12];
+        told += usize::from(writer.read(&mut status).is_ok_and(|read| read == 12 && &status[9..] == b"429"));
+    }
+    assert!(told > 0, "nobody was refused");
+    let held = resident_mib(&server);
+    assert!(held <= IDLE_MEMORY_MIB_MAX + 2 * HELD_PER_PRINCIPAL_MIB_MAX + CALL_MEMORY_MIB_MAX, "{held} MiB");
+    drop(writers);
+    server.terminate();
+}
+
+/// Appends by every way there is, with a key of its own each.
+fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, String)> {
+    let meta = format!(
+        "{{\"stead/key\":\"{key}-meta\",\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
+         \"io.modelcontextprotocol/clientCapabilities\":{{}},\
+         \"io.modelcontextprotocol/clientInfo\":{{\"name\":\"t\",\"version\":\"1\"}}}}"
+    );
+    let bare = meta.replace(&format!("\"stead/key\":\"{key}-meta\","), "");
+    let arguments = "\"path\":\"log.txt\",\"content\":\"x\"";
+    let rpc =
+        |meta: &str| format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"append\",\"params\":{{{arguments}{meta}}}}}");
+    let mcp = |meta: &str| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"append\",\
+             \"arguments\":{{{arguments}}},\"_meta\":{meta}}}}}"
+        )
+    };
+    let header = |way: &str| vec![format!("Idempotency-Key: {key}-{way}")];
+    let mcp_headers = |more: Vec<String>| {
+        let fixed = [
+            "Accept: application/json, text/event-stream",
+            "MCP-Protocol-Version: 2026-07-28",
+            "Mcp-Method: tools/call",
+            "Mcp-Name: append",
+        ];
+        fixed.into_iter().map(str::to_owned).chain(more).collect::<Vec<_>>()
+    };
+    vec![
+        ("POST /v1/append", header("rest"), format!("{{{arguments}}}")),
+        ("POST /rpc", header("rpc"), rpc("")),
+        ("POST /rpc", vec![], rpc(&format!(",\"_meta\":{{\"stead/key\":\"{key}-in\"}}"))),
+        ("POST /mcp", mcp_headers(header("mcp")), mcp(&bare)),
+        ("POST /mcp", mcp_headers(vec![]), mcp(&meta)),
+    ]
+}
+
+/// The number of the entry in an answer.
+fn entry_number(answer: &str) -> String {
+    let (_, rest) = answer.split_once("\"entry\":").expect(answer);
+    rest.chars().take_while(char::is_ascii_digit).collect()
+}
+
+#[test]
+fn idempotency_key_is_honoured_after_a_restart() {
+    let mut server = ServerProcess::start(&["--listen", "127.0.0.1:0"]);
+    let bearer = create_token(&server, "agent:ci");
+    let append = |server: &ServerProcess| -> Vec<String> {
+        let ask = |(line, headers, body): (&'static str, Vec<String>, String)| {
+            let mut all = vec![bearer.as_str(), JSON_CONTENT_TYPE];
+            all.extend(headers.iter().map(String::as_str));
+            entry_number(&server.send_request(line, &all, &body))
+        };
+        append_requests_by_protocol("k").into_iter().map(ask).collect()
+    };
+    let files = |server: &ServerProcess| -> Vec<String> {
+        let key = |name: &str| format!("Idempotency-Key: {name}");
+        let put = server.send_request("PUT /v1/files/put.txt", &[&bearer, &key("put")], "text");
+        let gone = server.send_request("DELETE /v1/files/put.txt", &[&bearer, &key("gone")], "");
+        vec![entry_number(&put), entry_number(&gone)]
+    };
+    let (first, first_files) = (append(&server), files(&server));
+    let text = |server: &ServerProcess| server.get("/v1/files/log.txt", &format!("{bearer}\r\n")).1;
+    assert_eq!(text(&server), "xxxxx");
+    assert_eq!((append(&server), files(&server)), (first.clone(), first_files.clone()));
+    let place = std::mem::replace(&mut server.directory, tempfile::tempdir().unwrap());
+    server.terminate();
+    let server = ServerProcess::start_at(place, &["--listen", "127.0.0.1:0"], &[]);
+    assert_eq!((append(&server), files(&server)), (first, first_files));
+    assert_eq!(text(&server), "xxxxx");
+    assert_eq!(server.get("/v1/files/put.txt", &format!("{bearer}\r\n")).0, 404);
+    server.terminate();
+}
+
+#[test]
+fn server_warns_when_the_file_limit_is_too_low() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("ws")).unwrap();
+    let script = "ulimit -n 600 && exec \"$0\" \"$@\"";
+    let mut child = Command::new("sh")
+        .args(["-c", script, BINARY, "serve", "--listen", "127.0.0.1:0", "--connections", "1000"])
+        .arg("--workspace")
+        .arg(place.path().join("ws"))
+        .arg("--state")
+        .arg(place.path().join("state"))
+        .env("XDG_CONFIG_HOME", place.path())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let said = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("ulimit -Hn")));
+    drop(child.kill());
+    drop(child.wait());
+    let said = said.expect("it is said").unwrap();
+    assert!(said.contains("600 open files") && said.contains("limiting connections to 300 instead of 1000"), "{said}");
+}

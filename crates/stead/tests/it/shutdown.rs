@@ -1,0 +1,114 @@
+//! How a process ends that is told to, or whose client has gone: in good order from its first word on, and with everything
+//! recorded that was done, whatever is still at work inside.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    os::unix::net::UnixStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Instant,
+};
+
+use serde_json::json;
+
+use crate::{
+    cli_fixture::CliFixture,
+    server_process::{BINARY, LINE_TIMEOUT, ServerProcess, exchange_http},
+};
+
+/// How long a system call is held up: longer than everything else takes together.
+const SYSCALL_DELAY_US: &str = "1500000";
+
+/// The binary with one system call held up, and where it is written down that one was made.
+fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
+    let mut command = Command::new("strace");
+    // The tracer stands aside, so that the child is the binary itself.
+    command.args(["-D", "-f", "-qq", "-e", &format!("trace={call}"), "-e", "signal=none"]);
+    command.args(["-e", &format!("inject={call}:delay_enter={SYSCALL_DELAY_US}"), "-o"]).arg(seen).arg(BINARY);
+    command
+}
+
+/// Waits until a condition holds.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < LINE_TIMEOUT, "{what}: it never came");
+        std::thread::yield_now();
+    }
+}
+
+fn stdout_lines(child: &mut Child) -> impl Iterator<Item = String> + use<> {
+    BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok)
+}
+
+#[test]
+fn server_that_printed_its_address_handles_signals() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir(place.path().join("ws")).unwrap();
+    let mut child = delayed_syscall_command("epoll_create1", &place.path().join("seen"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--workspace"])
+        .arg(place.path().join("ws"))
+        .arg("--state")
+        .arg(place.path().join("state"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("on http://")), "it says where it is");
+    let told = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(told.success());
+    said.for_each(drop);
+    let ended = child.wait().unwrap();
+    assert!(ended.success(), "{ended}");
+}
+
+/// One who listens for a stream has the workspace too, and ends with the process.
+#[test]
+fn last_read_is_journaled_despite_an_open_stream() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("socket");
+    let mut server = ServerProcess::start(&["--socket", path.to_str().unwrap()]);
+    let mut stream = UnixStream::connect(&path).unwrap();
+    write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
+    stream.read_exact(&mut [0; 16]).unwrap();
+    let answer = exchange_http(UnixStream::connect(&path).unwrap(), "localhost", "/v1/files/a.txt", "");
+    assert_eq!(answer, (200, "one\n".to_owned()));
+    server.send_signal("TERM");
+    assert!(server.child.wait().unwrap().success());
+    let log = server.run_cli(&["log", "--json"]);
+    assert!(log.contains("\"operation\":\"read\""), "{log}");
+}
+
+/// The thread that brings changes to the device has the workspace while it does.
+#[test]
+fn last_read_is_journaled_despite_a_slow_device() {
+    let bench = CliFixture::new();
+    let seen = bench.directory.path().join("seen");
+    let mut child = delayed_syscall_command("syncfs", &seen)
+        .args(["rpc"])
+        .current_dir(bench.workspace())
+        .env("USER", "tester")
+        .env("XDG_STATE_HOME", bench.state())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdin.take().unwrap();
+    let mut answers = stdout_lines(&mut child);
+    let mut ask = |method: &str, params: serde_json::Value| {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        writeln!(output, "{message}").unwrap();
+        let answer = answers.next().unwrap();
+        assert!(answer.contains("\"result\""), "{answer}");
+    };
+    ask("write", json!({ "path": "a.txt", "content": "one\n", "base": "" }));
+    wait_until("the change is brought to the device", || std::fs::read(&seen).is_ok_and(|seen| !seen.is_empty()));
+    ask("read", json!({ "path": "a.txt" }));
+    drop(output);
+    assert!(child.wait().unwrap().success());
+    let log = bench.run_successfully(&["log", "--json"]).text();
+    assert!(log.contains("\"operation\":\"read\""), "{log}");
+}

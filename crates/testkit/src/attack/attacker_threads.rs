@@ -1,0 +1,136 @@
+//! Attackers that change the tree while a case runs. Each swaps its own names until it is stopped, and restores them.
+
+use std::{
+    fs, io,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use rustix::fs::{CWD, RenameFlags};
+
+use super::{fixture::AttackFixture, setup_step::AttackerAction};
+
+/// Size limit of a growing file.
+const GROWN_BYTES_MAX: u64 = 32 << 20;
+
+/// How many times an attacker tries to restore what it moved out.
+const MOVE_BACK_TRIES_MAX: usize = 100_000;
+
+/// Running attackers.
+#[derive(Default)]
+pub(crate) struct AttackerThreads {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<u64>>,
+}
+
+impl AttackerThreads {
+    /// Starts another attacker.
+    pub(crate) fn start(&mut self, ground: &AttackFixture, attacker: &AttackerAction) -> io::Result<()> {
+        let stop = Arc::clone(&self.stop);
+        let at = |name: &str| ground.workspace.join(ground.substitute_places(name));
+        let thread = match attacker {
+            AttackerAction::SwapNames(one, other) => {
+                let (one, other) = (at(one), at(other));
+                std::thread::spawn(move || swap_names(&one, &other, RenameFlags::EXCHANGE, &stop))
+            }
+            AttackerAction::MoveDirectoryOut(name) => {
+                let (inside, outside) = (at(name), ground.attacker_scratch.join("moved-out"));
+                std::thread::spawn(move || move_out_and_back(&inside, &outside, &stop))
+            }
+            AttackerAction::GrowFile(name) => {
+                let place = at(name);
+                fs::write(&place, "a line of a file that grows\n")?;
+                std::thread::spawn(move || grow_file(&place, &stop))
+            }
+            AttackerAction::RetargetLink(link, one, other) => {
+                let (link, targets) = (at(link), [ground.substitute_places(one), ground.substitute_places(other)]);
+                std::thread::spawn(move || retarget_link(&link, &targets, &stop))
+            }
+        };
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Whether any attacker runs.
+    pub(crate) fn has_any(&self) -> bool {
+        !self.threads.is_empty()
+    }
+
+    /// Stops all attackers and returns the number of changes.
+    pub(crate) fn stop_all(&mut self) -> u64 {
+        self.stop.store(true, Ordering::SeqCst);
+        self.threads.drain(..).map(|thread| thread.join().unwrap_or(0)).sum()
+    }
+}
+
+impl Drop for AttackerThreads {
+    fn drop(&mut self) {
+        self.stop_all();
+    }
+}
+
+fn swap_names(one: &Path, other: &Path, flags: RenameFlags, stop: &AtomicBool) -> u64 {
+    let mut done = 0;
+    // An even number of swaps restores the initial state.
+    while !stop.load(Ordering::Relaxed) || done % 2 == 1 {
+        match rustix::fs::renameat_with(CWD, one, CWD, other, flags) {
+            Ok(()) => done += 1,
+            // One of them is in the trash; after the race there is nothing to restore.
+            Err(_) if stop.load(Ordering::Relaxed) => break,
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+    done
+}
+
+fn move_out_and_back(inside: &Path, outside: &Path, stop: &AtomicBool) -> u64 {
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) {
+        if fs::rename(inside, outside).is_ok() {
+            std::thread::yield_now();
+            // A server may briefly occupy the path while it rolls back a change.
+            let returned = (0..MOVE_BACK_TRIES_MAX).any(|_| {
+                let returned = fs::rename(outside, inside).is_ok();
+                if !returned {
+                    std::thread::yield_now();
+                }
+                returned
+            });
+            if !returned {
+                break;
+            }
+            done += 1;
+        }
+    }
+    done
+}
+
+fn grow_file(place: &Path, stop: &AtomicBool) -> u64 {
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) && done < GROWN_BYTES_MAX {
+        let line = b"one more line\n";
+        let appended =
+            fs::OpenOptions::new().append(true).open(place).and_then(|mut file| io::Write::write(&mut file, line));
+        done += appended.map_or(0, |bytes| bytes as u64);
+    }
+    done
+}
+
+fn retarget_link(link: &Path, targets: &[String; 2], stop: &AtomicBool) -> u64 {
+    let fresh: PathBuf = link.with_extension("next");
+    let mut done = 0;
+    while !stop.load(Ordering::Relaxed) || done % 2 == 1 {
+        let target = &targets[usize::from(done % 2 == 0)];
+        let turned = symlink(target, &fresh).and_then(|()| fs::rename(&fresh, link));
+        done += u64::from(turned.is_ok());
+        if turned.is_err() && stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    done
+}

@@ -1,0 +1,296 @@
+//! Directories of a case: a workspace, an outside directory full of canaries, and a state directory, all temporary.
+//! Owns the effect of setup steps on the disk.
+
+use std::{
+    fs, io,
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        net::UnixListener,
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use tempfile::TempDir;
+
+use super::{
+    setup_step::SetupStep,
+    snapshot::{ComparedTimes, TreeSnapshot},
+};
+
+/// Content of every secret file outside.
+const CANARY: &str = "CANARY-5d1e90c7-bytes-from-outside";
+/// Names that exist only outside.
+const OUTSIDE_FILE_NAMES: [&str; 2] = ["only-outside-here", "sibling-of-the-root"];
+/// Start of a password file.
+const HOST_PASSWD_TEXT: &str = "root:x:0:0";
+
+/// The temporary directories of a case.
+pub(crate) struct AttackFixture {
+    pub(crate) workspace: PathBuf,
+    pub(crate) outside: PathBuf,
+    pub(crate) state: PathBuf,
+    /// Where attackers move things; empty before and after.
+    pub(crate) attacker_scratch: PathBuf,
+    base_directory: PathBuf,
+    mounts: Vec<PathBuf>,
+    /// Keeps the sockets open.
+    sockets: Vec<UnixListener>,
+    temp_directory: TempDir,
+}
+
+impl AttackFixture {
+    /// Creates the directories and the canaries.
+    pub(crate) fn new() -> io::Result<Self> {
+        // The names must not look like anything that a case requests.
+        let keep = tempfile::Builder::new().prefix("ground-").tempdir()?;
+        let base = fs::canonicalize(keep.path())?;
+        let (workspace, outside) = (base.join("ws"), base.join("out"));
+        fs::create_dir(&workspace)?;
+        fs::create_dir(&outside)?;
+        fs::write(outside.join(OUTSIDE_FILE_NAMES[0]), CANARY)?;
+        fs::write(outside.join("secret"), CANARY)?;
+        fs::write(base.join(OUTSIDE_FILE_NAMES[1]), CANARY)?;
+        let (state, limbo) = (base.join("state"), base.join("limbo"));
+        fs::create_dir(&limbo)?;
+        let (mounted, sockets) = (Vec::new(), Vec::new());
+        Ok(Self {
+            workspace,
+            outside,
+            state,
+            attacker_scratch: limbo,
+            base_directory: base,
+            mounts: mounted,
+            sockets,
+            temp_directory: keep,
+        })
+    }
+
+    /// What no reply may contain: outside bytes, outside names, host paths.
+    pub(crate) fn forbidden_texts(&self) -> Vec<String> {
+        let mut secrets =
+            vec![CANARY.to_owned(), HOST_PASSWD_TEXT.to_owned(), self.base_directory.display().to_string()];
+        secrets.extend(OUTSIDE_FILE_NAMES.map(str::to_owned));
+        secrets
+    }
+
+    /// Replaces placeholders by real paths.
+    pub(crate) fn substitute_places(&self, text: &str) -> String {
+        text.replace("$WNAME", "ws")
+            .replace("$W", &self.base_directory.join("ws").display().to_string())
+            .replace("$O", &self.outside.display().to_string())
+    }
+
+    /// A snapshot of everything outside.
+    pub(crate) fn snapshot_outside(&self) -> io::Result<TreeSnapshot> {
+        TreeSnapshot::take(
+            &self.base_directory,
+            &[&self.workspace, &self.state, &self.attacker_scratch],
+            ComparedTimes::All,
+        )
+    }
+
+    /// A snapshot of the workspace.
+    pub(crate) fn snapshot_workspace(&self) -> io::Result<TreeSnapshot> {
+        TreeSnapshot::take(&self.workspace, &[&self.state], ComparedTimes::FilesOnly)
+    }
+
+    /// The version of a file in the workspace.
+    pub(crate) fn version_of(&self, path: &str) -> io::Result<String> {
+        let bytes = fs::read(self.workspace.join(self.substitute_places(path)))?;
+        Ok(stead_engine::Version::hash_bytes(&bytes).to_string())
+    }
+
+    /// Whether an attacker left something behind.
+    pub(crate) fn is_attacker_scratch_used(&self) -> bool {
+        fs::read_dir(&self.attacker_scratch).is_ok_and(|mut names| names.next().is_some())
+    }
+
+    /// Whether the trash of the state directory holds anything.
+    pub(crate) fn has_trash(&self) -> bool {
+        fs::read_dir(self.state.join("trash")).is_ok_and(|mut names| names.next().is_some())
+    }
+
+    /// A path in the workspace, with its parents created.
+    fn make_place(&self, name: &str) -> io::Result<PathBuf> {
+        make_path_below(&self.workspace, &self.substitute_places(name))
+    }
+
+    fn make_outside_place(&self, name: &str) -> io::Result<PathBuf> {
+        make_path_below(&self.outside, &self.substitute_places(name))
+    }
+
+    /// Runs a setup step that concerns files. Returns whether it was one.
+    pub(crate) fn apply_step(&mut self, step: &SetupStep) -> io::Result<bool> {
+        match step {
+            SetupStep::File(name, bytes) => fs::write(self.make_place(name)?, append_canary(bytes))?,
+            SetupStep::Directory(name) => fs::create_dir_all(self.make_place(name)?)?,
+            SetupStep::Link(name, target) => symlink(self.substitute_places(target), self.make_place(name)?)?,
+            SetupStep::HardLink(name, other) => {
+                fs::hard_link(self.workspace.join(self.substitute_places(other)), self.make_place(name)?)?;
+            }
+            SetupStep::Fifo(name) => make_node(&self.make_place(name)?, FileType::Fifo, 0)?,
+            SetupStep::Socket(name) => self.sockets.push(UnixListener::bind(self.make_place(name)?)?),
+            SetupStep::Device(name, major, minor) => {
+                let device = rustix::fs::makedev(*major, *minor);
+                make_node(&self.make_place(name)?, FileType::CharacterDevice, device)?;
+            }
+            SetupStep::OutsideFile(name, bytes) => fs::write(self.make_outside_place(name)?, append_canary(bytes))?,
+            SetupStep::OutsideDirectory(name) => fs::create_dir_all(self.make_outside_place(name)?)?,
+            SetupStep::OutsideFifo(name) => make_node(&self.make_outside_place(name)?, FileType::Fifo, 0)?,
+            SetupStep::OutsideSocket(name) => self.sockets.push(UnixListener::bind(self.make_outside_place(name)?)?),
+            SetupStep::OutsideLink(name, target) => {
+                symlink(self.substitute_places(target), self.make_outside_place(name)?)?
+            }
+            SetupStep::SiblingFile(name, bytes) => {
+                fs::write(make_path_below(&self.base_directory, &self.substitute_places(name))?, append_canary(bytes))?;
+            }
+            SetupStep::SetMode(name, mode) => {
+                fs::set_permissions(self.make_place(name)?, fs::Permissions::from_mode(*mode))?;
+            }
+            SetupStep::SparseFile(name, bytes) => fs::File::create(self.make_place(name)?)?.set_len(*bytes)?,
+            SetupStep::PolicyFile(text) => fs::write(make_path_below(&self.state, "policy.toml")?, text)?,
+            SetupStep::Remove(name) => {
+                let place = self.make_place(name)?;
+                if fs::symlink_metadata(&place)?.is_dir() {
+                    fs::remove_dir(place)?;
+                } else {
+                    fs::remove_file(place)?;
+                }
+            }
+            SetupStep::DeepDirectories(name, levels) => self.make_deep_directories(name, *levels)?,
+            SetupStep::LinkChain(name, length, target) => self.make_link_chain(name, *length, target)?,
+            SetupStep::MountFilesystem(kind, name) => self.mount_filesystem(kind, name)?,
+            SetupStep::BindMount(source, name) => self.bind_mount(source, name)?,
+            SetupStep::WorkspaceMount => self.mount_workspace()?,
+            SetupStep::ReadOnlyWorkspaceMount => {
+                self.mount_workspace()?;
+                let options = [Path::new("-o"), Path::new("remount,bind,ro")];
+                run_program("mount", &[options[0], options[1], &self.workspace])?;
+            }
+            SetupStep::ReplaceRoot => self.replace_root_with_link()?,
+            SetupStep::StateInWorkspace(name) => self.state = self.workspace.join(name),
+            SetupStep::AllowMountInside(_)
+            | SetupStep::SetPrincipal(_)
+            | SetupStep::OpenWorkspace
+            | SetupStep::AdvanceClocks(_)
+            | SetupStep::ShiftWallClock(_)
+            | SetupStep::PurgeExpired
+            | SetupStep::StartAttacker(_)
+            | SetupStep::Call { .. } => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Nested directories, created by handle because no path is that long.
+    fn make_deep_directories(&self, name: &str, levels: usize) -> io::Result<()> {
+        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+        let mut handle = rustix::fs::openat(CWD, &self.workspace, flags, Mode::empty())?;
+        for _ in 0..levels {
+            rustix::fs::mkdirat(&handle, name, Mode::from_raw_mode(0o755))?;
+            handle = rustix::fs::openat(&handle, name, flags, Mode::empty())?;
+        }
+        Ok(())
+    }
+
+    /// A chain of links, the last one to `target`.
+    fn make_link_chain(&self, name: &str, length: usize, target: &str) -> io::Result<()> {
+        for number in 0..length {
+            let meant = match number {
+                0 => self.substitute_places(target),
+                _ => format!("{name}{}", number - 1),
+            };
+            symlink(meant, self.make_place(&format!("{name}{number}"))?)?;
+        }
+        Ok(())
+    }
+
+    /// Mounts a new file system.
+    fn mount_filesystem(&mut self, kind: &str, name: &str) -> io::Result<()> {
+        let place = self.make_place(name)?;
+        fs::create_dir_all(&place)?;
+        run_program("mount", &[Path::new("-t"), Path::new(kind), Path::new("none"), &place])?;
+        self.mounts.push(place);
+        Ok(())
+    }
+
+    /// Bind-mounts another directory.
+    fn bind_mount(&mut self, source: &str, name: &str) -> io::Result<()> {
+        let (source, place) = (PathBuf::from(self.substitute_places(source)), self.make_place(name)?);
+        if source.is_dir() {
+            fs::create_dir_all(&place)?;
+        } else {
+            fs::write(&place, "")?;
+        }
+        run_program("mount", &[Path::new("--bind"), &source, &place])?;
+        self.mounts.push(place);
+        Ok(())
+    }
+
+    /// Makes the workspace a mount.
+    fn mount_workspace(&mut self) -> io::Result<()> {
+        let place = self.workspace.clone();
+        run_program("mount", &[Path::new("--bind"), &place, &place])?;
+        self.mounts.push(place);
+        Ok(())
+    }
+
+    /// Renames the root and puts a link to the outside in its place.
+    fn replace_root_with_link(&mut self) -> io::Result<()> {
+        let moved = self.base_directory.join("ws-moved");
+        fs::rename(&self.workspace, &moved)?;
+        symlink(&self.outside, &self.workspace)?;
+        self.workspace = moved;
+        Ok(())
+    }
+}
+
+impl Drop for AttackFixture {
+    fn drop(&mut self) {
+        // Best effort: leftovers are in a temporary directory. `rm` handles any depth.
+        for place in self.mounts.iter().rev() {
+            drop(run_program("umount", &[Path::new("-l"), place]));
+        }
+        let cleared = run_program("rm", &[Path::new("-rf"), &self.workspace, &self.state]);
+        // In the sandbox no program can run; then the parent cleans up.
+        self.temp_directory.disable_cleanup(cleared.is_err());
+    }
+}
+
+/// A path below a directory, with its parents created.
+fn make_path_below(top: &Path, name: &str) -> io::Result<PathBuf> {
+    let place = top.join(name);
+    if let Some(parent) = place.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    Ok(place)
+}
+
+fn append_canary(bytes: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.replace("CANARY", CANARY).into_bytes(),
+        Err(_) => bytes.to_vec(),
+    }
+}
+
+fn make_node(place: &Path, kind: FileType, device: u64) -> io::Result<()> {
+    Ok(rustix::fs::mknodat(CWD, place, kind, Mode::from_raw_mode(0o644), device)?)
+}
+
+fn run_program(program: &str, arguments: &[&Path]) -> io::Result<()> {
+    let output = Command::new(program).args(arguments).output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(io::Error::other(format!("{program} {arguments:?}: {said}")))
+}
+
+/// Whether this process may create devices.
+pub fn can_make_devices() -> bool {
+    let Ok(place) = tempfile::tempdir() else { return false };
+    let node = place.path().join("null");
+    let made = make_node(&node, FileType::CharacterDevice, rustix::fs::makedev(1, 3));
+    made.is_ok() && rustix::fs::accessat(CWD, &node, rustix::fs::Access::EXISTS, AtFlags::empty()).is_ok()
+}

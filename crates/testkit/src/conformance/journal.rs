@@ -1,0 +1,178 @@
+//! The journal: the hash chain, filters, undo, and waiting for entries.
+
+use std::time::{Duration, Instant};
+
+use stead_engine::{
+    CallRecord, CommitExpectation, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, Version,
+};
+use stead_journal::{EntryDecision, EntryRelation, JournalOrigin, chain_hash, encode_entry, genesis_hash};
+
+use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, put_change, rel_path, remove_change};
+
+pub(super) const CASES: ConformanceCaseTable = &[
+    ("the chain has no gap", hash_chain_has_no_gap),
+    ("reads and refusals are entries too", reads_and_refusals_are_recorded),
+    ("entries are found by place, caller, operation, number and time", entries_are_filtered),
+    ("what is undone is known until it is redone", undone_entries_are_marked),
+    ("the entry that left a version is known", version_maps_to_its_entry),
+    ("waiting ends with an entry or at the deadline", waiting_ends_with_entry_or_deadline),
+];
+
+pub(super) fn unfiltered() -> JournalEntryQuery {
+    JournalEntryQuery { order: JournalEntryOrder::OldestFirst, limit: usize::MAX, ..JournalEntryQuery::default() }
+}
+
+/// Numbers increase by one and every hash follows from the previous one.
+pub(super) fn check_chain(bench: &WorkspaceFixture) {
+    let head = bench.workspace.head().unwrap();
+    let entries = bench.workspace.entries(&unfiltered()).unwrap();
+    let mut hash = genesis_hash(&JournalOrigin::new(&bench.workspace.profile().id).unwrap());
+    for (number, stored) in (1..).zip(&entries) {
+        assert_eq!(stored.entry.number, number);
+        hash = chain_hash(&hash, &encode_entry(&stored.entry));
+        assert_eq!(stored.hash, hash, "entry {number}");
+    }
+    assert_eq!((head.number, head.hash), (entries.len() as u64, hash));
+}
+
+fn hash_chain_has_no_gap(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    check_chain(&bench);
+    bench.create_file("f", b"1");
+    bench.workspace.record_call(&bench.journal_record("read", None)).unwrap();
+    let committed = bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"2")]);
+    let head = bench.workspace.head().unwrap();
+    assert_eq!((committed.entry, committed.hash), (head.number, head.hash));
+    assert_eq!(bench.workspace.entry(head.number + 1).unwrap().map(|stored| stored.hash), None);
+    assert_eq!(bench.workspace.entry(0).unwrap().map(|stored| stored.hash), None);
+    check_chain(&bench);
+}
+
+fn reads_and_refusals_are_recorded(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.workspace.record_call(&bench.journal_record("read", None)).unwrap();
+    let refused = CallRecord { error_kind: Some(ErrorKind::OutOfScope), ..bench.journal_record("write", None) };
+    bench.workspace.record_call(&refused).unwrap();
+    let failed = CallRecord { error_kind: Some(ErrorKind::Stale), ..bench.journal_record("write", None) };
+    bench.workspace.record_call(&failed).unwrap();
+    assert_eq!(bench.head_number(), 3);
+    let entries = bench.workspace.entries(&unfiltered()).unwrap();
+    let told: Vec<_> = entries.iter().map(|stored| (stored.entry.decision, stored.entry.reason.as_deref())).collect();
+    assert_eq!(
+        told,
+        [
+            (EntryDecision::Allowed, None),
+            (EntryDecision::Refused, Some(ErrorKind::OutOfScope.code())),
+            (EntryDecision::Failed, Some(ErrorKind::Stale.code())),
+        ]
+    );
+}
+
+fn entries_are_filtered(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let other = bench.with_other_agent("two");
+    bench.create_directory("d");
+    bench.create_file("d/x", b"x");
+    other.create_file("dx", b"y");
+    bench.workspace.record_call(&bench.journal_record("read", None)).unwrap();
+    bench.commit(vec![put_change("d/x", bench.expect_observed_file("d/x"), b"z")]);
+    bench.head_number();
+    let numbers = |filter: JournalEntryQuery| -> Vec<u64> {
+        let filter = JournalEntryQuery { limit: filter.limit.max(1), ..filter };
+        bench.workspace.entries(&filter).unwrap().iter().map(|stored| stored.entry.number).collect()
+    };
+    let all = unfiltered;
+    assert_eq!(numbers(all()), [1, 2, 3, 4, 5]);
+    assert_eq!(numbers(JournalEntryQuery { order: JournalEntryOrder::NewestFirst, limit: 2, ..all() }), [5, 4]);
+    assert_eq!(numbers(JournalEntryQuery { limit: 2, ..all() }), [1, 2]);
+    assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d/x")), ..all() }), [2, 5]);
+    assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d")), ..all() }), [1, 2, 5]);
+    assert_eq!(
+        numbers(JournalEntryQuery { path: Some(rel_path("")), selection: JournalEntrySelection::WithChanges, ..all() }),
+        [1, 2, 3, 5]
+    );
+    assert_eq!(numbers(JournalEntryQuery { principal: Some("agent:two".into()), ..all() }), [3]);
+    assert_eq!(numbers(JournalEntryQuery { operation: Some("read".into()), ..all() }), [4]);
+    assert_eq!(numbers(JournalEntryQuery { selection: JournalEntrySelection::WithChanges, ..all() }), [1, 2, 3, 5]);
+    assert_eq!(numbers(JournalEntryQuery { after: Some(1), before: Some(4), ..all() }), [2, 3]);
+    // An entry without changes concerns the requested paths; a change only the changed ones.
+    let asked = CallRecord { paths: vec![rel_path("d/x")], ..bench.journal_record("read", None) };
+    bench.workspace.record_call(&asked).unwrap();
+    let plan = super::Plan::new(vec![put_change("copy", CommitExpectation::Absent, b"z")]);
+    bench.workspace.commit(&plan, &CallRecord { operation: "copy", ..asked }).unwrap();
+    bench.head_number();
+    assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d/x")), ..all() }), [2, 5, 6]);
+    assert_eq!(
+        numbers(JournalEntryQuery {
+            path: Some(rel_path("d/x")),
+            selection: JournalEntrySelection::WithChanges,
+            ..all()
+        }),
+        [2, 5]
+    );
+    let now_ms = bench.workspace.now_ms();
+    assert_eq!(numbers(JournalEntryQuery { since_ms: Some(now_ms + 60_000), ..all() }), Vec::<u64>::new());
+    assert_eq!(numbers(JournalEntryQuery { until_ms: Some(now_ms - 60_000), ..all() }), Vec::<u64>::new());
+    assert_eq!(numbers(JournalEntryQuery { since_ms: Some(now_ms - 60_000), ..all() }).len(), 7);
+}
+
+fn undone_entries_are_marked(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let first = bench.create_file("f", b"1");
+    let undone = |number| bench.workspace.undone_by(number).unwrap();
+    assert_eq!(undone(first), None);
+    for _ in 0..2 {
+        let change = remove_change("f", bench.expect_observed_file("f"), super::single_file_tree(1));
+        let by = bench.commit_linked(vec![change], EntryRelation::Undoes(first));
+        assert_eq!(undone(first), Some(by));
+        bench.commit_linked(vec![put_change("f", CommitExpectation::Absent, b"1")], EntryRelation::Redoes(first));
+        assert_eq!(undone(first), None);
+    }
+    // A plan that is not applied marks nothing as undone.
+    let late =
+        super::Plan::with_link(vec![put_change("f", CommitExpectation::Absent, b"x")], EntryRelation::Undoes(first));
+    assert!(bench.try_plan(&late, None).is_err());
+    assert_eq!(undone(first), None);
+}
+
+fn version_maps_to_its_entry(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let rev = |path: &str, bytes: &[u8]| {
+        bench.workspace.entry_of_version(&rel_path(path), &Version::hash_bytes(bytes)).unwrap()
+    };
+    let first = bench.create_file("f", b"1");
+    let second = bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"2")]).entry;
+    assert_eq!((rev("f", b"1"), rev("f", b"2"), rev("f", b"3")), (Some(first), Some(second), None));
+    let third = bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"1")]).entry;
+    assert_eq!(rev("f", b"1"), Some(third), "the last one counts");
+    let moved = super::move_change(
+        "f",
+        "g",
+        bench.expect_observed_file("f"),
+        CommitExpectation::Absent,
+        super::single_file_tree(1),
+    );
+    let fourth = bench.commit(vec![moved]).entry;
+    assert_eq!((rev("g", b"1"), rev("g", b"2")), (Some(fourth), None));
+}
+
+fn waiting_ends_with_entry_or_deadline(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"1");
+    let head = bench.head_number();
+    let soon = || Instant::now() + Duration::from_millis(30);
+    let late = || Instant::now() + Duration::from_secs(20);
+    let start = Instant::now();
+    bench.workspace.wait_for_entry_after(head - 1, late()).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "there was an entry already");
+    bench.workspace.wait_for_entry_after(head, soon()).unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(30), "there was none");
+    assert_eq!(bench.head_number(), head);
+    let deadline = late();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| bench.workspace.wait_for_entry_after(head, deadline));
+        bench.with_other_agent("two").create_file("g", b"2");
+        waiting.join().unwrap().unwrap();
+    });
+    assert!(Instant::now() < deadline, "nobody was woken");
+}

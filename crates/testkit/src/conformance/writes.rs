@@ -1,0 +1,224 @@
+//! Writes: every expectation, met and unmet, every source of bytes, and plans of several changes.
+
+use stead_engine::{
+    CommitExpectation, ErrorKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent, Version,
+};
+use stead_journal::EntryRelation;
+
+use super::{
+    ConformanceCaseTable, LARGE_FILE_BYTES, WorkspaceFactory, WorkspaceFixture, assert_commit_fails, put_change,
+    put_change_with_mode, rel_path, unmatched_stamp,
+};
+
+pub(super) const CASES: ConformanceCaseTable = &[
+    ("a new file needs a free place", new_file_needs_free_path),
+    ("a replaced file must be the one that was seen", replaced_file_must_be_the_seen_one),
+    ("permission bits are kept, set, and never set-id", mode_bits_are_kept_and_set),
+    ("bytes that were replaced are kept", replaced_bytes_are_retained),
+    ("a copy is of what was seen", copy_uses_the_seen_source),
+    ("directories and links are made where nothing is", directories_and_links_need_free_paths),
+    ("a plan is all or nothing", plan_is_all_or_nothing),
+    ("changes of one plan build on each other", changes_of_a_plan_build_on_each_other),
+    ("nothing is made below what is no directory", parent_must_be_a_directory),
+    ("the same key is never applied twice", idempotency_key_applies_once),
+];
+
+fn new_file_needs_free_path(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"one");
+    assert_eq!(bench.read_bytes("f"), b"one");
+    bench.create_directory("d");
+    for taken in ["f", "d"] {
+        bench.assert_changed_since(vec![put_change(taken, CommitExpectation::Absent, b"two")], taken);
+    }
+    bench.create_file("empty", b"");
+    assert_eq!(bench.read_bytes("empty"), b"");
+}
+
+fn replaced_file_must_be_the_seen_one(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"one");
+    let first = bench.observed_file("f");
+    bench.commit(vec![put_change("f", CommitExpectation::File(first), b"two")]);
+    assert_eq!(bench.read_bytes("f"), b"two");
+    bench.assert_changed_since(vec![put_change("f", CommitExpectation::File(first), b"three")], "f");
+    // The version decides; a stamp only avoids a second read.
+    let other_stamp = ObservedVersion { version: Version::hash_bytes(b"two"), identity: unmatched_stamp() };
+    bench.commit(vec![put_change("f", CommitExpectation::File(other_stamp), b"three")]);
+    assert_eq!(bench.read_bytes("f"), b"three");
+    bench.assert_changed_since(vec![put_change("none", CommitExpectation::File(first), b"x")], "none");
+    bench.create_directory("d");
+    bench.assert_changed_since(vec![put_change("d", CommitExpectation::File(first), b"x")], "d");
+    let large = vec![b'l'; LARGE_FILE_BYTES];
+    bench.commit(vec![put_change("f", bench.expect_observed_file("f"), &large)]);
+    assert_eq!(bench.read_bytes("f"), large);
+    bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"small")]);
+    assert_eq!(bench.read_bytes("f"), b"small");
+}
+
+fn mode_bits_are_kept_and_set(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let mode = |path: &str| bench.stat(path).mode & 0o7777;
+    bench.commit(vec![put_change_with_mode("f", CommitExpectation::Absent, b"1", FileModeSource::Set(0o700))]);
+    assert_eq!(mode("f"), 0o700);
+    bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"2")]);
+    assert_eq!(mode("f"), 0o700);
+    bench.commit(vec![put_change_with_mode("f", bench.expect_observed_file("f"), b"3", FileModeSource::Set(0o4600))]);
+    assert_eq!(mode("f"), 0o600);
+    let like = FileModeSource::CopyFrom(rel_path("f"), bench.observed_file("f"));
+    bench.commit(vec![
+        put_change_with_mode("f", bench.expect_observed_file("f"), b"4", FileModeSource::Set(0o640)),
+        put_change_with_mode("g", CommitExpectation::Absent, b"4", like.clone()),
+    ]);
+    assert_eq!((mode("f"), mode("g")), (0o640, 0o600));
+    bench.assert_changed_since(vec![put_change_with_mode("h", CommitExpectation::Absent, b"5", like)], "f");
+    assert!(!bench.exists("h"));
+}
+
+fn replaced_bytes_are_retained(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let large = vec![b'l'; LARGE_FILE_BYTES];
+    for old in [b"small".as_slice(), &large] {
+        let expect = if bench.exists("f") { bench.expect_observed_file("f") } else { CommitExpectation::Absent };
+        bench.commit(vec![put_change("f", expect, old)]);
+        bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"over")]);
+        let version = Version::hash_bytes(old);
+        assert_eq!(bench.workspace.retained_bytes(&version).unwrap().as_deref(), Some(old));
+        let again = PlannedChange::Put {
+            path: rel_path("f"),
+            expectation: bench.expect_observed_file("f"),
+            content: PlannedContent::Retained(version),
+            version,
+            size: old.len() as u64,
+            mode: FileModeSource::KeepExisting,
+        };
+        bench.commit(vec![again]);
+        assert_eq!(bench.read_bytes("f"), old);
+    }
+    let unknown = Version::hash_bytes(b"never seen");
+    assert_eq!(bench.workspace.retained_bytes(&unknown).unwrap(), None);
+    let content = PlannedContent::Retained(unknown);
+    let change = PlannedChange::Put {
+        path: rel_path("g"),
+        expectation: CommitExpectation::Absent,
+        content,
+        version: unknown,
+        size: 10,
+        mode: FileModeSource::KeepExisting,
+    };
+    assert_commit_fails(bench.try_commit(vec![change]), ErrorKind::Expired);
+    assert!(!bench.exists("g"));
+}
+
+fn copy_uses_the_seen_source(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let large = vec![b'l'; LARGE_FILE_BYTES];
+    for (from, bytes) in [("small", b"small".as_slice()), ("large", &large)] {
+        bench.commit(vec![put_change_with_mode(from, CommitExpectation::Absent, bytes, FileModeSource::Set(0o640))]);
+        let seen = bench.observed_file(from);
+        let to = format!("{from}.copy");
+        let copy = |to: &str| PlannedChange::Put {
+            path: rel_path(to),
+            expectation: CommitExpectation::Absent,
+            content: PlannedContent::CopyOf(rel_path(from), seen),
+            version: seen.version,
+            size: bytes.len() as u64,
+            mode: FileModeSource::KeepExisting,
+        };
+        bench.commit(vec![copy(&to)]);
+        assert_eq!((bench.read_bytes(&to), bench.stat(&to).mode & 0o777), (bytes.to_vec(), 0o640));
+        bench.commit(vec![put_change(from, bench.expect_observed_file(from), b"changed")]);
+        bench.assert_changed_since(vec![copy("late")], from);
+    }
+}
+
+fn directories_and_links_need_free_paths(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    let directory = |path: &str| PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 };
+    let link = |path: &str| PlannedChange::MakeLink { path: rel_path(path), target: b"d".to_vec() };
+    bench.commit(vec![directory("d"), link("l")]);
+    bench.create_file("f", b"f");
+    for taken in ["d", "l", "f"] {
+        bench.assert_changed_since(vec![directory(taken)], taken);
+        bench.assert_changed_since(vec![link(taken)], taken);
+    }
+}
+
+fn plan_is_all_or_nothing(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("a", b"a");
+    bench.create_file("b", b"b");
+    let old = bench.expect_observed_file("b");
+    bench.commit(vec![put_change("b", old, b"B")]);
+    let large = vec![b'l'; LARGE_FILE_BYTES];
+    bench.assert_changed_since(
+        vec![
+            put_change("new", CommitExpectation::Absent, &large),
+            put_change("a", bench.expect_observed_file("a"), b"A"),
+            PlannedChange::MakeDirectory { path: rel_path("d"), mode: 0o755 },
+            put_change("b", old, b"late"),
+        ],
+        "b",
+    );
+}
+
+fn changes_of_a_plan_build_on_each_other(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"f");
+    let committed = bench.commit(vec![
+        PlannedChange::MakeDirectory { path: rel_path("d"), mode: 0o755 },
+        PlannedChange::MakeDirectory { path: rel_path("d/e"), mode: 0o755 },
+        put_change("d/e/x", CommitExpectation::Absent, b"x"),
+        super::move_change(
+            "f",
+            "d/f",
+            bench.expect_observed_file("f"),
+            CommitExpectation::Absent,
+            super::single_file_tree(1),
+        ),
+        put_change("f", CommitExpectation::Absent, b"another"),
+    ]);
+    assert_eq!((bench.read_bytes("d/e/x"), bench.read_bytes("d/f")), (b"x".to_vec(), b"f".to_vec()));
+    assert_eq!(bench.read_bytes("f"), b"another");
+    let entry = bench.workspace.entry(committed.entry).unwrap().unwrap();
+    assert_eq!((entry.entry.changes.len(), entry.entry.relation, entry.hash), (5, EntryRelation::None, committed.hash));
+    // Removed again in reverse order.
+    bench.commit(vec![
+        super::remove_change("d/e/x", bench.expect_observed_file("d/e/x"), super::single_file_tree(1)),
+        PlannedChange::RemoveDirectory { path: rel_path("d/e") },
+    ]);
+    assert!(bench.exists("d") && !bench.exists("d/e"));
+}
+
+fn parent_must_be_a_directory(maker: &dyn WorkspaceFactory) {
+    let bench = WorkspaceFixture::new(maker);
+    bench.create_file("f", b"f");
+    for path in ["none/x", "f/x"] {
+        bench.assert_impossible(vec![put_change(path, CommitExpectation::Absent, b"x")]);
+        bench.assert_impossible(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
+    }
+}
+
+fn idempotency_key_applies_once(maker: &dyn WorkspaceFactory) {
+    use stead_engine::{CommitError, Plan};
+    let bench = WorkspaceFixture::new(maker);
+    let other = bench.with_other_agent("two");
+    let plan = |path: &str| Plan::new(vec![put_change(path, CommitExpectation::Absent, b"x")]);
+    let replayed = |bench: &WorkspaceFixture, key: &str| {
+        bench.workspace.entry_for_idempotency_key(&bench.caller.principal, key).unwrap()
+    };
+    assert_eq!(replayed(&bench, "k"), None);
+    let number = bench.try_plan(&plan("a"), Some("k")).unwrap().entry;
+    assert_eq!((replayed(&bench, "k"), replayed(&other, "k")), (Some(number), None));
+    match bench.try_plan(&plan("b"), Some("k")) {
+        Err(CommitError::KeyAlreadyUsed(first)) => assert_eq!(first, number),
+        other => panic!("applied twice: {other:?}"),
+    }
+    assert!(!bench.exists("b"));
+    let second = other.try_plan(&plan("b"), Some("k")).unwrap().entry;
+    assert_eq!(replayed(&other, "k"), Some(second));
+    // A plan that was not applied leaves its key free.
+    assert!(bench.try_plan(&plan("a"), Some("again")).is_err());
+    assert_eq!(replayed(&bench, "again"), None);
+    bench.try_plan(&plan("c"), Some("again")).unwrap();
+}

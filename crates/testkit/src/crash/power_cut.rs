@@ -1,0 +1,79 @@
+//! Checks a workspace after a power cut. The moment of the cut is known only roughly: changes acknowledged before it
+//! must exist, and any prefix of the later ones may.
+
+use serde::{Deserialize, Serialize};
+
+use super::checker::{all_entries, check_journal_matches_disk, check_second_open, first_difference};
+use crate::{
+    stress::Fallible,
+    workload::{ChangeAcknowledgement, WorkloadModel, WorkloadOrders, WorkloadStep, walk_workspace},
+};
+
+/// A workspace after a power cut.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PowerCutState {
+    /// Its directories, and its state when the process started.
+    pub work: WorkloadOrders,
+    /// Changes acknowledged before the cut.
+    pub certain: Vec<(WorkloadStep, ChangeAcknowledgement)>,
+    /// Changes made during or after it, in order; the last one is not acknowledged.
+    pub possible: Vec<(WorkloadStep, Option<ChangeAcknowledgement>)>,
+}
+
+/// Result of the check.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PowerCutSurvivors {
+    /// The state now.
+    pub model: WorkloadModel,
+    /// How many of the later changes were applied.
+    pub of_possible: usize,
+    /// Steps of the recovery.
+    pub replayed: u64,
+    /// Entries in the journal.
+    pub entries: usize,
+}
+
+/// Opens and checks the workspace.
+pub fn check_power_cut(cut: PowerCutState) -> Fallible<PowerCutSurvivors> {
+    let PowerCutState { mut work, certain, possible } = cut;
+    for (step, ack) in &certain {
+        work.model.apply_step(step, ack.trash.clone());
+    }
+    let workspace = work.open()?;
+    let recovery = workspace.recovery();
+    if recovery.conflicts > 0 {
+        return Err(format!("recovery met conflicts where nobody else wrote: {recovery:?}").into());
+    }
+    if let Some(tamper) = workspace.verify_journal(None, &[])?.integrity_error {
+        return Err(format!("the journal does not verify: {tamper:?}").into());
+    }
+    let found = walk_workspace(&work.workspace)?;
+    let entries = all_entries(&*workspace)?;
+    let recorded = |ack: &ChangeAcknowledgement| {
+        let stored = entries.iter().find(|stored| stored.entry.number == ack.entry);
+        stored.is_some_and(|stored| stored.hash.to_string() == ack.hash)
+    };
+    if let Some((step, ack)) = certain.iter().find(|(_, ack)| !recorded(ack)) {
+        return Err(format!("acknowledged and not in the journal: {step:?} {ack:?}").into());
+    }
+    check_journal_matches_disk(&entries, &found.paths)?;
+    // Two changes may cancel out in the tree, so the journal decides which ones were applied.
+    let mut of_possible = possible.iter().take_while(|(_, ack)| ack.as_ref().is_some_and(recorded)).count();
+    let happen = |model: &mut WorkloadModel, (step, ack): &(WorkloadStep, Option<ChangeAcknowledgement>)| {
+        model.apply_step(step, ack.as_ref().and_then(|ack| ack.trash.clone()));
+    };
+    possible[..of_possible].iter().for_each(|change| happen(&mut work.model, change));
+    if let Some(place) = first_difference(&work.model.path_versions(), &found.paths) {
+        let Some(change) = possible.get(of_possible) else {
+            return Err(format!("an acknowledged change is not there: {place} (expected and found)").into());
+        };
+        happen(&mut work.model, change);
+        of_possible += 1;
+        if let Some(still) = first_difference(&work.model.path_versions(), &found.paths) {
+            return Err(format!("half done: without it {place}, with it {still} (expected and found)").into());
+        }
+    }
+    drop(workspace);
+    check_second_open(&work, &found)?;
+    Ok(PowerCutSurvivors { model: work.model, of_possible, replayed: recovery.redone_steps, entries: entries.len() })
+}

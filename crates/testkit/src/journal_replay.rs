@@ -1,0 +1,111 @@
+//! The tree that the journal describes: every entry's changes applied in order to an empty tree. Independent of how a
+//! workspace stores files, so it can check any of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stead_engine::StoredJournalEntry;
+use stead_journal::{ChangeKind, Digest, EntryRelation, PathState, RecordedChange};
+
+/// Content of a path according to the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReplayedItem {
+    /// A file with these bytes.
+    File(Digest),
+    /// A directory.
+    Directory,
+    /// A link with this target.
+    Link(String),
+}
+
+type ReplayedTree = BTreeMap<String, ReplayedItem>;
+
+/// The tree that these entries describe, oldest first. Entries that were not applied are skipped.
+pub fn replay_entries(entries: &[StoredJournalEntry]) -> ReplayedTree {
+    let amended: BTreeSet<u64> = entries
+        .iter()
+        .filter_map(|stored| match stored.entry.relation {
+            EntryRelation::Amends(number) => Some(number),
+            EntryRelation::None | EntryRelation::Undoes(_) | EntryRelation::Redoes(_) | EntryRelation::Restores(_) => {
+                None
+            }
+        })
+        .collect();
+    let mut replayed = JournalReplay::default();
+    for stored in entries.iter().filter(|stored| !amended.contains(&stored.entry.number)) {
+        for change in &stored.entry.changes {
+            replayed.apply_change(change);
+        }
+    }
+    replayed.items
+}
+
+#[derive(Default)]
+struct JournalReplay {
+    items: ReplayedTree,
+    trash: BTreeMap<String, ReplayedTree>,
+}
+
+impl JournalReplay {
+    fn apply_change(&mut self, change: &RecordedChange) {
+        match (change.kind, &change.to) {
+            (ChangeKind::Rename, Some(to)) => {
+                let branch = self.take_subtree(&change.path);
+                self.insert_subtree(to, branch);
+            }
+            (
+                ChangeKind::Create
+                | ChangeKind::Modify
+                | ChangeKind::Remove
+                | ChangeKind::Rename
+                | ChangeKind::Copy
+                | ChangeKind::MakeDir
+                | ChangeKind::MakeLink
+                | ChangeKind::SetMode
+                | ChangeKind::Rescan,
+                _,
+            ) => self.set_item(change),
+        }
+    }
+
+    fn set_item(&mut self, change: &RecordedChange) {
+        let said = match (&change.before, &change.after) {
+            (before, PathState::Absent) => {
+                let branch = self.take_subtree(&change.path);
+                if let PathState::Tree { trash: Some(id), .. } = before {
+                    self.trash.insert(id.clone(), branch);
+                }
+                return;
+            }
+            (_, PathState::Tree { trash: Some(id), .. }) => {
+                let branch = self.trash.remove(id).unwrap_or_default();
+                self.insert_subtree(&change.path, branch);
+                return;
+            }
+            (_, PathState::Tree { trash: None, .. } | PathState::Unknown { .. }) => return,
+            (_, PathState::File { version, .. }) => ReplayedItem::File(*version),
+            (_, PathState::Directory { .. }) => ReplayedItem::Directory,
+            (_, PathState::Link { target }) => ReplayedItem::Link(target.clone()),
+        };
+        self.items.insert(change.path.clone(), said);
+    }
+
+    /// Removes a path and everything below it; the returned keys are relative to it.
+    fn take_subtree(&mut self, top: &str) -> ReplayedTree {
+        let below = format!("{top}/");
+        let inside: Vec<String> =
+            self.items.keys().filter(|path| path.as_str() == top || path.starts_with(&below)).cloned().collect();
+        inside
+            .into_iter()
+            .filter_map(|path| {
+                let said = self.items.remove(&path)?;
+                Some((path[top.len()..].to_owned(), said))
+            })
+            .collect()
+    }
+
+    fn insert_subtree(&mut self, top: &str, branch: ReplayedTree) {
+        for (below, said) in branch {
+            self.items.insert(format!("{top}{below}"), said);
+        }
+    }
+}

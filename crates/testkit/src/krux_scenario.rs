@@ -1,0 +1,434 @@
+//! Scenarios of the krux capabilities: one file each, with calls, expected replies, and the recovery actions of every
+//! error, executed as the error names them. Independent of the protocol; a test supplies a [`ScenarioBackend`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// The scenarios of one capability.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KruxScenarioSuite {
+    /// The capability.
+    pub capability: String,
+    /// The scenarios.
+    pub scenarios: Vec<KruxScenario>,
+}
+
+/// One scenario: a tree and calls.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KruxScenario {
+    /// Title of the scenario.
+    pub title: String,
+    /// The declared usage pattern it follows, by its description.
+    #[serde(default)]
+    pub pattern: Option<String>,
+    /// The policy, from the first call on.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// Features that only some backends have.
+    #[serde(default)]
+    pub needs: Option<ScenarioRequirement>,
+    /// Files by path: text, or a list of bytes; a path that ends in a slash is a directory.
+    #[serde(default)]
+    pub tree: Map<String, Value>,
+    /// Links by path.
+    #[serde(default)]
+    pub links: BTreeMap<String, String>,
+    /// Calls in order.
+    pub steps: Vec<KruxScenarioStep>,
+}
+
+/// A feature that only some backends have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScenarioRequirement {
+    /// Advance the clock.
+    Clock,
+    /// Fill the disk.
+    Full,
+    /// Make thousands of calls.
+    Many,
+    /// Inject errors.
+    Faults,
+}
+
+/// Another caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherCaller {
+    /// Another agent.
+    Agent,
+    /// A person.
+    Person,
+}
+
+/// Prefixes of operations that another caller makes.
+const OTHER_CALLER_PREFIXES: &[(&str, OtherCaller)] =
+    &[("others:", OtherCaller::Agent), ("persons:", OtherCaller::Person)];
+
+/// One call.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KruxScenarioStep {
+    /// The capability; with the prefix `others:` or `persons:`, an operation that another agent or a person calls.
+    pub call: String,
+    /// Its inputs. `$WS` is the workspace; saved values are referred to by name.
+    #[serde(default)]
+    pub inputs: Map<String, Value>,
+    /// A person must answer first: the reply is pending, its recovery actions are followed, and the call is repeated.
+    #[serde(default)]
+    pub asks: Option<PersonAnswer>,
+    /// The error kind to inject.
+    #[serde(default)]
+    pub fails: Option<String>,
+    /// Expected fields of the reply.
+    #[serde(default)]
+    pub answer: Map<String, Value>,
+    /// Expected fields of the reply; objects have at least these members.
+    #[serde(default)]
+    pub like: Map<String, Value>,
+    /// The expected error.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// Recovery actions of that error to follow; they must succeed.
+    #[serde(default)]
+    pub follow: Vec<String>,
+    /// Fields of the reply to save, by name.
+    #[serde(default)]
+    pub keep: BTreeMap<String, String>,
+    /// How many times the call is made before the one that is checked.
+    #[serde(default)]
+    pub after: usize,
+    /// Time to advance before the call.
+    #[serde(default)]
+    pub advance_ms: i64,
+}
+
+/// Answer of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PersonAnswer {
+    /// Approve the call.
+    Yes,
+    /// Deny the call.
+    No,
+}
+
+/// Reply to a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScenarioCallResult {
+    /// The dialect's object.
+    pub object: Value,
+    /// Whether it is an error.
+    pub is_error: bool,
+}
+
+/// Where scenarios run: a workspace behind a protocol.
+pub trait ScenarioBackend {
+    /// Absolute path of the workspace.
+    fn workspace_path(&self) -> String;
+
+    /// Whether the backend has a feature; scenarios that need a missing one are skipped.
+    fn supports(&self, need: ScenarioRequirement) -> bool;
+
+    /// Creates a path before the calls.
+    fn create_item(&mut self, path: &str, what: InitialItem<'_>);
+
+    /// Advances the clock.
+    fn advance_ms(&mut self, _ms: i64) {}
+
+    /// Sets the policy.
+    fn set_policy(&mut self, policy: &str);
+
+    /// Makes the next call fail with this kind.
+    fn fail_next(&mut self, _kind: &str) {}
+
+    /// Answers a pending approval as a person.
+    fn answer_approval(&mut self, id: &str, word: PersonAnswer);
+
+    /// Makes a native call as another caller.
+    fn call_as_other(&mut self, somebody: OtherCaller, operation: &str, arguments: &Map<String, Value>);
+
+    /// Makes a call.
+    fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult;
+}
+
+/// Content to create.
+#[derive(Debug, Clone, Copy)]
+pub enum InitialItem<'a> {
+    /// A file with these bytes.
+    File(&'a [u8]),
+    /// A directory.
+    Directory,
+    /// A link with this target.
+    Link(&'a str),
+}
+
+macro_rules! suites {
+    ($($name:literal),+ $(,)?) => {
+        /// All suites, in documentation order.
+        pub fn load_suites() -> Vec<KruxScenarioSuite> {
+            let texts = [$(($name, include_str!(concat!("../cases/krux/", $name, ".json")))),+];
+            texts.into_iter().map(|(name, text)| parse_suite(name, text)).collect()
+        }
+    };
+}
+
+suites!(
+    "filesystem.read",
+    "filesystem.write",
+    "filesystem.list",
+    "filesystem.delete",
+    "filesystem.restore",
+    "filesystem.stat",
+    "filesystem.search",
+    "filesystem.search_content",
+    "filesystem.copy",
+    "filesystem.move",
+    "filesystem.watch",
+    "filesystem.unwatch",
+    "filesystem.append",
+    "agent.session",
+    "agent.whoami",
+    "agent.capabilities",
+    "agent.policy",
+    "alerts.send",
+    "system.disk_usage",
+    "session.create",
+    "session.events",
+    "session.end",
+);
+
+/// Facts of one capability in the published document: names and numbers, none of its sentences.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentedCapability {
+    /// Name of the capability.
+    pub name: String,
+    /// Tier of the capability.
+    pub tier: String,
+    /// Version of the capability.
+    pub version: String,
+    /// Inputs of the capability.
+    pub inputs: Vec<DocumentedInput>,
+    /// Outputs of the capability.
+    pub outputs: Vec<String>,
+    /// Errors, each with its recovery actions.
+    pub errors: BTreeMap<String, Vec<String>>,
+    /// Search keywords.
+    pub tags: Vec<String>,
+    /// Whether each side effect can be undone.
+    pub reversible: Vec<bool>,
+    /// The calls of each usage pattern, in the order of the definition.
+    pub patterns: Vec<Vec<String>>,
+}
+
+/// One documented input.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DocumentedInput {
+    /// Name of the input.
+    pub name: String,
+    /// Whether it is required.
+    pub required: bool,
+    /// Its default.
+    #[serde(default)]
+    pub default: Option<Value>,
+}
+
+/// Facts of the published document.
+#[expect(clippy::expect_used, reason = "a table that cannot be read is a mistake in the tests")]
+pub fn documented_capabilities() -> Vec<DocumentedCapability> {
+    serde_json::from_str(include_str!("../cases/krux-document.json")).expect("the table")
+}
+
+#[expect(clippy::panic, reason = "a case that cannot be read is a mistake in the tests")]
+fn parse_suite(name: &str, text: &str) -> KruxScenarioSuite {
+    match serde_json::from_str::<KruxScenarioSuite>(text) {
+        Ok(suite) if suite.capability == name => suite,
+        Ok(suite) => panic!("{name} is about {}", suite.capability),
+        Err(error) => panic!("{name}: {error}"),
+    }
+}
+
+/// Runs one scenario and returns every reply. Panics at the first difference.
+#[expect(clippy::panic, reason = "a scenario fails by panicking")]
+pub fn play_scenario(scenario: &KruxScenario, ground: &mut dyn ScenarioBackend) -> Vec<ScenarioCallResult> {
+    if scenario.needs.is_some_and(|need| !ground.supports(need)) {
+        return Vec::new();
+    }
+    for (path, content) in &scenario.tree {
+        match content {
+            Value::String(_) if path.ends_with('/') => {
+                ground.create_item(path.trim_end_matches('/'), InitialItem::Directory);
+            }
+            Value::String(text) => ground.create_item(path, InitialItem::File(text.as_bytes())),
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                ground.create_item(path, InitialItem::File(&byte_list(other)));
+            }
+        }
+    }
+    for (path, target) in &scenario.links {
+        ground.create_item(path, InitialItem::Link(target));
+    }
+    if let Some(policy) = &scenario.policy {
+        ground.set_policy(policy);
+    }
+    let mut names: BTreeMap<String, String> = BTreeMap::from([("$WS".to_owned(), ground.workspace_path())]);
+    let mut told = Vec::new();
+    for (number, step) in scenario.steps.iter().enumerate() {
+        let place = format!("{}, step {}", scenario.title, number + 1);
+        ground.advance_ms(step.advance_ms);
+        let inputs = substitute_names(&Value::Object(step.inputs.clone()), &names);
+        let Value::Object(inputs) = inputs else { panic!("{place}: inputs are an object") };
+        let by = |(prefix, who): &(&str, OtherCaller)| Some((*who, step.call.strip_prefix(prefix)?));
+        if let Some((who, operation)) = OTHER_CALLER_PREFIXES.iter().find_map(by) {
+            ground.call_as_other(who, operation, &inputs);
+            continue;
+        }
+        for _ in 0..step.after {
+            ground.call(&step.call, &inputs);
+        }
+        if let Some(kind) = &step.fails {
+            ground.fail_next(kind);
+        }
+        let mut outcome = ground.call(&step.call, &inputs);
+        if let Some(word) = step.asks {
+            let pending = outcome.object["status"] == "pending_approval" && outcome.is_error;
+            assert!(pending, "{place}: nobody was asked: {}", outcome.object);
+            ground.answer_approval(outcome.object["approval_id"].as_str().unwrap_or_default(), word);
+            told.push(follow_recovery(&place, "wait", &inputs, &outcome, ground));
+            let again = retry_call(&place, &inputs, &outcome, ground);
+            told.push(std::mem::replace(&mut outcome, again));
+        }
+        check_step(&place, step, &outcome, &names);
+        for (name, field) in &step.keep {
+            let kept = outcome.object[field].as_str().unwrap_or_default();
+            names.insert(format!("${name}"), kept.to_owned());
+        }
+        told.push(outcome.clone());
+        for action in &step.follow {
+            told.push(follow_recovery(&place, action, &inputs, &outcome, ground));
+        }
+    }
+    told
+}
+
+#[expect(clippy::panic, reason = "a scenario fails by panicking")]
+fn check_step(place: &str, step: &KruxScenarioStep, outcome: &ScenarioCallResult, names: &BTreeMap<String, String>) {
+    let object = &outcome.object;
+    if let Some(error) = &step.error {
+        assert!(outcome.is_error, "{place}: {object}");
+        assert_eq!(object["error"], error.as_str(), "{place}: {object}");
+        let ways = object["recovery"].as_array().map(Vec::len);
+        assert!(ways.is_some_and(|count| count > 0), "{place}: no way out of {object}");
+    } else if outcome.is_error {
+        panic!("{place}: {object}");
+    }
+    for (field, expected) in &step.answer {
+        let expected = substitute_names(expected, names);
+        assert_eq!(object[field], expected, "{place}: {field} of {object}");
+    }
+    for (field, expected) in &step.like {
+        assert!(contains_expected(&object[field], &substitute_names(expected, names)), "{place}: {field} of {object}");
+    }
+}
+
+/// Whether a value has all expected members.
+fn contains_expected(found: &Value, expected: &Value) -> bool {
+    match (found, expected) {
+        (Value::Object(found), Value::Object(expected)) => expected
+            .iter()
+            .all(|(name, expected)| found.get(name).is_some_and(|found| contains_expected(found, expected))),
+        (Value::Array(found), Value::Array(expected)) => {
+            found.len() == expected.len()
+                && found.iter().zip(expected).all(|(found, expected)| contains_expected(found, expected))
+        }
+        (found, expected) => found == expected,
+    }
+}
+
+/// Follows a recovery action as it stands: the call it names must succeed.
+fn follow_recovery(
+    place: &str,
+    action: &str,
+    inputs: &Map<String, Value>,
+    outcome: &ScenarioCallResult,
+    ground: &mut dyn ScenarioBackend,
+) -> ScenarioCallResult {
+    let led = call_recovery(place, action, inputs, outcome, ground);
+    assert!(!led.is_error, "{place}: {action} leads to {}", led.object);
+    led
+}
+
+/// Repeats the call as the action `retry` says.
+fn retry_call(
+    place: &str,
+    inputs: &Map<String, Value>,
+    outcome: &ScenarioCallResult,
+    ground: &mut dyn ScenarioBackend,
+) -> ScenarioCallResult {
+    call_recovery(place, "retry", inputs, outcome, ground)
+}
+
+/// Makes the call that a recovery action names.
+#[expect(clippy::panic, reason = "a scenario fails by panicking")]
+fn call_recovery(
+    place: &str,
+    action: &str,
+    inputs: &Map<String, Value>,
+    outcome: &ScenarioCallResult,
+    ground: &mut dyn ScenarioBackend,
+) -> ScenarioCallResult {
+    let ways = outcome.object["recovery"].as_array();
+    let Some(way) = ways.into_iter().flatten().find(|way| way["action"] == action) else {
+        panic!("{place}: no way {action} in {}", outcome.object)
+    };
+    let mut call: Map<String, Value> = Map::new();
+    if way["retry"] == true {
+        call.extend(inputs.clone());
+    }
+    call.extend(way["inputs"].as_object().cloned().unwrap_or_default());
+    let capability = way["capability"].as_str().unwrap_or_default();
+    ground.call(capability, &call)
+}
+
+/// Replaces saved names in a value.
+fn substitute_names(value: &Value, names: &BTreeMap<String, String>) -> Value {
+    match value {
+        Value::String(text) => {
+            let mut text = text.clone();
+            for (name, meant) in names {
+                text = text.replace(name, meant);
+            }
+            text.into()
+        }
+        Value::Array(items) => items.iter().map(|item| substitute_names(item, names)).collect(),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(name, value)| (name.clone(), substitute_names(value, names))).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// Bytes given as a list of numbers.
+fn byte_list(value: &Value) -> Vec<u8> {
+    let numbers = value.as_array().into_iter().flatten();
+    numbers.filter_map(Value::as_u64).filter_map(|number| u8::try_from(number).ok()).collect()
+}
+
+/// A reply without the fields that differ between protocols, such as the session.
+pub fn without_protocol_fields(outcome: &ScenarioCallResult) -> Value {
+    let mut object = outcome.object.clone();
+    for name in ["session_id", "cursor"] {
+        if object.get(name).is_some() {
+            object[name] = json!("…");
+        }
+    }
+    if object["error"] == "SessionNotFound" {
+        object["message"] = json!("…");
+    }
+    object
+}

@@ -1,0 +1,154 @@
+//! The journal: entries with real hash chains, undo state, and idempotency keys.
+
+use std::collections::BTreeMap;
+
+use stead_engine::{
+    CallRecord, ErrorClass, ErrorKind, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, JournalHead,
+    PolicyTier, Principal, StoredJournalEntry, Version,
+};
+use stead_journal::{
+    Digest, EntryDecision, EntryRelation, JournalEntry, JournalOrigin, PathState, RecordedChange, chain_hash,
+    encode_entry, genesis_hash,
+};
+use stead_path::RelPath;
+
+pub(super) struct MemoryJournal {
+    genesis_hash: Digest,
+    entries: Vec<StoredJournalEntry>,
+    /// Requested paths of entries without changes.
+    requested_paths: BTreeMap<u64, Vec<RelPath>>,
+    undone_by: BTreeMap<u64, u64>,
+    entries_by_key: BTreeMap<(String, String), u64>,
+}
+
+impl MemoryJournal {
+    #[expect(clippy::expect_used, reason = "a fixture with a bad id is a mistake in the test")]
+    pub(super) fn new(id: &str) -> Self {
+        let origin = JournalOrigin::new(id).expect("a workspace id");
+        Self {
+            genesis_hash: genesis_hash(&origin),
+            entries: Vec::new(),
+            requested_paths: BTreeMap::new(),
+            undone_by: BTreeMap::new(),
+            entries_by_key: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn all_entries(&self) -> &[StoredJournalEntry] {
+        &self.entries
+    }
+
+    pub(super) fn head(&self) -> JournalHead {
+        match self.entries.last() {
+            Some(stored) => JournalHead { number: stored.entry.number, hash: stored.hash },
+            None => JournalHead { number: 0, hash: self.genesis_hash },
+        }
+    }
+
+    pub(super) fn append(
+        &mut self,
+        record: &CallRecord<'_>,
+        changes: Vec<RecordedChange>,
+        link: EntryRelation,
+        now_ms: i64,
+    ) -> JournalHead {
+        let head = self.head();
+        let number = head.number + 1;
+        match &link {
+            EntryRelation::Undoes(undone) => {
+                self.undone_by.insert(*undone, number);
+            }
+            EntryRelation::Redoes(redone) => {
+                self.undone_by.remove(redone);
+            }
+            EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {}
+        }
+        if let Some(key) = record.idempotency_key.filter(|_| !changes.is_empty()) {
+            self.entries_by_key.insert((record.caller.principal.to_string(), key.to_owned()), number);
+        }
+        if changes.is_empty() {
+            self.requested_paths.insert(number, record.paths.clone());
+        }
+        let entry = JournalEntry {
+            number,
+            time_ms: now_ms,
+            caller: stead_journal::EntryCaller {
+                principal: record.caller.principal.to_string(),
+                on_behalf_of: record.caller.on_behalf_of.as_ref().map(ToString::to_string),
+                session: record.caller.session.clone(),
+                protocol: record.caller.protocol.to_owned(),
+            },
+            request_id: record.idempotency_key.map(str::to_owned),
+            operation: record.operation.to_owned(),
+            tool: record.tool.map(str::to_owned),
+            arguments: record.arguments.clone(),
+            decision: decision_for(record.error_kind),
+            reason: record.error_kind.map(|kind| kind.code().to_owned()),
+            policy_version: record.policy_version,
+            tier: (record.policy_tier != PolicyTier::Autonomous).then(|| record.policy_tier.as_str().to_owned()),
+            approval: record.approval.clone(),
+            changes,
+            relation: link,
+            bytes: record.bytes,
+            duration_us: 0,
+        };
+        let hash = chain_hash(&head.hash, &encode_entry(&entry));
+        self.entries.push(StoredJournalEntry { entry, hash });
+        JournalHead { number, hash }
+    }
+
+    pub(super) fn entry(&self, number: u64) -> Option<&StoredJournalEntry> {
+        self.entries.iter().find(|stored| stored.entry.number == number)
+    }
+
+    pub(super) fn undone_by(&self, number: u64) -> Option<u64> {
+        self.undone_by.get(&number).copied()
+    }
+
+    pub(super) fn entry_for_idempotency_key(&self, principal: &Principal, key: &str) -> Option<u64> {
+        self.entries_by_key.get(&(principal.to_string(), key.to_owned())).copied()
+    }
+
+    pub(super) fn entry_of_version(&self, path: &RelPath, version: &Version) -> Option<u64> {
+        let wire = path.to_wire();
+        let left = |change: &RecordedChange| {
+            let place = change.to.as_deref().unwrap_or(&change.path);
+            matches!(&change.after, PathState::File { version: left, .. } if place == wire && *left == version.0)
+        };
+        self.entries.iter().rev().find(|stored| stored.entry.changes.iter().any(left)).map(|stored| stored.entry.number)
+    }
+
+    pub(super) fn entries(&self, filter: &JournalEntryQuery) -> Vec<StoredJournalEntry> {
+        let fitting = self.entries.iter().filter(|stored| self.matches_filter(&stored.entry, filter)).cloned();
+        match filter.order {
+            JournalEntryOrder::OldestFirst => fitting.take(filter.limit).collect(),
+            JournalEntryOrder::NewestFirst => fitting.rev().take(filter.limit).collect(),
+        }
+    }
+
+    fn matches_filter(&self, entry: &JournalEntry, filter: &JournalEntryQuery) -> bool {
+        let asked = self.requested_paths.get(&entry.number);
+        let about = |path: &RelPath| {
+            let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|place| place.is_within(path));
+            path.is_root()
+                || asked.is_some_and(|places| places.iter().any(|place| place.is_within(path)))
+                || entry.changes.iter().any(|change| within(&change.path) || change.to.as_deref().is_some_and(within))
+        };
+        filter.path.as_ref().is_none_or(about)
+            && filter.principal.as_ref().is_none_or(|principal| entry.caller.principal == *principal)
+            && filter.operation.as_ref().is_none_or(|operation| entry.operation == *operation)
+            && filter.after.is_none_or(|after| entry.number > after)
+            && filter.before.is_none_or(|before| entry.number < before)
+            && filter.since_ms.is_none_or(|since| entry.time_ms >= since)
+            && filter.until_ms.is_none_or(|until| entry.time_ms <= until)
+            && (filter.selection == JournalEntrySelection::All || !entry.changes.is_empty())
+    }
+}
+
+fn decision_for(reason: Option<ErrorKind>) -> EntryDecision {
+    match reason.map(ErrorKind::class) {
+        None => EntryDecision::Allowed,
+        Some(ErrorClass::Refused) => EntryDecision::Refused,
+        Some(ErrorClass::StateMismatch | ErrorClass::SystemFailure) => EntryDecision::Failed,
+    }
+}

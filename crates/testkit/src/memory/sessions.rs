@@ -1,0 +1,198 @@
+//! Sessions and alerts in memory.
+
+use stead_engine::{
+    Alert, AlertResponse, CallRecord, CommitReceipt, Error, ErrorKind, Principal, PrincipalUsage, ReviewBaseline,
+    Session, SessionStore, SessionStoreReply, SessionStoreRequest, SessionTotals, SessionTotalsQuery, StorageUsage,
+    UsageFreshness, WorkspaceUsage, limits,
+};
+use stead_journal::EntryRelation;
+
+use super::{MemoryState, MemoryWorkspace};
+
+/// Stored sessions and alerts, newest last.
+#[derive(Default)]
+pub(super) struct MemorySessionStore {
+    sessions: Vec<Session>,
+    alerts: Vec<Alert>,
+    reviewed_bytes: std::collections::BTreeMap<(String, String, stead_path::RelPath), Option<Vec<u8>>>,
+}
+
+/// Disk size that a workspace in memory reports.
+const TOTAL_BYTES: u64 = 1 << 30;
+
+impl SessionStore for MemoryWorkspace {
+    fn execute_session_request(
+        &self,
+        ask: &SessionStoreRequest,
+        record: &CallRecord<'_>,
+    ) -> Result<(SessionStoreReply, CommitReceipt), Error> {
+        let mut state = self.lock_state();
+        check_command(&state, ask, record)?;
+        let head = self.record(&mut state, record, Vec::new(), EntryRelation::None);
+        let kept = apply_command(&mut state, ask, record, head.number)?;
+        let committed =
+            CommitReceipt { entry: head.number, hash: head.hash, trash_ids: Vec::new(), notices: Vec::new() };
+        Ok((kept, committed))
+    }
+
+    fn session(&self, id: &str) -> Result<Option<Session>, Error> {
+        Ok(self.lock_state().sessions.sessions.iter().find(|session| session.id == id).cloned())
+    }
+
+    fn session_totals(&self, of: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error> {
+        let mut tally = SessionTotals::default();
+        let principal = of.principal.to_string();
+        for stored in self.lock_state().journal.all_entries() {
+            let entry = &stored.entry;
+            let counts = entry.number >= of.from_entry;
+            if counts && entry.caller.principal == principal && entry.caller.session == of.session {
+                tally.add_entry(entry);
+            }
+        }
+        Ok(tally)
+    }
+
+    fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error> {
+        let state = self.lock_state();
+        let own = state
+            .sessions
+            .reviewed_bytes
+            .iter()
+            .filter(|((whose, which, _), _)| whose == principal && which == session);
+        Ok(own.map(|((_, _, path), text)| ReviewBaseline { path: path.clone(), text: text.clone() }).collect())
+    }
+
+    fn alert(&self, id: &str) -> Result<Option<Alert>, Error> {
+        Ok(self.lock_state().sessions.alerts.iter().find(|alert| alert.id == id).cloned())
+    }
+
+    fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<Alert>, Error> {
+        let from = from.map(ToString::to_string);
+        let state = self.lock_state();
+        let mine = |alert: &&Alert| from.as_ref().is_none_or(|from| alert.sender == *from);
+        Ok(state.sessions.alerts.iter().rev().filter(mine).take(limit).cloned().collect())
+    }
+
+    fn storage_usage(&self) -> Result<StorageUsage, Error> {
+        let state = self.lock_state();
+        let kept_bytes = state.retained_versions.values().map(|bytes| bytes.len() as u64).sum();
+        Ok(StorageUsage {
+            total_bytes: TOTAL_BYTES,
+            free_bytes: TOTAL_BYTES,
+            trash_items: state.trash.len() as u64,
+            trash_bytes: state.trash.values().map(|item| item.item.summary.bytes).sum(),
+            history_bytes: kept_bytes,
+            history_bytes_max: TOTAL_BYTES,
+        })
+    }
+
+    fn principal_usage(&self, principal: &Principal, _look: UsageFreshness) -> Result<Option<PrincipalUsage>, Error> {
+        Ok(Some(count_usage(&self.lock_state(), principal)))
+    }
+
+    fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error> {
+        Ok(self.lock_state().usage_before.get(&number).copied())
+    }
+
+    fn history_bytes(&self, _principal: &Principal) -> Result<u64, Error> {
+        Ok(self.lock_state().retained_versions.values().map(|bytes| bytes.len() as u64).sum())
+    }
+}
+
+/// Usage, counted on every call.
+pub(super) fn count_usage(state: &MemoryState, principal: &Principal) -> PrincipalUsage {
+    let owner = principal.to_string();
+    let owned = state.trash.values().filter(|item| item.item.owner == owner);
+    let sizes = state.tree.paths().filter_map(|path| state.tree.get(path)).map(|placed| placed.node().size);
+    let stock = sizes.fold(WorkspaceUsage::default(), |stock, size| WorkspaceUsage {
+        bytes: stock.bytes + size,
+        files: stock.files + 1,
+    });
+    PrincipalUsage { workspace: stock, trash_bytes: owned.map(|item| item.item.summary.bytes).sum() }
+}
+
+fn check_command(state: &MemoryState, ask: &SessionStoreRequest, record: &CallRecord<'_>) -> Result<(), Error> {
+    let principal = record.caller.principal.to_string();
+    let desk = &state.sessions;
+    match ask {
+        SessionStoreRequest::Begin => {
+            let open = desk.sessions.iter().filter(|one| one.principal == principal && one.ended_ms.is_none());
+            check_limit(open.count(), limits::SESSIONS_OPEN_MAX, "you have too many open sessions")
+        }
+        SessionStoreRequest::SendAlert { .. } => {
+            let open = desk.alerts.iter().filter(|alert| alert.sender == principal && alert.response.is_none());
+            check_limit(open.count(), limits::ALERTS_OPEN_MAX, "too many of your alerts wait for an answer")
+        }
+        SessionStoreRequest::AcceptChanges { .. } | SessionStoreRequest::BeginTurn => Ok(()),
+        SessionStoreRequest::End { session_id: session } => match desk.sessions.iter().find(|one| one.id == *session) {
+            Some(open) if open.ended_ms.is_none() => Ok(()),
+            Some(_) | None => Err(Error::new(ErrorKind::NothingToDo, "the session has ended already")),
+        },
+        SessionStoreRequest::AnswerAlert { alert_id: alert, .. } => {
+            match desk.alerts.iter().find(|one| one.id == *alert) {
+                Some(open) if open.response.is_none() => Ok(()),
+                Some(_) | None => Err(Error::new(ErrorKind::Exists, "the alert was answered already")),
+            }
+        }
+    }
+}
+
+fn check_limit(count: usize, most: usize, detail: &str) -> Result<(), Error> {
+    if count >= most { Err(Error::new(ErrorKind::TooMany, detail)) } else { Ok(()) }
+}
+
+fn apply_command(
+    state: &mut MemoryState,
+    ask: &SessionStoreRequest,
+    record: &CallRecord<'_>,
+    number: u64,
+) -> Result<SessionStoreReply, Error> {
+    let (principal, now_ms) = (record.caller.principal.to_string(), state.now_ms);
+    let gone = || Error::new(ErrorKind::NotFound, "it is gone");
+    let desk = &mut state.sessions;
+    match ask {
+        SessionStoreRequest::Begin => {
+            let session = Session {
+                id: format!("s{number}"),
+                principal,
+                protocol: record.caller.protocol.to_owned(),
+                created_ms: now_ms,
+                ended_ms: None,
+                first_entry: number,
+            };
+            desk.sessions.push(session.clone());
+            Ok(SessionStoreReply::Session(session))
+        }
+        SessionStoreRequest::End { session_id: session } => {
+            let found = desk.sessions.iter_mut().find(|one| one.id == *session).ok_or_else(gone)?;
+            found.ended_ms = Some(now_ms);
+            Ok(SessionStoreReply::Session(found.clone()))
+        }
+        SessionStoreRequest::SendAlert { severity, message } => {
+            let alert = Alert {
+                id: format!("a{number}"),
+                sender: principal,
+                session: record.caller.session.clone(),
+                severity: *severity,
+                message: message.clone(),
+                time_ms: now_ms,
+                response: None,
+            };
+            desk.alerts.push(alert.clone());
+            Ok(SessionStoreReply::Alert(alert))
+        }
+        SessionStoreRequest::AcceptChanges { principal, session, baselines: kept } => {
+            for ReviewBaseline { path, text } in kept {
+                let key = (principal.clone(), session.clone(), path.clone());
+                desk.reviewed_bytes.insert(key, text.clone());
+            }
+            Ok(SessionStoreReply::RecordedOnly)
+        }
+        SessionStoreRequest::BeginTurn => Ok(SessionStoreReply::RecordedOnly),
+        SessionStoreRequest::AnswerAlert { alert_id: alert, text } => {
+            let found = desk.alerts.iter_mut().find(|one| one.id == *alert).ok_or_else(gone)?;
+            found.response = Some(AlertResponse { responder: principal, text: text.clone(), time_ms: now_ms });
+            Ok(SessionStoreReply::Alert(found.clone()))
+        }
+    }
+}

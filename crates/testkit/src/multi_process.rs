@@ -1,0 +1,315 @@
+//! Several equal processes on one tree: they overlap in every path, share idempotency keys, and some are killed and
+//! replaced.
+//!
+//! At the end every acknowledged change is in the journal, the journal matches the disk, every key was applied once,
+//! and every process saw all entries of the others in order through the feed.
+
+mod member;
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{self, Receiver, Sender},
+    time::Duration,
+};
+
+use stead_engine::StoredJournalEntry;
+use stead_journal::{EntryDecision, EntryRelation};
+
+use crate::{
+    crash::{all_entries, check_journal_matches_disk},
+    stress::{Fallible, SeededRng, parse_child_line, scratch_directory},
+    workload::walk_workspace,
+};
+use member::{KEYED_FILES, MemberMessage, MemberOrders};
+
+pub use member::run_member;
+
+/// Concurrent processes.
+const MEMBER_COUNT: usize = 4;
+/// Maximum number of messages between two kills.
+const MESSAGES_BETWEEN_KILLS: u64 = 120;
+/// Timeout without any message.
+const SILENCE_MAX: Duration = Duration::from_secs(120);
+
+/// Result of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MultiProcessStatistics {
+    /// Processes started.
+    pub started: u64,
+    /// Processes killed.
+    pub killed: u64,
+    /// Acknowledged changes.
+    pub acknowledged: u64,
+    /// Calls that failed because of other processes.
+    pub refused: u64,
+    /// Keys used by more than one process.
+    pub shared_keys: u64,
+    /// Entries of other processes received through the feed.
+    pub entries_of_others: u64,
+}
+
+struct MemberProcess {
+    number: usize,
+    child: Child,
+    /// Closing it ends the process after its last call.
+    input: Option<ChildStdin>,
+}
+
+/// Messages of one process, in order.
+type MemberMessages = BTreeMap<usize, Vec<MemberMessage>>;
+
+/// Runs the test. `start` builds the command that runs [`run_member`].
+pub fn run_processes(deaths: u64, steps: u64, start: &dyn Fn() -> Command) -> Fallible<MultiProcessStatistics> {
+    let seed = SeededRng::seed_of_run()?;
+    let place = scratch_directory()?;
+    let workspace = place.path().join("ws");
+    for name in ["stable/f0", "stable/sub/f1", "stable/sub/f2"] {
+        let path = workspace.join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(&workspace))?;
+        std::fs::write(path, name)?;
+    }
+    let orders =
+        MemberOrders { workspace, state: place.path().join("state"), name: String::new(), seed, steps, first_key: 0 };
+    let mut rig = MultiProcessTest {
+        member_command: start,
+        orders,
+        rng: SeededRng::from_seed(seed),
+        messages: MemberMessages::new(),
+        processes: Vec::new(),
+    };
+    let figures = rig.run_to_end(deaths);
+    // No child may outlive this process.
+    for member in &mut rig.processes {
+        match member.child.kill() {
+            Ok(()) | Err(_) => {}
+        }
+        member.child.wait()?;
+    }
+    figures.map_err(|breach| format!("seed {seed}: {breach}").into())
+}
+
+struct MultiProcessTest<'a> {
+    member_command: &'a dyn Fn() -> Command,
+    orders: MemberOrders,
+    rng: SeededRng,
+    messages: MemberMessages,
+    processes: Vec<MemberProcess>,
+}
+
+impl MultiProcessTest<'_> {
+    fn run_to_end(&mut self, deaths: u64) -> Fallible<MultiProcessStatistics> {
+        let (sender, words) = mpsc::channel();
+        let mut figures = MultiProcessStatistics::default();
+        for _ in 0..MEMBER_COUNT {
+            self.start_member(&sender, &mut figures)?;
+        }
+        while figures.killed < deaths {
+            for _ in 0..self.rng.below(MESSAGES_BETWEEN_KILLS) {
+                self.receive_message(&words)?;
+            }
+            let at = usize::try_from(self.rng.below(MEMBER_COUNT as u64))?;
+            let mut victim = self.processes.swap_remove(at);
+            victim.child.kill()?;
+            victim.child.wait()?;
+            figures.killed += 1;
+            self.start_member(&sender, &mut figures)?;
+        }
+        drop(sender);
+        while !self.have_all_ended() {
+            self.receive_message(&words)?;
+        }
+        for member in &mut self.processes {
+            drop(member.input.take());
+            if !member.child.wait()?.success() {
+                return Err(format!("process {} did not end well", member.number).into());
+            }
+        }
+        // Messages sent before the kill.
+        while let Ok((number, word)) = words.try_recv() {
+            self.record_message(number, word)?;
+        }
+        check_results(&self.orders, &self.messages, &mut figures)?;
+        Ok(figures)
+    }
+
+    fn start_member(
+        &mut self,
+        sender: &Sender<(usize, MemberMessage)>,
+        figures: &mut MultiProcessStatistics,
+    ) -> Fallible<()> {
+        let number = usize::try_from(figures.started)?;
+        figures.started += 1;
+        let orders = MemberOrders {
+            name: format!("p{number}"),
+            seed: self.rng.next_u64(),
+            // Keys overlap, whenever a process starts.
+            first_key: self.messages.values().flatten().filter(|word| key_of_message(word).is_some()).count() as u64
+                / 2,
+            ..self.orders.clone()
+        };
+        let mut command = (self.member_command)();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut input = child.stdin.take().ok_or("no input")?;
+        let output = BufReader::new(child.stdout.take().ok_or("no output")?);
+        input.write_all(format!("{}\n", serde_json::to_string(&orders)?).as_bytes())?;
+        self.processes.push(MemberProcess { number, child, input: Some(input) });
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if let Some(word) = parse_child_line(&line)
+                    && sender.send((number, word)).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn receive_message(&mut self, words: &Receiver<(usize, MemberMessage)>) -> Fallible<()> {
+        let (number, word) = words.recv_timeout(SILENCE_MAX).map_err(|_| "nobody says anything any more")?;
+        self.record_message(number, word)
+    }
+
+    fn record_message(&mut self, number: usize, word: MemberMessage) -> Fallible<()> {
+        if let MemberMessage::Failed(text) = &word {
+            return Err(format!("process {number}: {text}").into());
+        }
+        self.messages.entry(number).or_default().push(word);
+        Ok(())
+    }
+
+    fn have_all_ended(&self) -> bool {
+        let ended = |number: usize| {
+            self.messages.get(&number).and_then(|words| words.last()).is_some_and(|word| *word == MemberMessage::End)
+        };
+        self.processes.iter().all(|member| ended(member.number))
+    }
+}
+
+fn key_of_message(word: &MemberMessage) -> Option<&str> {
+    match word {
+        MemberMessage::Done { key, .. } => key.as_deref(),
+        MemberMessage::Saw(_) | MemberMessage::Refused | MemberMessage::Failed(_) | MemberMessage::End => None,
+    }
+}
+
+fn check_results(orders: &MemberOrders, said: &MemberMessages, figures: &mut MultiProcessStatistics) -> Fallible<()> {
+    let workspace = orders.open()?;
+    if workspace.recovery().conflicts > 0 {
+        return Err(format!("recovery met conflicts: {:?}", workspace.recovery()).into());
+    }
+    if let Some(tamper) = workspace.verify_journal(None, &[])?.integrity_error {
+        return Err(format!("the journal does not verify: {tamper:?}").into());
+    }
+    let entries = all_entries(&*workspace)?;
+    if let Some(amended) = entries.iter().find(|stored| matches!(stored.entry.relation, EntryRelation::Amends(_))) {
+        return Err(format!("an entry did not come true: {:?}", amended.entry).into());
+    }
+    let mut places = walk_workspace(&orders.workspace)?.paths;
+    // The tree before the journal began.
+    places.retain(|path, _| !path.starts_with("stable"));
+    check_journal_matches_disk(&entries, &places)?;
+    check_acknowledged(&entries, said, figures)?;
+    check_keys(&entries, &orders.workspace, said, figures)?;
+    check_feeds(&entries, said, figures)
+}
+
+fn check_acknowledged(
+    entries: &[StoredJournalEntry],
+    said: &MemberMessages,
+    figures: &mut MultiProcessStatistics,
+) -> Fallible<()> {
+    let known: BTreeMap<u64, &StoredJournalEntry> =
+        entries.iter().map(|stored| (stored.entry.number, stored)).collect();
+    for word in said.values().flatten() {
+        match word {
+            MemberMessage::Done { operation, entry, hash, .. } => {
+                figures.acknowledged += 1;
+                let fits = known
+                    .get(entry)
+                    .is_some_and(|stored| stored.hash.to_string() == *hash && stored.entry.operation == *operation);
+                if !fits {
+                    return Err(format!("acknowledged and not in the journal: {word:?}").into());
+                }
+            }
+            MemberMessage::Refused => figures.refused += 1,
+            MemberMessage::Saw(_) | MemberMessage::Failed(_) | MemberMessage::End => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_keys(
+    entries: &[StoredJournalEntry],
+    top: &Path,
+    said: &MemberMessages,
+    figures: &mut MultiProcessStatistics,
+) -> Fallible<()> {
+    let mut made: BTreeMap<&str, u64> = BTreeMap::new();
+    for stored in entries.iter().filter(|stored| !stored.entry.changes.is_empty()) {
+        if let (Some(key), EntryDecision::Allowed) = (&stored.entry.request_id, stored.entry.decision)
+            && made.insert(key, stored.entry.number).is_some()
+        {
+            return Err(format!("the key {key} changed something twice").into());
+        }
+    }
+    let mut files = Vec::new();
+    for number in 0..KEYED_FILES {
+        files.push(std::fs::read_to_string(top.join(format!("keyed{number}"))).unwrap_or_default());
+    }
+    for (key, entry) in &made {
+        let line = key.replacen('k', "key ", 1);
+        let times: usize = files.iter().flat_map(|text| text.lines()).filter(|found| *found == line).count();
+        if times != 1 {
+            return Err(format!("{line} of entry {entry} is there {times} times").into());
+        }
+    }
+    let mut users: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (number, words) in said {
+        for word in words {
+            if let (Some(key), MemberMessage::Done { entry, .. }) = (key_of_message(word), word) {
+                users.entry(key).or_default().push(*number);
+                if made.get(key) != Some(entry) {
+                    return Err(format!("the key {key} was answered with another entry: {word:?}").into());
+                }
+            }
+        }
+    }
+    figures.shared_keys = users.values().filter(|numbers| numbers.len() > 1).count() as u64;
+    Ok(())
+}
+
+/// A process must see the journal's changes from its first to its last, without gaps or duplicates.
+fn check_feeds(
+    entries: &[StoredJournalEntry],
+    said: &MemberMessages,
+    figures: &mut MultiProcessStatistics,
+) -> Fallible<()> {
+    let changes: Vec<&StoredJournalEntry> = entries.iter().filter(|stored| !stored.entry.changes.is_empty()).collect();
+    for (number, words) in said {
+        let mut seen: Vec<u64> = Vec::new();
+        for word in words {
+            if let MemberMessage::Saw(entries) = word {
+                seen.extend(entries);
+            }
+        }
+        // An entry with many changes may span two pages.
+        seen.dedup();
+        let expected = changes.iter().take(seen.len()).map(|stored| stored.entry.number);
+        if !expected.eq(seen.iter().copied()) {
+            return Err(format!("process {number} saw {seen:?}").into());
+        }
+        let own = format!("p{number}");
+        figures.entries_of_others +=
+            changes.iter().take(seen.len()).filter(|stored| stored.entry.caller.session != own).count() as u64;
+        let ended = words.last() == Some(&MemberMessage::End);
+        if ended && !changes.iter().take(seen.len()).any(|stored| stored.entry.caller.session != own) {
+            return Err(format!("process {number} saw nobody else").into());
+        }
+    }
+    Ok(())
+}

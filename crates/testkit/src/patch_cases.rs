@@ -1,0 +1,228 @@
+//! Table of patches with the tree they leave or the error they cause, so that every workspace is tested with the same
+//! cases. Every patch that changes something is also undone and redone.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stead_engine::{CallOutcome, Error};
+
+const CASES_JSON: &str = include_str!("../cases/patches.json");
+
+/// One case.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PatchCase {
+    /// Name of the case.
+    pub id: String,
+    #[serde(default)]
+    tree: BTreeMap<String, String>,
+    #[serde(default)]
+    links: BTreeMap<String, String>,
+    #[serde(default)]
+    patch: Vec<String>,
+    whole: Option<String>,
+    #[serde(default)]
+    base: BTreeMap<String, String>,
+    #[serde(default)]
+    overwrite: bool,
+    #[serde(default)]
+    dry_run: bool,
+    after: Option<BTreeMap<String, Option<String>>>,
+    files: Option<Vec<String>>,
+    #[serde(default)]
+    unchanged: bool,
+    error: Option<String>,
+    mentions: Option<String>,
+}
+
+/// A workspace that cases run on.
+pub trait PatchBackend {
+    /// Creates a file.
+    fn put_file(&self, path: &str, bytes: &[u8]);
+    /// Creates a link.
+    fn put_link(&self, path: &str, target: &str);
+    /// Calls an operation as an agent.
+    fn call(&self, operation: &str, arguments: Value) -> Result<CallOutcome, Error>;
+    /// The tree: files with their bytes, links as `-> target`, directories as `None`.
+    fn read_tree(&self) -> BTreeMap<String, Option<Vec<u8>>>;
+}
+
+/// All cases.
+#[expect(clippy::expect_used, reason = "a table that cannot be read is a mistake in the test")]
+pub fn load_cases() -> Vec<PatchCase> {
+    serde_json::from_str(CASES_JSON).expect("a table of cases")
+}
+
+impl PatchCase {
+    /// Runs the case on an empty workspace and returns the problem, if any.
+    pub fn check(&self, ground: &dyn PatchBackend) -> Result<(), String> {
+        for (path, text) in &self.tree {
+            ground.put_file(path, text.as_bytes());
+        }
+        for (path, target) in &self.links {
+            ground.put_link(path, target);
+        }
+        let before = ground.read_tree();
+        let answer = ground.call("patch", self.patch_arguments());
+        let now = ground.read_tree();
+        match (&self.error, answer) {
+            (Some(kind), Err(failure)) => self.check_refusal(kind, &failure, &before, &now),
+            (Some(kind), Ok(answer)) => Err(format!("should fail as {kind}, but: {}", answer.text)),
+            (None, Err(failure)) => Err(failure.to_string()),
+            (None, Ok(answer)) => self.check_success(ground, &answer, &before, &now),
+        }
+    }
+
+    fn patch_arguments(&self) -> Value {
+        let lines: String = self.patch.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        let whole = self.whole.clone().unwrap_or_else(|| format!("*** Begin Patch\n{lines}*** End Patch\n"));
+        json!({ "patch": whole, "base": self.base, "overwrite": self.overwrite, "dry_run": self.dry_run })
+    }
+
+    fn check_refusal(&self, kind: &str, failure: &Error, before: &PatchTree, now: &PatchTree) -> Result<(), String> {
+        compare_trees("a refused patch left", before, now)?;
+        if failure.kind.code() != kind {
+            return Err(format!("should fail as {kind}: {failure}"));
+        }
+        match &self.mentions {
+            Some(words) if !failure.to_string().contains(words) => Err(format!("no {words:?} in {failure}")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn check_success(
+        &self,
+        ground: &dyn PatchBackend,
+        answer: &CallOutcome,
+        before: &PatchTree,
+        now: &PatchTree,
+    ) -> Result<(), String> {
+        let mut expected = before.clone();
+        for (path, text) in self.after.iter().flatten() {
+            match text {
+                Some(text) => expected.insert(path.clone(), Some(text.clone().into_bytes())),
+                None => expected.remove(path),
+            };
+        }
+        compare_trees("the patch left", &without_directories(&expected), &without_directories(now))?;
+        if let Some(files) = &self.files {
+            let told: Vec<String> = answer.json["files"].as_array().into_iter().flatten().map(row_text).collect();
+            if told != *files {
+                return Err(format!("told {told:?}"));
+            }
+        }
+        if self.unchanged {
+            return compare_trees("an idle patch left", before, now);
+        }
+        ground.call("undo", json!({})).map_err(|failure| format!("undo: {failure}"))?;
+        compare_trees("undo left", before, &ground.read_tree())?;
+        ground.call("redo", json!({})).map_err(|failure| format!("redo: {failure}"))?;
+        compare_trees("redo left", now, &ground.read_tree())
+    }
+}
+
+/// A random patch, whose sections may or may not fit together.
+///
+/// A rejected patch leaves everything unchanged, and an applied one can be undone and redone.
+pub fn try_random_patch(seed: u64, ground: &dyn PatchBackend) -> Result<RandomPatchOutcome, String> {
+    let mut dice = PatchRng(seed.wrapping_mul(2).wrapping_add(1));
+    for path in ["a", "b", "d/c"] {
+        if dice.roll(4) > 0 {
+            ground.put_file(path, format!("{path}1\nx\n{path}3\nx\n").as_bytes());
+        }
+    }
+    let mut patch = String::from("*** Begin Patch\n");
+    for _ in 0..=dice.roll(5) {
+        patch.push_str(&random_section(&mut dice));
+    }
+    patch.push_str("*** End Patch\n");
+    let before = ground.read_tree();
+    let asked = json!({ "patch": patch, "overwrite": dice.roll(2) == 0 });
+    let wrong = |what: String| format!("seed {seed}: {what}\n{patch}");
+    match ground.call("patch", asked) {
+        Err(failure) => {
+            compare_trees("a refused patch left", &before, &ground.read_tree()).map_err(wrong)?;
+            let is_known = failure.message.contains("nothing was written");
+            if is_known { Ok(RandomPatchOutcome::Refused) } else { Err(wrong(failure.to_string())) }
+        }
+        Ok(answer) if answer.json.get("changed") == Some(&json!(false)) => {
+            compare_trees("an idle patch left", &before, &ground.read_tree()).map_err(wrong)?;
+            Ok(RandomPatchOutcome::Unchanged)
+        }
+        Ok(_) => {
+            let now = ground.read_tree();
+            ground.call("undo", json!({})).map_err(|failure| wrong(format!("undo: {failure}")))?;
+            compare_trees("undo left", &before, &ground.read_tree()).map_err(wrong)?;
+            ground.call("redo", json!({})).map_err(|failure| wrong(format!("redo: {failure}")))?;
+            compare_trees("redo left", &now, &ground.read_tree()).map_err(wrong)?;
+            Ok(RandomPatchOutcome::Applied)
+        }
+    }
+}
+
+/// Result of a random patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RandomPatchOutcome {
+    /// Applied, undone and redone.
+    Applied,
+    /// Changed nothing.
+    Unchanged,
+    /// Rejected as a whole.
+    Refused,
+}
+
+fn random_section(dice: &mut PatchRng) -> String {
+    let place = |dice: &mut PatchRng| ["a", "b", "d/c", "n", "e/f"][dice.roll(5)];
+    let (path, to) = (place(dice), place(dice));
+    let chunk = match dice.roll(4) {
+        0 => format!("@@\n {path}1\n-x\n+y\n"),
+        1 => format!("@@\n-{path}3\n+z\n"),
+        2 => "@@\n+tail\n".to_owned(),
+        _ => format!("@@ {path}3\n-x\n"),
+    };
+    match dice.roll(6) {
+        0 | 1 => format!("*** Update File: {path}\n{chunk}"),
+        2 => format!("*** Add File: {path}\n+{path}1\n+x\n+{path}3\n"),
+        3 => format!("*** Delete File: {path}\n"),
+        4 => format!("*** Move File: {path} -> {to}\n"),
+        _ => format!("*** Move File: {path} -> {to}\n{chunk}"),
+    }
+}
+
+/// A small generator, so that the seed determines everything.
+struct PatchRng(u64);
+
+impl PatchRng {
+    fn roll(&mut self, sides: u64) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from((self.0 >> 11) % sides).unwrap_or_default()
+    }
+}
+
+type PatchTree = BTreeMap<String, Option<Vec<u8>>>;
+
+fn row_text(row: &Value) -> String {
+    let fields = ["operation", "path", "to"].iter().filter_map(|name| row[name].as_str());
+    fields.collect::<Vec<_>>().join(" ")
+}
+
+fn without_directories(tree: &PatchTree) -> PatchTree {
+    tree.iter().filter(|(_, bytes)| bytes.is_some()).map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+}
+
+fn compare_trees(what: &str, expected: &PatchTree, found: &PatchTree) -> Result<(), String> {
+    if expected == found {
+        return Ok(());
+    }
+    let shown = |tree: &PatchTree| {
+        let line = |(path, bytes): (&String, &Option<Vec<u8>>)| {
+            let text = bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+            format!("{path}={text:?}")
+        };
+        tree.iter().map(line).collect::<Vec<_>>().join(" ")
+    };
+    Err(format!("{what} {} instead of {}", shown(found), shown(expected)))
+}

@@ -1,0 +1,46 @@
+//! Relays a TCP port to a Unix socket, so that clients that cannot send a token connect as this user. Bytes pass
+//! unchanged. Ends with the process.
+
+use std::{
+    io,
+    net::{Shutdown, TcpListener, TcpStream},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    thread,
+};
+
+/// Starts a relay and returns its local port.
+pub fn open_relay(socket: &Path) -> io::Result<u16> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    let socket: PathBuf = socket.to_owned();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            // If the relay fails, the client sees a closed connection.
+            drop(forward(stream, &socket));
+        }
+    });
+    Ok(port)
+}
+
+/// Copies both ways until one side closes, then closes the other.
+fn forward(outer: TcpStream, socket: &Path) -> io::Result<()> {
+    outer.set_nodelay(true)?;
+    let inner = UnixStream::connect(socket)?;
+    let (mut from_outer, mut to_inner) = (outer.try_clone()?, inner.try_clone()?);
+    let (mut from_inner, mut to_outer) = (inner, outer);
+    thread::spawn(move || {
+        drop(io::copy(&mut from_outer, &mut to_inner));
+        drop(to_inner.shutdown(Shutdown::Both));
+    });
+    thread::spawn(move || {
+        drop(io::copy(&mut from_inner, &mut to_outer));
+        drop(to_outer.shutdown(Shutdown::Both));
+    });
+    Ok(())
+}
+
+/// The principal of relayed clients: the user of this process.
+pub fn effective_user() -> io::Result<u32> {
+    Ok(std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self")?))
+}

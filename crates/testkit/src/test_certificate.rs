@@ -1,0 +1,46 @@
+//! Certificates for one test: a server identity, and a client that trusts only it.
+
+use std::sync::Arc;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use rustls::{
+    ClientConfig, RootCertStore, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::CertificateDer,
+    version::{TLS12, TLS13},
+};
+
+/// The TLS versions that a server must support.
+pub const TLS_VERSIONS: &[&SupportedProtocolVersion] = &[&TLS13, &TLS12];
+
+/// A self-signed certificate and its key, in PEM.
+pub struct TestCertificate {
+    /// The certificate.
+    pub certificate_pem: String,
+    /// The key.
+    pub key_pem: String,
+    der: CertificateDer<'static>,
+}
+
+impl TestCertificate {
+    /// Creates the identity of a server of this name.
+    #[expect(clippy::expect_used, reason = "a fixture: without it there is no test")]
+    pub fn for_server(name: &str) -> Self {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed([name.to_owned()]).expect("a certificate can be made");
+        Self { certificate_pem: cert.pem(), key_pem: signing_key.serialize_pem(), der: cert.der().clone() }
+    }
+
+    /// A client that trusts this identity and supports these TLS versions.
+    #[expect(clippy::expect_used, reason = "a fixture: without it there is no test")]
+    pub fn client_config(&self, versions: &[&'static SupportedProtocolVersion]) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.der.clone()).expect("an own certificate is well-formed");
+        let client = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(versions)
+            .expect("the versions are known")
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Arc::new(client)
+    }
+}

@@ -1,0 +1,43 @@
+//! Runs a test in a process that can access only one scratch directory. The corpus has links to paths of the real
+//! machine, and its controls follow links: neither a control nor a server with a new bug may reach them, even when
+//! the tests run as root.
+
+use std::{path::Path, process::Command};
+
+use stead_disk::landlock::{self, LandlockOutcome};
+
+/// The scratch directory, set for the child.
+const SCRATCH_VARIABLE: &str = "STEAD_ATTACK_SCRATCH";
+
+/// Printed by the child if Landlock is not available.
+const NO_SANDBOX_MESSAGE: &str = "no wall on this machine";
+
+/// Runs the rest of a test in the sandbox. Returns true if the caller should continue.
+pub(crate) fn enter_sandbox(test: &str) -> bool {
+    if let Some(scratch) = std::env::var_os(SCRATCH_VARIABLE) {
+        let report = landlock::restrict_process(&[Path::new(&scratch)]);
+        if report.status == LandlockOutcome::None {
+            println!("{NO_SANDBOX_MESSAGE}: {report:?}");
+            return false;
+        }
+        assert!(std::fs::read("/etc/passwd").is_err(), "a wall with a hole: {report:?}");
+        return true;
+    }
+    let scratch = tempfile::Builder::new().prefix("walled-").tempdir().unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(SCRATCH_VARIABLE, scratch.path())
+        .env("TMPDIR", scratch.path())
+        .output()
+        .unwrap();
+    // No program can run in the sandbox, so trees that only `rm` can remove are removed here.
+    Command::new("rm").arg("-rf").arg(scratch.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let cried = String::from_utf8_lossy(&output.stderr);
+    println!("{said}");
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{cried}");
+    if said.contains(NO_SANDBOX_MESSAGE) {
+        eprintln!("NOT RUN: {test}: without Landlock the links of the corpus would put this machine at risk");
+    }
+    false
+}

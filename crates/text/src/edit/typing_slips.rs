@@ -1,0 +1,127 @@
+//! Typing slips in a quote: pasted line numbers and literal escapes.
+//!
+//! Owns how each is recognised and undone. Promises candidates only; the search in the text decides. Never changes a
+//! quote unless every line that could show the slip does.
+
+use crate::lines;
+
+/// Quote and new text without line numbers, for each possible prefix style; empty if there are no numbers.
+pub(super) fn strip_line_numbers(old: &str, new: &str) -> Vec<(String, String)> {
+    let Some(bare) = strip_numbers_from_all_lines(old, NumberPrefixSpace::Keep) else { return Vec::new() };
+    let bare_new = |spacing| strip_numbers_from_all_lines(new, spacing).unwrap_or_else(|| new.to_owned());
+    let mut ways = vec![(bare, bare_new(NumberPrefixSpace::Keep))];
+    if let Some(closer) = strip_numbers_from_all_lines(old, NumberPrefixSpace::StripOne) {
+        ways.push((closer, bare_new(NumberPrefixSpace::StripOne)));
+    }
+    ways
+}
+
+/// Whether the space after a line-number separator belongs to the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NumberPrefixSpace {
+    Keep,
+    /// The space belongs to the number.
+    StripOne,
+}
+
+/// Strips the number from every line, if every line has one and they count up.
+fn strip_numbers_from_all_lines(text: &str, spacing: NumberPrefixSpace) -> Option<String> {
+    let mut last: Option<u64> = None;
+    let mut bare = String::with_capacity(text.len());
+    for line in lines::iter(text) {
+        let (number, rest) = strip_line_number(line, spacing)?;
+        if last.is_some_and(|last| number != last + 1) {
+            return None;
+        }
+        last = Some(number);
+        bare.push_str(rest);
+    }
+    last.map(|_| bare)
+}
+
+/// A line without its number prefix: `  12\t`, `12→`, `12|`, `12:`, `12#VR:`.
+fn strip_line_number(line: &str, spacing: NumberPrefixSpace) -> Option<(u64, &str)> {
+    let line = line.trim_start_matches(' ');
+    let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let number: u64 = line.get(..digits).filter(|digits| !digits.is_empty())?.parse().ok()?;
+    let rest = &line[digits..];
+    let rest = rest.strip_prefix(' ').filter(|rest| rest.starts_with('|')).unwrap_or(rest);
+    let marked = rest.strip_prefix(['\t', '→', '|', ':']).or_else(|| {
+        let (hash, behind) = rest.strip_prefix('#')?.split_once(':')?;
+        (hash.len() <= 4 && hash.chars().all(|c| c.is_ascii_alphanumeric())).then_some(behind)
+    });
+    // An empty line may be displayed as its number only.
+    let marked = marked.or_else(|| lines::split_terminator(rest).0.is_empty().then_some(rest))?;
+    match spacing {
+        NumberPrefixSpace::Keep => Some((number, marked)),
+        NumberPrefixSpace::StripOne => Some((number, marked.strip_prefix(' ').unwrap_or(marked))),
+    }
+}
+
+/// Quote and new text with `\n` decoded in a quote of one line, and `\t` at the start of a line.
+pub(super) fn decode_escapes(old: &str, new: &str) -> Option<(String, String)> {
+    let one_line = !old.contains(['\n', '\r']);
+    let read = |text: &str| -> String {
+        let text = if one_line { text.replace("\\r\\n", "\n").replace("\\n", "\n") } else { text.to_owned() };
+        lines::iter(&text).map(leading_tabs).collect()
+    };
+    let bare = read(old);
+    (bare != old).then(|| (bare, read(new)))
+}
+
+fn leading_tabs(line: &str) -> String {
+    let mut rest = line;
+    let mut indent = String::new();
+    loop {
+        if let Some(next) = rest.strip_prefix("\\t") {
+            indent.push('\t');
+            rest = next;
+        } else if let Some(next) = rest.strip_prefix([' ', '\t']) {
+            indent.push_str(&rest[..1]);
+            rest = next;
+        } else {
+            return indent + rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_numbers_present_on_every_line() {
+        for (text, stripped) in [
+            ("12\tfoo\n13\tbar\n", "foo\nbar\n"),
+            ("     9\tfoo\n    10\tbar", "foo\nbar"),
+            ("1→a\n2→\n3→b", "a\n\nb"),
+            ("7: x\n8:   y\n", " x\n   y\n"),
+            ("12#VR:foo\n13#K9:bar\n", "foo\nbar\n"),
+            ("4 | a\n5 |\n", " a\n\n"),
+        ] {
+            assert_eq!(
+                strip_line_numbers(text, "new").first(),
+                Some(&(stripped.to_owned(), "new".to_owned())),
+                "{text:?}"
+            );
+        }
+        assert_eq!(strip_line_numbers("7: x\n8: y\n", "7: z\n")[1], ("x\ny\n".to_owned(), "z\n".to_owned()));
+    }
+
+    #[test]
+    fn keeps_numbers_that_may_be_text() {
+        for text in ["foo\n13\tbar", "12 foo", "3\ta\n3\tb\n", "", "1.5\tx", "key: 1\n"] {
+            assert!(strip_line_numbers(text, "").is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn decodes_escapes_a_model_wrote_by_mistake() {
+        let read = |old, new| decode_escapes(old, new);
+        let pair = |old: &str, new: &str| Some((old.to_owned(), new.to_owned()));
+        assert_eq!(read("a\\nb", "c\\nd"), pair("a\nb", "c\nd"));
+        assert_eq!(read("\\t\\ta\n\\tb", "\\tc"), pair("\t\ta\n\tb", "\tc"));
+        assert_eq!(read("x\\ty", "z"), None);
+        assert_eq!(read("print(\"a\\n\")\nb", ""), None);
+    }
+}

@@ -1,0 +1,265 @@
+//! Context of a match: the enclosing definition, and the line that distinguishes it from other matches.
+//!
+//! Owns two cheap heuristics, both for display. Promises bounded time and no language-specific parsing: indentation
+//! and a short list of keywords. Never decides where a change is made.
+
+use std::ops::RangeInclusive;
+
+use super::{QuoteMatch, SearchableText};
+
+/// How many lines above a match are searched for a definition.
+const DEFINITION_SEARCH_LINES_MAX: usize = 20_000;
+
+/// How many lines of context are tried to distinguish matches.
+const CONTEXT_LINES_MAX: usize = 10;
+
+/// The most other matches that a match is compared with.
+const COMPARED_MATCHES_MAX: usize = 1_000;
+
+/// Keywords that open a definition in most languages.
+const DEFINITION_KEYWORDS: &[&str] = &[
+    "fn",
+    "def",
+    "class",
+    "struct",
+    "enum",
+    "trait",
+    "impl",
+    "interface",
+    "function",
+    "func",
+    "fun",
+    "module",
+    "mod",
+    "namespace",
+    "type",
+    "union",
+    "record",
+    "object",
+    "protocol",
+    "extension",
+    "sub",
+    "proc",
+    "procedure",
+    "macro",
+    "macro_rules!",
+    "defmodule",
+    "defp",
+    "describe",
+    "contract",
+    "service",
+    "message",
+    "package",
+    "method",
+    "constructor",
+    "init",
+    "test",
+    "section",
+];
+
+/// Words that may precede them.
+const MODIFIERS: &[&str] = &[
+    "pub",
+    "async",
+    "const",
+    "unsafe",
+    "extern",
+    "export",
+    "default",
+    "static",
+    "public",
+    "private",
+    "protected",
+    "internal",
+    "final",
+    "abstract",
+    "override",
+    "virtual",
+    "inline",
+    "open",
+    "sealed",
+    "data",
+    "local",
+    "declare",
+    "suspend",
+    "partial",
+    "readonly",
+    "friend",
+    "template",
+    "typedef",
+    "volatile",
+    "@",
+    "crate)",
+    "super)",
+];
+
+/// Keywords that open a block which is not a definition, though it looks like a call with a body.
+const CONTROL_FLOW_KEYWORDS: &[&str] = &[
+    "if", "else", "for", "while", "switch", "match", "loop", "try", "catch", "do", "return", "with", "elif", "except",
+    "finally", "unless", "until", "when", "case", "select", "foreach", "using", "lock", "}",
+];
+
+/// The definition around a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnclosingDefinition {
+    /// Its first line, 1-based.
+    pub line: usize,
+    /// That line without its indentation.
+    pub text: String,
+}
+
+/// Where the distinguishing lines are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ContextSide {
+    /// The rest of the match's own lines.
+    SameLines,
+    /// Above the match.
+    Before,
+    /// Below the match.
+    After,
+}
+
+/// Lines to add to a quote so that it matches only once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DisambiguatingContext {
+    /// Which side they are on.
+    pub side: ContextSide,
+    /// The lines to add, 1-based; nearly always one.
+    pub lines: RangeInclusive<usize>,
+    /// Their text, without the last terminator.
+    pub text: String,
+}
+
+impl SearchableText<'_> {
+    /// The definition that contains the 1-based `line`, by indentation and keywords.
+    #[must_use]
+    pub fn enclosing_definition(&self, line: usize) -> Option<EnclosingDefinition> {
+        let mut depth = usize::MAX;
+        let lowest = line.saturating_sub(DEFINITION_SEARCH_LINES_MAX);
+        for number in (lowest.max(1)..=line.min(self.line_count())).rev() {
+            let text = self.line(number);
+            let body = text.trim_start();
+            let indent = text.len() - body.len();
+            if body.is_empty() || indent >= depth {
+                continue;
+            }
+            if is_definition(body) {
+                return Some(EnclosingDefinition { line: number, text: body.trim_end().to_owned() });
+            }
+            // A bracket on its own line belongs to the line above.
+            if body.trim_end() != "{" || number == line {
+                depth = indent;
+            }
+            if depth == 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The shortest context that distinguishes `hit` from all other `hits`, if few lines suffice.
+    #[must_use]
+    pub fn disambiguating_context(&self, hit: &QuoteMatch, hits: &[QuoteMatch]) -> Option<DisambiguatingContext> {
+        let others: Vec<&QuoteMatch> =
+            hits.iter().filter(|other| other.bytes != hit.bytes).take(COMPARED_MATCHES_MAX).collect();
+        let unique = |context: &dyn Fn(&QuoteMatch) -> Option<RangeInclusive<usize>>| {
+            let own = context(hit)?;
+            let text = self.lines_text(&own);
+            let is_twin = |other: &&&QuoteMatch| context(other).is_some_and(|lines| self.lines_text(&lines) == text);
+            (!others.iter().any(|other| is_twin(&other))).then(|| (own, text.to_owned()))
+        };
+        if let Some((lines, text)) = unique(&|hit| Some(hit.lines.clone())) {
+            return Some(DisambiguatingContext { side: ContextSide::SameLines, lines, text });
+        }
+        for count in 1..=CONTEXT_LINES_MAX {
+            let before = unique(&|hit| {
+                let first = hit.lines.start().checked_sub(count).filter(|&first| first > 0)?;
+                Some(first..=hit.lines.start() - 1)
+            });
+            let after = unique(&|hit| {
+                let last = hit.lines.end() + count;
+                (last <= self.line_count()).then(|| hit.lines.end() + 1..=last)
+            });
+            let made = |side| move |(lines, text)| DisambiguatingContext { side, lines, text };
+            let sides = [before.map(made(ContextSide::Before)), after.map(made(ContextSide::After))];
+            let shortest = sides.into_iter().flatten().min_by_key(|extra| extra.text.len());
+            if shortest.is_some() {
+                return shortest;
+            }
+        }
+        None
+    }
+
+    fn lines_text(&self, lines: &RangeInclusive<usize>) -> &str {
+        let start = self.line_bytes(*lines.start()).start;
+        let last = self.line_bytes(*lines.end());
+        &self.text[start..last.start + self.line(*lines.end()).len()]
+    }
+}
+
+/// Whether a line, without its indentation, opens a definition.
+fn is_definition(body: &str) -> bool {
+    let mut words = body.split(|c: char| c.is_whitespace() || matches!(c, '(' | '{' | '<' | ':'));
+    let Some(first) = words.by_ref().find(|word| !MODIFIERS.contains(word)) else { return false };
+    if DEFINITION_KEYWORDS.contains(&first) {
+        return true;
+    }
+    // A name with a parameter list that opens a body: `main(void) {`.
+    let opens = body.trim_end().ends_with('{') && body.contains('(') && !body.contains('=');
+    opens && !CONTROL_FLOW_KEYWORDS.contains(&first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locate::{MatchOptions, find_quote};
+
+    const RUST: &str = "impl A {\n    fn one() {\n        if x {\n            stop();\n        }\n        go();\n    }\n\n    fn two() {\n        go();\n    }\n}\ngo();\n";
+
+    #[test]
+    fn finds_the_enclosing_definition() {
+        let finder = SearchableText::new(RUST);
+        let within = |line| finder.enclosing_definition(line).map(|definition| (definition.line, definition.text));
+        assert_eq!(within(4), Some((2, "fn one() {".to_owned())));
+        assert_eq!(within(6), Some((2, "fn one() {".to_owned())));
+        assert_eq!(within(9), Some((9, "fn two() {".to_owned())));
+        assert_eq!(within(10), Some((9, "fn two() {".to_owned())));
+        assert_eq!(within(13), None);
+    }
+
+    #[test]
+    fn recognises_definitions_of_many_languages() {
+        for line in [
+            "pub(crate) fn x()",
+            "async def run(self):",
+            "export default class A {",
+            "int main(void) {",
+            "func (s *Server) Close() error {",
+            "public static void main(String[] args) {",
+            "type X struct {",
+        ] {
+            assert!(is_definition(line), "{line}");
+        }
+        for line in ["if (x) {", "} else if (y) {", "let f = g(1);", "call(a, b);", "for (;;) {", "x = (a) {"] {
+            assert!(!is_definition(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn finds_the_shortest_disambiguating_context() {
+        let extras = |text: &str, quote: &str| -> Vec<Option<(ContextSide, String)>> {
+            let found = find_quote(text, quote, MatchOptions::LENIENT);
+            let finder = SearchableText::new(text);
+            let extra = |hit| finder.disambiguating_context(hit, &found.matches).map(|extra| (extra.side, extra.text));
+            found.matches.iter().map(extra).collect()
+        };
+        let some = |side, text: &str| Some((side, text.to_owned()));
+        assert_eq!(
+            extras("one\nx\nlong line\ntwo\nx\nb\n", "x"),
+            [some(ContextSide::Before, "one"), some(ContextSide::After, "b")]
+        );
+        assert_eq!(extras("ax\nbx\n", "x"), [some(ContextSide::SameLines, "ax"), some(ContextSide::SameLines, "bx")]);
+        assert_eq!(extras("a\nx\nb\na\nx\nb\n", "x")[0], some(ContextSide::After, "b\na"));
+        assert_eq!(extras("xx", "x"), [None, None]);
+    }
+}

@@ -1,0 +1,145 @@
+//! Parser for the chunks of one envelope section. Owns which line starts a chunk, belongs to it, or ends it.
+
+use super::envelope::{MARKER, PatchCursor, marker_text};
+use super::{
+    EndOfFileMarker, HeadingMeaning, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind, PatchParseError,
+    PatchParseErrorKind, PatchSourceLine, PatchSyntaxRule,
+};
+
+const HEADING: &str = "@@";
+const END_OF_FILE: &str = "*** End of File";
+
+/// Whether a line marks the previous one as having no newline.
+pub(super) fn is_no_newline_marker(text: &str) -> bool {
+    text.starts_with("\\ ")
+}
+
+/// Parses the chunks up to the next header or the end.
+pub(super) fn parse_chunks(cursor: &mut PatchCursor<'_, '_>) -> Result<Vec<PatchChunk>, PatchParseError> {
+    let mut chunks: Vec<PatchChunk> = Vec::new();
+    while let Some(line) = cursor.peek() {
+        let headed = parse_heading(&line, cursor).is_some();
+        let may_be_bare = cursor.grammar.chunk_without_header == PatchSyntaxRule::Accept && chunks.is_empty();
+        if !headed && line.text.starts_with(MARKER) {
+            break;
+        }
+        if !headed
+            && cursor.grammar.space_around_markers == PatchSyntaxRule::Accept
+            && is_blank_between_chunks(&line, cursor, &chunks)
+        {
+            cursor.position += 1;
+            continue;
+        }
+        if !headed && !may_be_bare {
+            return Err(PatchParseErrorKind::NotChunkHeader { got: line.text.to_owned() }.at_line(line.number));
+        }
+        chunks.push(parse_chunk(cursor)?);
+    }
+    Ok(chunks)
+}
+
+/// Whether an empty line separates two chunks.
+fn is_blank_between_chunks(line: &PatchSourceLine<'_>, cursor: &PatchCursor<'_, '_>, chunks: &[PatchChunk]) -> bool {
+    if !line.text.trim().is_empty() {
+        return false;
+    }
+    // An empty line before the first chunk belongs to it only if more of that chunk follows.
+    let next = cursor.lines[cursor.position..].iter().find(|line| !line.text.trim().is_empty());
+    let starts_anew = next.is_none_or(|next| next.text.starts_with(MARKER) || parse_heading(next, cursor).is_some());
+    starts_anew || !chunks.is_empty()
+}
+
+/// The text after `@@`, if the line starts a chunk.
+fn parse_heading<'a>(line: &PatchSourceLine<'a>, cursor: &PatchCursor<'_, '_>) -> Option<&'a str> {
+    let text = match cursor.grammar.space_around_markers {
+        // After a sign it would be a line of the chunk.
+        PatchSyntaxRule::Accept if line.text.starts_with(' ') => return None,
+        PatchSyntaxRule::Accept | PatchSyntaxRule::Reject => line.text,
+    };
+    text.strip_prefix(HEADING)
+}
+
+fn parse_chunk(cursor: &mut PatchCursor<'_, '_>) -> Result<PatchChunk, PatchParseError> {
+    let start = cursor.peek().map_or(1, |line| line.number);
+    let mut chunk = PatchChunk {
+        line: start,
+        anchors: Vec::new(),
+        declared_position: None,
+        end_of_file: EndOfFileMarker::Absent,
+        lines: Vec::new(),
+    };
+    while let Some(line) = cursor.peek()
+        && let Some(text) = parse_heading(&line, cursor)
+    {
+        if cursor.grammar.headings == HeadingMeaning::Anchors {
+            chunk.anchors.extend(anchor_from_heading(text));
+        } else if line.number != start {
+            return Err(PatchParseErrorKind::EmptyChunk.at_line(start));
+        }
+        cursor.position += 1;
+    }
+    while let Some(line) = cursor.peek() {
+        if parse_heading(&line, cursor).is_some() {
+            break;
+        }
+        if line.text.starts_with(MARKER) {
+            parse_end_of_file(cursor, &line, &mut chunk);
+            break;
+        }
+        if is_no_newline_marker(line.text) && !chunk.lines.is_empty() {
+            if let Some(last) = chunk.lines.last_mut() {
+                last.no_newline_marker = NoNewlineMarker::Present;
+            }
+        } else {
+            match parse_signed_line(line.text) {
+                Some(line) => chunk.lines.push(line),
+                None if cursor.grammar.line_without_sign == PatchSyntaxRule::Accept => chunk.lines.push(PatchLine {
+                    kind: PatchLineKind::Unmarked,
+                    text: line.text.to_owned(),
+                    no_newline_marker: NoNewlineMarker::Absent,
+                }),
+                None => break,
+            }
+        }
+        cursor.position += 1;
+    }
+    if chunk.lines.is_empty() {
+        return Err(PatchParseErrorKind::EmptyChunk.at_line(start));
+    }
+    Ok(chunk)
+}
+
+/// Consumes `*** End of File`, if present.
+fn parse_end_of_file(cursor: &mut PatchCursor<'_, '_>, line: &PatchSourceLine<'_>, chunk: &mut PatchChunk) {
+    if cursor.grammar.end_of_file_marker == PatchSyntaxRule::Accept && marker_text(line, cursor.grammar) == END_OF_FILE
+    {
+        chunk.end_of_file = EndOfFileMarker::Present;
+        cursor.position += 1;
+    }
+}
+
+/// A line without its sign; `None` if it has none. An empty line is an empty context line.
+pub(super) fn parse_signed_line(text: &str) -> Option<PatchLine> {
+    let (side, text) = match text.as_bytes().first() {
+        None => (PatchLineKind::Context, text),
+        Some(b' ') => (PatchLineKind::Context, &text[1..]),
+        Some(b'-') => (PatchLineKind::Remove, &text[1..]),
+        Some(b'+') => (PatchLineKind::Add, &text[1..]),
+        // A lone carriage return is an empty line too.
+        Some(b'\r') if text.len() == 1 => (PatchLineKind::Context, text),
+        Some(_) => return None,
+    };
+    Some(PatchLine { kind: side, text: text.to_owned(), no_newline_marker: NoNewlineMarker::Absent })
+}
+
+/// The anchor in a heading. Line numbers copied from a unified diff are not an anchor.
+fn anchor_from_heading(text: &str) -> Option<String> {
+    let text = text.trim();
+    let text = text.strip_suffix(HEADING).unwrap_or(text).trim();
+    let text = match text.split_once(HEADING) {
+        Some((numbers, rest)) if super::unified_diff::parse_hunk_header(numbers).is_some() => rest.trim(),
+        Some(_) | None => text,
+    };
+    let is_line = !text.is_empty() && super::unified_diff::parse_hunk_header(text).is_none();
+    is_line.then(|| text.to_owned())
+}

@@ -1,0 +1,159 @@
+//! Syntax errors of patches. Owns the closed list of errors, each with a code and the expected syntax, so that no
+//! caller needs to parse a message.
+
+use super::envelope::{BEGIN, END};
+
+/// A patch that cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {fault}")]
+pub struct PatchParseError {
+    /// The 1-based line of the patch.
+    pub line: usize,
+    /// The error in that line.
+    pub fault: PatchParseErrorKind,
+}
+
+/// A syntax error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchParseErrorKind {
+    /// The begin marker is missing.
+    #[error("the first line of a patch must be {BEGIN:?}")]
+    MissingBegin,
+    /// There is text before the begin marker.
+    #[error("text before {BEGIN:?} is not allowed")]
+    TextBeforeBegin,
+    /// The end marker is missing.
+    #[error("the last line of a patch must be {END:?}")]
+    MissingEnd,
+    /// There is text after the end marker.
+    #[error("text after {END:?} is not allowed")]
+    TextAfterEnd,
+    /// The patch has no section.
+    #[error("the patch changes no file")]
+    NoSections,
+    /// A section does not start with a header.
+    #[error("{got:?} is not a header; write *** Add File:, *** Update File:, *** Delete File: or *** Move File:")]
+    UnknownHeader {
+        /// The line.
+        got: String,
+    },
+    /// A header has no path.
+    #[error("the header has no path")]
+    MissingPath {
+        /// The line.
+        got: String,
+    },
+    /// A move has no target.
+    #[error("write a move as *** Move File: old -> new")]
+    MissingArrow {
+        /// The line.
+        got: String,
+    },
+    /// An update section has no chunk.
+    #[error("the update has no chunk")]
+    MissingChunks,
+    /// A chunk has no lines.
+    #[error("no lines follow @@")]
+    EmptyChunk,
+    /// A line is not a chunk header where one is required.
+    #[error("{got:?} is not the start of a chunk; write @@ before it")]
+    NotChunkHeader {
+        /// The line.
+        got: String,
+    },
+    /// A line of a new file does not start with a plus.
+    #[error("{got:?} does not start with +; every line of a new file must")]
+    NotAddLine {
+        /// The line.
+        got: String,
+    },
+    /// The environment header is empty or repeated.
+    #[error("*** Environment ID: must be given once, with a name")]
+    InvalidEnvironment,
+    /// A heredoc around the patch is not closed as it was opened.
+    #[error("the heredoc around the patch is not closed as it was opened")]
+    MalformedWrapper,
+    /// A hunk header cannot be parsed.
+    #[error("{got:?} is not a hunk header")]
+    NotHunkHeader {
+        /// The line.
+        got: String,
+    },
+    /// A unified diff requests a change that text cannot express.
+    #[error("{got:?} is not supported in a patch")]
+    Unsupported {
+        /// The line.
+        got: String,
+    },
+}
+
+impl PatchParseErrorKind {
+    /// The stable error code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::MissingBegin => "no_begin",
+            Self::TextBeforeBegin => "before_begin",
+            Self::MissingEnd => "no_end",
+            Self::TextAfterEnd => "after_end",
+            Self::NoSections => "no_sections",
+            Self::UnknownHeader { .. } => "unknown_header",
+            Self::MissingPath { .. } => "no_path",
+            Self::MissingArrow { .. } => "no_arrow",
+            Self::MissingChunks => "no_chunk",
+            Self::EmptyChunk => "empty_chunk",
+            Self::NotChunkHeader { .. } => "not_chunk_header",
+            Self::NotAddLine { .. } => "not_add_line",
+            Self::InvalidEnvironment => "environment",
+            Self::MalformedWrapper => "wrapper",
+            Self::NotHunkHeader { .. } => "not_hunk_header",
+            Self::Unsupported { .. } => "unsupported",
+        }
+    }
+
+    /// The syntax expected in that line.
+    #[must_use]
+    pub fn expected(&self) -> &'static str {
+        match self {
+            Self::MissingBegin | Self::TextBeforeBegin | Self::MalformedWrapper => BEGIN,
+            Self::MissingEnd => END,
+            Self::TextAfterEnd => "(end of input)",
+            Self::NoSections | Self::UnknownHeader { .. } => "*** Add/Update/Delete/Move File",
+            Self::MissingPath { .. } => "a path",
+            Self::MissingArrow { .. } => "*** Move File: <from> -> <to>",
+            Self::MissingChunks | Self::NotChunkHeader { .. } => "@@",
+            Self::EmptyChunk => "\" \"/\"-\"/\"+\" content",
+            Self::NotAddLine { .. } => "\"+<content>\"",
+            Self::InvalidEnvironment => "*** Environment ID: <name>",
+            Self::NotHunkHeader { .. } => "@@ -<line>,<count> +<line>,<count> @@",
+            Self::Unsupported { .. } => "a hunk",
+        }
+    }
+
+    /// The offending line, where it matters.
+    #[must_use]
+    pub fn got(&self) -> Option<&str> {
+        match self {
+            Self::UnknownHeader { got }
+            | Self::MissingPath { got }
+            | Self::MissingArrow { got }
+            | Self::NotChunkHeader { got }
+            | Self::NotAddLine { got }
+            | Self::NotHunkHeader { got }
+            | Self::Unsupported { got } => Some(got),
+            Self::MissingBegin
+            | Self::TextBeforeBegin
+            | Self::MissingEnd
+            | Self::TextAfterEnd
+            | Self::NoSections
+            | Self::MissingChunks
+            | Self::EmptyChunk
+            | Self::InvalidEnvironment
+            | Self::MalformedWrapper => None,
+        }
+    }
+
+    pub(super) fn at_line(self, line: usize) -> PatchParseError {
+        PatchParseError { line, fault: self }
+    }
+}

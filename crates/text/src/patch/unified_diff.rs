@@ -1,0 +1,303 @@
+//! Parser for unified diffs of git and `diff -u`. Owns their headers: the paths and the kind of change. Line counts
+//! are only a hint, because models count badly: a hunk ends where the next header starts. Text before the first
+//! header, such as a commit message, is skipped.
+
+use super::chunk_parser::{is_no_newline_marker, parse_signed_line};
+use super::{
+    DeclaredPosition, EndOfFileMarker, FilePatch, NoNewlineMarker, PatchChunk, PatchLine, PatchLineKind,
+    PatchParseError, PatchParseErrorKind, PatchSectionKind, PatchSourceLine,
+};
+
+const GIT: &str = "diff --git ";
+const OLD: &str = "--- ";
+const NEW: &str = "+++ ";
+const DEV_NULL: &str = "/dev/null";
+
+/// The modes of a plain text file. Other modes are symbolic links, submodules or executables.
+const PLAIN_MODES: [&str; 5] = ["", "100644", "100664", "0644", "644"];
+
+/// The longest octal escape in a quoted path.
+const OCTAL_DIGITS: usize = 3;
+
+/// Whether the lines contain a unified diff.
+pub(super) fn looks_like_unified_diff(lines: &[PatchSourceLine<'_>]) -> bool {
+    (0..lines.len()).any(|at| lines[at].text.starts_with(GIT) || is_header_pair(lines, at))
+}
+
+/// Whether a `---`/`+++` header pair starts at this line.
+fn is_header_pair(lines: &[PatchSourceLine<'_>], at: usize) -> bool {
+    lines[at].text.starts_with(OLD) && lines.get(at + 1).is_some_and(|line| line.text.starts_with(NEW))
+}
+
+/// The headers of one file.
+#[derive(Default)]
+struct UnifiedDiffHeaders {
+    old: Option<String>,
+    new: Option<String>,
+    renamed_from: Option<String>,
+    renamed_to: Option<String>,
+    git_path: Option<String>,
+    is_new_file: bool,
+    is_deleted_file: bool,
+}
+
+pub(super) fn parse_sections(lines: &[PatchSourceLine<'_>]) -> Result<Vec<FilePatch>, PatchParseError> {
+    let mut sections = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        if !lines[at].text.starts_with(GIT) && !is_header_pair(lines, at) {
+            at += 1;
+            continue;
+        }
+        let line = lines[at].number;
+        let mut headers = UnifiedDiffHeaders::default();
+        at = headers.parse_headers(lines, at)?;
+        let mut chunks = Vec::new();
+        while lines.get(at).is_some_and(|line| line.text.starts_with("@@")) {
+            let (chunk, next) = parse_hunk(lines, at)?;
+            chunks.push(chunk);
+            at = next;
+        }
+        sections.push(FilePatch { line, kind: headers.into_section_kind(chunks, &lines[..at], line)? });
+    }
+    if sections.is_empty() {
+        return Err(PatchParseErrorKind::NoSections.at_line(lines.first().map_or(1, |line| line.number)));
+    }
+    Ok(sections)
+}
+
+impl UnifiedDiffHeaders {
+    /// Parses the headers of one file and returns the start of its hunks.
+    fn parse_headers(&mut self, lines: &[PatchSourceLine<'_>], start: usize) -> Result<usize, PatchParseError> {
+        let mut at = start;
+        while let Some(line) = lines.get(at) {
+            let text = line.text;
+            if let Some(names) = text.strip_prefix(GIT) {
+                if at > start {
+                    break;
+                }
+                self.git_path = path_from_git_header(names);
+            } else if is_header_pair(lines, at) {
+                self.old = name(&text[OLD.len()..]);
+                self.new = name(&lines[at + 1].text[NEW.len()..]);
+                return Ok(at + 2);
+            } else if let Some(from) = text.strip_prefix("rename from ") {
+                self.renamed_from = name(from);
+            } else if let Some(to) = text.strip_prefix("rename to ") {
+                self.renamed_to = name(to);
+            } else if let Some(mode) = text.strip_prefix("new file mode")
+                && PLAIN_MODES.contains(&mode.trim())
+            {
+                self.is_new_file = true;
+            } else if text.starts_with("deleted file mode") {
+                self.is_deleted_file = true;
+            } else if is_unsupported_header(text) {
+                return Err(PatchParseErrorKind::Unsupported { got: text.to_owned() }.at_line(line.number));
+            } else if !["index ", "similarity ", "dissimilarity "].iter().any(|it| text.starts_with(it)) {
+                break;
+            }
+            at += 1;
+        }
+        Ok(at)
+    }
+
+    fn into_section_kind(
+        self,
+        chunks: Vec<PatchChunk>,
+        read: &[PatchSourceLine<'_>],
+        line: usize,
+    ) -> Result<PatchSectionKind, PatchParseError> {
+        let no_path = || {
+            let got = read.last().map_or("", |line| line.text).to_owned();
+            PatchParseErrorKind::MissingPath { got }.at_line(line)
+        };
+        if let (Some(from), Some(to)) = (self.renamed_from, self.renamed_to) {
+            return Ok(PatchSectionKind::Move { from, to, chunks });
+        }
+        let (old, new) = strip_path_prefixes(self.old, self.new);
+        let made = self.is_new_file || old.as_deref() == Some(DEV_NULL);
+        let is_deleted = self.is_deleted_file || new.as_deref() == Some(DEV_NULL);
+        let named = |name: Option<String>| name.filter(|name| name != DEV_NULL);
+        let path = named(new).or(named(old)).or(self.git_path).ok_or_else(no_path)?;
+        if is_deleted {
+            return Ok(PatchSectionKind::Delete { path, chunks });
+        }
+        if made {
+            return Ok(PatchSectionKind::Add { path, content: added_content(&chunks) });
+        }
+        if chunks.is_empty() {
+            return Err(PatchParseErrorKind::MissingChunks.at_line(line));
+        }
+        Ok(PatchSectionKind::Update { path, chunks })
+    }
+}
+
+/// Whether a header requests more than text can express. A patch cannot set modes, so they are rejected: an ignored
+/// mode would turn a symbolic link or an executable into a plain file.
+fn is_unsupported_header(text: &str) -> bool {
+    let is_asked = ["copy from ", "GIT binary patch", "Binary files ", "new file mode", "old mode ", "new mode "]
+        .iter()
+        .any(|it| text.starts_with(it));
+    // The mode after the hashes is that of a file whose mode does not change.
+    let mode = text.strip_prefix("index ").and_then(|index| index.split_whitespace().nth(1));
+    is_asked || mode.is_some_and(|mode| ["120000", "160000"].contains(&mode))
+}
+
+/// The content of a file that a diff creates.
+fn added_content(chunks: &[PatchChunk]) -> String {
+    let mut content = String::new();
+    for line in chunks.iter().flat_map(|chunk| &chunk.lines).filter(|line| line.kind == PatchLineKind::Add) {
+        content.push_str(&line.text);
+        if line.no_newline_marker == NoNewlineMarker::Absent {
+            content.push('\n');
+        }
+    }
+    content
+}
+
+/// The path in a header line: up to a tab, unquoted.
+fn name(written: &str) -> Option<String> {
+    let written = written.trim_end_matches('\r');
+    let name = match written.strip_prefix('"') {
+        Some(quoted) => unquote_path(quoted),
+        None => written.split('\t').next().unwrap_or_default().trim_end().to_owned(),
+    };
+    (!name.is_empty()).then_some(name)
+}
+
+/// The paths without `a/` and `b/`, if both have them.
+fn strip_path_prefixes(old: Option<String>, new: Option<String>) -> (Option<String>, Option<String>) {
+    let bears = |name: &Option<String>, prefix: &str| {
+        name.as_deref().is_none_or(|name| name == DEV_NULL || name.starts_with(prefix))
+    };
+    if !(bears(&old, "a/") && bears(&new, "b/")) {
+        return (old, new);
+    }
+    let bare =
+        |name: Option<String>| name.map(|name| if name == DEV_NULL { name } else { name.chars().skip(2).collect() });
+    (bare(old), bare(new))
+}
+
+/// The path after `diff --git`, if both halves agree.
+fn path_from_git_header(names: &str) -> Option<String> {
+    let names = names.trim_end_matches('\r');
+    let middle = names.len() / 2;
+    let (old, new) = (names.get(..middle)?, names.get(middle + 1..)?);
+    let (old, new) = (old.strip_prefix("a/")?, new.strip_prefix("b/")?);
+    (old == new && !old.is_empty()).then(|| old.to_owned())
+}
+
+/// Decodes a C-quoted path.
+fn unquote_path(quoted: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = quoted.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => match rest.next() {
+                Some(b'n') => bytes.push(b'\n'),
+                Some(b't') => bytes.push(b'\t'),
+                Some(digit @ b'0'..=b'3') => {
+                    let mut value = digit - b'0';
+                    for _ in 1..OCTAL_DIGITS {
+                        let Some(next) = rest.next_if(|next| (b'0'..=b'7').contains(next)) else { break };
+                        value = value.wrapping_mul(8).wrapping_add(next - b'0');
+                    }
+                    bytes.push(value);
+                }
+                Some(other) => bytes.push(other),
+                None => break,
+            },
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The numbers of a hunk header: the start of the old lines, and the count on each side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HunkRange {
+    start: usize,
+    old: usize,
+    new: usize,
+}
+
+/// Parses `-1,2 +3,4`.
+pub(super) fn parse_hunk_header(text: &str) -> Option<HunkRange> {
+    let (old, new) = text.trim().strip_prefix('-')?.split_once(" +")?;
+    let pair = |text: &str| match text.trim().split_once(',') {
+        Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
+        None => Some((text.trim().parse().ok()?, 1)),
+    };
+    let ((start, old), (_, new)): ((usize, usize), (usize, usize)) = (pair(old)?, pair(new)?);
+    Some(HunkRange { start, old, new })
+}
+
+/// Parses one hunk and returns the index after it.
+fn parse_hunk(lines: &[PatchSourceLine<'_>], start: usize) -> Result<(PatchChunk, usize), PatchParseError> {
+    let header = lines[start];
+    let inside = header.text.trim_start_matches('@').split("@@").next().unwrap_or_default();
+    let found = parse_hunk_header(inside);
+    if found.is_none() && !inside.trim().is_empty() {
+        return Err(PatchParseErrorKind::NotHunkHeader { got: header.text.to_owned() }.at_line(header.number));
+    }
+    let mut chunk = PatchChunk {
+        line: header.number,
+        anchors: Vec::new(),
+        declared_position: found.map(|numbers| DeclaredPosition { start: numbers.start }),
+        end_of_file: EndOfFileMarker::Absent,
+        lines: Vec::new(),
+    };
+    let mut left = found.map_or((0, 0), |numbers| (numbers.old, numbers.new));
+    let mut at = start + 1;
+    while let Some(line) = lines.get(at) {
+        if is_no_newline_marker(line.text) {
+            if let Some(last) = chunk.lines.last_mut() {
+                last.no_newline_marker = NoNewlineMarker::Present;
+            }
+            at += 1;
+            continue;
+        }
+        let count = match (found, left) {
+            (None, _) => HunkCompleteness::Unknown,
+            (Some(_), (0, 0)) => HunkCompleteness::Complete,
+            (Some(_), _) => HunkCompleteness::Incomplete,
+        };
+        let Some(found) = parse_hunk_line(lines, at, count) else { break };
+        match found.kind {
+            PatchLineKind::Context | PatchLineKind::Unmarked => {
+                left = (left.0.saturating_sub(1), left.1.saturating_sub(1))
+            }
+            PatchLineKind::Remove => left.0 = left.0.saturating_sub(1),
+            PatchLineKind::Add => left.1 = left.1.saturating_sub(1),
+        }
+        chunk.lines.push(found);
+        at += 1;
+    }
+    if chunk.lines.is_empty() {
+        return Err(PatchParseErrorKind::EmptyChunk.at_line(header.number));
+    }
+    Ok((chunk, at))
+}
+
+/// Whether a hunk has the lines that its header counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HunkCompleteness {
+    /// Lines are missing: the next line is part of it.
+    Incomplete,
+    /// All lines were read.
+    Complete,
+    /// The header has no counts.
+    Unknown,
+}
+
+/// The line of a hunk at this index; `None` where the hunk ends.
+fn parse_hunk_line(lines: &[PatchSourceLine<'_>], at: usize, count: HunkCompleteness) -> Option<PatchLine> {
+    let text = lines[at].text;
+    let ends = match count {
+        HunkCompleteness::Incomplete => false,
+        HunkCompleteness::Complete => is_header_pair(lines, at) || text.trim().is_empty() || text.trim_end() == "--",
+        HunkCompleteness::Unknown => is_header_pair(lines, at),
+    };
+    if ends { None } else { parse_signed_line(text) }
+}

@@ -1,0 +1,114 @@
+//! The measured servers: stead with both durability levels, the reference server, and the bare disk. Each has its own
+//! workspace with equal files.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use super::{
+    bench_server::{BenchServer, ServerLaunch, ToolVocabulary},
+    mcp_client::to_milliseconds,
+    workspace_files,
+};
+
+/// About one small record.
+const APPENDED_BYTES: &[u8] = &[b'x'; 512];
+
+pub(super) struct BenchServers {
+    pub(super) fast: BenchServer,
+    pub(super) full: BenchServer,
+    pub(super) reference: BenchServer,
+    /// For measuring the start time.
+    pub(super) start_recipes: StartRecipes,
+    sync_probe: File,
+}
+
+/// The parts of the start commands.
+pub(super) struct StartRecipes {
+    pub(super) stead: ServerLaunch,
+    pub(super) reference: ServerLaunch,
+    binary: PathBuf,
+    directory: PathBuf,
+    first_starts: usize,
+}
+
+impl BenchServers {
+    pub(super) fn start_all(place: &Path, binary: &Path, script: &Path) -> Result<Self, String> {
+        println!("bench: making files in {}", place.display());
+        let workspace = |name: &str| -> Result<PathBuf, String> {
+            let directory = place.join(name);
+            fs::create_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+            workspace_files::fill_workspace(&directory)?;
+            Ok(directory)
+        };
+        let (fast, full, other) = (workspace("fast")?, workspace("full")?, workspace("reference")?);
+        let starting = place.join("starting");
+        fs::create_dir(&starting).map_err(|error| error.to_string())?;
+        let starts = StartRecipes {
+            stead: stead_launch(binary, &starting, &place.join("starting-state"), "fast"),
+            reference: reference_launch(script, &starting),
+            binary: binary.to_owned(),
+            directory: place.to_owned(),
+            first_starts: 0,
+        };
+        let probe = OpenOptions::new().create_new(true).append(true).open(place.join("probe"));
+        Ok(Self {
+            fast: BenchServer::start(
+                ToolVocabulary::Stead,
+                &stead_launch(binary, &fast, &place.join("fast-state"), "fast"),
+                &fast,
+            )?,
+            full: BenchServer::start(
+                ToolVocabulary::Stead,
+                &stead_launch(binary, &full, &place.join("full-state"), "full"),
+                &full,
+            )?,
+            reference: BenchServer::start(ToolVocabulary::Reference, &reference_launch(script, &other), &other)?,
+            start_recipes: starts,
+            sync_probe: probe.map_err(|error| format!("the probe: {error}"))?,
+        })
+    }
+
+    /// Times one sync after a small append, without the append.
+    pub(super) fn time_sync(&mut self) -> Result<f64, String> {
+        self.sync_probe.write_all(APPENDED_BYTES).map_err(|error| error.to_string())?;
+        let started = Instant::now();
+        self.sync_probe.sync_data().map_err(|error| error.to_string())?;
+        Ok(to_milliseconds(started.elapsed()))
+    }
+
+    pub(super) fn stop_all(self) {
+        self.fast.stop();
+        self.full.stop();
+        self.reference.stop();
+    }
+}
+
+impl StartRecipes {
+    /// A start command without state of an earlier start.
+    pub(super) fn fresh_start(&mut self) -> ServerLaunch {
+        self.first_starts += 1;
+        let state = self.directory.join(format!("first-{}", self.first_starts));
+        stead_launch(&self.binary, &self.directory.join("starting"), &state, "fast")
+    }
+}
+
+pub(super) fn reference_launch(script: &Path, workspace: &Path) -> ServerLaunch {
+    ServerLaunch { program: PathBuf::from("node"), arguments: vec![script.into(), workspace.into()] }
+}
+
+pub(super) fn stead_launch(binary: &Path, workspace: &Path, state: &Path, durability: &str) -> ServerLaunch {
+    let arguments = vec![
+        "mcp".into(),
+        "--workspace".into(),
+        workspace.into(),
+        "--state".into(),
+        state.into(),
+        "--durability".into(),
+        durability.into(),
+    ];
+    ServerLaunch { program: binary.to_owned(), arguments }
+}

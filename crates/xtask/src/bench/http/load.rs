@@ -1,0 +1,89 @@
+//! Concurrent connections, each of which sends its next request as soon as it has the last response.
+
+use std::{
+    sync::{Barrier, Mutex, PoisonError},
+    thread,
+    time::Instant,
+};
+
+use super::requests::BenchHttpRequest;
+use crate::{
+    bench::statistics::Samples,
+    http::{HttpAnswer, HttpClientConnection},
+};
+
+#[derive(Default)]
+pub(super) struct LoadRound {
+    /// In milliseconds, one per response.
+    pub(super) latencies: Samples,
+    /// Responses per second.
+    pub(super) rate: Samples,
+}
+
+/// Sends this many requests over this many connections. Every response is checked for the expected content.
+pub(super) fn run_load(
+    reading: &BenchHttpRequest,
+    connections: usize,
+    requests: usize,
+    turn: &mut LoadRound,
+) -> Result<(), String> {
+    let (each, ready) = (requests.div_ceil(connections), Barrier::new(connections + 1));
+    let (waits, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+    let seconds = thread::scope(|scope| {
+        let asking: Vec<_> = (0..connections)
+            .map(|_| {
+                scope.spawn(|| match run_connection(reading, each, &ready) {
+                    Ok(own) => waits.lock().unwrap_or_else(PoisonError::into_inner).extend(own),
+                    Err(failure) => *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure),
+                })
+            })
+            .collect();
+        ready.wait();
+        let started = Instant::now();
+        for thread in asking {
+            drop(thread.join());
+        }
+        started.elapsed().as_secs_f64()
+    });
+    if let Some(failure) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(format!("{}: {failure}", reading.name));
+    }
+    let waits = waits.into_inner().unwrap_or_else(PoisonError::into_inner);
+    #[expect(clippy::cast_precision_loss, reason = "a count of answers")]
+    turn.rate.push(waits.len() as f64 / seconds);
+    waits.into_iter().for_each(|wait| turn.latencies.push(wait));
+    Ok(())
+}
+
+fn run_connection(reading: &BenchHttpRequest, requests: usize, ready: &Barrier) -> Result<Vec<f64>, String> {
+    let opened = open_warm_connection(reading);
+    // The other connections wait at the barrier even if this one failed.
+    ready.wait();
+    let (mut connection, mut answer) = opened?;
+    let mut waits = Vec::with_capacity(requests);
+    for _ in 0..requests {
+        let asked = Instant::now();
+        connection.send_request(&reading.request, &mut answer).map_err(|error| error.to_string())?;
+        waits.push(asked.elapsed().as_secs_f64() * 1e3);
+        check_answer(reading, &answer)?;
+    }
+    Ok(waits)
+}
+
+/// A connection after its first response.
+fn open_warm_connection(reading: &BenchHttpRequest) -> Result<(HttpClientConnection, HttpAnswer), String> {
+    let mut connection = HttpClientConnection::open(&reading.address).map_err(|error| error.to_string())?;
+    let mut answer = HttpAnswer::default();
+    connection.send_request(&reading.request, &mut answer).map_err(|error| error.to_string())?;
+    check_answer(reading, &answer)?;
+    Ok((connection, answer))
+}
+
+fn check_answer(reading: &BenchHttpRequest, answer: &HttpAnswer) -> Result<(), String> {
+    let contains = answer.body.windows(reading.expected_content.len()).any(|part| part == reading.expected_content);
+    if answer.status == 200 && contains {
+        return Ok(());
+    }
+    let body = String::from_utf8_lossy(&answer.body);
+    Err(format!("status {} without the whole file: {}", answer.status, body.chars().take(300).collect::<String>()))
+}

@@ -1,0 +1,70 @@
+//! The files for both servers: equal, created anew for every run, text with quotes and tabs to escape.
+
+use std::{fs, path::Path};
+
+pub(super) struct SizedFile {
+    pub(super) name: &'static str,
+    pub(super) bytes: usize,
+}
+
+pub(super) const SMALL_FILE: SizedFile = SizedFile { name: "small.txt", bytes: 1 << 10 };
+pub(super) const MEDIUM_FILE: SizedFile = SizedFile { name: "middle.txt", bytes: 100 << 10 };
+pub(super) const LARGE_FILE: SizedFile = SizedFile { name: "large.txt", bytes: 10 << 20 };
+/// The file that is overwritten.
+pub(super) const WRITTEN_FILE: &str = "written.txt";
+/// A directory with many entries, and their number.
+pub(super) const LARGE_DIRECTORY: (&str, usize) = ("many", 10_000);
+/// A directory of small files to read, and their number.
+pub(super) const FILE_POOL: (&str, usize) = ("pool", 1_000);
+
+pub(super) fn fill_workspace(workspace: &Path) -> Result<(), String> {
+    for sized in [SMALL_FILE, MEDIUM_FILE, LARGE_FILE] {
+        write_file(&workspace.join(sized.name), &generate_text(sized.bytes, 0))?;
+    }
+    write_file(&workspace.join(WRITTEN_FILE), &generate_text(SMALL_FILE.bytes, 0))?;
+    make_directory(&workspace.join(LARGE_DIRECTORY.0))?;
+    for number in 0..LARGE_DIRECTORY.1 {
+        write_file(&workspace.join(LARGE_DIRECTORY.0).join(format!("entry-{number:05}.txt")), "")?;
+    }
+    make_directory(&workspace.join(FILE_POOL.0))?;
+    for number in 0..FILE_POOL.1 {
+        write_file(&workspace.join(pool_path(number)), &generate_text(SMALL_FILE.bytes, number))?;
+    }
+    Ok(())
+}
+
+pub(super) fn pool_path(number: usize) -> String {
+    format!("{}/file-{number:04}.txt", FILE_POOL.0)
+}
+
+/// Generates text of this size; it depends on the seed.
+pub(super) fn generate_text(bytes: usize, seed: usize) -> String {
+    let mut text = String::with_capacity(bytes + 128);
+    let mut line = seed;
+    while text.len() < bytes {
+        text.push_str(&format!("{line:>8}\tlet place = \"{seed}/{}\"; // one line of many\n", line * 7919));
+        line += 1;
+    }
+    text.truncate(bytes);
+    text
+}
+
+fn make_directory(directory: &Path) -> Result<(), String> {
+    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))
+}
+
+fn write_file(path: &Path, content: &str) -> Result<(), String> {
+    fs::write(path, content).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_text_has_its_length_and_seed() {
+        assert_eq!(generate_text(1000, 1).len(), 1000);
+        assert_eq!(generate_text(1000, 1), generate_text(1000, 1));
+        assert_ne!(generate_text(1000, 1), generate_text(1000, 2));
+    }
+}
