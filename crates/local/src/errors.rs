@@ -89,7 +89,11 @@ pub(crate) fn store_error(error: &rusqlite::Error) -> Error {
             "its file cannot be opened in the state directory".to_owned()
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => "its file is damaged".to_owned(),
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "another process holds it".to_owned(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            let held = "the journal cannot be used: another process has locked it";
+            return Error::new(ErrorKind::AuditUnavailable, held)
+                .with_next_step("nothing was changed; call again, and if it fails again, end the other process");
+        }
         Some(code) => format!("{code:?}"),
         None => "an unexpected error".to_owned(),
     };

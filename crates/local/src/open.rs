@@ -124,12 +124,14 @@ impl LocalWorkspace {
         let (root, trash_place) = open_root(options, &state)?;
         let fresh_id = random_name("ws-")?;
         let lock_file = state.open_lock_file().map_err(own)?;
+        let locks = Arc::new(PathLocks::new(state.open_lock_file().map_err(own)?));
+        let opening = locks.lock_database_open()?;
         let store = SqliteStore::open(options.state_path.join(DATABASE_FILE), lock_file, &fresh_id)?;
         checkpoint::ensure_signing_key(&store)?;
+        drop(opening);
         let now_ns = i128::from(options.clock.now().wall_ms) * 1_000_000;
         let rules =
             PolicyFile::open(options.policy_path.as_deref(), &options.state_path, root.absolute_path(), now_ns)?;
-        let locks = Arc::new(PathLocks::new(state.open_lock_file().map_err(own)?));
         let process = random_name("p-")?;
         let liveness = LivenessRegistry::new(&process, &locks);
         let profile = WorkspaceProfile {

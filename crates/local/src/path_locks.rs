@@ -14,7 +14,7 @@ use stead_disk::{LockFile, LockMode};
 use stead_engine::{CallLockGuard, Error, ErrorKind};
 use stead_path::RelPath;
 
-use crate::{errors, store::lock_ignoring_poison};
+use crate::{errors, schema::BUSY_TIMEOUT_MS, store::lock_ignoring_poison};
 
 /// First and longest pause between attempts to get a lock held by another process.
 const RETRY_PAUSE_FIRST: Duration = Duration::from_micros(100);
@@ -48,6 +48,11 @@ pub(crate) fn path_slot(path: &RelPath) -> u64 {
 /// The slot that a live process or connection holds. Paths contain no zero byte, so it cannot be a path's.
 fn liveness_slot(process: &str) -> u64 {
     hash_slot(format!("\0{process}").as_bytes())
+}
+
+/// The slot that a process holds while it opens the database.
+fn database_open_slot() -> u64 {
+    hash_slot(b"\0database")
 }
 
 fn hash_slot(bytes: &[u8]) -> u64 {
@@ -99,6 +104,19 @@ impl PathLocks {
             Err(error) if error.kind == ErrorKind::Busy => Ok(None),
             other => other.map(Some),
         }
+    }
+
+    /// Waits until no other process is opening the database. SQLite itself does not wait while two connections switch a
+    /// new file to a write-ahead log: one of them would fail.
+    pub(crate) fn lock_database_open(self: &Arc<Self>) -> Result<PathLockGuard, Error> {
+        let deadline = Instant::now() + Duration::from_millis(BUSY_TIMEOUT_MS);
+        let locked = self.lock(vec![(database_open_slot(), LockMode::Exclusive)], deadline);
+        locked.map_err(|mut error| {
+            if error.kind == ErrorKind::Busy {
+                error.message = "another process is opening the workspace".to_owned();
+            }
+            error
+        })
     }
 
     fn lock_in_process(&self, slot: u64, mode: LockMode, deadline: Instant) -> Result<(), Error> {

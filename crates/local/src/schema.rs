@@ -74,9 +74,11 @@ CREATE TABLE IF NOT EXISTS checkpoints (size INTEGER PRIMARY KEY, note TEXT NOT 
 CREATE TABLE IF NOT EXISTS signers (from_entry INTEGER PRIMARY KEY, record TEXT NOT NULL);
 ";
 
+/// Settings that SQLite stores in the database file.
+pub(crate) const FILE_PRAGMAS: &str = "PRAGMA journal_mode = WAL;";
+
 /// Settings of every connection. The busy timeout limits the wait for another process's transaction.
-pub(crate) const PRAGMAS: &str = "
-PRAGMA journal_mode = WAL;
+pub(crate) const CONNECTION_PRAGMAS: &str = "
 PRAGMA wal_autocheckpoint = 2000;
 PRAGMA temp_store = MEMORY;
 PRAGMA cache_size = -8000;

@@ -58,9 +58,12 @@ pub(crate) fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl SqliteStore {
-    /// Opens or creates the database. `fresh_id` becomes the workspace id of a new one.
+    /// Opens or creates the database. `fresh_id` becomes the workspace id of a new one. The caller holds the lock of
+    /// [`PathLocks::lock_database_open`](crate::path_locks::PathLocks::lock_database_open).
     pub(crate) fn open(file: PathBuf, lock_file: LockFile, fresh_id: &str) -> Result<Self, Error> {
-        let writer = open_connection(&file).map_err(|error| errors::store_error(&error))?;
+        let writer = open_connection(&file)
+            .and_then(|writer| writer.execute_batch(schema::FILE_PRAGMAS).map(|()| writer))
+            .map_err(|error| errors::store_error(&error))?;
         let id = prepare_schema(&writer, fresh_id)?;
         let origin = JournalOrigin::new(&id)
             .map_err(|_| Error::new(ErrorKind::AuditUnavailable, "malformed workspace id in the database"))?;
@@ -146,7 +149,7 @@ impl SqliteStore {
 fn open_connection(file: &std::path::Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(Duration::from_millis(schema::BUSY_TIMEOUT_MS))?;
-    connection.execute_batch(schema::PRAGMAS)?;
+    connection.execute_batch(schema::CONNECTION_PRAGMAS)?;
     // Query plans must not depend on bound values, or each new value recompiles the statement.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.set_prepared_statement_cache_capacity(64);

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOptions, OverwrittenFilePolicy};
+use stead_local::LocalWorkspace;
 
-use crate::support::LocalFixture;
+use crate::support::{LocalFixture, test_options};
 
 #[test]
 fn writes_are_stored_recorded_and_undone() {
@@ -135,4 +136,25 @@ fn restore_replaces_a_file_and_undo_reverts_both() {
     let fixture = fixture.reopen();
     assert_eq!(fixture.text("a.txt").as_deref(), Some("old"));
     assert_eq!(fixture.workspace.verify_journal(None, &[]).unwrap().integrity_error, None);
+}
+
+/// SQLite does not wait while two connections switch a new file to a write-ahead log; the workspace has to.
+#[test]
+fn new_state_directory_is_opened_by_many_at_once() {
+    const ROUNDS: usize = 100;
+    const OPENERS: usize = 3;
+    for round in 0..ROUNDS {
+        let directory = tempfile::tempdir().unwrap();
+        let barrier = std::sync::Barrier::new(OPENERS);
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let open = || {
+                barrier.wait();
+                let workspace = LocalWorkspace::open(test_options(&directory)).unwrap();
+                stead_engine::Workspace::profile(&*workspace).id.clone()
+            };
+            let openers: Vec<_> = (0..OPENERS).map(|_| scope.spawn(open)).collect();
+            openers.into_iter().map(|opener| opener.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "round {round}: one workspace, several ids: {ids:?}");
+    }
 }
