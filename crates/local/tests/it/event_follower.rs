@@ -62,7 +62,20 @@ impl EventFollower {
         Self { tree: read_tree(ws), ..Self::default() }
     }
 
-    pub(crate) fn apply_event(&mut self, event: &Value, ws: &Path) {
+    /// Applies the events of one page. The directory is read at most once, at the end: that state is newer than every event
+    /// of the page, and reading it for each event would take minutes in a large tree.
+    pub(crate) fn apply_page(&mut self, page: &[Value], ws: &Path) {
+        let mut needs_read = false;
+        for event in page {
+            needs_read |= self.apply_event(event);
+        }
+        if needs_read {
+            self.tree = read_tree(ws);
+        }
+    }
+
+    /// Returns whether the event can only be followed by reading the directory.
+    fn apply_event(&mut self, event: &Value) -> bool {
         self.events += 1;
         self.recent_events.push(format!("{} {} {}", event["entry"], event["actor"], short_event(event)));
         let path = event["path"].as_str().unwrap();
@@ -75,7 +88,7 @@ impl EventFollower {
             }
             "delete" => drop(self.take_branch(path)),
             // The directory may have been read after this move.
-            "rename" if self.is_unsure => self.tree = read_tree(ws),
+            "rename" if self.is_unsure => return true,
             "rename" => {
                 let to = event["new_path"].as_str().unwrap();
                 for (below, known) in self.take_branch(path) {
@@ -88,10 +101,11 @@ impl EventFollower {
             "rescan" => {
                 self.rescans += 1;
                 self.is_unsure = true;
-                self.tree = read_tree(ws);
+                return true;
             }
             other => panic!("{other}"),
         }
+        false
     }
 
     /// Removes a path and everything below it.
@@ -108,8 +122,9 @@ impl EventFollower {
     pub(crate) fn catch_up(&mut self, listener: &mut WatchListener<'_>, ws: &Path) -> Result<(), String> {
         let (disk, mut end) = (read_tree(ws), Instant::now() + CATCH_UP_TIMEOUT);
         while self.tree != disk {
-            for event in listener.next_page(LISTEN_MS) {
-                self.apply_event(&event, ws);
+            let page = listener.next_page(LISTEN_MS);
+            if !page.is_empty() {
+                self.apply_page(&page, ws);
                 end = Instant::now() + CATCH_UP_TIMEOUT;
             }
             if Instant::now() > end {
@@ -123,7 +138,7 @@ impl EventFollower {
         // After reading the directory the client is ahead of the events, which arrive later.
         while self.is_unsure {
             let page = listener.next_page(LISTEN_MS);
-            page.iter().for_each(|event| self.apply_event(event, ws));
+            self.apply_page(&page, ws);
             self.is_unsure = !page.is_empty();
         }
         Ok(())

@@ -141,9 +141,7 @@ fn bursts_of_ten_thousand_files_are_reported_or_rescanned() {
     let mut child = start_child("burst", fixture.directory.path());
     let mut follower = EventFollower::default();
     while child.try_wait().unwrap().is_none() {
-        for event in listener.next_page(50) {
-            follower.apply_event(&event, &ws);
-        }
+        follower.apply_page(&listener.next_page(50), &ws);
     }
     assert!(child.wait().unwrap().success());
     follower.catch_up(&mut listener, &ws).unwrap();

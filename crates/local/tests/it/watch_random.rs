@@ -67,9 +67,7 @@ fn moved_directories_are_followed_under_concurrent_writes() {
         });
         follower.recent_events.clear();
         while !other.is_finished() {
-            for event in listener.next_page(1) {
-                follower.apply_event(&event, &ws);
-            }
+            follower.apply_page(&listener.next_page(1), &ws);
         }
         let done = other.join().unwrap();
         if let Err(unlike) = follower.catch_up(&mut listener, &ws) {
