@@ -1,8 +1,11 @@
-//! Dialects: published sets of tools, each a definition and a translation. A dialect translates a tool call to one
-//! engine call with its own options, and the result to the reply its document specifies.
+//! Dialects: published sets of tools for the operations of the engine. A dialect consists of a definition and a
+//! translation, which turns a tool call into one engine call and the outcome into the reply that the dialect's document
+//! specifies. This module also contains the native dialect, which passes operations through.
 //!
-//! One tool call is one engine call and leaves one journal entry. A dialect makes no decisions about files. Invalid
+//! Each tool call is one engine call and leaves one journal entry. A dialect makes no decisions about files. Invalid
 //! arguments become [`CallOptions::argument_error`]; the engine rejects the call and records it.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Caller, Engine, Error, ErrorKind};
@@ -13,13 +16,11 @@ pub(crate) mod acp;
 mod comma;
 mod jettson;
 mod krux;
-mod native;
-mod settings;
-mod trash_handle;
+mod rendering;
 mod weaver;
 
-pub(crate) use native::error_text;
-pub use settings::{DialectSettingError, DialectSettings};
+/// The outcome of an engine call, or its error.
+pub type CallResult = Result<CallOutcome, Error>;
 
 /// A tool call translated for the engine.
 pub struct TranslatedCall {
@@ -31,6 +32,18 @@ pub struct TranslatedCall {
     pub options: CallOptions,
 }
 
+impl TranslatedCall {
+    fn new(operation: &str, arguments: Value, options: CallOptions) -> Self {
+        Self { operation: operation.to_owned(), arguments: into_object(arguments), options }
+    }
+
+    /// A call with invalid arguments, which the engine rejects with this error and records.
+    fn rejected(operation: &str, arguments: &Map<String, Value>, error: Error, options: CallOptions) -> Self {
+        let options = CallOptions { argument_error: Some(error), ..options };
+        Self { operation: operation.to_owned(), arguments: arguments.clone(), options }
+    }
+}
+
 /// The reply to a tool call, in the form of the dialect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DialectReply {
@@ -40,6 +53,25 @@ pub struct DialectReply {
     pub text: String,
     /// Whether the dialect reports an error.
     pub status: ReplyStatus,
+}
+
+impl DialectReply {
+    /// A reply whose text is its JSON: a result, or an error object.
+    fn from_json(result: Result<Value, Value>) -> Self {
+        let (json, status) = match result {
+            Ok(json) => (json, ReplyStatus::Success),
+            Err(json) => (json, ReplyStatus::Error),
+        };
+        Self { text: json.to_string(), json: into_object(json), status }
+    }
+}
+
+/// The fields of a JSON object; empty for any other value.
+fn into_object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    }
 }
 
 /// Whether a reply is an error in its dialect.
@@ -68,13 +100,8 @@ pub trait Dialect: Send + Sync {
     /// Translates a tool call for the engine.
     fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall;
 
-    /// Renders the result of a tool call.
-    fn render_reply(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        outcome: Result<CallOutcome, Error>,
-    ) -> DialectReply;
+    /// Renders the outcome or the error of a tool call.
+    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply;
 
     /// Renders an error for `capabilities.invoke`: `type`, `message` and `recovery`.
     fn error_object(&self, reply: &DialectReply, error: Option<&Error>) -> Value {
@@ -107,12 +134,13 @@ pub trait Dialect: Send + Sync {
         FilesystemReach::Workspace
     }
 
-    /// Restricts the caller's grants as the settings require. Never extends them.
+    /// Restricts the caller's grants as the settings require; never extends them.
     fn restrict_grants(&self, _caller: &mut Caller) {}
 }
 
 impl dyn Dialect + '_ {
-    /// Translates a tool call and applies the tier of the tool's definition. Every protocol uses this.
+    /// Translates a tool call and applies the tier in the tool's definition. Every protocol translates calls with this
+    /// function.
     pub fn translate_with_tier(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
         let mut call = self.translate(tool, arguments);
         let tier = self.definition().find_tool(tool).and_then(|operation| operation.tier);
@@ -120,7 +148,7 @@ impl dyn Dialect + '_ {
         call
     }
 
-    /// Whether the policy blocks a tool for this caller on every path. Such a tool is not listed.
+    /// Whether the policy blocks a tool for this caller on every path. Such a tool is left out of tool lists.
     pub fn is_blocked(&self, engine: &Engine, caller: &Caller, tool: &Tool) -> bool {
         engine.is_tool_always_blocked(caller, tool.engine_operation(), self.full_name(&tool.name).as_deref())
     }
@@ -130,24 +158,24 @@ const ECHOED_NAME_CHARS_MAX: usize = 64;
 
 /// A call of an unknown tool, which the engine rejects and records.
 pub(crate) fn unknown_tool_call(name: &str, what: &str, hint: &str) -> TranslatedCall {
-    let shown: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
-    let error = Error::new(ErrorKind::UnknownOperation, format!("unknown {what} '{shown}'")).with_next_step(hint);
-    let options = CallOptions { argument_error: Some(error), ..CallOptions::default() };
-    TranslatedCall { operation: name.to_owned(), arguments: Map::new(), options }
+    let shortened: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
+    let error = Error::new(ErrorKind::UnknownOperation, format!("unknown {what} '{shortened}'")).with_next_step(hint);
+    TranslatedCall::rejected(name, &Map::new(), error, CallOptions::default())
 }
 
-/// Where a dialect is used.
+/// The workspace that a dialect serves.
 #[derive(Debug, Clone)]
 pub struct WorkspaceLocation {
-    /// Absolute path of the workspace, for dialects that show it.
+    /// Absolute path of the workspace, which some dialects show in their replies.
     pub root: String,
 }
 
-type DialectConstructor = fn(&DialectSettings, &WorkspaceLocation) -> Result<Box<dyn Dialect>, DialectError>;
+type DialectBuildResult = Result<Box<dyn Dialect>, DialectError>;
+type DialectConstructor = fn(&DialectSettings, &WorkspaceLocation) -> DialectBuildResult;
 
 /// Every dialect, in documentation order.
 const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
-    ("stead", native::build),
+    ("stead", |_, _| Ok(Box::new(NativeDialect(DialectDefinition::native()?)))),
     ("jettson", jettson::build),
     ("weaver", weaver::build),
     ("comma", comma::build),
@@ -157,31 +185,101 @@ const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
 /// Why a set of dialects cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DialectError {
-    /// The build is broken.
+    /// A definition compiled into this program cannot be parsed.
     #[error(transparent)]
     InvalidDefinition(#[from] DefinitionError),
-    /// The name is not a dialect.
+    /// There is no dialect of this name.
     #[error("unknown dialect '{0}'; available: {list}", list = dialect_names().join(", "))]
     UnknownDialect(String),
     /// Two dialects have a tool of the same name.
-    #[error("{first} and {second} both have a tool '{tool}'; serve them separately")]
+    #[error("the dialects {first} and {second} both have a tool '{tool}'; serve them separately")]
     DuplicateTool {
         /// Name of the tool.
         tool: String,
-        /// One dialect.
+        /// The dialect that was named first.
         first: String,
-        /// The other dialect.
+        /// The dialect that was named second.
         second: String,
     },
-    /// A dialect with access to the whole machine is combined with others, which would share it.
-    #[error("{0} is configured to access files outside the workspace; serve it alone")]
+    /// A dialect with access to the whole machine is combined with other dialects, which would share that access.
+    #[error("the dialect {0} is configured to access files outside the workspace; serve it without other dialects")]
     MustBeServedAlone(String),
     /// A setting is invalid.
     #[error(transparent)]
     InvalidSetting(#[from] DialectSettingError),
 }
 
-/// The names of all dialects.
+/// Why a setting is invalid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DialectSettingError {
+    /// The text has no `=`.
+    #[error("invalid dialect option '{0}'; expected KEY=VALUE")]
+    NotKeyValue(String),
+    /// No selected dialect has the option.
+    #[error("no selected dialect has an option '{key}'; available: {known}")]
+    UnknownOption {
+        /// The unknown name.
+        key: String,
+        /// The options of the selected dialects.
+        known: String,
+    },
+    /// The option does not accept the value.
+    #[error("invalid value '{value}' for the option '{key}'; expected {expected}")]
+    InvalidValue {
+        /// Name of the option.
+        key: String,
+        /// The given value.
+        value: String,
+        /// The accepted values.
+        expected: String,
+    },
+}
+
+/// Settings from `--dialect-option KEY=VALUE`, by name. If a name is given twice, the last value counts.
+#[derive(Debug, Clone, Default)]
+pub struct DialectSettings(BTreeMap<String, String>);
+
+impl DialectSettings {
+    /// Parses `KEY=VALUE` settings.
+    pub fn parse(settings: &[String]) -> Result<Self, DialectSettingError> {
+        let pair = |text: &String| {
+            let (key, value) = text.split_once('=').ok_or_else(|| DialectSettingError::NotKeyValue(text.clone()))?;
+            Ok((key.trim().to_owned(), value.to_owned()))
+        };
+        settings.iter().map(pair).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The value of a setting, if it was given.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
+
+    /// Whether a setting, or `default` if it was not given, equals `value`.
+    pub fn is_set_to(&self, key: &str, value: &str, default: &str) -> bool {
+        self.get(key).unwrap_or(default) == value
+    }
+
+    /// Rejects options that none of the definitions has, and values that they do not accept.
+    fn check_against_definitions<'a>(
+        &self,
+        definitions: impl Iterator<Item = &'a DialectDefinition> + Clone,
+    ) -> Result<(), DialectSettingError> {
+        let options = || definitions.clone().flat_map(|definition| &definition.options);
+        for (key, value) in &self.0 {
+            let Some(option) = options().find(|option| option.name == *key) else {
+                let known: Vec<&str> = options().map(|option| option.name.as_str()).collect();
+                return Err(DialectSettingError::UnknownOption { key: key.clone(), known: known.join(", ") });
+            };
+            if !option.values.is_empty() && !option.values.contains(value) {
+                let expected = option.values.join(" or ");
+                return Err(DialectSettingError::InvalidValue { key: key.clone(), value: value.clone(), expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of all dialects, in documentation order.
 pub fn dialect_names() -> Vec<&'static str> {
     DIALECT_CONSTRUCTORS.iter().map(|(name, _)| *name).collect()
 }
@@ -199,13 +297,13 @@ impl DialectSet {
         let settings = DialectSettings::parse(settings)?;
         let mut chosen: Vec<Box<dyn Dialect>> = Vec::new();
         for name in names {
-            let make = DIALECT_CONSTRUCTORS.iter().find(|(known, _)| known == name).map(|(_, make)| make);
-            let dialect = make.ok_or_else(|| DialectError::UnknownDialect(name.clone()))?(&settings, location)?;
-            chosen.push(dialect);
+            let found = DIALECT_CONSTRUCTORS.iter().find(|(known, _)| known == name);
+            let (_, build) = found.ok_or_else(|| DialectError::UnknownDialect(name.clone()))?;
+            chosen.push(build(&settings, location)?);
         }
         settings.check_against_definitions(chosen.iter().map(|dialect| dialect.definition()))?;
         check_duplicate_tools(&chosen)?;
-        // The dialects share one root, so one that widens it must be alone.
+        // All dialects share one root, so a dialect with a wider root must be served alone.
         match chosen.iter().find(|dialect| dialect.filesystem_reach() == FilesystemReach::WholeMachine) {
             Some(wide) if chosen.len() > 1 => Err(DialectError::MustBeServedAlone(wide.definition().dialect.clone())),
             Some(_) | None => Ok(Self(chosen)),
@@ -214,7 +312,7 @@ impl DialectSet {
 
     /// The native dialect alone.
     pub fn native() -> Result<Self, DefinitionError> {
-        Ok(Self(vec![Box::new(native::NativeDialect::new()?)]))
+        Ok(Self(vec![Box::new(NativeDialect(DialectDefinition::native()?))]))
     }
 
     /// All dialects of the set.
@@ -243,8 +341,8 @@ impl DialectSet {
 
     /// The widest reach of all dialects.
     pub fn filesystem_reach(&self) -> FilesystemReach {
-        let machine = self.iter().any(|dialect| dialect.filesystem_reach() == FilesystemReach::WholeMachine);
-        if machine { FilesystemReach::WholeMachine } else { FilesystemReach::Workspace }
+        let mut reaches = self.iter().map(|dialect| dialect.filesystem_reach());
+        reaches.find(|reach| *reach == FilesystemReach::WholeMachine).unwrap_or(FilesystemReach::Workspace)
     }
 }
 
@@ -263,6 +361,47 @@ fn check_duplicate_tools(chosen: &[Box<dyn Dialect>]) -> Result<(), DialectError
         }
     }
     Ok(())
+}
+
+/// The native dialect, whose tools are the operations of the engine.
+struct NativeDialect(DialectDefinition);
+
+impl Dialect for NativeDialect {
+    fn definition(&self) -> &DialectDefinition {
+        &self.0
+    }
+
+    fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
+        TranslatedCall { operation: tool.to_owned(), arguments: arguments.clone(), options: CallOptions::default() }
+    }
+
+    fn full_name(&self, _tool: &str) -> Option<String> {
+        None
+    }
+
+    fn render_reply(&self, _tool: &str, _arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
+        match outcome {
+            Ok(outcome) => DialectReply { json: outcome.json, text: outcome.text, status: ReplyStatus::Success },
+            Err(error) => DialectReply {
+                text: error_text(&error),
+                json: into_object(error.to_json()),
+                status: ReplyStatus::Error,
+            },
+        }
+    }
+}
+
+/// The error for a model: its kind and message, an excerpt if there is one, and the next step.
+pub(crate) fn error_text(error: &Error) -> String {
+    let mut text = format!("{}: {}", error.kind.code(), error.message);
+    if let Some(excerpt) = error.excerpt() {
+        text.push('\n');
+        text.push_str(excerpt.trim_end_matches('\n'));
+    }
+    match &error.next_step {
+        Some(hint) => format!("{text}\nNext step: {hint}"),
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -286,9 +425,9 @@ mod tests {
             (&["stead"], &["no_such=1"], "no_such"),
             (&["weaver"], &["restrict=maybe"], "true or false"),
             (&["weaver"], &["read_bytes_max=0"], "positive"),
-            (&["stead", "weaver"], &["restrict=false"], "alone"),
+            (&["stead", "weaver"], &["restrict=false"], "without other dialects"),
         ] {
-            let error = choose_dialects(names, settings).map(|_| ()).expect_err("it cannot be served");
+            let error = choose_dialects(names, settings).map(|_| ()).expect_err("these dialects cannot be served");
             assert!(error.contains(word), "{error}");
         }
     }

@@ -1,8 +1,8 @@
-//! `acp`: the two file methods of the Agent Client Protocol: absolute paths below a root, lines with their terminators,
-//! the protocol's errors.
+//! `acp`: the two file methods of the Agent Client Protocol, with absolute paths below a root, lines that keep their
+//! terminators, and the errors of the protocol.
 //!
-//! Only the proxy uses it, because MCP clients do not accept tool names with a slash. A path outside the root gets the
-//! same error as a missing file.
+//! Only the ACP proxy uses this dialect, because MCP clients do not accept tool names with a slash. A path outside the
+//! root gets the same error as a missing file.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,7 +12,7 @@ use stead_path::{
     TrailingSlashRule,
 };
 
-use super::{Dialect, DialectReply, ReplyStatus, TranslatedCall};
+use super::{CallResult, Dialect, DialectReply, TranslatedCall};
 use crate::{
     acp::{AcpError, WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy, select_lines},
     definition::{DefinitionError, DialectDefinition},
@@ -23,7 +23,7 @@ const NAME: &str = "acp";
 pub(crate) const READ_METHOD: &str = "fs/read_text_file";
 pub(crate) const WRITE_METHOD: &str = "fs/write_text_file";
 
-/// Starts a turn. The request is forwarded to the agent and recorded as a turn mark.
+/// The request that starts a turn. It is forwarded to the agent and recorded as a turn mark.
 pub(crate) const PROMPT_METHOD: &str = "session/prompt";
 
 #[derive(Debug, Deserialize)]
@@ -45,8 +45,8 @@ pub(crate) struct AcpWriteParams {
     pub(crate) meta: Option<Value>,
 }
 
-/// Resolves an absolute path below a root that may be written in several ways; `None` if it is elsewhere. `.` and `..`
-/// are folded before any lookup.
+/// Resolves an absolute path below a root that has several spellings; `None` if the path is outside it. The components
+/// `.` and `..` are removed before any lookup.
 pub(crate) fn path_beneath_root(path: &str, root_paths: &[String]) -> Option<ParsedPath> {
     if !path.starts_with('/') {
         return None;
@@ -70,17 +70,18 @@ pub(crate) fn engine_path(path: &RelPath, trailing: RequiredPathKind) -> String 
     }
 }
 
-/// Reads the whole file; the requested lines are selected afterwards.
+/// A read of the whole file; the requested lines are selected from the outcome.
 pub(crate) fn read_call(engine_path: &str) -> TranslatedCall {
     let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..call_options(READ_METHOD) };
-    TranslatedCall { operation: "read".to_owned(), arguments: into_object(json!({ "path": engine_path })), options }
+    TranslatedCall::new("read", json!({ "path": engine_path }), options)
 }
 
-/// Writes a file, merged with changes since the caller read it. A file the caller has not read is overwritten.
+/// A write that is merged with changes since the caller read the file. A file that the caller has not read is
+/// overwritten.
 pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormatPolicy) -> TranslatedCall {
-    let mut arguments = into_object(json!({ "path": engine_path, "content": content, "mode": "merge" }));
+    let mut arguments = json!({ "path": engine_path, "content": content, "mode": "merge" });
     if format.encoding == WriteEncodingPolicy::Utf8 {
-        arguments.insert("encoding".to_owned(), "utf-8".into());
+        arguments["encoding"] = "utf-8".into();
     }
     let replacement_format = match format.line_endings {
         WriteLineEndingPolicy::Keep => ReplacementFormat::MatchLineEndings,
@@ -92,25 +93,18 @@ pub(crate) fn write_call(engine_path: &str, content: String, format: WriteFormat
         before_after: BeforeAfterInclusion::Include,
         ..call_options(WRITE_METHOD)
     };
-    TranslatedCall { operation: "write".to_owned(), arguments, options }
+    TranslatedCall::new("write", arguments, options)
 }
 
 pub(crate) fn turn_mark_call() -> TranslatedCall {
-    TranslatedCall { operation: "turn".to_owned(), arguments: Map::new(), options: call_options(PROMPT_METHOD) }
+    TranslatedCall::new("turn", json!({}), call_options(PROMPT_METHOD))
 }
 
 pub(crate) fn call_options(tool: &str) -> CallOptions {
     CallOptions { tool: Some(format!("{NAME}/{tool}")), ..CallOptions::default() }
 }
 
-fn into_object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
-    }
-}
-
-/// The text of a read. Bytes that are not UTF-8 are an error, because writing the text back would change them.
+/// The text that a read returned. Bytes that are not UTF-8 are an error, because writing the text back would change them.
 pub(crate) fn outcome_text(outcome: CallOutcome) -> Result<String, AcpError> {
     let bytes = outcome.before_after.into_iter().next().and_then(|file| file.before).unwrap_or_default();
     String::from_utf8(bytes).map_err(|error| {
@@ -136,7 +130,7 @@ pub struct AcpDialect {
 }
 
 impl AcpDialect {
-    /// The dialect for a root that may be written in these ways.
+    /// The dialect for a root that has these spellings.
     pub fn new(root_paths: Vec<String>) -> Result<Self, DefinitionError> {
         Ok(Self { definition: DialectDefinition::from_json(DEFINITION_JSON)?, root_paths })
     }
@@ -170,19 +164,13 @@ impl Dialect for AcpDialect {
 
     fn translate(&self, tool: &str, arguments: &Map<String, Value>) -> TranslatedCall {
         self.parse_call(tool, arguments).unwrap_or_else(|error| {
-            let argument_error = Error::new(ErrorKind::BadRequest, error.to_json().to_string());
-            let operation = if tool == WRITE_METHOD { "write" } else { "read" }.to_owned();
-            let options = CallOptions { argument_error: Some(argument_error), ..call_options(tool) };
-            TranslatedCall { operation, arguments: arguments.clone(), options }
+            let error = Error::new(ErrorKind::BadRequest, error.to_json().to_string());
+            let operation = if tool == WRITE_METHOD { "write" } else { "read" };
+            TranslatedCall::rejected(operation, arguments, error, call_options(tool))
         })
     }
 
-    fn render_reply(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        outcome: Result<CallOutcome, Error>,
-    ) -> DialectReply {
+    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
         let path = arguments.get("path").and_then(Value::as_str).unwrap_or_default();
         let number = |name: &str| arguments.get(name).and_then(Value::as_u64).and_then(|it| it.try_into().ok());
         let result = self.parse_call(tool, arguments).and_then(|_| match (tool, outcome) {
@@ -194,10 +182,6 @@ impl Dialect for AcpDialect {
             (_, Ok(_)) => Ok(json!({})),
             (_, Err(error)) => Err(AcpError::from_error(&error, path)),
         });
-        let (json, status) = match result {
-            Ok(json) => (json, ReplyStatus::Success),
-            Err(error) => (error.to_json(), ReplyStatus::Error),
-        };
-        DialectReply { text: json.to_string(), json: into_object(json), status }
+        DialectReply::from_json(result.map_err(|error| error.to_json()))
     }
 }

@@ -1,5 +1,5 @@
-//! `jettson`: four tools that return plain objects, and every error as `{"error": "…"}` with the documented prefix.
-//! Returns the documented sentences, and `path` as given.
+//! `jettson`: four tools that return plain objects, and every error as `{"error": "…"}` with the documented prefix and
+//! sentence. Replies repeat `path` as the caller wrote it.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
@@ -7,13 +7,16 @@ use stead_engine::{
 };
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
-use super::{Dialect, DialectError, DialectReply, DialectSettings, ReplyStatus, TranslatedCall, WorkspaceLocation};
+use super::{
+    CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, TranslatedCall, WorkspaceLocation,
+    rendering::{OutcomeFields, error_detail},
+};
 use crate::definition::DialectDefinition;
 
 const DEFINITION_JSON: &str = include_str!("../generated/jettson.json");
-/// Bytes that one read returns at most: the document's 1 MB.
+/// The largest content that one read returns: the document's 1 MB.
 const READ_BYTES_MAX: usize = 1_048_576;
-/// Bytes that one write accepts at most: the document's 5 MB.
+/// The largest content that one write accepts: the document's 5 MB.
 const WRITE_BYTES_MAX: usize = 5_242_880;
 const LIST_ENTRIES_MAX: usize = 100_000;
 const ERROR_PREFIX: &str = "Jettson Files rejected the operation: ";
@@ -21,11 +24,8 @@ const PATH_ESCAPES_MESSAGE: &str = "path escapes /workspace or is empty.";
 
 pub(super) struct JettsonDialect(DialectDefinition);
 
-/// Its only setting has no effect.
-pub(super) fn build(
-    _settings: &DialectSettings,
-    _location: &WorkspaceLocation,
-) -> Result<Box<dyn Dialect>, DialectError> {
+/// The settings are ignored, because the only option of the dialect has no effect.
+pub(super) fn build(_settings: &DialectSettings, _location: &WorkspaceLocation) -> DialectBuildResult {
     Ok(Box::new(JettsonDialect(DialectDefinition::from_json(DEFINITION_JSON)?)))
 }
 
@@ -88,15 +88,14 @@ impl<'a> JettsonCall<'a> {
         Ok(Self { tool, path, content })
     }
 
-    fn engine_arguments(&self) -> Map<String, Value> {
-        let whole = match self.tool {
-            // The size in the result shows whether there is more.
+    fn engine_arguments(&self) -> Value {
+        match self.tool {
+            // The outcome contains the size of the whole file, so a longer file is noticed.
             JettsonTool::Read => json!({ "path": self.path, "bytes": format!("0-{}", READ_BYTES_MAX - 1) }),
             JettsonTool::Write => json!({ "path": self.path, "content": self.content, "encoding": "utf-8" }),
             JettsonTool::List => json!({ "path": self.path, "all": true }),
             JettsonTool::Delete => json!({ "path": self.path }),
-        };
-        whole.as_object().cloned().unwrap_or_default()
+        }
     }
 }
 
@@ -124,40 +123,20 @@ impl Dialect for JettsonDialect {
             ..CallOptions::default()
         };
         match JettsonCall::validate(tool, arguments) {
-            Ok(call) => TranslatedCall {
-                operation: call.tool.engine_operation().to_owned(),
-                arguments: call.engine_arguments(),
-                options,
-            },
+            Ok(call) => TranslatedCall::new(call.tool.engine_operation(), call.engine_arguments(), options),
             Err(reason) => {
-                let error = Some(Error::new(ErrorKind::BadRequest, reason));
-                let operation =
-                    JettsonTool::from_name(tool).map_or("unknown", JettsonTool::engine_operation).to_owned();
-                TranslatedCall {
-                    operation,
-                    arguments: arguments.clone(),
-                    options: CallOptions { argument_error: error, ..options },
-                }
+                let operation = JettsonTool::from_name(tool).map_or("unknown", JettsonTool::engine_operation);
+                TranslatedCall::rejected(operation, arguments, Error::new(ErrorKind::BadRequest, reason), options)
             }
         }
     }
 
-    fn render_reply(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        outcome: Result<CallOutcome, Error>,
-    ) -> DialectReply {
+    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
         let result = JettsonCall::validate(tool, arguments).and_then(|call| match outcome {
             Ok(outcome) => Ok(render_success(&call, &outcome)),
             Err(error) => Err(error_sentence(&call, &error)),
         });
-        let (json, status) = match result {
-            Ok(json) => (json, ReplyStatus::Success),
-            Err(reason) => (json!({ "error": format!("{ERROR_PREFIX}{reason}") }), ReplyStatus::Error),
-        };
-        let text = json.to_string();
-        DialectReply { json: json.as_object().cloned().unwrap_or_default(), text, status }
+        DialectReply::from_json(result.map_err(|reason| json!({ "error": format!("{ERROR_PREFIX}{reason}") })))
     }
 }
 
@@ -165,8 +144,7 @@ fn render_success(call: &JettsonCall<'_>, outcome: &CallOutcome) -> Value {
     let path = call.path;
     match call.tool {
         JettsonTool::Read => {
-            let bytes = outcome.before_after.first().and_then(|file| file.before.as_deref()).unwrap_or_default();
-            let size = outcome.json.get("size").and_then(Value::as_u64).unwrap_or_default();
+            let (bytes, size) = (outcome.bytes_before(), outcome.number_field("size"));
             let truncated = size > READ_BYTES_MAX as u64;
             let complete = if truncated { trim_partial_character(bytes) } else { bytes };
             let content = String::from_utf8_lossy(complete);
@@ -174,19 +152,18 @@ fn render_success(call: &JettsonCall<'_>, outcome: &CallOutcome) -> Value {
         }
         JettsonTool::Write => json!({ "path": path, "bytes_written": call.content.len() }),
         JettsonTool::List => {
-            let entries = outcome.json.get("entries").and_then(Value::as_array);
-            let entries: Vec<Value> = entries.into_iter().flatten().map(render_entry).collect();
-            let mut listed = json!({ "path": path, "entries": entries });
-            if outcome.json.get("truncated") == Some(&Value::Bool(true)) {
-                listed["truncated"] = true.into();
+            let entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
+            let mut listing = json!({ "path": path, "entries": entries });
+            if outcome.is_set("truncated") {
+                listing["truncated"] = true.into();
             }
-            listed
+            listing
         }
         JettsonTool::Delete => json!({ "path": path, "deleted": true }),
     }
 }
 
-/// Removes an incomplete character at the end.
+/// Removes an incomplete UTF-8 character at the end.
 fn trim_partial_character(bytes: &[u8]) -> &[u8] {
     let Some(last) = bytes.utf8_chunks().last() else { return bytes };
     let cut = last.invalid();
@@ -199,20 +176,17 @@ fn render_entry(entry: &Value) -> Value {
     let path = entry.get("path").and_then(Value::as_str).unwrap_or_default();
     let path = RelPath::from_wire(path).unwrap_or_default();
     let name = path.components().next_back().map(String::from_utf8_lossy).unwrap_or_default();
-    // A link within the workspace is shown as its target.
+    // A symbolic link within the workspace is listed with the type and size of its target.
     let target = entry.get("leads_to").unwrap_or(entry);
     let kind = target.get("type").and_then(Value::as_str).unwrap_or_default();
-    let size = match kind {
-        "file" => target.get("size").and_then(Value::as_u64).unwrap_or_default(),
-        _ => 0,
-    };
+    let size = target.get("size").and_then(Value::as_u64).filter(|_| kind == "file").unwrap_or_default();
     json!({ "name": name, "size_bytes": size, "is_dir": kind == "directory" })
 }
 
-/// The error text, without the prefix.
+/// The published sentence for an error, without the prefix.
 fn error_sentence(call: &JettsonCall<'_>, error: &Error) -> String {
     let path = call.path;
-    let is_root = error.details.get("path").and_then(Value::as_str) == Some(".");
+    let is_root = error_detail(error, "path") == Some(".");
     let kind = if error.kind == ErrorKind::InvalidPath && is_root { ErrorKind::IsDirectory } else { error.kind };
     match (kind, call.tool) {
         (ErrorKind::InvalidPath | ErrorKind::PathEscape, _) => PATH_ESCAPES_MESSAGE.to_owned(),
@@ -224,8 +198,8 @@ fn error_sentence(call: &JettsonCall<'_>, error: &Error) -> String {
         (ErrorKind::NotDirectory, JettsonTool::Read | JettsonTool::Delete) => format!("no such file: {path}"),
         (ErrorKind::NotDirectory, JettsonTool::List) => format!("{path} is not a directory."),
         (ErrorKind::NotDirectory, JettsonTool::Write) => {
-            let file = error.details.get("file").or_else(|| error.details.get("path"));
-            format!("{} is not a directory.", file.and_then(Value::as_str).unwrap_or(path))
+            let file = error_detail(error, "file").or_else(|| error_detail(error, "path"));
+            format!("{} is not a directory.", file.unwrap_or(path))
         }
         (_, _) => format!("{}.", error.message.trim_end_matches('.')),
     }
@@ -246,13 +220,16 @@ mod tests {
 
     #[test]
     fn rejects_invalid_arguments_with_published_messages() {
-        let error_of = |tool: &str, arguments: Value| {
+        let validation_error = |tool: &str, arguments: Value| {
             JettsonCall::validate(tool, arguments.as_object().unwrap()).map(|_| ()).unwrap_err()
         };
-        assert_eq!(error_of("jettson_files_read", json!({})), PATH_ESCAPES_MESSAGE);
-        assert_eq!(error_of("jettson_files_read", json!({ "path": 1 })), PATH_ESCAPES_MESSAGE);
-        assert_eq!(error_of("jettson_files_write", json!({ "path": "a" })), "content is required.");
+        assert_eq!(validation_error("jettson_files_read", json!({})), PATH_ESCAPES_MESSAGE);
+        assert_eq!(validation_error("jettson_files_read", json!({ "path": 1 })), PATH_ESCAPES_MESSAGE);
+        assert_eq!(validation_error("jettson_files_write", json!({ "path": "a" })), "content is required.");
         let large = "x".repeat(WRITE_BYTES_MAX + 1);
-        assert_eq!(error_of("jettson_files_write", json!({ "path": "a", "content": large })), "content exceeds 5 MB.");
+        assert_eq!(
+            validation_error("jettson_files_write", json!({ "path": "a", "content": large })),
+            "content exceeds 5 MB."
+        );
     }
 }

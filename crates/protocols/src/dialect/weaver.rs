@@ -1,8 +1,8 @@
-//! `weaver`: five tools whose replies are one text with flags: for whom it is, and whether it is an error. Translates
-//! both published generations: 0.1.2, which the document describes, and the newest.
+//! `weaver`: five tools whose reply is one text with flags that say who reads it and whether it is an error. The dialect
+//! supports both published generations: 0.1.2, which the document describes, and the newest.
 //!
-//! Uses the published sentences verbatim, with one stricter rule: a link that leads out of the workspace is refused for
-//! writing too, even if its target does not exist yet.
+//! Replies use the published sentences verbatim. One rule is stricter than the original: writing through a symbolic link
+//! that leads out of the workspace is refused even if its target does not exist yet.
 
 use serde_json::{Map, Value};
 use stead_engine::{
@@ -12,31 +12,29 @@ use stead_engine::{
 use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
 use super::{
-    Dialect, DialectError, DialectReply, DialectSettings, FilesystemReach, ReplyStatus, TranslatedCall,
-    WorkspaceLocation,
+    CallResult, Dialect, DialectBuildResult, DialectReply, DialectSettings, FilesystemReach, ReplyStatus,
+    TranslatedCall, WorkspaceLocation,
+    rendering::{OutcomeFields, clean_path},
 };
 use crate::definition::DialectDefinition;
 
 mod args;
 mod errors;
 mod newest_generation;
-mod paging;
-mod path_argument;
 
-use args::{WeaverCall, WeaverTool};
-use paging::WeaverPagingOptions;
-use path_argument::WeaverPathArgument;
+use args::{WeaverCall, WeaverPathArgument, WeaverTool};
+use newest_generation::WeaverPagingOptions;
 
 const DEFINITION_JSON: &str = include_str!("../generated/weaver.json");
-/// Entries of one listing; a last line reports when there are more.
+/// The maximum number of entries in a listing. If there are more, the last line says so.
 const LIST_ENTRIES_MAX: usize = 100_000;
 
-/// Which generation of the original to follow.
+/// The generation of the original that the dialect follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverGeneration {
-    /// 0.1.2: whole files, overwritten.
+    /// Version 0.1.2, which reads whole files and overwrites existing ones.
     V0_1_2,
-    /// The newest: pages with headers, and no overwriting unless requested.
+    /// The newest version, which reads pages with headers and overwrites a file only on request.
     Newest,
 }
 
@@ -48,10 +46,7 @@ pub(super) struct WeaverDialect {
     paging: WeaverPagingOptions,
 }
 
-pub(super) fn build(
-    settings: &DialectSettings,
-    location: &WorkspaceLocation,
-) -> Result<Box<dyn Dialect>, DialectError> {
+pub(super) fn build(settings: &DialectSettings, location: &WorkspaceLocation) -> DialectBuildResult {
     let generation = if settings.is_set_to("generation", "newest", "0.1.2") {
         WeaverGeneration::Newest
     } else {
@@ -67,12 +62,11 @@ pub(super) fn build(
     for operation in &mut definition.operations {
         operation.inputs.retain(|input| args::accepts_argument(&input.name, generation, paging.unit));
     }
-    let workspace_root = path_argument::clean_path("/", &location.root);
+    let workspace_root = clean_path("/", &location.root);
     Ok(Box::new(WeaverDialect { definition, workspace_root, filesystem_reach, generation, paging }))
 }
 
 impl WeaverDialect {
-    /// The path syntax of the original.
     fn path_syntax(&self) -> PathSyntax {
         let default_directory = match self.filesystem_reach {
             FilesystemReach::Workspace => RelPath::root(),
@@ -115,30 +109,17 @@ impl WeaverDialect {
         WeaverCall::validate(tool, arguments, self.generation, self.paging)
     }
 
-    fn path_argument<'a>(&'a self, path: &'a str) -> WeaverPathArgument<'a> {
-        WeaverPathArgument { workspace_root: &self.workspace_root, as_given: path }
-    }
-
     fn error_sentence(&self, call: &WeaverCall<'_>, error: &Error) -> String {
+        let path = WeaverPathArgument { workspace_root: &self.workspace_root, as_given: call.path() };
         match self.generation {
-            WeaverGeneration::V0_1_2 => {
-                errors::error_sentence_v0_1_2(call, &self.path_argument(call.path()), &self.filesystem_reach, error)
-            }
-            WeaverGeneration::Newest => {
-                newest_generation::error_sentence_newest(call, &self.path_argument(call.path()), error)
-            }
+            WeaverGeneration::V0_1_2 => errors::error_sentence_v0_1_2(call, &path, &self.filesystem_reach, error),
+            WeaverGeneration::Newest => errors::error_sentence_newest(call, &path, error),
         }
     }
 
     fn success_result(&self, call: &WeaverCall<'_>, outcome: &CallOutcome) -> WeaverResult {
         match call.tool() {
-            WeaverTool::ReadFile => {
-                let bytes = outcome.before_after.first().and_then(|file| file.before.as_deref()).unwrap_or_default();
-                match self.generation {
-                    WeaverGeneration::V0_1_2 => WeaverResult::visible(replace_invalid_bytes(bytes)),
-                    WeaverGeneration::Newest => paging::render_page(call, self.paging, bytes, outcome),
-                }
-            }
+            WeaverTool::ReadFile => newest_generation::render_page(call, self.paging, outcome),
             WeaverTool::ListDir => WeaverResult::visible(render_listing(outcome)),
             WeaverTool::WriteFile => WeaverResult::silent(format!("File written: {}", call.path())),
             WeaverTool::AppendFile => WeaverResult::silent(format!("Appended to {}", call.path())),
@@ -164,30 +145,16 @@ impl Dialect for WeaverDialect {
                     (_, WeaverGeneration::V0_1_2 | WeaverGeneration::Newest) => MissingParentPolicy::Create,
                 };
                 let options = CallOptions { missing_parents, ..options };
-                TranslatedCall {
-                    operation: call.engine_operation().to_owned(),
-                    arguments: call.engine_arguments(),
-                    options,
-                }
+                TranslatedCall::new(call.tool().engine_operation(), call.engine_arguments(), options)
             }
             Err(sentence) => {
-                let argument_error = Some(Error::new(ErrorKind::BadRequest, sentence));
-                let operation = WeaverTool::from_name(tool).map_or("unknown", WeaverTool::engine_operation).to_owned();
-                TranslatedCall {
-                    operation,
-                    arguments: arguments.clone(),
-                    options: CallOptions { argument_error, ..options },
-                }
+                let operation = WeaverTool::from_name(tool).map_or("unknown", WeaverTool::engine_operation);
+                TranslatedCall::rejected(operation, arguments, Error::new(ErrorKind::BadRequest, sentence), options)
             }
         }
     }
 
-    fn render_reply(
-        &self,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        outcome: Result<CallOutcome, Error>,
-    ) -> DialectReply {
+    fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply {
         let result = match (self.parse_call(tool, arguments), outcome) {
             (Err(sentence), _) => WeaverResult::error(sentence),
             (Ok(call), Err(error)) => WeaverResult::error(self.error_sentence(&call, &error)),
@@ -201,7 +168,7 @@ impl Dialect for WeaverDialect {
     }
 }
 
-/// A reply: a text and its flags.
+/// A reply: its texts, and whether it is silent or an error.
 #[derive(Debug, PartialEq, Eq)]
 struct WeaverResult {
     for_llm: String,
@@ -211,9 +178,9 @@ struct WeaverResult {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WeaverResultKind {
-    /// A text for the model, and perhaps one for the user.
+    /// A text for the model, and possibly one for the user.
     Visible,
-    /// Only for the model.
+    /// A text for the model only.
     Silent,
     Error,
 }
@@ -231,7 +198,7 @@ impl WeaverResult {
         Self { for_llm, for_user: String::new(), kind: WeaverResultKind::Error }
     }
 
-    /// The original's result object; an empty text for the user is left out.
+    /// Builds the original's result object, without an empty text for the user.
     fn into_reply(self) -> DialectReply {
         let mut json = Map::new();
         json.insert("for_llm".into(), self.for_llm.clone().into());
@@ -249,7 +216,7 @@ impl WeaverResult {
     }
 }
 
-/// Text as in the original's JSON: every invalid byte becomes one replacement character.
+/// Decodes UTF-8 as the original's JSON encoder does: every invalid byte becomes one replacement character.
 fn replace_invalid_bytes(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -259,11 +226,11 @@ fn replace_invalid_bytes(bytes: &[u8]) -> String {
     text
 }
 
-/// One line per entry, in byte order. A link is listed as a file, whatever its target.
+/// A listing with one line per entry, in byte order. A symbolic link is listed as a file, even if its target is a
+/// directory.
 fn render_listing(outcome: &CallOutcome) -> String {
-    let entries = outcome.json.get("entries").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut text = String::new();
-    for entry in entries {
+    for entry in outcome.list_field("entries") {
         let field = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
         let path = RelPath::from_wire(field("path")).unwrap_or_default();
         let name = path.components().next_back().map(replace_invalid_bytes).unwrap_or_default();
@@ -271,7 +238,7 @@ fn render_listing(outcome: &CallOutcome) -> String {
         text.push_str(&name);
         text.push('\n');
     }
-    if outcome.json.get("truncated") == Some(&Value::Bool(true)) {
+    if outcome.is_set("truncated") {
         text.push_str(&format!("[TRUNCATED - more than {LIST_ENTRIES_MAX} entries]\n"));
     }
     text

@@ -1,5 +1,5 @@
-//! Access limits from the settings: forbidden paths, and which paths may be read and written. They only restrict a
-//! caller's grants.
+//! Access limits from the settings: forbidden paths, and the paths that may be read and written. They only restrict the
+//! grants of a caller, never extend them.
 
 use stead_engine::{AccessMode, Caller, Globs};
 use stead_path::RelPath;
@@ -21,7 +21,7 @@ const DEFAULT_FORBIDDEN_PATHS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AllowedPaths {
     All,
-    /// Paths below these.
+    /// Only these paths and the paths below them.
     Below(Vec<RelPath>),
 }
 
@@ -41,9 +41,9 @@ impl CommaAccessLimits {
         };
         let denied = settings.get("read_deny").into_iter().flat_map(split_list);
         let hidden_globs = Globs::new(forbidden.into_iter().chain(denied))
-            .map_err(|error| invalid_setting("forbidden_globs", settings, &error.message))?;
+            .map_err(|error| invalid_list("forbidden_globs", "globs", settings, &error.message))?;
         let read_only_globs = Globs::new(settings.get("write_deny").into_iter().flat_map(split_list))
-            .map_err(|error| invalid_setting("write_deny", settings, &error.message))?;
+            .map_err(|error| invalid_list("write_deny", "globs", settings, &error.message))?;
         let (readable, writable) =
             (parse_allowed_paths(settings, "read_allow")?, parse_allowed_paths(settings, "write_allow")?);
         Ok(Self { hidden_globs, read_only_globs, readable, writable })
@@ -70,12 +70,13 @@ impl CommaAccessLimits {
 }
 
 fn split_list(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',').map(str::trim).filter(|one| !one.is_empty())
+    list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-fn invalid_setting(key: &str, settings: &DialectSettings, expected: &str) -> DialectError {
+fn invalid_list(key: &str, items: &str, settings: &DialectSettings, reason: &str) -> DialectError {
     let value = settings.get(key).unwrap_or_default().to_owned();
-    DialectSettingError::InvalidValue { key: key.to_owned(), value, expected: expected.to_owned() }.into()
+    let expected = format!("a comma-separated list of {items} ({reason})");
+    DialectSettingError::InvalidValue { key: key.to_owned(), value, expected }.into()
 }
 
 fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<AllowedPaths, DialectError> {
@@ -84,12 +85,12 @@ fn parse_allowed_paths(settings: &DialectSettings, key: &str) -> Result<AllowedP
         Some("none") => Ok(AllowedPaths::Below(Vec::new())),
         Some(list) => {
             let paths = split_list(list).map(RelPath::from_wire).collect::<Result<_, _>>();
-            paths.map(AllowedPaths::Below).map_err(|error| invalid_setting(key, settings, &error.to_string()))
+            paths.map(AllowedPaths::Below).map_err(|error| invalid_list(key, "paths", settings, &error.to_string()))
         }
     }
 }
 
-/// The paths that both lists allow.
+/// The paths that are below a path of both lists.
 fn intersect_paths(granted: &[RelPath], allowed: &[RelPath]) -> Vec<RelPath> {
     let common = |granted: &RelPath, path: &RelPath| {
         if path.is_within(granted) { Some(path.clone()) } else { granted.is_within(path).then(|| granted.clone()) }

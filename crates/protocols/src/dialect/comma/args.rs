@@ -1,9 +1,9 @@
-//! Validates the arguments of a call. All problems are reported together, one line each, in the published words;
-//! unknown arguments are ignored.
+//! Validates the arguments of a call. All problems are reported together, one line each, with the published sentences.
+//! Unknown arguments are ignored.
 
 use serde_json::{Map, Value};
 
-use super::tool::CommaTool;
+use super::CommaTool;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaArgType {
@@ -12,12 +12,12 @@ enum CommaArgType {
     PositiveInteger,
     NonNegativeInteger,
     Boolean,
-    /// In lowercase hex.
+    /// A hash in lowercase hex.
     Sha256,
     TextList,
     OneOf(&'static [&'static str]),
     EditList,
-    /// A sha256, or the empty string, for each path.
+    /// An object with a hash, or the empty string, for each path.
     Sha256ByPath,
 }
 
@@ -31,83 +31,30 @@ use CommaArgPresence::{Optional, Required};
 
 type CommaArgSpec = (&'static str, CommaArgType, CommaArgPresence);
 
-/// Whether an edit must name the version it is based on.
+/// Whether an edit must name the version it is based on: the document requires it, the original code does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditHashRule {
-    /// As in the document.
     Required,
-    /// As in the original code.
     Optional,
 }
 
-fn arg_specs(tool: CommaTool, edit_hash: EditHashRule) -> Vec<CommaArgSpec> {
+/// The arguments of a tool. An option of the dialect makes the hash of an edit optional.
+fn arg_specs(tool: CommaTool) -> &'static [CommaArgSpec] {
     match tool {
-        CommaTool::ReadFile | CommaTool::ListDirectory | CommaTool::SearchFiles | CommaTool::Glob => {
-            read_tool_arg_specs(tool)
-        }
-        CommaTool::CreateFile => vec![
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("content", CommaArgType::AnyText, Required),
-            ("createParentDirectories", CommaArgType::Boolean, Optional),
-            ("createParents", CommaArgType::Boolean, Optional),
-        ],
-        CommaTool::WriteFile => vec![
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("content", CommaArgType::AnyText, Required),
-            ("expectedSha256", CommaArgType::Sha256, Required),
-        ],
-        CommaTool::EditFile => {
-            let hash = match edit_hash {
-                EditHashRule::Required => Required,
-                EditHashRule::Optional => Optional,
-            };
-            vec![
-                ("path", CommaArgType::NonEmptyText, Required),
-                ("expectedSha256", CommaArgType::Sha256, hash),
-                ("edits", CommaArgType::EditList, Required),
-            ]
-        }
-        CommaTool::DeleteFile => vec![
-            ("path", CommaArgType::NonEmptyText, Required),
-            ("expectedSha256", CommaArgType::Sha256, Optional),
-            ("permanent", CommaArgType::Boolean, Optional),
-        ],
-        CommaTool::RestoreFile => {
-            vec![
-                ("trashedPath", CommaArgType::NonEmptyText, Required),
-                ("targetPath", CommaArgType::NonEmptyText, Optional),
-            ]
-        }
-        CommaTool::MoveFile => vec![
-            ("fromPath", CommaArgType::NonEmptyText, Required),
-            ("toPath", CommaArgType::NonEmptyText, Required),
-            ("expectedSha256", CommaArgType::Sha256, Required),
-            ("overwrite", CommaArgType::Boolean, Optional),
-        ],
-        CommaTool::ApplyPatch => vec![
-            ("patch", CommaArgType::NonEmptyText, Required),
-            ("expectedSha256ByPath", CommaArgType::Sha256ByPath, Optional),
-            ("atomic", CommaArgType::Boolean, Optional),
-        ],
-    }
-}
-
-fn read_tool_arg_specs(tool: CommaTool) -> Vec<CommaArgSpec> {
-    match tool {
-        CommaTool::ReadFile => vec![
+        CommaTool::ReadFile => &[
             ("path", CommaArgType::NonEmptyText, Required),
             ("startLine", CommaArgType::PositiveInteger, Optional),
             ("endLine", CommaArgType::PositiveInteger, Optional),
             ("maxBytes", CommaArgType::PositiveInteger, Optional),
             ("allowBinary", CommaArgType::Boolean, Optional),
         ],
-        CommaTool::ListDirectory => vec![
+        CommaTool::ListDirectory => &[
             ("path", CommaArgType::NonEmptyText, Required),
             ("recursive", CommaArgType::Boolean, Optional),
             ("maxDepth", CommaArgType::PositiveInteger, Optional),
             ("includeHidden", CommaArgType::Boolean, Optional),
         ],
-        CommaTool::SearchFiles => vec![
+        CommaTool::SearchFiles => &[
             ("query", CommaArgType::NonEmptyText, Required),
             ("mode", CommaArgType::OneOf(&["path", "text", "regex"]), Required),
             ("root", CommaArgType::NonEmptyText, Optional),
@@ -116,21 +63,57 @@ fn read_tool_arg_specs(tool: CommaTool) -> Vec<CommaArgSpec> {
             ("maxResults", CommaArgType::PositiveInteger, Optional),
             ("contextLines", CommaArgType::NonNegativeInteger, Optional),
         ],
-        CommaTool::Glob => vec![
+        CommaTool::Glob => &[
             ("pattern", CommaArgType::NonEmptyText, Required),
             ("root", CommaArgType::NonEmptyText, Optional),
             ("excludeGlobs", CommaArgType::TextList, Optional),
             ("maxResults", CommaArgType::PositiveInteger, Optional),
         ],
-        CommaTool::CreateFile
-        | CommaTool::WriteFile
-        | CommaTool::EditFile
-        | CommaTool::DeleteFile
-        | CommaTool::RestoreFile
-        | CommaTool::MoveFile
-        | CommaTool::ApplyPatch => Vec::new(),
+        CommaTool::CreateFile => &[
+            ("path", CommaArgType::NonEmptyText, Required),
+            ("content", CommaArgType::AnyText, Required),
+            ("createParentDirectories", CommaArgType::Boolean, Optional),
+            ("createParents", CommaArgType::Boolean, Optional),
+        ],
+        CommaTool::WriteFile => &[
+            ("path", CommaArgType::NonEmptyText, Required),
+            ("content", CommaArgType::AnyText, Required),
+            ("expectedSha256", CommaArgType::Sha256, Required),
+        ],
+        CommaTool::EditFile => &[
+            ("path", CommaArgType::NonEmptyText, Required),
+            ("expectedSha256", CommaArgType::Sha256, Required),
+            ("edits", CommaArgType::EditList, Required),
+        ],
+        CommaTool::DeleteFile => &[
+            ("path", CommaArgType::NonEmptyText, Required),
+            ("expectedSha256", CommaArgType::Sha256, Optional),
+            ("permanent", CommaArgType::Boolean, Optional),
+        ],
+        CommaTool::RestoreFile => &[
+            ("trashedPath", CommaArgType::NonEmptyText, Required),
+            ("targetPath", CommaArgType::NonEmptyText, Optional),
+        ],
+        CommaTool::MoveFile => &[
+            ("fromPath", CommaArgType::NonEmptyText, Required),
+            ("toPath", CommaArgType::NonEmptyText, Required),
+            ("expectedSha256", CommaArgType::Sha256, Required),
+            ("overwrite", CommaArgType::Boolean, Optional),
+        ],
+        CommaTool::ApplyPatch => &[
+            ("patch", CommaArgType::NonEmptyText, Required),
+            ("expectedSha256ByPath", CommaArgType::Sha256ByPath, Optional),
+            ("atomic", CommaArgType::Boolean, Optional),
+        ],
     }
 }
+
+const EDIT_FIELD_SPECS: &[CommaArgSpec] = &[
+    ("oldText", CommaArgType::NonEmptyText, Required),
+    ("newText", CommaArgType::AnyText, Required),
+    ("expectedOccurrences", CommaArgType::PositiveInteger, Optional),
+    ("replaceAll", CommaArgType::Boolean, Optional),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct CommaArgIssue {
@@ -152,21 +135,20 @@ impl<'a> CommaArgs<'a> {
     /// Validates a call. The error lists every problem.
     pub(super) fn validate(
         tool: CommaTool,
+        tool_name: &str,
         arguments: &'a Map<String, Value>,
         edit_hash: EditHashRule,
     ) -> Result<Self, String> {
-        let issues: Vec<CommaArgIssue> = arg_specs(tool, edit_hash)
-            .into_iter()
-            .flat_map(|(name, kind, presence)| match (arguments.get(name), presence) {
-                (None, Required) => single_issue(name, "Required"),
-                (None, Optional) => Vec::new(),
-                (Some(value), _) => check_type(name, kind, value),
-            })
-            .collect();
+        let check = |&(name, kind, presence): &CommaArgSpec| {
+            let hash_of_edit = tool == CommaTool::EditFile && kind == CommaArgType::Sha256;
+            let optional = hash_of_edit && edit_hash == EditHashRule::Optional;
+            check_field(arguments, name, (name, kind, if optional { Optional } else { presence }))
+        };
+        let issues: Vec<CommaArgIssue> = arg_specs(tool).iter().flat_map(check).collect();
         if issues.is_empty() {
             return Ok(Self { arguments });
         }
-        let mut message = format!("Invalid arguments for `{}`:", tool.name());
+        let mut message = format!("Invalid arguments for `{tool_name}`:");
         for issue in issues {
             message.push_str(&format!("\n- `{}`: {}", issue.path, issue.message));
         }
@@ -219,7 +201,7 @@ fn truncate_received(received: &str) -> String {
     }
 }
 
-/// An integer, also one written with a zero fraction.
+/// A non-negative integer, which may be written with a zero fraction.
 pub(super) fn parse_whole_number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number =
@@ -228,7 +210,7 @@ pub(super) fn parse_whole_number(value: &Value) -> Option<u64> {
     })
 }
 
-/// The largest integer that the original's numbers represent exactly.
+/// The largest integer that a number of the original, a JavaScript double, represents exactly.
 const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 fn json_type_name(value: &Value) -> &'static str {
@@ -246,6 +228,15 @@ fn wrong_type_issue(path: &str, word: &str, value: &Value) -> Vec<CommaArgIssue>
     single_issue(path, format!("Expected {word}, received {}", json_type_name(value)))
 }
 
+/// Checks one field of an object. `path` names the field in the error.
+fn check_field(fields: &Map<String, Value>, path: &str, (name, kind, presence): CommaArgSpec) -> Vec<CommaArgIssue> {
+    match (fields.get(name), presence) {
+        (None, Required) => single_issue(path, "Required"),
+        (None, Optional) => Vec::new(),
+        (Some(value), _) => check_type(path, kind, value),
+    }
+}
+
 fn check_type(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIssue> {
     match (kind, value) {
         (CommaArgType::NonEmptyText, Value::String(text)) if text.is_empty() => {
@@ -259,16 +250,13 @@ fn check_type(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIssu
             let name = path.rsplit('.').next().unwrap_or(path);
             single_issue(path, format!("{name} must be a 64-character lowercase hex string"))
         }
-        (CommaArgType::OneOf(words), Value::String(text)) => {
-            if words.contains(&text.as_str()) {
-                return Vec::new();
+        (CommaArgType::OneOf(words), value) => {
+            let known = format!("'{}'", words.join("' | '"));
+            match value.as_str() {
+                Some(text) if words.contains(&text) => Vec::new(),
+                Some(text) => single_issue(path, format!("Invalid enum value. Expected {known}, received '{text}'")),
+                None => wrong_type_issue(path, &known, value),
             }
-            let known: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-            single_issue(path, format!("Invalid enum value. Expected {}, received '{text}'", known.join(" | ")))
-        }
-        (CommaArgType::OneOf(words), other) => {
-            let known: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
-            wrong_type_issue(path, &known.join(" | "), other)
         }
         (CommaArgType::NonEmptyText | CommaArgType::AnyText | CommaArgType::Sha256, other) => {
             wrong_type_issue(path, "string", other)
@@ -300,7 +288,7 @@ fn check_type(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIssu
     }
 }
 
-/// The empty string asserts that the file does not exist.
+/// Checks a hash. The empty string is valid too: it asserts that the file does not exist.
 fn check_empty_or_hash(path: &str, value: &Value) -> Vec<CommaArgIssue> {
     let Value::String(text) = value else { return wrong_type_issue(path, "string", value) };
     if text.is_empty() || is_sha256_hex(text) {
@@ -314,41 +302,19 @@ fn check_number(path: &str, kind: CommaArgType, value: &Value) -> Vec<CommaArgIs
     if number.fract() != 0.0 {
         return single_issue(path, "Expected integer, received float");
     }
-    match kind {
-        CommaArgType::PositiveInteger if number <= 0.0 => single_issue(path, "Number must be greater than 0"),
-        CommaArgType::NonNegativeInteger if number < 0.0 => {
-            single_issue(path, "Number must be greater than or equal to 0")
-        }
-        CommaArgType::PositiveInteger
-        | CommaArgType::NonNegativeInteger
-        | CommaArgType::NonEmptyText
-        | CommaArgType::AnyText
-        | CommaArgType::Boolean
-        | CommaArgType::Sha256
-        | CommaArgType::TextList
-        | CommaArgType::OneOf(_)
-        | CommaArgType::EditList
-        | CommaArgType::Sha256ByPath => Vec::new(),
+    if kind == CommaArgType::PositiveInteger && number <= 0.0 {
+        return single_issue(path, "Number must be greater than 0");
     }
+    if number < 0.0 {
+        return single_issue(path, "Number must be greater than or equal to 0");
+    }
+    Vec::new()
 }
 
 fn check_edit(path: &str, value: &Value) -> Vec<CommaArgIssue> {
     let Value::Object(fields) = value else { return wrong_type_issue(path, "object", value) };
-    let specs = [
-        ("oldText", CommaArgType::NonEmptyText, Required),
-        ("newText", CommaArgType::AnyText, Required),
-        ("expectedOccurrences", CommaArgType::PositiveInteger, Optional),
-        ("replaceAll", CommaArgType::Boolean, Optional),
-    ];
-    let check = |(name, kind, presence): (&str, CommaArgType, CommaArgPresence)| {
-        let path = format!("{path}.{name}");
-        match (fields.get(name), presence) {
-            (None, Required) => single_issue(&path, "Required"),
-            (None, Optional) => Vec::new(),
-            (Some(value), _) => check_type(&path, kind, value),
-        }
-    };
-    specs.into_iter().flat_map(check).collect()
+    let check = |spec: &CommaArgSpec| check_field(fields, &format!("{path}.{}", spec.0), *spec);
+    EDIT_FIELD_SPECS.iter().flat_map(check).collect()
 }
 
 fn is_sha256_hex(text: &str) -> bool {
@@ -361,16 +327,16 @@ mod tests {
 
     use super::*;
 
-    fn validation_error(tool: CommaTool, arguments: Value) -> String {
+    fn validation_error(name: &str, arguments: Value) -> String {
         let Value::Object(arguments) = arguments else { return String::new() };
-        let outcome = CommaArgs::validate(tool, &arguments, EditHashRule::Required).map(|_| ());
-        outcome.err().unwrap_or_default()
+        let tool = CommaTool::from_name(name).unwrap();
+        CommaArgs::validate(tool, name, &arguments, EditHashRule::Required).err().unwrap_or_default()
     }
 
     #[test]
     fn reports_all_argument_errors_at_once() {
         assert_eq!(
-            validation_error(CommaTool::WriteFile, json!({ "path": "", "expectedSha256": "ABC" })),
+            validation_error("write_file", json!({ "path": "", "expectedSha256": "ABC" })),
             "Invalid arguments for `write_file`:\n\
              - `path`: String must contain at least 1 character(s)\n\
              - `content`: Required\n\
@@ -382,36 +348,24 @@ mod tests {
     #[test]
     fn every_argument_type_has_an_error_message() {
         for (tool, arguments, sentence) in [
-            (CommaTool::ReadFile, json!({ "path": 1 }), "- `path`: Expected string, received number"),
-            (CommaTool::ReadFile, json!({ "path": "a", "startLine": 0 }), "greater than 0"),
-            (CommaTool::ReadFile, json!({ "path": "a", "startLine": 1.5 }), "Expected integer, received float"),
-            (CommaTool::ReadFile, json!({ "path": "a", "startLine": null }), "Expected number, received null"),
+            ("read_file", json!({ "path": 1 }), "- `path`: Expected string, received number"),
+            ("read_file", json!({ "path": "a", "startLine": 0 }), "greater than 0"),
+            ("read_file", json!({ "path": "a", "startLine": 1.5 }), "Expected integer, received float"),
+            ("read_file", json!({ "path": "a", "startLine": null }), "Expected number, received null"),
+            ("search_files", json!({ "query": "q", "mode": "x" }), "Expected 'path' | 'text' | 'regex', received 'x'"),
+            ("search_files", json!({ "query": "q", "mode": "text", "contextLines": -1 }), "or equal to 0"),
+            ("glob", json!({ "pattern": "*", "excludeGlobs": [1] }), "- `excludeGlobs.0`: Expected string"),
+            ("edit_file", json!({ "path": "a", "edits": [] }), "at least 1 element(s)"),
+            ("edit_file", json!({ "path": "a", "edits": [{ "oldText": "" }] }), "- `edits.0.newText`: Required"),
+            ("apply_patch", json!({ "patch": "p", "expectedSha256ByPath": [] }), "Expected object, received array"),
             (
-                CommaTool::SearchFiles,
-                json!({ "query": "q", "mode": "x" }),
-                "Expected 'path' | 'text' | 'regex', received 'x'",
-            ),
-            (CommaTool::SearchFiles, json!({ "query": "q", "mode": "text", "contextLines": -1 }), "or equal to 0"),
-            (CommaTool::Glob, json!({ "pattern": "*", "excludeGlobs": [1] }), "- `excludeGlobs.0`: Expected string"),
-            (CommaTool::EditFile, json!({ "path": "a", "edits": [] }), "at least 1 element(s)"),
-            (
-                CommaTool::EditFile,
-                json!({ "path": "a", "edits": [{ "oldText": "" }] }),
-                "- `edits.0.newText`: Required",
-            ),
-            (
-                CommaTool::ApplyPatch,
-                json!({ "patch": "p", "expectedSha256ByPath": [] }),
-                "Expected object, received array",
-            ),
-            (
-                CommaTool::ApplyPatch,
+                "apply_patch",
                 json!({ "patch": "p", "expectedSha256ByPath": { "a.txt": "ABC", "new": "" } }),
                 "- `expectedSha256ByPath.a.txt`: expectedSha256ByPath must hold 64-character lowercase hex strings, \
                  or \"\" for a new file\nReceived",
             ),
             (
-                CommaTool::ApplyPatch,
+                "apply_patch",
                 json!({ "patch": "p", "expectedSha256ByPath": { "a.txt": 1 } }),
                 "- `expectedSha256ByPath.a.txt`: Expected string, received number",
             ),
@@ -419,8 +373,8 @@ mod tests {
             let message = validation_error(tool, arguments);
             assert!(message.contains(sentence), "{message}");
         }
-        let fitting = json!({ "patch": "p", "expectedSha256ByPath": { "a": "", "b": "0a".repeat(32) } });
-        assert_eq!(validation_error(CommaTool::ApplyPatch, fitting), "");
-        assert_eq!(validation_error(CommaTool::ReadFile, json!({ "path": "a", "startLine": 2.0, "other": [] })), "");
+        let valid = json!({ "patch": "p", "expectedSha256ByPath": { "a": "", "b": "0a".repeat(32) } });
+        assert_eq!(validation_error("apply_patch", valid), "");
+        assert_eq!(validation_error("read_file", json!({ "path": "a", "startLine": 2.0, "other": [] })), "");
     }
 }

@@ -1,6 +1,11 @@
-//! The envelope of every reply: `ok`, `output`, `data`, `error`. Absent members are left out, never null.
+//! The envelope of every reply, with the members `ok`, `output`, `data` and `error`, and the hashes and diffs in its data.
+//! Absent members are left out, never null.
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
+use stead_engine::{CallOutcome, Version};
+use stead_text::unified::jsdiff;
 
 use crate::dialect::{DialectReply, ReplyStatus};
 
@@ -48,7 +53,7 @@ pub(super) struct CommaError {
     data: Option<CommaJsonFields>,
 }
 
-/// Whether a retry can succeed, and the suggested action.
+/// Whether a retry can succeed, with the suggested action if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CommaRetryAdvice {
     NoRetry(Option<String>),
@@ -82,19 +87,19 @@ impl CommaError {
         self
     }
 
-    /// A retry can succeed, with this action.
+    /// Marks the error as one where a retry can succeed after this action.
     pub(super) fn retry_with(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(Some(action.into()));
         self
     }
 
-    /// A retry can succeed.
+    /// Marks the error as one where a retry can succeed.
     pub(super) fn retryable(mut self) -> Self {
         self.retry_advice = CommaRetryAdvice::Retry(None);
         self
     }
 
-    /// A retry cannot succeed; suggests another action.
+    /// Marks the error as one where a retry cannot succeed, and suggests another action.
     pub(super) fn do_instead(mut self, action: impl Into<String>) -> Self {
         self.retry_advice = CommaRetryAdvice::NoRetry(Some(action.into()));
         self
@@ -153,6 +158,34 @@ impl CommaEnvelope {
             }
         }
     }
+}
+
+/// The bytes of a changed file before and after the call; `None` where there was no file.
+pub(super) fn before_and_after(outcome: &CallOutcome, index: usize) -> (Option<&[u8]>, Option<&[u8]>) {
+    let file = outcome.before_after.get(index);
+    file.map_or((None, None), |file| (file.before.as_deref(), file.after.as_deref()))
+}
+
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+    Version::hash_bytes(bytes).to_string()
+}
+
+pub(super) fn diff_exact(name: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    jsdiff::jsdiff_patch(name, &lossy_text(before), &lossy_text(after))
+}
+
+/// The diff of two texts, ignoring CRLF and byte order marks.
+pub(super) fn diff_normalized(name: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
+    jsdiff::jsdiff_patch(name, &normalize_text(&lossy_text(before)), &normalize_text(&lossy_text(after)))
+}
+
+/// Replaces CRLF by LF and removes the byte order mark.
+pub(super) fn normalize_text(text: &str) -> String {
+    text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n")
+}
+
+fn lossy_text(bytes: Option<&[u8]>) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes.unwrap_or_default())
 }
 
 #[cfg(test)]

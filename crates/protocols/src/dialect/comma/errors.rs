@@ -1,19 +1,20 @@
-//! Maps engine errors to the published kinds and sentences. Kinds are mapped without a wildcard, so that every new kind
-//! is considered; the text depends on the tool.
+//! The error sentences, and the mapping from the engine's errors to the published kinds. The sentence depends on the tool.
 
-use serde_json::Value;
 use stead_engine::{Error, ErrorKind};
+use stead_path::AbsolutePathRule;
 
 use super::{
-    CommaCall,
+    super::rendering::{clean_path, error_detail},
+    CommaCall, CommaTool,
     envelope::{CommaError, CommaJsonFields},
-    paths,
-    tool::CommaTool,
 };
+
+mod edits;
 
 const STALE_FILE_ADVICE: &str = "Re-read the file to obtain the current sha256 and re-apply your edit.";
 
-pub(super) fn published_kind(kind: ErrorKind) -> &'static str {
+/// The published kind of an error. There is no wildcard, so that the compiler reports a kind that is missing here.
+fn published_kind(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidPath | ErrorKind::PathEscape | ErrorKind::CrossMount => "outside_workspace",
         ErrorKind::ProtectedPath
@@ -64,77 +65,60 @@ pub(super) fn published_kind(kind: ErrorKind) -> &'static str {
 }
 
 pub(super) fn translate_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
-    match error.kind {
-        ErrorKind::PathEscape | ErrorKind::CrossMount => outside_workspace_error(call, call.path_argument()),
-        ErrorKind::InvalidPath => match call.first_path_outside() {
+    let specific = match call.tool {
+        CommaTool::EditFile => edits::edit_error(call, error),
+        CommaTool::ApplyPatch => edits::patch_error(call, error),
+        CommaTool::SearchFiles if error.kind == ErrorKind::BadRequest && call.args.text_or_empty("mode") == "regex" => {
+            Some(invalid_regex_error(error))
+        }
+        CommaTool::ReadFile
+        | CommaTool::ListDirectory
+        | CommaTool::SearchFiles
+        | CommaTool::Glob
+        | CommaTool::CreateFile
+        | CommaTool::WriteFile
+        | CommaTool::DeleteFile
+        | CommaTool::RestoreFile
+        | CommaTool::MoveFile => None,
+    };
+    specific.unwrap_or_else(|| general_error(call, error))
+}
+
+/// The error of a call for which the tool has no sentence of its own.
+fn general_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
+    let path_error = |problem| not_found_error(call, error, problem);
+    let has_hash = call.args.optional_text("expectedSha256").is_some();
+    match (error.kind, error_detail(error, "type")) {
+        (ErrorKind::PathEscape | ErrorKind::CrossMount, _) => outside_workspace_error(call, call.path_argument()),
+        (ErrorKind::InvalidPath, _) => match call.first_path_outside() {
             Some(given) => outside_workspace_error(call, given),
             // The only other invalid path is the workspace itself, which is a directory.
-            None => not_found_error(call, error, CommaPathProblem::IsDirectory),
+            None => path_error(CommaPathProblem::IsDirectory),
         },
-        ErrorKind::ProtectedPath | ErrorKind::OutOfScope | ErrorKind::ReadOnly => {
-            access_denied_error(call, error.details.get("path").and_then(Value::as_str).unwrap_or(call.path_argument()))
+        (ErrorKind::ProtectedPath | ErrorKind::OutOfScope | ErrorKind::ReadOnly, _) => {
+            access_denied_error(call, error_detail(error, "path").unwrap_or(call.path_argument()))
         }
-        ErrorKind::Stale => match error.details.get("version").and_then(Value::as_str) {
+        (ErrorKind::Stale, _) => match error_detail(error, "version") {
             Some(actual) => stale_file_error(call.path_argument(), call.args.text_or_empty("expectedSha256"), actual),
-            None => not_found_error(call, error, CommaPathProblem::Missing),
+            None => path_error(CommaPathProblem::Missing),
         },
-        // The hash was well-formed, so the path is not a file.
-        ErrorKind::BadRequest if call.args.optional_text("expectedSha256").is_some() => {
-            match error.details.get("type").and_then(Value::as_str) {
-                Some("link") => symlink_error(call),
-                Some("other") => generic_error(call, error),
-                Some(_) | None => not_found_error(call, error, CommaPathProblem::IsDirectory),
-            }
-        }
-        ErrorKind::IsDirectory => not_found_error(call, error, CommaPathProblem::IsDirectory),
-        ErrorKind::NotFound => match error.details.contains_key("parent") {
-            true => not_found_error(call, error, CommaPathProblem::ParentMissing),
-            false => not_found_error(call, error, CommaPathProblem::Missing),
-        },
-        ErrorKind::NotDirectory => not_found_error(call, error, CommaPathProblem::NotDirectory),
-        ErrorKind::Exists => already_exists_error(call, error),
-        ErrorKind::Locked | ErrorKind::Busy | ErrorKind::Conflict | ErrorKind::RateLimited => {
+        // The hash is well-formed, so the engine rejected it because the path is not a file.
+        (ErrorKind::BadRequest, Some("link")) if has_hash => symlink_error(call),
+        (ErrorKind::BadRequest, Some("other")) if has_hash => generic_error(call, error),
+        (ErrorKind::BadRequest, _) if has_hash => path_error(CommaPathProblem::IsDirectory),
+        (ErrorKind::IsDirectory, _) => path_error(CommaPathProblem::IsDirectory),
+        (ErrorKind::NotFound, _) if error.details.contains_key("parent") => path_error(CommaPathProblem::ParentMissing),
+        (ErrorKind::NotFound, _) => path_error(CommaPathProblem::Missing),
+        (ErrorKind::NotDirectory, _) => path_error(CommaPathProblem::NotDirectory),
+        (ErrorKind::Exists, _) => already_exists_error(call, error),
+        (ErrorKind::Locked | ErrorKind::Busy | ErrorKind::Conflict | ErrorKind::RateLimited, _) => {
             generic_error(call, error).retryable()
         }
-        ErrorKind::BadRequest
-        | ErrorKind::UnknownOperation
-        | ErrorKind::PathTooLong
-        | ErrorKind::NameTooLong
-        | ErrorKind::DepthLimit
-        | ErrorKind::InvalidName
-        | ErrorKind::NameCollision
-        | ErrorKind::NotOwner
-        | ErrorKind::NotRegular
-        | ErrorKind::NotEmpty
-        | ErrorKind::LinkLoop
-        | ErrorKind::NotText
-        | ErrorKind::TextNotFound
-        | ErrorKind::Ambiguous
-        | ErrorKind::Overlap
-        | ErrorKind::AlreadyApplied
-        | ErrorKind::MalformedPatch
-        | ErrorKind::BaseRequired
-        | ErrorKind::NothingToDo
-        | ErrorKind::Expired
-        | ErrorKind::HistoryLost
-        | ErrorKind::CorruptHistory
-        | ErrorKind::TooLarge
-        | ErrorKind::TooMany
-        | ErrorKind::QuotaExceeded
-        | ErrorKind::PolicyDenied
-        | ErrorKind::ApprovalPending
-        | ErrorKind::ApprovalDenied
-        | ErrorKind::ApprovalStale
-        | ErrorKind::NoSpace
-        | ErrorKind::SystemDenied
-        | ErrorKind::Deadline
-        | ErrorKind::Cancelled
-        | ErrorKind::AuditUnavailable
-        | ErrorKind::Io => generic_error(call, error),
+        (_, _) => generic_error(call, error),
     }
 }
 
-/// The engine's message, where the document has none.
+/// An error with the engine's message and next step, for cases that the document does not describe.
 fn generic_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
     let comma_error =
         CommaError::new(published_kind(error.kind), error.message.clone()).with_path(call.path_argument());
@@ -144,23 +128,52 @@ fn generic_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
     }
 }
 
-pub(super) fn outside_workspace_error(call: &CommaCall<'_>, given: &str) -> CommaError {
-    let workspace = call.workspace_root;
-    if given.starts_with('/') && call.rejects_absolute_paths() {
+pub(super) fn unknown_tool_error(name: &str) -> CommaError {
+    CommaError::new("unknown", format!("there is no tool {name}"))
+}
+
+pub(super) fn binary_file_error(path: &str) -> CommaError {
+    let message = format!("File is binary: {path}. Pass allowBinary:true to receive base64 content.");
+    CommaError::new("binary_file", message).with_path(path).retry_with(
+        "This file is binary. Decide whether you actually need its raw bytes; if so, call read_file again with \
+         allowBinary: true. Most edits should use a text-aware tool instead.",
+    )
+}
+
+fn invalid_regex_error(error: &Error) -> CommaError {
+    let reason = error_detail(error, "reason").unwrap_or(&error.message);
+    CommaError::new("command_failed", format!("Invalid regex: {reason}"))
+        .retry_with("Fix the regex syntax and call search_files again.")
+}
+
+/// The error of a move whose paths are invalid, which is found without any file access.
+pub(super) fn invalid_move_error(call: &CommaCall<'_>) -> Option<CommaError> {
+    if let Some(given) = call.first_path_outside() {
+        return Some(outside_workspace_error(call, given));
+    }
+    let (from, to) = (call.args.text_or_empty("fromPath"), call.args.text_or_empty("toPath"));
+    let message = "fromPath and toPath are identical — nothing to move.";
+    (from == to).then(|| CommaError::new("command_failed", message).with_path(from))
+}
+
+fn outside_workspace_error(call: &CommaCall<'_>, given: &str) -> CommaError {
+    let workspace = &call.dialect.workspace_root;
+    if given.starts_with('/') && call.dialect.path_syntax.absolute_paths == AbsolutePathRule::Refuse {
         let message = format!("Absolute paths are not allowed; use a path relative to \"{workspace}\".");
         return CommaError::new("outside_workspace", message).with_path(given);
     }
     CommaError::new("outside_workspace", format!("Path escapes sandbox jail (cwd: {workspace})"))
-        .with_path(paths::absolute_path(workspace, given))
+        .with_path(clean_path(workspace, given))
 }
 
-pub(super) fn access_denied_error(call: &CommaCall<'_>, given: &str) -> CommaError {
-    let path = paths::absolute_path(call.workspace_root, given);
-    CommaError::new("permission_denied", format!("{} access denied for \"{path}\".", call.tool.access_word()))
-        .with_path(path)
+fn access_denied_error(call: &CommaCall<'_>, given: &str) -> CommaError {
+    let path = clean_path(&call.dialect.workspace_root, given);
+    let reads = [CommaTool::ReadFile, CommaTool::ListDirectory, CommaTool::SearchFiles, CommaTool::Glob];
+    let access = if reads.contains(&call.tool) { "fs.read" } else { "fs.write" };
+    CommaError::new("permission_denied", format!("{access} access denied for \"{path}\".")).with_path(path)
 }
 
-pub(super) fn stale_file_error(path: &str, expected: &str, actual: &str) -> CommaError {
+fn stale_file_error(path: &str, expected: &str, actual: &str) -> CommaError {
     CommaError::new("stale_file", format!("File has changed since last read: {path}"))
         .with_path(path)
         .with_details(CommaJsonFields::new().with("expectedSha256", expected).with("actualSha256", actual))
@@ -178,77 +191,45 @@ enum CommaPathProblem {
 fn not_found_error(call: &CommaCall<'_>, error: &Error, problem: CommaPathProblem) -> CommaError {
     let path = call.path_argument();
     let not_found = |message: String| CommaError::new("not_found", message).with_path(path);
-    match call.tool {
-        CommaTool::ReadFile => match problem {
-            CommaPathProblem::IsDirectory => {
-                not_found(format!("Path is a directory, not a file: {path}. Use list_directory instead."))
-                    .retry_with(format!("Call list_directory with path=\"{path}\"."))
-            }
-            CommaPathProblem::Missing | CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing => {
-                not_found(format!("File does not exist: {path}"))
-            }
-        },
-        CommaTool::ListDirectory => match (problem, error.details.contains_key("file")) {
-            (CommaPathProblem::NotDirectory, false) => {
-                not_found(format!("Path is not a directory: {path}. Use read_file instead."))
-                    .retry_with(format!("Call read_file with path=\"{path}\"."))
-            }
-            (
-                CommaPathProblem::Missing
-                | CommaPathProblem::IsDirectory
-                | CommaPathProblem::NotDirectory
-                | CommaPathProblem::ParentMissing,
-                _,
-            ) => not_found(format!("Directory does not exist: {path}")),
-        },
-        CommaTool::SearchFiles | CommaTool::Glob => match problem {
-            CommaPathProblem::NotDirectory => not_found(format!("Root is not a directory: {path}")),
-            CommaPathProblem::Missing | CommaPathProblem::IsDirectory | CommaPathProblem::ParentMissing => {
-                not_found(format!("Root does not exist: {path}"))
-            }
-        },
-        CommaTool::CreateFile => match problem {
-            CommaPathProblem::IsDirectory => already_exists_error(call, error),
-            CommaPathProblem::NotDirectory => not_found(format!("Parent path is not a directory: {path}")),
-            CommaPathProblem::Missing | CommaPathProblem::ParentMissing => {
-                not_found(format!("Parent directory does not exist: {path}"))
-                    .retry_with("Re-call create_file with `createParentDirectories: true`.")
-            }
-        },
-        CommaTool::WriteFile | CommaTool::EditFile | CommaTool::DeleteFile => match problem {
-            CommaPathProblem::IsDirectory => not_found(format!("Path is a directory, not a file: {path}")),
-            CommaPathProblem::Missing | CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing => {
-                file_missing_error(call.tool, path)
-            }
-        },
-        CommaTool::RestoreFile => match problem {
-            CommaPathProblem::Missing | CommaPathProblem::IsDirectory => {
-                let archive = call.args.text_or_empty("trashedPath");
-                CommaError::new("not_found", format!("Trash archive not found: {archive}")).with_path(archive)
-            }
-            CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing => generic_error(call, error),
-        },
-        CommaTool::MoveFile => move_path_error(call, problem),
-        CommaTool::ApplyPatch => not_found(format!("Path is a directory, not a file: {path}")),
-    }
-}
-
-fn file_missing_error(tool: CommaTool, path: &str) -> CommaError {
-    let error = CommaError::new("not_found", format!("File does not exist: {path}")).with_path(path);
-    match tool {
-        CommaTool::WriteFile => {
-            error.retry_with("Use create_file (optionally with `createParentDirectories: true`) to create a new file.")
+    let file_missing = || not_found(format!("File does not exist: {path}"));
+    match (call.tool, problem) {
+        (CommaTool::ReadFile, CommaPathProblem::IsDirectory) => {
+            not_found(format!("Path is a directory, not a file: {path}. Use list_directory instead."))
+                .retry_with(format!("Call list_directory with path=\"{path}\"."))
         }
-        CommaTool::EditFile => error.retry_with("Use create_file to create a new file, or verify the path."),
-        CommaTool::ReadFile
-        | CommaTool::ListDirectory
-        | CommaTool::SearchFiles
-        | CommaTool::Glob
-        | CommaTool::CreateFile
-        | CommaTool::DeleteFile
-        | CommaTool::RestoreFile
-        | CommaTool::MoveFile
-        | CommaTool::ApplyPatch => error,
+        (CommaTool::ListDirectory, CommaPathProblem::NotDirectory) if !error.details.contains_key("file") => {
+            not_found(format!("Path is not a directory: {path}. Use read_file instead."))
+                .retry_with(format!("Call read_file with path=\"{path}\"."))
+        }
+        (CommaTool::ListDirectory, _) => not_found(format!("Directory does not exist: {path}")),
+        (CommaTool::SearchFiles | CommaTool::Glob, CommaPathProblem::NotDirectory) => {
+            not_found(format!("Root is not a directory: {path}"))
+        }
+        (CommaTool::SearchFiles | CommaTool::Glob, _) => not_found(format!("Root does not exist: {path}")),
+        (CommaTool::CreateFile, CommaPathProblem::IsDirectory) => already_exists_error(call, error),
+        (CommaTool::CreateFile, CommaPathProblem::NotDirectory) => {
+            not_found(format!("Parent path is not a directory: {path}"))
+        }
+        (CommaTool::CreateFile, CommaPathProblem::Missing | CommaPathProblem::ParentMissing) => {
+            not_found(format!("Parent directory does not exist: {path}"))
+                .retry_with("Re-call create_file with `createParentDirectories: true`.")
+        }
+        (CommaTool::WriteFile | CommaTool::EditFile | CommaTool::DeleteFile, CommaPathProblem::IsDirectory)
+        | (CommaTool::ApplyPatch, _) => not_found(format!("Path is a directory, not a file: {path}")),
+        (CommaTool::WriteFile, _) => file_missing()
+            .retry_with("Use create_file (optionally with `createParentDirectories: true`) to create a new file."),
+        (CommaTool::EditFile, _) => {
+            file_missing().retry_with("Use create_file to create a new file, or verify the path.")
+        }
+        (CommaTool::ReadFile | CommaTool::DeleteFile, _) => file_missing(),
+        (CommaTool::RestoreFile, CommaPathProblem::Missing | CommaPathProblem::IsDirectory) => {
+            let archive = call.args.text_or_empty("trashedPath");
+            CommaError::new("not_found", format!("Trash archive not found: {archive}")).with_path(archive)
+        }
+        (CommaTool::RestoreFile, CommaPathProblem::NotDirectory | CommaPathProblem::ParentMissing) => {
+            generic_error(call, error)
+        }
+        (CommaTool::MoveFile, _) => move_path_error(call, problem),
     }
 }
 
@@ -270,7 +251,7 @@ fn move_path_error(call: &CommaCall<'_>, problem: CommaPathProblem) -> CommaErro
     )
 }
 
-/// A link is at the path, but a hash matches only files.
+/// The error for a path that is a symbolic link where the call names the hash of a file.
 fn symlink_error(call: &CommaCall<'_>) -> CommaError {
     let path = call.path_argument();
     let subject = if call.tool == CommaTool::MoveFile { "Source path" } else { "Path" };
@@ -279,22 +260,21 @@ fn symlink_error(call: &CommaCall<'_>) -> CommaError {
         .do_instead("Name the file that the link points to.")
 }
 
-/// The destination exists. Suggests `overwrite` only where it would help.
+/// The error of a move whose destination exists. It suggests `overwrite` only where that would help.
 fn destination_exists_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
     let to = call.args.text_or_empty("toPath");
-    let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
     let exists = |message: &str| CommaError::new("already_exists", format!("{message}: {to}")).with_path(to);
-    let there = "Destination already exists";
-    match (detail("type"), call.args.is_set("overwrite")) {
+    let taken = "Destination already exists";
+    match (error_detail(error, "type"), call.args.is_set("overwrite")) {
         (Some("directory"), _) => exists("Destination is a directory"),
         (Some("link" | "other"), _) => {
-            exists(there).do_instead("Pick a different toPath: only a regular file can be replaced.")
+            exists(taken).do_instead("Pick a different toPath: only a regular file can be replaced.")
         }
-        (_, true) if detail("reason") == Some("same_place") => {
-            exists(there).do_instead("fromPath and toPath name the same file. Pick a different toPath.")
+        (_, true) if error_detail(error, "reason") == Some("same_place") => {
+            exists(taken).do_instead("fromPath and toPath name the same file. Pick a different toPath.")
         }
-        (_, true) => exists(there).do_instead("Pick a different toPath."),
-        (_, false) => exists(there).retry_with(
+        (_, true) => exists(taken).do_instead("Pick a different toPath."),
+        (_, false) => exists(taken).retry_with(
             "Re-call move_file with `overwrite: true` to replace the existing file (it will be trashed for recovery).",
         ),
     }
@@ -310,12 +290,12 @@ fn already_exists_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
             )
         }
         CommaTool::RestoreFile => {
-            let recorded = error.details.get("path").and_then(Value::as_str);
+            let recorded = error_detail(error, "path");
             let path = call.args.optional_text("targetPath").or(recorded).unwrap_or_default();
             exists(format!("Restore target already exists: {path}"), path)
                 .retry_with("Delete or move the existing file before restoring.")
         }
-        CommaTool::MoveFile => self::destination_exists_error(call, error),
+        CommaTool::MoveFile => destination_exists_error(call, error),
         CommaTool::ReadFile
         | CommaTool::ListDirectory
         | CommaTool::SearchFiles

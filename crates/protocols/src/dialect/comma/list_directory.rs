@@ -1,19 +1,26 @@
-//! `list_directory`: the entries of a directory by level, directories before files before links.
+//! `list_directory`: the entries of a directory, sorted by depth, then by type (directories, files, symbolic links), then
+//! by name.
+//!
+//! The original sorts names by a collation: punctuation, digits, then letters; case and accents only break ties. This
+//! module reproduces it for Latin letters; other letters follow by code point.
 
 use std::cmp::Ordering;
 
-use serde_json::{Map, Value, json};
-use stead_engine::CallOutcome;
+use serde_json::{Value, json};
+use stead_engine::{CallOptions, CallOutcome};
 
 use super::{
-    CommaCall, collation,
+    super::{TranslatedCall, rendering::OutcomeFields},
+    CommaCall,
     envelope::{CommaEnvelope, CommaJsonFields},
 };
 
-/// Depth of a recursive listing without `maxDepth`.
+/// The depth of a recursive listing if the call has no `maxDepth`.
 const DEPTH_DEFAULT: u64 = 8;
 const DEPTH_MAX: u64 = 32;
 pub(super) const ENTRIES_MAX: usize = 5000;
+/// The modification time of an entry without one.
+const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommaNameOrder {
@@ -23,10 +30,10 @@ pub(super) enum CommaNameOrder {
 }
 
 impl CommaNameOrder {
-    pub(super) fn compare(self, a: &str, b: &str) -> Ordering {
+    fn compare(self, a: &str, b: &str) -> Ordering {
         match self {
             CommaNameOrder::Bytes => a.as_bytes().cmp(b.as_bytes()),
-            CommaNameOrder::Collation => collation::compare_names(a, b),
+            CommaNameOrder::Collation => compare_names(a, b),
         }
     }
 }
@@ -47,26 +54,26 @@ fn listing_depth(call: &CommaCall<'_>) -> u64 {
     }
 }
 
-pub(super) fn engine_arguments(call: &CommaCall<'_>) -> Map<String, Value> {
+pub(super) fn list_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
     let all = call.args.is_set("includeHidden");
-    super::into_object(json!({ "path": call.path_argument(), "depth": listing_depth(call), "all": all }))
+    let arguments = json!({ "path": call.path_argument(), "depth": listing_depth(call), "all": all });
+    TranslatedCall::new("list", arguments, options)
 }
 
 pub(super) fn list_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
-    let top = outcome.json.get("path").and_then(Value::as_str).unwrap_or(".");
-    let listed = outcome.json.get("entries").and_then(Value::as_array);
+    let top = outcome.text_field("path");
     let mut entries: Vec<CommaListEntry> =
-        listed.into_iter().flatten().map(|listed| parse_entry(top, listed)).collect();
+        outcome.list_field("entries").iter().map(|entry| parse_entry(top, entry)).collect();
     entries.sort_by(|a, b| {
         let rank = |entry: &CommaListEntry| {
             (entry.depth, ["directory", "file", "symlink"].iter().position(|kind| *kind == entry.kind))
         };
         rank(a)
             .cmp(&rank(b))
-            .then_with(|| call.name_order.compare(&a.name, &b.name))
+            .then_with(|| call.dialect.name_order.compare(&a.name, &b.name))
             .then_with(|| a.relative_path.cmp(&b.relative_path))
     });
-    let truncated = outcome.json.get("truncated").and_then(Value::as_bool).unwrap_or_default();
+    let truncated = outcome.is_set("truncated");
     let path = call.path_argument();
     let output = match entries.len() {
         0 => format!("Listed {path} — empty directory."),
@@ -86,22 +93,27 @@ pub(super) fn list_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
     CommaEnvelope::success(output, data)
 }
 
-pub(super) fn entry_type_name(entry: &Value) -> &'static str {
+/// The published type of an entry, and its size, which only files have.
+pub(super) fn entry_type_and_size(entry: &Value) -> (&'static str, u64) {
     match entry["type"].as_str() {
-        Some("directory") => "directory",
-        Some("link") => "symlink",
-        Some(_) | None => "file",
+        Some("directory") => ("directory", 0),
+        Some("link") => ("symlink", 0),
+        Some(_) | None => ("file", entry["size"].as_u64().unwrap_or_default()),
+    }
+}
+
+/// The path of an entry relative to the listed directory.
+pub(super) fn path_below<'e>(top: &str, entry: &'e Value) -> &'e str {
+    let path = entry["path"].as_str().unwrap_or_default();
+    match top {
+        "" | "." => path,
+        top => path.strip_prefix(top).map_or(path, |rest| rest.trim_start_matches('/')),
     }
 }
 
 fn parse_entry(top: &str, entry: &Value) -> CommaListEntry {
-    let path = entry["path"].as_str().unwrap_or_default();
-    let relative = match top {
-        "." => path,
-        top => path.strip_prefix(top).map_or(path, |rest| rest.trim_start_matches('/')),
-    };
-    let kind = entry_type_name(entry);
-    let size = if kind == "file" { entry["size"].as_u64().unwrap_or_default() } else { 0 };
+    let relative = path_below(top, entry);
+    let (kind, size) = entry_type_and_size(entry);
     CommaListEntry {
         name: relative.rsplit('/').next().unwrap_or(relative).to_owned(),
         relative_path: relative.to_owned(),
@@ -111,9 +123,6 @@ fn parse_entry(top: &str, entry: &Value) -> CommaListEntry {
         depth: relative.split('/').count(),
     }
 }
-
-/// For entries without a time.
-const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 
 fn entry_line(entry: &CommaListEntry) -> String {
     let mark = match entry.kind {
@@ -133,4 +142,82 @@ fn entry_to_json(entry: CommaListEntry) -> Value {
         .with("mtime", entry.modified_at)
         .with("depth", entry.depth)
         .into()
+}
+
+/// Punctuation in the order of the collation. Other ASCII characters that are neither letters nor digits sort before it.
+const PUNCTUATION_ORDER: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+
+/// Accented letters, grouped by the plain letter that they sort with.
+const ACCENTED_LETTERS: &[(char, &str)] = &[
+    ('a', "àáâãäåāăą"),
+    ('c', "çćĉċč"),
+    ('d', "ďđ"),
+    ('e', "èéêëēĕėęě"),
+    ('g', "ĝğġģ"),
+    ('h', "ĥħ"),
+    ('i', "ìíîïĩīĭįı"),
+    ('j', "ĵ"),
+    ('k', "ķ"),
+    ('l', "ĺļľŀł"),
+    ('n', "ñńņňŉ"),
+    ('o', "òóôõöøōŏő"),
+    ('r', "ŕŗř"),
+    ('s', "śŝşš"),
+    ('t', "ţťŧ"),
+    ('u', "ùúûüũūŭůűų"),
+    ('w', "ŵ"),
+    ('y', "ýÿŷ"),
+    ('z', "źżž"),
+];
+
+fn compare_names(a: &str, b: &str) -> Ordering {
+    let keys = |name: &str| name.chars().map(collation_key).collect::<Vec<_>>();
+    let (a_keys, b_keys) = (keys(a), keys(b));
+    let by = |part: fn(&CollationKey) -> (u8, u32)| a_keys.iter().map(part).cmp(b_keys.iter().map(part));
+    by(|key| key.letter)
+        .then_with(|| by(|key| (0, key.accent)))
+        .then_with(|| by(|key| (0, key.case)))
+        .then_with(|| a.cmp(b))
+}
+
+/// The sort keys of a character, the most significant one first.
+struct CollationKey {
+    letter: (u8, u32),
+    accent: u32,
+    case: u32,
+}
+
+fn collation_key(c: char) -> CollationKey {
+    let plain = |group, index| CollationKey { letter: (group, index), accent: 0, case: 0 };
+    if let Some(index) = PUNCTUATION_ORDER.chars().position(|mark| mark == c) {
+        return plain(1, u32::try_from(index).unwrap_or(u32::MAX));
+    }
+    if c.is_ascii_digit() {
+        return plain(2, u32::from(c));
+    }
+    let lowercase = c.to_lowercase().next().unwrap_or(c);
+    let case = u32::from(lowercase != c);
+    let row = ACCENTED_LETTERS
+        .iter()
+        .find_map(|(letter, row)| Some((*letter, row.chars().position(|one| one == lowercase)?)));
+    match row {
+        Some((letter, index)) => {
+            CollationKey { letter: (3, u32::from(letter)), accent: u32::try_from(index + 1).unwrap_or(u32::MAX), case }
+        }
+        None if c.is_alphabetic() => CollationKey { letter: (3, u32::from(lowercase)), accent: 0, case },
+        None if c.is_ascii() => plain(0, u32::from(c)),
+        None => plain(4, u32::from(c)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_like_the_original() {
+        let mut names = vec!["é.txt", "B.txt", "b.txt", "a.txt", "9", "10", ".hid", "_u", "f", "E", "e"];
+        names.sort_by(|a, b| compare_names(a, b));
+        assert_eq!(names, ["_u", ".hid", "10", "9", "a.txt", "b.txt", "B.txt", "e", "E", "é.txt", "f"]);
+    }
 }

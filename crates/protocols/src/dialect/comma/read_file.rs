@@ -1,26 +1,27 @@
-//! `read_file`: a range of lines, limited to a number of bytes, with the sha256 of the whole file; or the bytes of a
-//! binary file on request.
+//! `read_file`: a range of lines, limited to a number of bytes, with the sha256 of the whole file. The bytes of a binary
+//! file are returned only on request.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::Value;
 use stead_engine::CallOutcome;
 
 use super::{
-    CommaCall, diff,
-    envelope::{CommaEnvelope, CommaError, CommaJsonFields},
+    super::rendering::OutcomeFields,
+    CommaCall,
+    envelope::{CommaEnvelope, CommaJsonFields, normalize_text},
+    errors,
 };
 
-/// Without `maxBytes`.
+/// The number of bytes that a read returns if the call has no `maxBytes`.
 const READ_BYTES_DEFAULT: u64 = 262_144;
-/// Bytes searched for a NUL.
+/// The number of bytes at the start of a file that are searched for a NUL byte, which marks a binary file.
 const BINARY_SAMPLE_BYTES: usize = 8192;
 
 pub(super) fn read_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
     let path = call.path_argument();
-    let bytes = diff::first_before_after(outcome).and_then(|file| file.before.as_deref()).unwrap_or_default();
-    let sha256 = outcome.json.get("version").and_then(Value::as_str).unwrap_or_default();
-    let size = bytes.len();
-    if is_binary(bytes) {
+    let bytes = outcome.bytes_before();
+    let (sha256, size) = (outcome.text_field("version"), bytes.len());
+    // The original decides in the same way whether a file is binary.
+    if bytes[..size.min(BINARY_SAMPLE_BYTES)].contains(&0) {
         let data = CommaJsonFields::new();
         let describe = |data: CommaJsonFields| {
             data.with("encoding", "base64")
@@ -36,23 +37,15 @@ pub(super) fn read_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
             let data = describe(data.with("contentBase64", STANDARD.encode(bytes)));
             return CommaEnvelope::success(format!("Read {path} — binary, {size} bytes, sha256={sha256}"), data);
         }
-        let message = format!("File is binary: {path}. Pass allowBinary:true to receive base64 content.");
-        return CommaError::new("binary_file", message)
-            .with_path(path)
-            .retry_with(
-                "This file is binary. Decide whether you actually need its raw bytes; if so, call read_file again with \
-                 allowBinary: true. Most edits should use a text-aware tool instead.",
-            )
-            .with_data(describe(data))
-            .into();
+        return errors::binary_file_error(path).with_data(describe(data)).into();
     }
     let text = String::from_utf8_lossy(bytes);
     let has_bom = text.starts_with('\u{feff}');
-    let normalized = diff::normalize_text(&text);
+    let normalized = normalize_text(&text);
     let lines: Vec<&str> = normalized.split('\n').collect();
     let slice = SelectedLines::from_range(&lines, call.args.number("startLine"), call.args.number("endLine"));
     let limit = call.args.number("maxBytes").unwrap_or(READ_BYTES_DEFAULT);
-    let content = truncate_at_char(&slice.text, usize::try_from(limit).unwrap_or(usize::MAX));
+    let content = &slice.text[..slice.text.floor_char_boundary(usize::try_from(limit).unwrap_or(usize::MAX))];
     let truncated = content.len() < slice.text.len();
     let mark = if truncated { " (truncated)" } else { "" };
     let (first, last, count) = (slice.first_line, slice.last_line, lines.len());
@@ -76,12 +69,7 @@ pub(super) fn read_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEn
     CommaEnvelope::success(output, data)
 }
 
-/// Whether the original treats a file as binary.
-pub(super) fn is_binary(bytes: &[u8]) -> bool {
-    bytes[..bytes.len().min(BINARY_SAMPLE_BYTES)].contains(&0)
-}
-
-/// Lines of a text, from 1, inclusive.
+/// A range of lines. Line numbers start at 1, and the last line is included.
 struct SelectedLines {
     first_line: u64,
     last_line: u64,
@@ -101,15 +89,6 @@ impl SelectedLines {
     }
 }
 
-/// The start of a text, cut at a character boundary.
-fn truncate_at_char(text: &str, limit_bytes: usize) -> &str {
-    let mut end = text.len().min(limit_bytes);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
 fn newline_style(text: &str) -> &'static str {
     let crlf = text.matches("\r\n").count();
     let lf = text.matches('\n').count() - crlf;
@@ -126,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_ranges_are_clamped_and_out_of_range_is_echoed() {
+    fn line_range_is_clamped_and_a_start_beyond_the_end_is_repeated() {
         let lines = ["one", "two", "three", ""];
         for (start, end, expected) in [
             (None, None, (1, 4, "one\ntwo\nthree\n")),
@@ -138,14 +117,6 @@ mod tests {
             let slice = SelectedLines::from_range(&lines, start, end);
             assert_eq!((slice.first_line, slice.last_line, slice.text.as_str()), expected);
         }
-    }
-
-    #[test]
-    fn truncation_keeps_characters_intact() {
-        assert_eq!(truncate_at_char("héé", 3), "hé");
-        assert_eq!(truncate_at_char("héé", 4), "hé");
-        assert_eq!(truncate_at_char("héé", 99), "héé");
-        assert_eq!(truncate_at_char("é", 1), "");
     }
 
     #[test]

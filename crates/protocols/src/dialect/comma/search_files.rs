@@ -1,17 +1,17 @@
-//! `search_files` and `glob`: paths by pattern, lines by text or regular expression. Results are in byte order of their
-//! paths; the original returns disk order.
+//! `search_files` and `glob`: find paths by pattern, and lines by text or regular expression. Results are in byte order
+//! of their paths; the original returns them in the order of the file system.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stead_engine::{CallOptions, CallOutcome, Error, ErrorKind, Globs, ListingStyle, WalkFilter, limits};
 
 use super::{
-    CommaCall,
-    envelope::{CommaEnvelope, CommaError, CommaJsonFields},
-    list_directory,
-    tool::CommaTool,
+    super::{TranslatedCall, rendering::OutcomeFields},
+    CommaCall, CommaTool,
+    envelope::{CommaEnvelope, CommaJsonFields},
+    list_directory::{entry_type_and_size, path_below},
 };
 
-/// Excluded unless the call names its own globs.
+/// The globs that are excluded if the call has no `excludeGlobs`.
 const DEFAULT_EXCLUDES: &[&str] =
     &["**/node_modules/**", "**/.git/**", "**/dist/**", "**/build/**", "**/.next/**", "**/.turbo/**", "**/coverage/**"];
 const SEARCH_MATCHES_MAX: usize = 100;
@@ -32,11 +32,7 @@ fn search_mode(call: &CommaCall<'_>) -> CommaSearchMode {
     }
 }
 
-/// The engine operation, its arguments and options.
-pub(super) fn search_call(
-    call: &CommaCall<'_>,
-    options: CallOptions,
-) -> (&'static str, Map<String, Value>, CallOptions) {
+pub(super) fn search_call(call: &CommaCall<'_>, options: CallOptions) -> TranslatedCall {
     let args = &call.args;
     let root = call.path_argument();
     let exclude = args.texts("excludeGlobs").unwrap_or_else(|| DEFAULT_EXCLUDES.to_vec());
@@ -50,14 +46,15 @@ pub(super) fn search_call(
             let max = result_limit(call, SEARCH_MATCHES_MAX);
             let context = args.number("contextLines").unwrap_or(0).min(limits::SEARCH_CONTEXT_MAX as u64);
             let arguments = json!({
-                "query": args.text_or_empty("query"), "path": root, "regex": search_mode(call) == CommaSearchMode::Regex, "context": context,
-                "all": true, "max": max,
+                "query": args.text_or_empty("query"),
+                "path": root,
+                "regex": search_mode(call) == CommaSearchMode::Regex,
+                "context": context,
+                "all": true,
+                "max": max,
             });
-            return (
-                "search",
-                super::into_object(arguments),
-                CallOptions { walk_filter: filtered(&exclude), ..options },
-            );
+            let options = CallOptions { walk_filter: filtered(&exclude), ..options };
+            return TranslatedCall::new("search", arguments, options);
         }
     };
     // A leading exclamation mark negates the pattern.
@@ -66,10 +63,10 @@ pub(super) fn search_call(
         Some(other) => ("**", exclude.into_iter().chain([other]).collect()),
     };
     let arguments = json!({ "pattern": pattern, "path": root, "all": true, "max": GLOB_PATHS_MAX });
-    ("find", super::into_object(arguments), CallOptions { walk_filter: filtered(&exclude), ..options })
+    TranslatedCall::new("find", arguments, CallOptions { walk_filter: filtered(&exclude), ..options })
 }
 
-/// The valid patterns. An invalid one matches nothing, as in the original.
+/// Compiles the valid patterns. An invalid pattern matches nothing, as in the original.
 fn compile_globs(patterns: &[&str]) -> Globs {
     let valid = patterns.iter().filter(|pattern| Globs::new([**pattern]).is_ok()).copied();
     Globs::new(valid).unwrap_or_default()
@@ -80,17 +77,13 @@ fn result_limit(call: &CommaCall<'_>, max: usize) -> usize {
     requested.unwrap_or(max).min(max)
 }
 
-/// The reply for an invalid pattern; `None` for other errors.
-pub(super) fn pattern_error(call: &CommaCall<'_>, error: &Error) -> Option<CommaEnvelope> {
+/// The reply to a search for paths whose pattern is invalid: it matches nothing, as in the original. `None` for other
+/// calls and errors.
+pub(super) fn reply_without_matches(call: &CommaCall<'_>, error: &Error) -> Option<CommaEnvelope> {
     if error.kind != ErrorKind::BadRequest {
         return None;
     }
     match (call.tool, search_mode(call)) {
-        (CommaTool::SearchFiles, CommaSearchMode::Regex) => {
-            let reason = error.details.get("reason").and_then(Value::as_str).unwrap_or(&error.message);
-            let comma_error = CommaError::new("command_failed", format!("Invalid regex: {reason}"));
-            Some(comma_error.retry_with("Fix the regex syntax and call search_files again.").into())
-        }
         (CommaTool::SearchFiles, CommaSearchMode::Path) => {
             Some(search_reply(call, Vec::new(), ResultTruncation::Complete, 0))
         }
@@ -100,30 +93,29 @@ pub(super) fn pattern_error(call: &CommaCall<'_>, error: &Error) -> Option<Comma
 }
 
 pub(super) fn search_or_glob_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
-    let truncated = outcome.json.get("truncated").and_then(Value::as_bool).unwrap_or_default();
+    let truncated = outcome.is_set("truncated");
+    let limit = |mut matches: Vec<Value>, max: usize| {
+        let truncation = ResultTruncation::from(truncated || matches.len() > max);
+        matches.truncate(max);
+        (matches, truncation)
+    };
+    let found = outcome.list_field("matches").iter();
     match (call.tool, search_mode(call)) {
         (CommaTool::Glob, _) => {
-            let mut matches: Vec<Value> = outcome_matches(outcome).map(match_path).collect();
-            let max = result_limit(call, GLOB_PATHS_MAX);
-            let truncation = ResultTruncation::from(truncated || matches.len() > max);
-            matches.truncate(max);
+            let (matches, truncation) = limit(found.map(match_path).collect(), result_limit(call, GLOB_PATHS_MAX));
             glob_reply(call, matches, truncation)
         }
         (_, CommaSearchMode::Path) => {
-            let top = outcome.json.get("path").and_then(Value::as_str).unwrap_or(".");
-            let files = outcome_matches(outcome).filter(|entry| entry["type"] == "file");
-            let mut matches: Vec<Value> = files.map(|entry| render_path_match(top, entry)).collect();
-            let max = result_limit(call, SEARCH_MATCHES_MAX);
-            let truncation = ResultTruncation::from(truncated || matches.len() > max);
-            matches.truncate(max);
+            let top = outcome.text_field("path");
+            let files = found.filter(|entry| entry["type"] == "file");
+            let matches = files.map(|entry| render_path_match(top, entry)).collect();
+            let (matches, truncation) = limit(matches, result_limit(call, SEARCH_MATCHES_MAX));
             let scanned = matches.len() as u64;
             search_reply(call, matches, truncation, scanned)
         }
         (_, CommaSearchMode::Text | CommaSearchMode::Regex) => {
-            let files = outcome.json.get("files").and_then(Value::as_array);
-            let matches = files.into_iter().flatten().flat_map(render_line_matches).collect();
-            let scanned = outcome.json.get("scanned").and_then(Value::as_u64).unwrap_or_default();
-            search_reply(call, matches, ResultTruncation::from(truncated), scanned)
+            let matches = outcome.list_field("files").iter().flat_map(render_line_matches).collect();
+            search_reply(call, matches, ResultTruncation::from(truncated), outcome.number_field("scanned"))
         }
     }
 }
@@ -140,13 +132,8 @@ impl From<bool> for ResultTruncation {
     }
 }
 
-fn outcome_matches(outcome: &CallOutcome) -> impl Iterator<Item = &Value> {
-    outcome.json.get("matches").and_then(Value::as_array).into_iter().flatten()
-}
-
 fn match_path(entry: &Value) -> Value {
-    let kind = list_directory::entry_type_name(entry);
-    let size = if kind == "file" { entry["size"].as_u64().unwrap_or_default() } else { 0 };
+    let (kind, size) = entry_type_and_size(entry);
     CommaJsonFields::new()
         .with("path", entry["path"].clone())
         .with("type", kind)
@@ -157,11 +144,7 @@ fn match_path(entry: &Value) -> Value {
 
 fn render_path_match(top: &str, entry: &Value) -> Value {
     let path = entry["path"].as_str().unwrap_or_default();
-    let below = match top {
-        "." => path,
-        top => path.strip_prefix(top).map_or(path, |rest| rest.trim_start_matches('/')),
-    };
-    CommaJsonFields::new().with("path", path).with("preview", below).into()
+    CommaJsonFields::new().with("path", path).with("preview", path_below(top, entry)).into()
 }
 
 fn render_line_matches(file: &Value) -> Vec<Value> {
@@ -231,7 +214,8 @@ fn glob_reply(call: &CommaCall<'_>, matches: Vec<Value>, truncation: ResultTrunc
             let noun = if count == 1 { "entry" } else { "entries" };
             let suffix = if truncation == ResultTruncation::Truncated { " (truncated)" } else { "" };
             let line = |entry: &Value| {
-                let (path, kind) = (entry["path"].as_str().unwrap_or_default(), entry_type_name(entry));
+                let path = entry["path"].as_str().unwrap_or_default();
+                let kind = entry["type"].as_str().unwrap_or("file");
                 let slash = if kind == "directory" { "/" } else { "" };
                 format!("  {path}{slash} ({kind})")
             };
@@ -245,8 +229,4 @@ fn glob_reply(call: &CommaCall<'_>, matches: Vec<Value>, truncation: ResultTrunc
         .with("matches", matches)
         .with("truncated", truncation == ResultTruncation::Truncated);
     CommaEnvelope::success(output, data)
-}
-
-fn entry_type_name(entry: &Value) -> &str {
-    entry["type"].as_str().unwrap_or("file")
 }

@@ -1,24 +1,27 @@
-//! Capabilities that are not about files: session, agent, policy, alerts and disk usage.
+//! Capabilities that do not act on a file: session, agent, policy, alerts, disk usage, watches and events. Events of a
+//! watch are pushed where the protocol allows it, and `session.events` returns the same events.
 
 use serde_json::{Map, Value, json};
-use stead_engine::{CallOptions, CallOutcome, PolicyTier};
+use stead_engine::{CallOptions, CallOutcome, Error, PolicyTier};
 
 use super::{
-    super::{Dialect, TranslatedCall},
+    super::{Dialect, TranslatedCall, rendering::OutcomeFields},
     KruxCall,
+    args::{KruxPathMapper, require_absolute},
     capability::KruxAgentCapability,
-    into_object,
-    watch::{self, FILE_CHANGED_EVENT},
+    errors::invalid_input,
 };
 use crate::definition::{ToolDefinition, ToolInput};
 
 const DEFAULT_CAPABILITY_VERSION: &str = "1.0";
+const FILE_CHANGED_EVENT: &str = "file_changed";
+const EVENT_TYPES: &[&str] = &["create", "modify", "delete", "rename"];
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
     capability: KruxAgentCapability,
     mut options: CallOptions,
-) -> TranslatedCall {
+) -> Result<TranslatedCall, Error> {
     let inputs = &call.inputs;
     let (operation, arguments) = match capability {
         KruxAgentCapability::Alert => {
@@ -46,12 +49,36 @@ pub(super) fn translate(
             ("policy", json!({}))
         }
         KruxAgentCapability::Session | KruxAgentCapability::Whoami => ("session", json!({})),
+        KruxAgentCapability::Watch => {
+            let path = require_absolute("path", inputs.text_or_empty("path"))?;
+            let recursive = inputs.is_set("recursive");
+            let mut arguments = json!({ "path": path, "recursive": recursive, "types": requested_event_types(call)? });
+            if let Some(pattern) = inputs.optional_text("pattern") {
+                arguments["glob"] = pattern.into();
+            }
+            ("watch", arguments)
+        }
+        KruxAgentCapability::Unwatch => ("unwatch", json!({ "watch": inputs.text_or_empty("watch_id") })),
     };
-    TranslatedCall { operation: operation.to_owned(), arguments: into_object(arguments), options }
+    Ok(TranslatedCall::new(operation, arguments, options))
+}
+
+/// The requested event types; an empty list means all.
+fn requested_event_types(call: &KruxCall<'_>) -> Result<Vec<String>, Error> {
+    let known = |word: &&str| EVENT_TYPES.contains(word);
+    let reason = || invalid_input("event_types", &format!("must be a list of {}", EVENT_TYPES.join(", ")));
+    match call.inputs.value("event_types") {
+        None => Ok(Vec::new()),
+        Some(Value::Array(words)) => {
+            words.iter().map(|word| word.as_str().filter(known).map(str::to_owned).ok_or_else(reason)).collect()
+        }
+        Some(_) => Err(reason()),
+    }
 }
 
 pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxAgentCapability, outcome: &CallOutcome) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
+    let path = || field("path").as_str().map(|path| call.dialect.paths.absolute_path(path));
     match capability {
         KruxAgentCapability::Session => render_session(call, outcome),
         KruxAgentCapability::Whoami => render_whoami(outcome),
@@ -67,9 +94,8 @@ pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxAgentCapabilit
             "created_at": field("started"),
         }),
         KruxAgentCapability::ListEvents => {
-            let events = outcome.json.get("events").and_then(Value::as_array).into_iter().flatten();
-            let events: Vec<Value> =
-                events.filter_map(Value::as_object).map(|event| render_session_event(call, event)).collect();
+            let events = outcome.list_field("events").iter().filter_map(Value::as_object);
+            let events: Vec<Value> = events.map(|event| render_session_event(call, event)).collect();
             json!({ "events": events, "cursor": field("cursor"), "truncated": field("truncated") })
         }
         KruxAgentCapability::EndSession => json!({
@@ -78,16 +104,20 @@ pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxAgentCapabilit
             "duration_seconds": field("seconds"),
             "invocation_count": field("calls"),
         }),
+        KruxAgentCapability::Watch => json!({
+            "watch_id": field("watch"), "path": path(), "recursive": field("recursive"), "cursor": field("cursor"),
+        }),
+        KruxAgentCapability::Unwatch => json!({ "watch_id": field("watch"), "path": path(), "cancelled": true }),
     }
 }
 
 fn render_session(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
     let paths = |name: &str| -> Vec<String> {
-        let paths = outcome.json.get(name).and_then(Value::as_array).into_iter().flatten();
-        paths.filter_map(Value::as_str).map(|path| call.dialect.paths.absolute_path(path)).collect()
+        let paths = outcome.list_field(name).iter().filter_map(Value::as_str);
+        paths.map(|path| call.dialect.paths.absolute_path(path)).collect()
     };
-    let (used, limit) = (outcome_count(outcome, "kept_bytes"), outcome_count(outcome, "kept_bytes_max"));
+    let (used, limit) = (outcome.number_field("kept_bytes"), outcome.number_field("kept_bytes_max"));
     let mut session = json!({
         "session_id": field("session"),
         "connected_at": field("started"),
@@ -132,7 +162,7 @@ fn agent_name(principal: &Value) -> &str {
     principal.as_str().and_then(|text| text.split_once(':')).map_or("", |(_, name)| name)
 }
 
-/// The capabilities, without those that the policy blocks on every path.
+/// The capabilities of the requested category, without those that the policy blocks on every path.
 fn render_capabilities(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let category = call.inputs.optional_text("category");
     let in_category = |tool: &&ToolDefinition| {
@@ -146,9 +176,8 @@ fn render_capabilities(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
 
 /// Whether the policy blocks a capability on every path.
 fn is_blocked(call: &KruxCall<'_>, outcome: &CallOutcome, capability: &ToolDefinition) -> bool {
-    let blocked = outcome.json.get("blocked").and_then(Value::as_array).into_iter().flatten();
-    let full = call.dialect.full_name(&capability.name);
-    blocked.filter_map(Value::as_str).any(|name| Some(name) == full.as_deref())
+    let full_name = call.dialect.full_name(&capability.name);
+    outcome.list_field("blocked").iter().any(|blocked| blocked.as_str() == full_name.as_deref())
 }
 
 fn render_capability(operation: &ToolDefinition) -> Value {
@@ -164,7 +193,7 @@ fn render_capability(operation: &ToolDefinition) -> Value {
     })
 }
 
-/// The tier of each capability from the definition, then the rules of the policy, which may be stricter.
+/// The tier that the definition gives each capability, followed by the rules of the policy, which may be stricter.
 fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
     let tier_rule = |tool: &ToolDefinition| {
         let blocked = is_blocked(call, outcome, tool);
@@ -172,7 +201,7 @@ fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
         json!({ "capability": tool.name, "tier": tier })
     };
     let mut rules: Vec<Value> = call.dialect.definition.operations.iter().map(tier_rule).collect();
-    rules.extend(outcome.json.get("rules").and_then(Value::as_array).into_iter().flatten().cloned());
+    rules.extend_from_slice(outcome.list_field("rules"));
     let mut policy = json!({
         "policy_group": outcome.json.get("principal"),
         "rules": rules,
@@ -184,7 +213,7 @@ fn render_policy(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
 }
 
 fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
-    let (total, free) = (outcome_count(outcome, "total_bytes"), outcome_count(outcome, "free_bytes"));
+    let (total, free) = (outcome.number_field("total_bytes"), outcome.number_field("free_bytes"));
     let used = total.saturating_sub(free);
     let mut usage = json!({
         "path": call.dialect.paths.workspace_root,
@@ -192,29 +221,43 @@ fn render_disk_usage(call: &KruxCall<'_>, outcome: &CallOutcome) -> Value {
         "free_bytes": free,
         "used_bytes": used,
         "percent_used": percent(used, total),
-        "trash_bytes": outcome_count(outcome, "trash_bytes"),
-        "history_bytes": outcome_count(outcome, "kept_bytes"),
-        "history_limit_bytes": outcome_count(outcome, "kept_bytes_max"),
+        "trash_bytes": outcome.number_field("trash_bytes"),
+        "history_bytes": outcome.number_field("kept_bytes"),
+        "history_limit_bytes": outcome.number_field("kept_bytes_max"),
     });
     add_quota(&mut usage, outcome);
     usage
 }
 
-/// One event: its type and time, then a watch event as it is pushed, or the data of an answered approval.
+/// Renders an event of the session. A watch event looks as it does when it is pushed; any other event, such as an
+/// answered approval, has its type, its time and its data.
 fn render_session_event(call: &KruxCall<'_>, native: &Map<String, Value>) -> Value {
     let (kind, time) = (native.get("type"), native.get("time"));
     if kind.and_then(Value::as_str) == Some(FILE_CHANGED_EVENT) {
-        return Value::Object(watch::render_watch_event(&call.dialect.paths, native));
+        return Value::Object(render_watch_event(&call.dialect.paths, native));
     }
     let mut fields = native.clone();
     fields.retain(|name, _| !["type", "time"].contains(&name.as_str()));
     json!({ "type": kind, "timestamp": time, "data": fields })
 }
 
-fn outcome_count(outcome: &CallOutcome, name: &str) -> u64 {
-    outcome.json.get(name).and_then(Value::as_u64).unwrap_or_default()
-}
-
 fn percent(part: u64, whole: u64) -> u64 {
     part.saturating_mul(100).checked_div(whole).unwrap_or_default()
+}
+
+/// Renders a watch event, which looks the same whether it is pushed or polled.
+pub(super) fn render_watch_event(paths: &KruxPathMapper, native: &Map<String, Value>) -> Map<String, Value> {
+    let mut event = Map::new();
+    let mut insert = |name: &str, value: Value| drop(event.insert(name.to_owned(), value));
+    insert("type", FILE_CHANGED_EVENT.into());
+    for (name, value) in native {
+        match (name.as_str(), value) {
+            ("type", _) => {}
+            ("watch", id) => insert("watch_id", id.clone()),
+            ("time", time) => insert("timestamp", time.clone()),
+            ("path" | "new_path", Value::String(path)) => insert(name, paths.absolute_path(path).into()),
+            (_, value) => insert(name, value.clone()),
+        }
+    }
+    event
 }

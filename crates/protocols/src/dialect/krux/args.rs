@@ -1,9 +1,11 @@
-//! Validates the inputs of a call against the capability's definition: none unknown, none missing, none of another
-//! type.
+//! The inputs of a call: checked against the definition of the capability, which rejects unknown, missing and wrongly
+//! typed inputs, and paths, which the document writes absolute and below the workspace.
 
 use serde_json::{Map, Value};
-use stead_engine::{Error, ErrorKind};
+use stead_engine::Error;
+use stead_path::{AbsolutePathRule, BackslashRule, DotDotRule, EmptyPathRule, PathSyntax, RelPath, TrailingSlashRule};
 
+use super::errors::invalid_input;
 use crate::definition::{ToolDefinition, ToolInput, ToolInputType};
 
 const ECHOED_NAME_CHARS_MAX: usize = 64;
@@ -15,8 +17,8 @@ impl<'a> KruxInputs<'a> {
     pub(super) fn validate(declared: &ToolDefinition, given: &'a Map<String, Value>) -> Result<Self, Error> {
         for (name, value) in given {
             let Some(input) = declared.inputs.iter().find(|input| input.name == *name) else {
-                let shown: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
-                return Err(invalid_input(&shown, "the capability has no such input"));
+                let shortened: String = name.chars().take(ECHOED_NAME_CHARS_MAX).collect();
+                return Err(invalid_input(&shortened, "the capability has no such input"));
             };
             check_input(input, value)?;
         }
@@ -70,10 +72,74 @@ fn check_input(input: &ToolInput, value: &Value) -> Result<(), Error> {
     if fits { Ok(()) } else { Err(invalid_input(&input.name, &expected)) }
 }
 
-pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
-    Error::new(ErrorKind::BadRequest, format!("Invalid input: field '{field}' -- {reason}"))
-        .with_detail(FIELD_DETAIL, field)
+/// The path syntax of the dialect. A backslash is an escape character, so that every file name can be written.
+pub(super) fn path_syntax() -> PathSyntax {
+    PathSyntax {
+        default_directory: RelPath::root(),
+        dot_dot: DotDotRule::Fold,
+        absolute_paths: AbsolutePathRule::BelowRoot,
+        backslash: BackslashRule::Escape,
+        trailing_slash: TrailingSlashRule::Ignored,
+        empty_path: EmptyPathRule::Refuse,
+    }
 }
 
-/// Error detail that names the input.
-pub(super) const FIELD_DETAIL: &str = "field";
+/// Converts between workspace paths and absolute paths.
+pub(super) struct KruxPathMapper {
+    pub(super) workspace_root: String,
+}
+
+impl KruxPathMapper {
+    pub(super) fn new(workspace: &str) -> Self {
+        Self { workspace_root: workspace.to_owned() }
+    }
+
+    pub(super) fn absolute_path(&self, path: &str) -> String {
+        match (self.workspace_root.trim_end_matches('/'), path) {
+            ("", ".") => "/".to_owned(),
+            (root, ".") => root.to_owned(),
+            (root, path) => format!("{root}/{path}"),
+        }
+    }
+
+    /// The workspace path of an absolute path, without resolving links; `None` if the path is outside the workspace.
+    pub(super) fn parse(&self, given: &str) -> Option<RelPath> {
+        let roots = [self.workspace_root.clone()];
+        stead_path::parse_path(given, &roots, &path_syntax()).ok().map(|parsed| parsed.path)
+    }
+
+    /// The absolute parent directory of a path; the workspace root for a path outside the workspace.
+    pub(super) fn parent_path(&self, given: &str) -> String {
+        let parent = self.parse(given).and_then(|path| path.parent());
+        parent.map_or_else(|| self.workspace_root.clone(), |parent| self.absolute_path(&parent.to_string()))
+    }
+}
+
+/// Rejects a relative path, because the document does not say which directory it would start from.
+pub(super) fn require_absolute<'a>(field: &str, given: &'a str) -> Result<&'a str, Error> {
+    if given.starts_with('/') {
+        return Ok(given);
+    }
+    Err(invalid_input(field, "must be an absolute path"))
+}
+
+pub(super) fn file_name(given: &str) -> &str {
+    given.trim_end_matches('/').rsplit('/').next().unwrap_or(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_workspace_paths_to_absolute_paths() {
+        let paths = KruxPathMapper::new("/srv/ws");
+        assert_eq!(paths.absolute_path("."), "/srv/ws");
+        assert_eq!(paths.absolute_path("a/b"), "/srv/ws/a/b");
+        assert_eq!(KruxPathMapper::new("/").absolute_path("a"), "/a");
+        assert_eq!(paths.parent_path("/srv/ws/a/b"), "/srv/ws/a");
+        assert_eq!(paths.parent_path("/srv/ws/a"), "/srv/ws");
+        assert_eq!(paths.parent_path("/etc/passwd"), "/srv/ws");
+        assert_eq!(file_name("/srv/ws/a/b/"), "b");
+    }
+}

@@ -1,12 +1,10 @@
-//! The capabilities and their names.
+//! The capabilities and their published names.
 
-/// Every capability, grouped by the module that handles it.
+/// A capability, grouped by the module that handles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KruxCapability {
     File(KruxFileCapability),
-    Transfer(KruxTransferCapability),
     Search(KruxSearchCapability),
-    Watch(KruxWatchCapability),
     Agent(KruxAgentCapability),
 }
 
@@ -17,10 +15,6 @@ pub(super) enum KruxFileCapability {
     Append,
     List,
     Stat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxTransferCapability {
     Delete,
     Restore,
     Copy,
@@ -34,12 +28,6 @@ pub(super) enum KruxSearchCapability {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KruxWatchCapability {
-    Start,
-    End,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KruxAgentCapability {
     Session,
     Whoami,
@@ -50,21 +38,23 @@ pub(super) enum KruxAgentCapability {
     BeginSession,
     ListEvents,
     EndSession,
+    Watch,
+    Unwatch,
 }
 
 const CAPABILITY_NAMES: &[(&str, KruxCapability)] = &[
     ("filesystem.read", KruxCapability::File(KruxFileCapability::Read)),
     ("filesystem.write", KruxCapability::File(KruxFileCapability::Write)),
     ("filesystem.list", KruxCapability::File(KruxFileCapability::List)),
-    ("filesystem.delete", KruxCapability::Transfer(KruxTransferCapability::Delete)),
-    ("filesystem.restore", KruxCapability::Transfer(KruxTransferCapability::Restore)),
+    ("filesystem.delete", KruxCapability::File(KruxFileCapability::Delete)),
+    ("filesystem.restore", KruxCapability::File(KruxFileCapability::Restore)),
     ("filesystem.stat", KruxCapability::File(KruxFileCapability::Stat)),
     ("filesystem.search", KruxCapability::Search(KruxSearchCapability::ByName)),
     ("filesystem.search_content", KruxCapability::Search(KruxSearchCapability::ByContent)),
-    ("filesystem.copy", KruxCapability::Transfer(KruxTransferCapability::Copy)),
-    ("filesystem.move", KruxCapability::Transfer(KruxTransferCapability::Move)),
-    ("filesystem.watch", KruxCapability::Watch(KruxWatchCapability::Start)),
-    ("filesystem.unwatch", KruxCapability::Watch(KruxWatchCapability::End)),
+    ("filesystem.copy", KruxCapability::File(KruxFileCapability::Copy)),
+    ("filesystem.move", KruxCapability::File(KruxFileCapability::Move)),
+    ("filesystem.watch", KruxCapability::Agent(KruxAgentCapability::Watch)),
+    ("filesystem.unwatch", KruxCapability::Agent(KruxAgentCapability::Unwatch)),
     ("filesystem.append", KruxCapability::File(KruxFileCapability::Append)),
     ("agent.session", KruxCapability::Agent(KruxAgentCapability::Session)),
     ("agent.whoami", KruxCapability::Agent(KruxAgentCapability::Whoami)),
@@ -79,7 +69,7 @@ const CAPABILITY_NAMES: &[(&str, KruxCapability)] = &[
 
 impl KruxCapability {
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        CAPABILITY_NAMES.iter().find(|(known, _)| *known == name).map(|(_, tool)| *tool)
+        CAPABILITY_NAMES.iter().find(|(known, _)| *known == name).map(|(_, capability)| *capability)
     }
 }
 

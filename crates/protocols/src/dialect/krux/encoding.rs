@@ -1,9 +1,9 @@
-//! The documented text encodings. Content that does not fit an encoding is an error; nothing is replaced.
+//! The documented text encodings. Content that an encoding cannot represent is an error; no character is replaced.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_engine::{Error, ErrorKind};
 
-use super::args::invalid_input;
+use super::errors::invalid_input;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KruxEncoding {
@@ -17,14 +17,14 @@ pub(super) enum KruxEncoding {
 const UTF16_LE_BOM: [u8; 2] = [0xff, 0xfe];
 const UTF16_BE_BOM: [u8; 2] = [0xfe, 0xff];
 
-/// Where a piece of a file ends.
+/// Whether a piece of a file ends in the middle of the file or at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FilePieceEnd {
     MidFile,
     EndOfFile,
 }
 
-/// A decoded piece of a file, and how many bytes it covers.
+/// The text of a piece of a file, and the number of bytes it was decoded from.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct DecodedPiece {
     pub(super) text: String,
@@ -57,7 +57,8 @@ impl KruxEncoding {
             .with_detail("encoding", self.name())
     }
 
-    /// Decodes bytes. A character cut by the end of the piece is left for the next one, except at the end of the file.
+    /// Decodes a piece of a file. A character that the end of the piece cuts in two belongs to the next piece; at the end
+    /// of the file it is an error.
     pub(super) fn decode(self, bytes: &[u8], end: FilePieceEnd) -> Result<DecodedPiece, Error> {
         let invalid = || self.encoding_error("the content of the file");
         let whole = |text: String| DecodedPiece { text, bytes_consumed: bytes.len() };
@@ -95,7 +96,7 @@ impl KruxEncoding {
     }
 }
 
-/// Little endian without a byte order mark, which is not part of the text.
+/// Decodes UTF-16, little endian unless a byte order mark says otherwise. The mark is not part of the text.
 fn decode_utf16(bytes: &[u8], end: FilePieceEnd) -> Option<DecodedPiece> {
     let (rest, big_endian) = match (bytes.strip_prefix(&UTF16_LE_BOM), bytes.strip_prefix(&UTF16_BE_BOM)) {
         (Some(rest), _) => (rest, false),
@@ -110,7 +111,7 @@ fn decode_utf16(bytes: &[u8], end: FilePieceEnd) -> Option<DecodedPiece> {
     if end == FilePieceEnd::EndOfFile && rest.len() % 2 != 0 {
         return None;
     }
-    // A high surrogate whose low surrogate is beyond the end.
+    // The last unit is a high surrogate whose low surrogate belongs to the next piece.
     if end == FilePieceEnd::MidFile && units.last().is_some_and(|last| (0xd800..0xdc00).contains(last)) {
         units.pop();
     }
@@ -131,7 +132,11 @@ mod tests {
         let euro = "a€".as_bytes();
         assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEnd::MidFile), Some(("a".to_owned(), 1)));
         assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[..3], FilePieceEnd::EndOfFile), None);
-        assert_eq!(decode_piece(KruxEncoding::Utf8, &euro[2..], FilePieceEnd::MidFile), None, "nothing is widened");
+        assert_eq!(
+            decode_piece(KruxEncoding::Utf8, &euro[2..], FilePieceEnd::MidFile),
+            None,
+            "a character that starts before the piece is not completed"
+        );
         assert_eq!(decode_piece(KruxEncoding::Utf8, b"\xff", FilePieceEnd::MidFile), None);
         let clef = KruxEncoding::Utf16.encode("a𝄞").unwrap();
         assert_eq!(decode_piece(KruxEncoding::Utf16, &clef, FilePieceEnd::EndOfFile), Some(("a𝄞".to_owned(), 8)));

@@ -1,16 +1,22 @@
-//! Errors: documented types and messages, whether a retry may help, and the recovery actions.
+//! The error objects: the documented type and message, whether a retry may succeed, and the recovery actions.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{Error, ErrorKind};
 
 use super::{
+    super::rendering::error_detail,
     KruxDialect,
-    args::FIELD_DETAIL,
-    capability::{
-        KruxAgentCapability, KruxCapability, KruxFileCapability, KruxTransferCapability, KruxWatchCapability,
-    },
+    capability::{KruxAgentCapability, KruxCapability, KruxFileCapability},
     recovery::{self, KruxErrorSubject},
 };
+
+/// The detail of an error that names the invalid input.
+const FIELD_DETAIL: &str = "field";
+
+pub(super) fn invalid_input(field: &str, reason: &str) -> Error {
+    Error::new(ErrorKind::BadRequest, format!("Invalid input: field '{field}' -- {reason}"))
+        .with_detail(FIELD_DETAIL, field)
+}
 
 pub(super) fn error_object(
     krux: &KruxDialect,
@@ -19,36 +25,33 @@ pub(super) fn error_object(
     arguments: &Map<String, Value>,
     error: &Error,
 ) -> Value {
-    if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) {
-        return pending_approval_object(krux, tool, &error_path(krux, arguments, error), error);
-    }
     let path = error_path(krux, arguments, error);
+    // Only the error about too many watches has this detail: a watch that the caller can end to make room.
+    let watch_id = error_detail(error, "oldest").unwrap_or_default();
+    let subject = KruxErrorSubject { capability: tool, path: &path, watch_id, paths: &krux.paths };
+    let recovery = |kind: &str| recovery::recovery_actions(krux, &subject, kind, error);
+    if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) {
+        return json!({
+            "status": "pending_approval",
+            "approval_id": error.details.get("approval"),
+            "capability": tool,
+            "message": error.message,
+            "recovery": recovery("ApprovalPending"),
+            "retryable": true,
+            "context": error_context(&path, error),
+        });
+    }
     let kind = published_kind(krux, known, &path, error);
-    let subject = KruxErrorSubject { capability: tool, path: &path, watch_id: oldest_watch(error), paths: &krux.paths };
-    let recovery = recovery::recovery_actions(krux, &subject, kind, error);
     json!({
         "error": kind,
         "message": error_message(tool, kind, &path, error),
-        "recovery": recovery,
+        "recovery": recovery(kind),
         "retryable": is_retryable(error.kind),
         "context": error_context(&path, error),
     })
 }
 
-fn pending_approval_object(krux: &KruxDialect, tool: &str, path: &str, error: &Error) -> Value {
-    let subject = KruxErrorSubject { capability: tool, path, watch_id: oldest_watch(error), paths: &krux.paths };
-    json!({
-        "status": "pending_approval",
-        "approval_id": error.details.get("approval"),
-        "capability": tool,
-        "message": error.message,
-        "recovery": recovery::recovery_actions(krux, &subject, "ApprovalPending", error),
-        "retryable": true,
-        "context": error_context(path, error),
-    })
-}
-
-/// The path that an error concerns, as the caller wrote it.
+/// The absolute path that an error is about: as the caller wrote it where the error shows which input it is.
 fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error) -> String {
     let given = |name: &str| arguments.get(name).and_then(Value::as_str);
     let names = ["path", "source", "destination", "original_path", "trash_path"];
@@ -62,53 +65,43 @@ fn error_path(krux: &KruxDialect, arguments: &Map<String, Value>, error: &Error)
     } else {
         None
     };
-    let engine = error.details.get("path").and_then(Value::as_str).map(|path| krux.paths.absolute_path(path));
+    let engine = error_detail(error, "path").map(|path| krux.paths.absolute_path(path));
     let first = || names.into_iter().find_map(given).unwrap_or_default().to_owned();
     written.map(str::to_owned).or(engine).unwrap_or_else(first)
 }
 
-/// The watch that could be ended to make room.
-fn oldest_watch(error: &Error) -> &str {
-    error.details.get("oldest").and_then(Value::as_str).unwrap_or_default()
-}
-
-fn published_kind(krux: &KruxDialect, tool: Option<KruxCapability>, path: &str, error: &Error) -> &'static str {
-    let starts_watch = tool == Some(KruxCapability::Watch(KruxWatchCapability::Start));
-    let needs_directory = starts_watch
-        || matches!(tool, Some(KruxCapability::File(KruxFileCapability::List) | KruxCapability::Search(_)));
+fn published_kind(krux: &KruxDialect, known: Option<KruxCapability>, path: &str, error: &Error) -> &'static str {
+    let is_file = |capability| known == Some(KruxCapability::File(capability));
+    let is_agent = |capability| known == Some(KruxCapability::Agent(capability));
+    let searches = matches!(known, Some(KruxCapability::Search(_)));
+    let starts_watch = is_agent(KruxAgentCapability::Watch);
+    let needs_directory = starts_watch || searches || is_file(KruxFileCapability::List);
+    let writers = [KruxFileCapability::Write, KruxFileCapability::Append, KruxFileCapability::Copy];
+    let writes_content = writers.into_iter().any(is_file);
     match error.kind {
-        // The workspace itself is a valid path that no operation may remove or replace.
+        // The path is valid, but it is the workspace itself, which no operation may remove or replace.
         ErrorKind::InvalidPath if krux.paths.parse(path).is_some() || path.contains('\0') => "InvalidInput",
         ErrorKind::InvalidPath | ErrorKind::PathEscape | ErrorKind::OutOfScope | ErrorKind::CrossMount => {
             "PathOutOfScope"
         }
         ErrorKind::BadRequest if error.details.contains_key(FIELD_DETAIL) => "InvalidInput",
-        ErrorKind::BadRequest if starts_watch || matches!(tool, Some(KruxCapability::Search(_))) => "InvalidPattern",
+        ErrorKind::BadRequest if starts_watch || searches => "InvalidPattern",
         ErrorKind::TooMany if starts_watch => "TooManyWatches",
-        ErrorKind::NotFound if tool == Some(KruxCapability::Watch(KruxWatchCapability::End)) => "WatchNotFound",
+        ErrorKind::NotFound if is_agent(KruxAgentCapability::Unwatch) => "WatchNotFound",
         ErrorKind::NotFound if error.details.contains_key("parent") => "ParentNotFound",
         ErrorKind::NotFound if needs_directory => "DirectoryNotFound",
-        ErrorKind::NotFound if tool == Some(KruxCapability::Transfer(KruxTransferCapability::Restore)) => {
-            "TrashEntryNotFound"
-        }
-        ErrorKind::NotFound | ErrorKind::NothingToDo
-            if tool == Some(KruxCapability::Agent(KruxAgentCapability::EndSession)) =>
-        {
-            "SessionNotFound"
-        }
-        ErrorKind::NotOwner if tool == Some(KruxCapability::Transfer(KruxTransferCapability::Restore)) => {
-            "TrashEntryNotFound"
-        }
+        ErrorKind::NotFound | ErrorKind::NotOwner if is_file(KruxFileCapability::Restore) => "TrashEntryNotFound",
+        ErrorKind::NotFound | ErrorKind::NothingToDo if is_agent(KruxAgentCapability::EndSession) => "SessionNotFound",
         ErrorKind::NotFound => "FileNotFound",
-        ErrorKind::NotDirectory if tool == Some(KruxCapability::File(KruxFileCapability::Read)) => "FileNotFound",
+        ErrorKind::NotDirectory if is_file(KruxFileCapability::Read) => "FileNotFound",
         ErrorKind::NotDirectory => "NotADirectory",
         ErrorKind::IsDirectory => "IsADirectory",
         ErrorKind::NotRegular | ErrorKind::LinkLoop => "NotAFile",
         ErrorKind::NotEmpty => "DirectoryNotEmpty",
         ErrorKind::Exists => "DestinationExists",
         ErrorKind::NotText => "EncodingError",
-        // The documented error for a full disk covers quotas too.
-        ErrorKind::QuotaExceeded if writes_bytes(tool) => "DiskFull",
+        // Capabilities that write content document an error for a full disk, which covers quotas too.
+        ErrorKind::QuotaExceeded if writes_content => "DiskFull",
         ErrorKind::NoSpace => "DiskFull",
         ErrorKind::Expired => "TrashEntryExpired",
         ErrorKind::ProtectedPath | ErrorKind::ReadOnly | ErrorKind::NotOwner | ErrorKind::SystemDenied => {
@@ -145,30 +138,18 @@ fn published_kind(krux: &KruxDialect, tool: Option<KruxCapability>, path: &str, 
     }
 }
 
-/// Whether a capability writes file content, and so documents a full disk.
-fn writes_bytes(tool: Option<KruxCapability>) -> bool {
-    matches!(
-        tool,
-        Some(
-            KruxCapability::File(KruxFileCapability::Write | KruxFileCapability::Append)
-                | KruxCapability::Transfer(KruxTransferCapability::Copy)
-        )
-    )
-}
-
-/// The documented message if there is one, otherwise the engine's.
+/// The documented message of an error type, or the engine's message if the document has none.
 fn error_message(tool: &str, kind: &str, path: &str, error: &Error) -> String {
     match kind {
         "PathOutOfScope" => format!("Path '{path}' is outside the agent's allowed scope"),
         "FileNotFound" => format!("File not found: {path}"),
         "DirectoryNotFound" => format!("Directory not found: {path}"),
-        "PermissionDenied" => format!("Permission denied: cannot {} '{path}'", tool_verb(tool)),
+        "PermissionDenied" => {
+            let verb = tool.rsplit('.').next().unwrap_or(tool);
+            format!("Permission denied: cannot {verb} '{path}'")
+        }
         _ => error.message.clone(),
     }
-}
-
-fn tool_verb(tool: &str) -> &str {
-    tool.rsplit('.').next().unwrap_or(tool)
 }
 
 fn is_retryable(kind: ErrorKind) -> bool {

@@ -1,40 +1,48 @@
-//! Capabilities that read or write one path.
+//! Capabilities that act on one path, or on a source and a destination: read, write, append, list, stat, delete to the
+//! trash, restore, copy and move.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use stead_engine::{
-    BeforeAfterInclusion, CallOptions, CallOutcome, Error, ListingStyle, MissingBase, MissingParentPolicy,
+    BeforeAfterInclusion, CallOptions, CallOutcome, CopyMoveScope, Error, ListingStyle, MissingBase,
+    MissingParentPolicy, RestoreConflictPolicy,
 };
 
 use super::{
-    super::TranslatedCall,
+    super::{
+        TranslatedCall,
+        rendering::{OutcomeFields, id_from_trash_handle, trash_handle},
+    },
     KruxCall,
+    args::{file_name, require_absolute},
     capability::KruxFileCapability,
     encoding::{FilePieceEnd, KruxEncoding},
-    into_object, paths,
+    errors::invalid_input,
 };
 
-/// Bytes that one read returns without `limit`.
+/// The number of bytes that a read returns if the call has no `limit`.
 const READ_BYTES_DEFAULT: u64 = 1_048_576;
 const LIST_ENTRIES_MAX: usize = 100_000;
 
 pub(super) fn translate(
     call: &KruxCall<'_>,
-    file: KruxFileCapability,
+    capability: KruxFileCapability,
     options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
     let inputs = &call.inputs;
-    let path = paths::require_absolute("path", inputs.text_or_empty("path"))?;
-    let (operation, arguments, options) = match file {
+    let path = || require_absolute("path", inputs.text_or_empty("path"));
+    let refuse_parents = CallOptions { missing_parents: MissingParentPolicy::Refuse, ..options.clone() };
+    Ok(match capability {
         KruxFileCapability::Read => {
             let (first, max) = read_range(call);
             let last = first.saturating_add(max.max(1) - 1);
-            let arguments = json!({ "path": path, "bytes": format!("{first}-{last}") });
-            ("read", arguments, CallOptions { before_after: BeforeAfterInclusion::Include, ..options })
+            let arguments = json!({ "path": path()?, "bytes": format!("{first}-{last}") });
+            let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..options };
+            TranslatedCall::new("read", arguments, options)
         }
         KruxFileCapability::Write => {
-            let missing_parents =
-                if inputs.is_set("create_parents") { MissingParentPolicy::Create } else { MissingParentPolicy::Refuse };
+            let path = path()?;
+            let options = if inputs.is_set("create_parents") { options } else { refuse_parents };
             let (content, encoding) = match KruxEncoding::from_name(inputs.optional_text("encoding")) {
                 KruxEncoding::Utf8 => (inputs.text_or_empty("content").to_owned(), "utf-8"),
                 other @ (KruxEncoding::Ascii | KruxEncoding::Latin1 | KruxEncoding::Utf16 | KruxEncoding::Binary) => {
@@ -42,33 +50,57 @@ pub(super) fn translate(
                 }
             };
             let arguments = json!({ "path": path, "content": content, "encoding": encoding });
-            ("write", arguments, CallOptions { missing_parents, missing_base: MissingBase::Overwrite, ..options })
+            TranslatedCall::new("write", arguments, CallOptions { missing_base: MissingBase::Overwrite, ..options })
         }
         KruxFileCapability::Append => {
-            let arguments = json!({ "path": path, "content": inputs.text_or_empty("content") });
-            (
-                "append",
-                arguments,
-                CallOptions {
-                    missing_parents: MissingParentPolicy::Refuse,
-                    missing_base: MissingBase::Overwrite,
-                    ..options
-                },
-            )
+            let arguments = json!({ "path": path()?, "content": inputs.text_or_empty("content") });
+            let options = CallOptions { missing_base: MissingBase::Overwrite, ..refuse_parents };
+            TranslatedCall::new("append", arguments, options)
         }
         KruxFileCapability::List => {
-            let arguments = json!({ "path": path, "all": inputs.is_set("include_hidden") });
-            (
-                "list",
-                arguments,
-                CallOptions { listing_style: ListingStyle::DetailedEntries(LIST_ENTRIES_MAX), ..options },
-            )
+            let arguments = json!({ "path": path()?, "all": inputs.is_set("include_hidden") });
+            let listing_style = ListingStyle::DetailedEntries(LIST_ENTRIES_MAX);
+            TranslatedCall::new("list", arguments, CallOptions { listing_style, ..options })
         }
         KruxFileCapability::Stat => {
-            ("stat", json!({ "path": path }), CallOptions { before_after: BeforeAfterInclusion::Include, ..options })
+            let options = CallOptions { before_after: BeforeAfterInclusion::Include, ..options };
+            TranslatedCall::new("stat", json!({ "path": path()? }), options)
         }
+        KruxFileCapability::Delete => TranslatedCall::new("remove", json!({ "path": path()? }), refuse_parents),
+        KruxFileCapability::Restore => translate_restore(call, refuse_parents)?,
+        KruxFileCapability::Copy => translate_copy_or_move(call, "copy", refuse_parents)?,
+        KruxFileCapability::Move => translate_copy_or_move(call, "move", refuse_parents)?,
+    })
+}
+
+fn translate_restore(call: &KruxCall<'_>, options: CallOptions) -> Result<TranslatedCall, Error> {
+    let inputs = &call.inputs;
+    let trash = match (inputs.optional_text("trash_path"), inputs.optional_text("original_path")) {
+        (Some(trash), None) => id_from_trash_handle(trash),
+        (None, Some(original)) => require_absolute("original_path", original)?,
+        (Some(_), Some(_)) => return Err(invalid_input("original_path", "excludes trash_path")),
+        (None, None) => return Err(invalid_input("trash_path", "or original_path is required")),
     };
-    Ok(TranslatedCall { operation: operation.to_owned(), arguments: into_object(arguments), options })
+    let mut arguments = json!({ "trash": trash });
+    if let Some(to) = inputs.optional_text("destination") {
+        arguments["to"] = require_absolute("destination", to)?.into();
+    }
+    let restore_conflict =
+        if inputs.is_set("overwrite") { RestoreConflictPolicy::TrashExisting } else { RestoreConflictPolicy::Refuse };
+    Ok(TranslatedCall::new("restore", arguments, CallOptions { restore_conflict, ..options }))
+}
+
+fn translate_copy_or_move(call: &KruxCall<'_>, operation: &str, options: CallOptions) -> Result<TranslatedCall, Error> {
+    let inputs = &call.inputs;
+    let from = require_absolute("source", inputs.text_or_empty("source"))?;
+    let to = require_absolute("destination", inputs.text_or_empty("destination"))?;
+    let mapper = &call.dialect.paths;
+    if mapper.parse(from).is_some_and(|from| mapper.parse(to) == Some(from)) {
+        return Err(invalid_input("destination", "is the source itself"));
+    }
+    let arguments = json!({ "from": from, "to": to, "overwrite": inputs.is_set("overwrite") });
+    let options = CallOptions { copy_move_scope: CopyMoveScope::FilesOnly, ..options };
+    Ok(TranslatedCall::new(operation, arguments, options))
 }
 
 /// The first byte to read, and the maximum number of bytes.
@@ -77,12 +109,58 @@ fn read_range(call: &KruxCall<'_>) -> (u64, u64) {
     (call.inputs.number("offset").unwrap_or(0), max)
 }
 
-/// Fails if the bytes do not fit the encoding.
+pub(super) fn render_outcome(
+    call: &KruxCall<'_>,
+    capability: KruxFileCapability,
+    outcome: &CallOutcome,
+) -> Result<Value, Error> {
+    let path = absolute_path(call, outcome, "path");
+    let version = outcome.json.get("version");
+    let size = outcome.number_field("size");
+    Ok(match capability {
+        KruxFileCapability::Read => render_read(call, outcome)?,
+        KruxFileCapability::Write => json!({ "path": path, "size": size, "checksum": version }),
+        KruxFileCapability::Append => json!({ "path": path, "new_size": size }),
+        KruxFileCapability::List => render_listing(call, outcome, &path),
+        KruxFileCapability::Stat => render_stat(outcome),
+        KruxFileCapability::Delete => json!({
+            "deleted_path": path,
+            "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("path")),
+            "recoverable_until": outcome.text_field("recoverable_until"),
+        }),
+        KruxFileCapability::Restore => {
+            let mut restored = json!({
+                "restored_path": path,
+                "trash_path": trash_handle(outcome.text_field("trash"), outcome.text_field("from")),
+                "original_path": absolute_path(call, outcome, "from"),
+                "size": outcome.number_field("bytes"),
+            });
+            if let Some(version) = version {
+                restored["checksum"] = version.clone();
+            }
+            if outcome.json.contains_key("replaced") {
+                restored["replaced_trash_path"] =
+                    trash_handle(outcome.text_field("replaced"), outcome.text_field("path")).into();
+            }
+            restored
+        }
+        KruxFileCapability::Move => json!({
+            "source": absolute_path(call, outcome, "from"),
+            "destination": path,
+            "size": outcome.number_field("bytes"),
+        }),
+        KruxFileCapability::Copy => json!({
+            "source": absolute_path(call, outcome, "from"), "destination": path, "size": size, "checksum": version,
+        }),
+    })
+}
+
+/// Decodes the bytes of a read; fails if the encoding cannot represent them.
 fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Error> {
     let (first, max) = read_range(call);
-    let bytes = outcome.before_after.first().and_then(|file| file.before.as_deref()).unwrap_or_default();
+    let bytes = outcome.bytes_before();
     let bytes = usize::try_from(max).ok().and_then(|max| bytes.get(..max)).unwrap_or(bytes);
-    let size = outcome_number(outcome, "size");
+    let size = outcome.number_field("size");
     let end =
         if first.saturating_add(bytes.len() as u64) < size { FilePieceEnd::MidFile } else { FilePieceEnd::EndOfFile };
     let decoded = KruxEncoding::from_name(call.inputs.optional_text("encoding")).decode(bytes, end)?;
@@ -95,26 +173,8 @@ fn render_read(call: &KruxCall<'_>, outcome: &CallOutcome) -> Result<Value, Erro
     }))
 }
 
-pub(super) fn render_outcome(
-    call: &KruxCall<'_>,
-    file: KruxFileCapability,
-    outcome: &CallOutcome,
-) -> Result<Value, Error> {
-    let path = absolute_path(call, outcome, "path");
-    Ok(match file {
-        KruxFileCapability::Read => render_read(call, outcome)?,
-        KruxFileCapability::Write => {
-            json!({ "path": path, "size": outcome_number(outcome, "size"), "checksum": outcome.json.get("version") })
-        }
-        KruxFileCapability::Append => json!({ "path": path, "new_size": outcome_number(outcome, "size") }),
-        KruxFileCapability::List => render_listing(call, outcome, &path),
-        KruxFileCapability::Stat => render_stat(outcome),
-    })
-}
-
 fn render_listing(call: &KruxCall<'_>, outcome: &CallOutcome, path: &str) -> Value {
-    let entries = outcome.json.get("entries").and_then(Value::as_array);
-    let mut entries: Vec<Value> = entries.into_iter().flatten().map(render_entry).collect();
+    let mut entries: Vec<Value> = outcome.list_field("entries").iter().map(render_entry).collect();
     let order = call.inputs.optional_text("sort_by").unwrap_or("name");
     // The engine sorts by name; a stable sort keeps that order among equals.
     match order.trim_start_matches('-') {
@@ -125,17 +185,17 @@ fn render_listing(call: &KruxCall<'_>, outcome: &CallOutcome, path: &str) -> Val
     if order.starts_with('-') {
         entries.reverse();
     }
-    let mut listed = json!({ "entries": entries, "total": entries.len(), "path": path });
-    if outcome.json.get("truncated") == Some(&Value::Bool(true)) {
-        listed["truncated"] = true.into();
+    let mut listing = json!({ "entries": entries, "total": entries.len(), "path": path });
+    if outcome.is_set("truncated") {
+        listing["truncated"] = true.into();
     }
-    listed
+    listing
 }
 
 fn render_entry(entry: &Value) -> Value {
     let path = entry["path"].as_str().unwrap_or_default();
     json!({
-        "name": paths::file_name(path),
+        "name": file_name(path),
         "type": entry_type_name(&entry["type"]),
         "size": entry["size"].as_u64().unwrap_or_default(),
         "modified": entry["modified"],
@@ -152,13 +212,12 @@ pub(super) fn entry_type_name(native: &Value) -> &str {
 
 fn render_stat(outcome: &CallOutcome) -> Value {
     let field = |name: &str| outcome.json.get(name).cloned().unwrap_or_default();
-    let mode = outcome.json.get("mode").and_then(Value::as_str);
-    let mode = mode.and_then(|octal| u32::from_str_radix(octal, 8).ok()).unwrap_or_default();
+    let mode = u32::from_str_radix(outcome.text_field("mode"), 8).unwrap_or_default();
     let directory = field("type") == "directory";
     json!({
         "exists": true,
         "type": entry_type_name(&field("type")),
-        "size": if directory { 0 } else { outcome_number(outcome, "size") },
+        "size": if directory { 0 } else { outcome.number_field("size") },
         "modified": field("modified"),
         "created": field("created"),
         "permissions": permissions(mode),
@@ -170,12 +229,8 @@ fn permissions(mode: u32) -> String {
     (0..9).rev().map(|bit| if mode & (1 << bit) == 0 { '-' } else { ['x', 'w', 'r'][bit % 3] }).collect()
 }
 
-pub(super) fn absolute_path(call: &KruxCall<'_>, outcome: &CallOutcome, name: &str) -> String {
+fn absolute_path(call: &KruxCall<'_>, outcome: &CallOutcome, name: &str) -> String {
     call.dialect.paths.absolute_path(outcome.json.get(name).and_then(Value::as_str).unwrap_or("."))
-}
-
-pub(super) fn outcome_number(outcome: &CallOutcome, name: &str) -> u64 {
-    outcome.json.get(name).and_then(Value::as_u64).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,20 +1,21 @@
-//! Recovery actions for an error, from the definition, with placeholders filled in. Each is a call that can be made as
-//! it stands.
+//! Recovery actions for an error. The definition declares them with placeholders; here the placeholders are replaced, so
+//! that each action is a call the client can send unchanged.
 
 use serde_json::{Map, Value, json};
 use stead_engine::Error;
 
 use super::{
+    super::rendering::error_detail,
     KruxDialect,
-    paths::{self, KruxPathMapper},
+    args::{KruxPathMapper, file_name},
 };
-use crate::definition::{RecoveryAction, ToolErrorDefinition};
+use crate::definition::RecoveryAction;
 
-/// The failed call.
+/// The failed call, as far as its recovery actions mention it.
 pub(super) struct KruxErrorSubject<'a> {
     pub(super) capability: &'a str,
     pub(super) path: &'a str,
-    /// A watch that could be ended.
+    /// A watch of the caller that could be ended; empty if there is none.
     pub(super) watch_id: &'a str,
     pub(super) paths: &'a KruxPathMapper,
 }
@@ -25,29 +26,25 @@ pub(super) fn recovery_actions(
     kind: &str,
     error: &Error,
 ) -> Vec<Value> {
-    let existing_type = error.details.get("type").and_then(Value::as_str);
-    // Only a file can be replaced; for anything else the actions are those of its type.
-    let kind = match (kind, existing_type) {
+    // Only a file can be replaced. For another type of destination, the error about that type has the right actions.
+    let kind = match (kind, error_detail(error, "type")) {
         ("DestinationExists", Some("directory")) => "IsADirectory",
         ("DestinationExists", Some("link" | "other")) => "NotAFile",
         (kind, _) => kind,
     };
-    let own = krux.definition.find_tool(subject.capability).map_or(&[][..], |operation| &operation.errors);
-    let declared: Option<&ToolErrorDefinition> =
-        own.iter().chain(&krux.definition.errors).find(|error| error.kind == kind);
+    let capability_errors = krux.definition.find_tool(subject.capability).map_or(&[][..], |tool| &tool.errors);
+    let declared = capability_errors.iter().chain(&krux.definition.errors).find(|error| error.kind == kind);
     let recoveries = declared.into_iter().flat_map(|error| &error.recoveries);
-    recoveries
-        .filter(|recovery| is_applicable(recovery, subject))
-        .map(|recovery| fill_action(recovery, subject))
-        .collect()
+    recoveries.filter(|action| is_applicable(action, subject)).map(|action| fill_action(action, subject)).collect()
 }
 
-/// Whether the caller has a watch, if the action needs one.
+/// Whether an action can be suggested. An action that ends a watch requires that the caller has one.
 fn is_applicable(recovery: &RecoveryAction, subject: &KruxErrorSubject<'_>) -> bool {
     !subject.watch_id.is_empty() || recovery.inputs.values().all(|value| value != "$watch")
 }
 
-/// Fills in an action. An action without a capability repeats the failed call with these inputs changed.
+/// Renders an action with its placeholders replaced. An action without a capability repeats the failed call with changed
+/// inputs.
 fn fill_action(recovery: &RecoveryAction, subject: &KruxErrorSubject<'_>) -> Value {
     let inputs: Map<String, Value> =
         recovery.inputs.iter().map(|(name, value)| (name.clone(), fill_placeholders(name, value, subject))).collect();
@@ -87,7 +84,7 @@ fn fill_placeholders(name: &str, value: &Value, subject: &KruxErrorSubject<'_>) 
 }
 
 fn placeholder_value(word: &str, input: &str, subject: &KruxErrorSubject<'_>) -> String {
-    let name = paths::file_name(subject.path);
+    let name = file_name(subject.path);
     match word {
         "$parent" => subject.paths.parent_path(subject.path),
         "$path" => subject.path.to_owned(),

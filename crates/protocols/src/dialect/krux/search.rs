@@ -1,16 +1,22 @@
-//! Search by name and by content. Ignore files have no effect, because the document does not mention them; hidden names
-//! are excluded unless requested.
+//! Search by name and by content. Ignore files such as `.gitignore` have no effect, because the document does not mention
+//! them. Hidden files are excluded unless the call includes them.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{
     BeforeAfterInclusion, CallOptions, CallOutcome, Error, Globs, HitRanking, ListingStyle, WalkFilter, limits,
 };
 
-use super::{super::TranslatedCall, KruxCall, capability::KruxSearchCapability, files, into_object, paths};
+use super::{
+    super::{TranslatedCall, rendering::OutcomeFields},
+    KruxCall,
+    args::require_absolute,
+    capability::KruxSearchCapability,
+    files,
+};
 
-/// Without `max_results`.
+/// The number of results if the call has no `max_results`.
 const RESULTS_DEFAULT: usize = 100;
-/// Without `context_lines`.
+/// The number of lines around a match if the call has no `context_lines`.
 const CONTEXT_LINES_DEFAULT: u64 = 2;
 const HIDDEN_FILE_GLOBS: &[&str] = &["**/.*", "**/.*/**"];
 
@@ -20,20 +26,17 @@ pub(super) fn translate(
     options: CallOptions,
 ) -> Result<TranslatedCall, Error> {
     let inputs = &call.inputs;
-    let path = paths::require_absolute("path", inputs.text_or_empty("path"))?;
+    let path = require_absolute("path", inputs.text_or_empty("path"))?;
     let exclude = if inputs.is_set("include_hidden") { &[][..] } else { HIDDEN_FILE_GLOBS };
     let walk_filter = WalkFilter { include: Globs::default(), exclude: Globs::new(exclude.iter().copied())? };
-    let (operation, arguments, options) = match capability {
+    Ok(match capability {
         KruxSearchCapability::ByName => {
             let pattern = inputs.text_or_empty("pattern");
             let pattern = if pattern.contains('/') { pattern.to_owned() } else { format!("**/{pattern}") };
             let max = result_limit(call, limits::FIND_MATCHES_MAX).max(1);
             let arguments = json!({ "path": path, "pattern": pattern, "all": true, "max": max });
-            (
-                "find",
-                arguments,
-                CallOptions { listing_style: ListingStyle::DetailedEntries(max), walk_filter, ..options },
-            )
+            let listing_style = ListingStyle::DetailedEntries(max);
+            TranslatedCall::new("find", arguments, CallOptions { listing_style, walk_filter, ..options })
         }
         KruxSearchCapability::ByContent => {
             let context = inputs.number("context_lines").unwrap_or(CONTEXT_LINES_DEFAULT);
@@ -55,10 +58,10 @@ pub(super) fn translate(
                 arguments["glob"] = glob.into();
             }
             let (before_after, hit_ranking) = (BeforeAfterInclusion::Include, HitRanking::ByRelevance);
-            ("search", arguments, CallOptions { walk_filter, before_after, hit_ranking, ..options })
+            let options = CallOptions { walk_filter, before_after, hit_ranking, ..options };
+            TranslatedCall::new("search", arguments, options)
         }
-    };
-    Ok(TranslatedCall { operation: operation.to_owned(), arguments: into_object(arguments), options })
+    })
 }
 
 /// The requested number of results, within the engine's limit.
@@ -68,9 +71,8 @@ fn result_limit(call: &KruxCall<'_>, max: usize) -> usize {
 }
 
 pub(super) fn render_outcome(call: &KruxCall<'_>, capability: KruxSearchCapability, outcome: &CallOutcome) -> Value {
-    let total = outcome.json.get("total").and_then(Value::as_u64).unwrap_or_default();
-    let truncated = outcome.json.get("truncated") == Some(&Value::Bool(true));
-    let items = |name: &str| outcome.json.get(name).and_then(Value::as_array).into_iter().flatten();
+    let (total, truncated) = (outcome.number_field("total"), outcome.is_set("truncated"));
+    let items = |name: &str| outcome.list_field(name).iter();
     match capability {
         KruxSearchCapability::ByName => {
             let max = result_limit(call, limits::FIND_MATCHES_MAX);
@@ -121,7 +123,7 @@ fn render_content_match(call: &KruxCall<'_>, hit: &Value) -> Value {
     })
 }
 
-/// Files in the order of their best match, with the number of matches in each.
+/// The files with matches, in the order of their best match, each with its number of matches.
 fn group_by_file<'a>(call: &KruxCall<'_>, hits: impl Iterator<Item = &'a Value>) -> Vec<Value> {
     let mut counts: Map<String, Value> = Map::new();
     for hit in hits {

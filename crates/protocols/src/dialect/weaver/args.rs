@@ -1,11 +1,11 @@
-//! Parses a tool call from its arguments. A missing or wrongly typed argument gets the original's sentence; unknown
-//! ones are ignored, as in the original.
+//! Parses a tool call from its arguments. A missing or wrongly typed argument is rejected with the original's sentence;
+//! unknown arguments are ignored, as in the original.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
-    WeaverGeneration,
-    paging::{WeaverPageUnit, WeaverPagingOptions, WeaverReadWindow},
+    WeaverGeneration, clean_path,
+    newest_generation::{WeaverPageUnit, WeaverPagingOptions, WeaverReadWindow},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl WeaverTool {
     }
 }
 
-/// What to do with a file that already exists.
+/// Whether a write replaces a file that already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ExistingFileRule {
     Replace,
@@ -124,10 +124,7 @@ impl<'a> WeaverCall<'a> {
         }
     }
 
-    pub(super) fn engine_operation(&self) -> &'static str {
-        self.tool().engine_operation()
-    }
-
+    /// The part of the file to read; `None` for the whole file, and for other tools.
     pub(super) fn window(&self) -> Option<WeaverReadWindow> {
         match self.action {
             WeaverAction::Read(window) => window,
@@ -144,29 +141,71 @@ impl<'a> WeaverCall<'a> {
         }
     }
 
-    pub(super) fn engine_arguments(&self) -> Map<String, Value> {
-        let mut arguments = Map::new();
-        let mut with = |name: &str, value: Value| drop(arguments.insert(name.to_owned(), value));
-        with("path", self.path.into());
+    pub(super) fn engine_arguments(&self) -> Value {
+        let path = self.path;
         match self.action {
-            WeaverAction::Read(window) => {
-                if let Some(range) = window.and_then(WeaverReadWindow::byte_range) {
-                    with("bytes", range.into());
-                }
+            WeaverAction::Read(window) => match window.and_then(WeaverReadWindow::byte_range) {
+                Some(range) => json!({ "path": path, "bytes": range }),
+                None => json!({ "path": path }),
+            },
+            WeaverAction::Write(content, ExistingFileRule::Replace) => {
+                json!({ "path": path, "content": content, "encoding": "utf-8" })
             }
-            WeaverAction::Write(content, rule) => {
-                with("content", content.into());
-                with("encoding", "utf-8".into());
-                if rule == ExistingFileRule::Refuse {
-                    with("base", "".into());
-                }
+            // An empty base version means that the file must not exist.
+            WeaverAction::Write(content, ExistingFileRule::Refuse) => {
+                json!({ "path": path, "content": content, "encoding": "utf-8", "base": "" })
             }
-            WeaverAction::List => with("all", true.into()),
-            WeaverAction::Edit { old, new } => {
-                with("edits", serde_json::json!([{ "old": old, "new": new }]));
-            }
-            WeaverAction::Append(content) => with("content", content.into()),
+            WeaverAction::List => json!({ "path": path, "all": true }),
+            WeaverAction::Edit { old, new } => json!({ "path": path, "edits": [{ "old": old, "new": new }] }),
+            WeaverAction::Append(content) => json!({ "path": path, "content": content }),
         }
-        arguments
+    }
+}
+
+/// A path as error sentences and page headers show it. No access check uses these forms.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WeaverPathArgument<'a> {
+    pub(super) workspace_root: &'a str,
+    pub(super) as_given: &'a str,
+}
+
+impl WeaverPathArgument<'_> {
+    pub(super) fn absolute_path(&self) -> String {
+        clean_path(self.workspace_root, self.as_given)
+    }
+
+    /// The path relative to the workspace; `.` for the workspace itself.
+    pub(super) fn relative_path(&self) -> String {
+        let absolute = self.absolute_path();
+        let relative = absolute.strip_prefix(self.workspace_root).map(|rest| rest.trim_start_matches('/'));
+        match relative {
+            Some("") => ".".to_owned(),
+            Some(relative) => relative.to_owned(),
+            None => absolute,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_absolute_and_relative() {
+        for (path, absolute, relative) in [
+            ("a", "/srv/ws/a", "a"),
+            ("./x/../a/", "/srv/ws/a", "a"),
+            ("", "/srv/ws", "."),
+            ("../ws/a", "/srv/ws/a", "a"),
+            ("../../../..", "/", "/"),
+            ("/etc//hosts", "/etc/hosts", "/etc/hosts"),
+        ] {
+            let shown = WeaverPathArgument { workspace_root: "/srv/ws", as_given: path };
+            assert_eq!(
+                (shown.absolute_path().as_str(), shown.relative_path().as_str()),
+                (absolute, relative),
+                "{path}"
+            );
+        }
     }
 }

@@ -1,17 +1,21 @@
-//! Error sentences of generation 0.1.2: a prefix that names the failed step, then the operating system's text with the
-//! absolute path.
+//! Error sentences of both generations. A sentence is a prefix that names the failed step, a path, and the text of the
+//! operating system's error. Generation 0.1.2 shows absolute paths. The newest generation opens files relative to a handle
+//! of the workspace and therefore shows relative paths.
 
-use serde_json::Value;
 use stead_engine::{Error, ErrorKind};
 
 use super::{
+    super::rendering::error_detail,
     FilesystemReach,
-    args::{WeaverCall, WeaverTool},
-    path_argument::{WeaverPathArgument, clean_path},
+    args::{ExistingFileRule, WeaverCall, WeaverPathArgument, WeaverTool},
+    clean_path,
 };
 
 const OUTSIDE_WORKSPACE_MESSAGE: &str = "access denied: path is outside the workspace";
 const SYMLINK_OUTSIDE_MESSAGE: &str = "access denied: symlink resolves outside workspace";
+const PATH_ESCAPES_REASON: &str = "path escapes from parent";
+pub(super) const BINARY_FILE_MESSAGE: &str =
+    "file appears to be binary; switch read_file mode to 'bytes' for byte-based inspection";
 
 const OS_ERROR_MESSAGES: &[(ErrorKind, &str)] = &[
     (ErrorKind::NotFound, "no such file or directory"),
@@ -65,8 +69,8 @@ pub(super) fn error_sentence_v0_1_2(
     }
 }
 
-/// Errors that only an edit can have.
-pub(super) fn edit_error(error: &Error) -> Option<String> {
+/// The sentence for an error that only an edit can have.
+fn edit_error(error: &Error) -> Option<String> {
     if error.kind == ErrorKind::TextNotFound {
         return Some("old_text not found in file. Make sure it matches exactly".to_owned());
     }
@@ -74,19 +78,19 @@ pub(super) fn edit_error(error: &Error) -> Option<String> {
     Some(format!("old_text appears {count} times. Please provide more context to make it unique"))
 }
 
-pub(super) fn is_workspace_root_refused(error: &Error) -> bool {
-    error.details.get("path").and_then(Value::as_str) == Some(".")
+fn is_workspace_root_refused(error: &Error) -> bool {
+    error_detail(error, "path") == Some(".")
 }
 
-/// The file in the middle of a path, where a directory is needed.
-pub(super) fn blocking_file(error: &Error) -> Option<&str> {
-    ["file", "path"].iter().find_map(|detail| error.details.get(*detail).and_then(Value::as_str))
+/// The file in the middle of a path that would have to be a directory.
+fn blocking_file(error: &Error) -> Option<&str> {
+    ["file", "path"].into_iter().find_map(|name| error_detail(error, name))
 }
 
-/// A failed step in the operating system's form.
+/// The sentence for a step that failed with an error of the operating system: the step, the system call and the path.
 fn failed_step(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
     let (prefix, verb) = match call.tool() {
-        // A directory can be opened; reading it fails.
+        // The original can open a directory; only reading from it fails.
         WeaverTool::ReadFile | WeaverTool::EditFile if kind == ErrorKind::IsDirectory => {
             ("failed to read file", "read")
         }
@@ -98,10 +102,89 @@ fn failed_step(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: Error
     format!("{prefix}: {verb} {}: {}", path.absolute_path(), os_error_message(kind, error))
 }
 
-/// The operating system's text for a kind; other kinds add the engine's message.
-pub(super) fn os_error_message(kind: ErrorKind, error: &Error) -> String {
+/// The operating system's text for a kind of error. Kinds without such a text count as denied permission, followed by the
+/// engine's message.
+fn os_error_message(kind: ErrorKind, error: &Error) -> String {
     match OS_ERROR_MESSAGES.iter().find(|(known, _)| *known == kind) {
         Some((_, text)) => (*text).to_owned(),
         None => format!("permission denied: {}", error.message),
+    }
+}
+
+pub(super) fn error_sentence_newest(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, error: &Error) -> String {
+    let is_root = is_workspace_root_refused(error);
+    if error.kind == ErrorKind::InvalidPath && !is_root {
+        let escapes = format!("path escapes workspace: {}", call.path());
+        return match call.tool() {
+            WeaverTool::ListDir => format!("failed to read directory: {escapes}"),
+            WeaverTool::ReadFile | WeaverTool::WriteFile | WeaverTool::EditFile | WeaverTool::AppendFile => escapes,
+        };
+    }
+    let kind = if is_root { ErrorKind::IsDirectory } else { error.kind };
+    match call.tool() {
+        WeaverTool::ReadFile => read_error(call, path, kind, error),
+        WeaverTool::ListDir if kind == ErrorKind::NotDirectory && blocking_file(error).is_none() => {
+            format!("failed to read directory: readdirent {}: not a directory", path.absolute_path())
+        }
+        WeaverTool::ListDir => format!("failed to read directory: {}", openat_error(path, kind, error)),
+        WeaverTool::WriteFile => write_error(call, path, kind, error),
+        WeaverTool::EditFile | WeaverTool::AppendFile => {
+            edit_error(error).unwrap_or_else(|| file_access_error("failed to read file", path, kind, error))
+        }
+    }
+}
+
+/// The error of opening a path relative to the handle of the workspace.
+fn openat_error(path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+    let text =
+        if kind == ErrorKind::PathEscape { PATH_ESCAPES_REASON.to_owned() } else { os_error_message(kind, error) };
+    format!("openat {}: {text}", path.relative_path())
+}
+
+fn file_access_error(prefix: &str, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+    let step = openat_error(path, kind, error);
+    if kind == ErrorKind::IsDirectory {
+        return format!("{prefix}: read {}: is a directory", path.absolute_path());
+    }
+    let known = [
+        (ErrorKind::NotFound, "file not found: "),
+        (ErrorKind::PathEscape, "access denied: "),
+        (ErrorKind::SystemDenied, "access denied: "),
+    ];
+    let reason = known.iter().find(|(known, _)| *known == kind).map_or("", |(_, reason)| reason);
+    format!("{prefix}: {reason}{step}")
+}
+
+fn read_error(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+    let in_lines = call.window().is_some_and(|window| window.byte_range().is_none());
+    match (kind, in_lines) {
+        (ErrorKind::IsDirectory, true) => {
+            format!("failed to open file: path is a directory: {}", call.path())
+        }
+        (ErrorKind::IsDirectory, false) => {
+            format!("failed to read file content: read {}: is a directory", path.absolute_path())
+        }
+        (kind, _) => file_access_error("failed to open file", path, kind, error),
+    }
+}
+
+fn write_error(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
+    match (kind, call.existing_file_rule()) {
+        (ErrorKind::Exists | ErrorKind::IsDirectory, ExistingFileRule::Refuse) => {
+            format!("file: {} already exists. Set overwrite=true to replace.", call.path())
+        }
+        (ErrorKind::IsDirectory, ExistingFileRule::Replace) => {
+            format!("failed to rename temp file over target: renameat {}: file exists", path.relative_path())
+        }
+        (ErrorKind::NotDirectory, _) => {
+            let file = blocking_file(error).unwrap_or_default();
+            format!("failed to create parent directories: mkdirat {file}: not a directory")
+        }
+        (ErrorKind::PathEscape, _) if path.relative_path().contains('/') => {
+            let relative = path.relative_path();
+            let parent = relative.rsplit_once('/').map_or(".", |(parent, _)| parent);
+            format!("failed to create parent directories: mkdirat {parent}: {PATH_ESCAPES_REASON}")
+        }
+        (kind, _) => format!("failed to write temp file: {}", openat_error(path, kind, error)),
     }
 }

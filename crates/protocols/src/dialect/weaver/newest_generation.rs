@@ -1,109 +1,265 @@
-//! Sentences of the newest generation. Paths are relative to the workspace, as the original's rooted handle sees them,
-//! and an edit shows its diff to the user.
+//! Replies that only the newest generation has: pages of a file and edits with a diff. A page is a range of bytes or of
+//! numbered lines, below a header with its position and the call that reads the next page. An edit shows its diff to the
+//! user.
 
-use stead_engine::{CallOutcome, Error, ErrorKind};
+use serde_json::{Map, Value};
+use stead_engine::CallOutcome;
 use stead_text::unified::{CONTEXT_LINES, DiffLabels, unified_diff};
 
 use super::{
+    super::{DialectSettingError, DialectSettings, rendering::OutcomeFields},
     WeaverResult,
-    args::{ExistingFileRule, WeaverCall, WeaverTool},
-    errors::{blocking_file, edit_error, is_workspace_root_refused, os_error_message},
-    path_argument::WeaverPathArgument,
+    args::WeaverCall,
+    errors::BINARY_FILE_MESSAGE,
     replace_invalid_bytes,
 };
 
-const PATH_ESCAPES_REASON: &str = "path escapes from parent";
+/// The largest page in bytes, unless the setting `read_bytes_max` changes it.
+const PAGE_BYTES_DEFAULT: u64 = 65_536;
+/// The number of bytes that are examined to detect a binary file.
+const BINARY_SAMPLE_BYTES: usize = 512;
+/// A file is binary if more than one byte in this many is a control character.
+const CONTROL_CHAR_RATIO: usize = 10;
+
 const NO_CHANGE_NOTE: &str = "(no content change)";
 const TRUNCATED_NOTE: &str = "[diff preview truncated; call read_file for the full edited contents]";
-/// Largest file whose diff is shown.
+/// The largest file whose diff is shown, in bytes.
 const DIFF_BYTES_MAX: usize = 64 * 1024;
+/// The largest file whose diff is shown, in lines.
 const DIFF_LINES_MAX: usize = 2000;
 const PREVIEW_BYTES_MAX: usize = 16 * 1024;
 
-pub(super) fn error_sentence_newest(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, error: &Error) -> String {
-    let is_root = is_workspace_root_refused(error);
-    if error.kind == ErrorKind::InvalidPath && !is_root {
-        let escapes = format!("path escapes workspace: {}", call.path());
-        return match call.tool() {
-            WeaverTool::ListDir => format!("failed to read directory: {escapes}"),
-            WeaverTool::ReadFile | WeaverTool::WriteFile | WeaverTool::EditFile | WeaverTool::AppendFile => escapes,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WeaverPageUnit {
+    Bytes,
+    Lines,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WeaverPagingOptions {
+    pub(super) unit: WeaverPageUnit,
+    bytes_max: u64,
+}
+
+impl WeaverPagingOptions {
+    pub(super) fn from_settings(settings: &DialectSettings) -> Result<Self, DialectSettingError> {
+        let unit = if settings.is_set_to("read_mode", "lines", "bytes") {
+            WeaverPageUnit::Lines
+        } else {
+            WeaverPageUnit::Bytes
         };
-    }
-    let kind = if is_root { ErrorKind::IsDirectory } else { error.kind };
-    match call.tool() {
-        WeaverTool::ReadFile => read_error(call, path, kind, error),
-        WeaverTool::ListDir if kind == ErrorKind::NotDirectory && blocking_file(error).is_none() => {
-            format!("failed to read directory: readdirent {}: not a directory", path.absolute_path())
-        }
-        WeaverTool::ListDir => format!("failed to read directory: {}", openat_error(path, kind, error)),
-        WeaverTool::WriteFile => write_error(call, path, kind, error),
-        WeaverTool::EditFile | WeaverTool::AppendFile => {
-            edit_error(error).unwrap_or_else(|| file_access_error("failed to read file", path, kind, error))
-        }
-    }
-}
-
-/// A failed open, in the form of the rooted handle.
-fn openat_error(path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
-    let text =
-        if kind == ErrorKind::PathEscape { PATH_ESCAPES_REASON.to_owned() } else { os_error_message(kind, error) };
-    format!("openat {}: {text}", path.relative_path())
-}
-
-fn file_access_error(prefix: &str, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
-    let step = openat_error(path, kind, error);
-    if kind == ErrorKind::IsDirectory {
-        return format!("{prefix}: read {}: is a directory", path.absolute_path());
-    }
-    let known = [
-        (ErrorKind::NotFound, "file not found: "),
-        (ErrorKind::PathEscape, "access denied: "),
-        (ErrorKind::SystemDenied, "access denied: "),
-    ];
-    let reason = known.iter().find(|(known, _)| *known == kind).map_or("", |(_, reason)| reason);
-    format!("{prefix}: {reason}{step}")
-}
-
-fn read_error(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
-    let in_lines = call.window().is_some_and(|window| window.byte_range().is_none());
-    match (kind, in_lines) {
-        (ErrorKind::IsDirectory, true) => {
-            format!("failed to open file: path is a directory: {}", call.path())
-        }
-        (ErrorKind::IsDirectory, false) => {
-            format!("failed to read file content: read {}: is a directory", path.absolute_path())
-        }
-        (kind, _) => file_access_error("failed to open file", path, kind, error),
+        let bytes_max = match settings.get("read_bytes_max") {
+            None => PAGE_BYTES_DEFAULT,
+            Some(text) => {
+                text.parse().ok().filter(|bytes| *bytes > 0).ok_or_else(|| DialectSettingError::InvalidValue {
+                    key: "read_bytes_max".to_owned(),
+                    value: text.to_owned(),
+                    expected: "a positive number of bytes".to_owned(),
+                })?
+            }
+        };
+        Ok(Self { unit, bytes_max })
     }
 }
 
-fn write_error(call: &WeaverCall<'_>, path: &WeaverPathArgument<'_>, kind: ErrorKind, error: &Error) -> String {
-    match (kind, call.existing_file_rule()) {
-        (ErrorKind::Exists | ErrorKind::IsDirectory, ExistingFileRule::Refuse) => {
-            format!("file: {} already exists. Set overwrite=true to replace.", call.path())
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WeaverReadWindow {
+    Bytes { offset: u64, length: u64 },
+    Lines { start: u64, max_lines: Option<u64> },
+}
+
+impl WeaverReadWindow {
+    /// Parses the arguments in the original's order, with its error sentences.
+    pub(super) fn from_arguments(arguments: &Map<String, Value>, paging: WeaverPagingOptions) -> Result<Self, String> {
+        match paging.unit {
+            WeaverPageUnit::Bytes => {
+                let offset = parse_integer(arguments, "offset")?.unwrap_or(0);
+                let offset = u64::try_from(offset).map_err(|_| "offset must be >= 0".to_owned())?;
+                let length = parse_integer(arguments, "length")?.map_or(Ok(paging.bytes_max), u64::try_from);
+                let length = length.ok().filter(|length| *length > 0).ok_or("length must be > 0")?;
+                Ok(WeaverReadWindow::Bytes { offset, length: length.min(paging.bytes_max) })
+            }
+            WeaverPageUnit::Lines => {
+                let start = parse_integer(arguments, "start_line")?.unwrap_or(1);
+                let start = u64::try_from(start).ok().filter(|start| *start > 0);
+                let start = start.ok_or("start_line must be >= 1")?;
+                for (other, instead) in [("offset", "start_line"), ("length", "max_lines"), ("limit", "max_lines")] {
+                    if arguments.contains_key(other) {
+                        return Err(format!("{other} is not supported in line mode; use {instead}"));
+                    }
+                }
+                let max_lines = match arguments.get("max_lines") {
+                    None | Some(Value::Null) => None,
+                    Some(_) => parse_integer(arguments, "max_lines")?,
+                };
+                let positive = |max_lines: i64| u64::try_from(max_lines).ok().filter(|max_lines| *max_lines > 0);
+                let max_lines =
+                    max_lines.map(|max_lines| positive(max_lines).ok_or("max_lines, if provided, must be > 0"));
+                Ok(WeaverReadWindow::Lines { start, max_lines: max_lines.transpose()? })
+            }
         }
-        (ErrorKind::IsDirectory, ExistingFileRule::Replace) => {
-            format!("failed to rename temp file over target: renameat {}: file exists", path.relative_path())
+    }
+
+    /// The range of bytes to read from the engine; `None` for lines, which need the whole file.
+    pub(super) fn byte_range(self) -> Option<String> {
+        match self {
+            WeaverReadWindow::Bytes { offset, length } => {
+                Some(format!("{offset}-{}", offset.saturating_add(length.saturating_sub(1))))
+            }
+            WeaverReadWindow::Lines { .. } => None,
         }
-        (ErrorKind::NotDirectory, _) => {
-            let file = blocking_file(error).unwrap_or_default();
-            format!("failed to create parent directories: mkdirat {file}: not a directory")
-        }
-        (ErrorKind::PathEscape, _) if path.relative_path().contains('/') => {
-            let relative = path.relative_path();
-            let parent = relative.rsplit_once('/').map_or(".", |(parent, _)| parent);
-            format!("failed to create parent directories: mkdirat {parent}: {PATH_ESCAPES_REASON}")
-        }
-        (kind, _) => format!("failed to write temp file: {}", openat_error(path, kind, error)),
     }
 }
 
-/// The result of an edit: the confirmation for the model, the diff for the user.
+/// Parses an integer, which may be given as a string.
+fn parse_integer(arguments: &Map<String, Value>, name: &str) -> Result<Option<i64>, String> {
+    let Some(value) = arguments.get(name) else { return Ok(None) };
+    match value {
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Ok(Some(whole)),
+            (None, Some(float)) if float.fract() != 0.0 => Err(format!("{name} must be an integer, got float {float}")),
+            (None, float) => {
+                let whole = float.and_then(|float| format!("{float:.0}").parse().ok());
+                whole.map(Some).ok_or_else(|| format!("{name} value {number} overflows int64"))
+            }
+        },
+        Value::String(text) => text.parse().map(Some).map_err(|_| {
+            format!(
+                "invalid integer format for {name} parameter: strconv.ParseInt: parsing {}: invalid syntax",
+                Value::String(text.clone())
+            )
+        }),
+        Value::Bool(_) => Err(format!("unsupported type bool for {name} parameter")),
+        Value::Null => Err(format!("unsupported type <nil> for {name} parameter")),
+        Value::Array(_) => Err(format!("unsupported type []interface {{}} for {name} parameter")),
+        Value::Object(_) => Err(format!("unsupported type map[string]interface {{}} for {name} parameter")),
+    }
+}
+
+/// The page that a call reads, or the whole file if the call has no window.
+pub(super) fn render_page(call: &WeaverCall<'_>, paging: WeaverPagingOptions, outcome: &CallOutcome) -> WeaverResult {
+    let (name, bytes) = (header_name(call.path()), outcome.bytes_before());
+    match call.window() {
+        Some(WeaverReadWindow::Lines { .. }) if looks_binary(bytes) => {
+            WeaverResult::error(BINARY_FILE_MESSAGE.to_owned())
+        }
+        Some(WeaverReadWindow::Lines { start, max_lines }) => {
+            WeaverResult::visible(render_line_page(name, paging, start, max_lines, bytes))
+        }
+        Some(WeaverReadWindow::Bytes { offset, .. }) => {
+            WeaverResult::visible(render_byte_page(name, offset, outcome.number_field("size"), bytes))
+        }
+        None => WeaverResult::visible(replace_invalid_bytes(bytes)),
+    }
+}
+
+/// The last name of a path.
+fn header_name(path: &str) -> &str {
+    match path.trim_end_matches('/').rsplit('/').next().unwrap_or_default() {
+        "" if path.is_empty() => ".",
+        "" => "/",
+        name => name,
+    }
+}
+
+fn render_byte_page(name: &str, offset: u64, total: u64, bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "[END OF FILE - no content at this offset]".to_owned();
+    }
+    let end = offset + bytes.len() as u64;
+    let note = if end < total {
+        format!("[TRUNCATED - file has more content. Call read_file again with offset={end} to continue.]")
+    } else {
+        "[END OF FILE - no further content.]".to_owned()
+    };
+    let header = format!("[file: {name} | total: {total} bytes | read: bytes {offset}-{}]", end - 1);
+    format!("{header}\n{note}\n\n{}", replace_invalid_bytes(bytes))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WeaverLinePageEnd {
+    EndOfFile,
+    LineLimit,
+    ByteLimit,
+    MidLine,
+}
+
+fn render_line_page(
+    name: &str,
+    paging: WeaverPagingOptions,
+    start: u64,
+    max_lines: Option<u64>,
+    bytes: &[u8],
+) -> String {
+    let skipped = usize::try_from(start - 1).unwrap_or(usize::MAX);
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n').skip(skipped);
+    let (mut output, mut count, mut file_bytes) = (Vec::new(), 0_u64, 0_u64);
+    let end = loop {
+        if max_lines == Some(count) {
+            break if lines.next().is_some() { WeaverLinePageEnd::LineLimit } else { WeaverLinePageEnd::EndOfFile };
+        }
+        let Some(line) = lines.next() else { break WeaverLinePageEnd::EndOfFile };
+        let prefix = format!("{}|", start + count);
+        let remaining = paging.bytes_max.saturating_sub((output.len() + prefix.len()) as u64);
+        if remaining == 0 {
+            break WeaverLinePageEnd::ByteLimit;
+        }
+        let taken = line.len().min(usize::try_from(remaining).unwrap_or(usize::MAX));
+        output.extend_from_slice(prefix.as_bytes());
+        output.extend_from_slice(&line[..taken]);
+        file_bytes += taken as u64;
+        count += 1;
+        if taken < line.len() {
+            break WeaverLinePageEnd::MidLine;
+        }
+    };
+    if count == 0 {
+        return format!("[END OF FILE - no content at or after start_line={start}]");
+    }
+    let (next, last) = (start + count, start + count - 1);
+    let again = match max_lines {
+        Some(max_lines) => {
+            format!("Call read_file again with start_line={next} and max_lines={max_lines} to continue")
+        }
+        None => format!("Call read_file again with start_line={next} to continue"),
+    };
+    let note = match end {
+        WeaverLinePageEnd::EndOfFile => "[END OF FILE - no further content.]".to_owned(),
+        WeaverLinePageEnd::LineLimit => format!("[PARTIAL - more content remains. {again}.]"),
+        WeaverLinePageEnd::ByteLimit => {
+            format!("[TRUNCATED - byte budget reached. {again} at the next line.]")
+        }
+        WeaverLinePageEnd::MidLine => format!(
+            "[TRUNCATED - line {last} exceeded the {} byte read budget and was cut mid-line.]",
+            paging.bytes_max
+        ),
+    };
+    let header = format!(
+        "[file: {name} | read: lines {start}-{last} (1-indexed) | file_bytes: {file_bytes} | output_bytes: {}]",
+        output.len()
+    );
+    format!("{header}\n{note}\n\n{}", replace_invalid_bytes(&output))
+}
+
+fn looks_binary(bytes: &[u8]) -> bool {
+    let sample = &bytes[..bytes.len().min(BINARY_SAMPLE_BYTES)];
+    if sample.contains(&0) {
+        return true;
+    }
+    // The end of the sample may cut a character in two.
+    let is_text = match std::str::from_utf8(sample) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none() && sample.len() == BINARY_SAMPLE_BYTES,
+    };
+    let is_control = |byte: &&u8| **byte < 0x20 && !matches!(**byte, b'\n' | b'\r' | b'\t' | 0x0c | 0x08);
+    !is_text || sample.iter().filter(is_control).count() * CONTROL_CHAR_RATIO > sample.len()
+}
+
+/// The result of an edit: a confirmation for the model and the diff for the user.
 pub(super) fn edit_result(path: &str, outcome: &CallOutcome) -> WeaverResult {
     let file = outcome.before_after.first();
-    let side = |bytes: Option<&Vec<u8>>| bytes.map(|bytes| replace_invalid_bytes(bytes)).unwrap_or_default();
-    let before = side(file.and_then(|file| file.before.as_ref()));
-    let after = side(file.and_then(|file| file.after.as_ref()));
+    let before = replace_invalid_bytes(outcome.bytes_before());
+    let after = replace_invalid_bytes(file.and_then(|file| file.after.as_deref()).unwrap_or_default());
     let summary = format!("File edited: {path}");
     let large = |text: &str| text.len() > DIFF_BYTES_MAX || text.lines().count() > DIFF_LINES_MAX;
     if large(&before) || large(&after) {
@@ -140,15 +296,64 @@ mod tests {
 
     use super::*;
 
+    fn paging_options(unit: WeaverPageUnit, bytes_max: u64) -> WeaverPagingOptions {
+        WeaverPagingOptions { unit, bytes_max }
+    }
+
+    #[test]
+    fn parses_read_windows_with_published_messages() {
+        let read = |arguments: Value, unit: WeaverPageUnit| {
+            let arguments = arguments.as_object().cloned().unwrap();
+            WeaverReadWindow::from_arguments(&arguments, paging_options(unit, 100))
+        };
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        for (arguments, expected) in [
+            (r#"{"offset": -1}"#, "offset must be >= 0"),
+            (r#"{"length": 0}"#, "length must be > 0"),
+            (r#"{"offset": 1.5}"#, "offset must be an integer, got float 1.5"),
+            (r#"{"offset": true}"#, "unsupported type bool for offset parameter"),
+        ] {
+            assert_eq!(read(json(arguments), WeaverPageUnit::Bytes), Err(expected.to_owned()));
+        }
+        assert_eq!(
+            read(json(r#"{"offset": "3", "length": 500}"#), WeaverPageUnit::Bytes),
+            Ok(WeaverReadWindow::Bytes { offset: 3, length: 100 })
+        );
+        assert_eq!(
+            read(json(r#"{"start_line": 2.0, "max_lines": null}"#), WeaverPageUnit::Lines).map_err(|_| ()),
+            Ok(WeaverReadWindow::Lines { start: 2, max_lines: None })
+        );
+        assert!(read(json(r#"{"limit": 1}"#), WeaverPageUnit::Lines).is_err());
+    }
+
+    #[test]
+    fn numbers_lines_within_byte_limit() {
+        let line_page = |max_lines, bytes_max, bytes: &[u8]| {
+            render_line_page("f", paging_options(WeaverPageUnit::Lines, bytes_max), 1, max_lines, bytes)
+        };
+        let page = line_page(None, 10, b"1234567\nsecond line\n");
+        assert!(page.contains("file_bytes: 8 | output_bytes: 10") && page.contains("start_line=2 "), "{page}");
+        let page = line_page(None, 6, b"abcdefgh\n");
+        assert!(page.contains("line 1 exceeded the 6 byte read budget") && page.ends_with("1|abcd"), "{page}");
+        assert!(line_page(Some(1), 99, b"a\nb\n").contains("start_line=2 and max_lines=1"));
+        assert!(line_page(Some(2), 99, b"a\nb\n").contains("END OF FILE"));
+        assert_eq!(
+            render_line_page("f", paging_options(WeaverPageUnit::Lines, 9), 9, None, b"a"),
+            "[END OF FILE - no content at or after start_line=9]"
+        );
+    }
+
+    #[test]
+    fn detects_binary_content() {
+        assert!(looks_binary(b"a\0") && looks_binary(b"\xff\xfe") && looks_binary(b"\x01\x02abc"));
+        assert!(!looks_binary(b"") && !looks_binary("äöü\r\n\t".as_bytes()));
+    }
+
     fn edit_result_for(before: &str, after: &str) -> WeaverResult {
         let side = |text: &str| Some(text.as_bytes().to_vec());
         let file = BeforeAfterBytes { path: stead_path::RelPath::root(), before: side(before), after: side(after) };
-        let outcome = CallOutcome {
-            json: serde_json::Map::new(),
-            text: String::new(),
-            before_after: vec![file],
-            session_switch: None,
-        };
+        let outcome =
+            CallOutcome { json: Map::new(), text: String::new(), before_after: vec![file], session_switch: None };
         edit_result("/d/e.txt", &outcome)
     }
 

@@ -1,0 +1,100 @@
+//! Helpers for the replies of several dialects: typed fields of outcomes and errors, lexically cleaned paths, and handles
+//! of trashed files. The paths are only shown; no access check uses them.
+
+use serde_json::Value;
+use stead_engine::{CallOutcome, Error};
+
+const TRASH_HANDLE_PREFIX: &str = "/trash/";
+
+/// Typed access to an outcome. A missing field reads as empty, zero or false.
+pub(super) trait OutcomeFields {
+    fn text_field(&self, name: &str) -> &str;
+    fn number_field(&self, name: &str) -> u64;
+    fn is_set(&self, name: &str) -> bool;
+    fn list_field(&self, name: &str) -> &[Value];
+    /// The previous content of the first file, which is the content that a read returns.
+    fn bytes_before(&self) -> &[u8];
+}
+
+impl OutcomeFields for CallOutcome {
+    fn text_field(&self, name: &str) -> &str {
+        self.json.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn number_field(&self, name: &str) -> u64 {
+        self.json.get(name).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        self.json.get(name) == Some(&Value::Bool(true))
+    }
+
+    fn list_field(&self, name: &str) -> &[Value] {
+        self.json.get(name).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn bytes_before(&self) -> &[u8] {
+        self.before_after.first().and_then(|file| file.before.as_deref()).unwrap_or_default()
+    }
+}
+
+/// A text among the details of an error.
+pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> {
+    error.details.get(name).and_then(Value::as_str)
+}
+
+/// Joins a path to a directory, unless it is absolute, and cleans it lexically: empty names and `.` are dropped, and
+/// `..` removes the name before it.
+pub(super) fn clean_path(directory: &str, path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let start = if path.starts_with('/') { "" } else { directory };
+    for name in start.split('/').chain(path.split('/')) {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
+/// A handle of a trashed file, for dialects whose documents show a path there. It looks like a path but contains only
+/// the trash id and the file name, so it reveals no path of the machine.
+pub(super) fn trash_handle(id: &str, path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    format!("{TRASH_HANDLE_PREFIX}{id}/{name}")
+}
+
+/// The trash id in a handle. Any other text is returned unchanged; the trash has no entry with that id.
+pub(super) fn id_from_trash_handle(handle: &str) -> &str {
+    let id = handle.strip_prefix(TRASH_HANDLE_PREFIX).and_then(|rest| rest.split('/').next());
+    id.unwrap_or(handle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cleans_paths_lexically() {
+        for (path, expected) in [
+            ("a/./b", "/srv/ws/a/b"),
+            ("../x", "/srv/x"),
+            ("../", "/srv"),
+            ("../../../..", "/"),
+            ("/etc//x", "/etc/x"),
+            (".", "/srv/ws"),
+            ("", "/srv/ws"),
+        ] {
+            assert_eq!(clean_path("/srv/ws", path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn handle_yields_id_not_path() {
+        assert_eq!(trash_handle("t01", "a/b.txt"), "/trash/t01/b.txt");
+        assert_eq!(id_from_trash_handle("/trash/t01/b.txt"), "t01");
+        assert_eq!(id_from_trash_handle("/trash/t01"), "t01");
+        assert_eq!(id_from_trash_handle("/elsewhere/x.tar.gz"), "/elsewhere/x.tar.gz");
+    }
+}
