@@ -1,4 +1,4 @@
-//! The comma dialect over MCP: options and trash, beyond the examples.
+//! The comma dialect over MCP: its options, its trash and its refusals, which the examples of the definition do not cover.
 
 use serde_json::{Value, json};
 use stead_engine::Version;
@@ -14,7 +14,7 @@ async fn open_client(options: &[&str], files: &[(&str, &str)]) -> ProtocolTestCl
     client
 }
 
-/// Calls a tool, checks text and error flag against the envelope, and returns the envelope.
+/// Calls a tool and returns the envelope. Checks that the text and the error flag of the MCP result match it.
 async fn call_and_check(client: &mut ProtocolTestClient, tool: &str, arguments: Value) -> Value {
     let answer = client.call_tool(tool, arguments).await;
     let (result, envelope) = (&answer["result"], &answer["result"]["structuredContent"]);
@@ -49,8 +49,8 @@ async fn deleted_file_is_restored_once_by_handle() {
     let handle = deleted["data"]["trashedTo"].as_str().unwrap().to_owned();
     assert!(handle.starts_with("/trash/") && handle.ends_with("/del.txt"), "{handle}");
     assert_eq!(error_kind(&mut client, "read_file", json!({ "path": "d/del.txt" })).await, "not_found");
-    let back = call_and_check(&mut client, "restore_file", json!({ "trashedPath": handle })).await;
-    assert_eq!(back["data"], json!({ "restored": true, "path": "d/del.txt", "from": handle, "sizeBytes": 4 }));
+    let restored = call_and_check(&mut client, "restore_file", json!({ "trashedPath": handle })).await;
+    assert_eq!(restored["data"], json!({ "restored": true, "path": "d/del.txt", "from": handle, "sizeBytes": 4 }));
     assert_eq!(file_content(&mut client, "d/del.txt").await, "bye\n");
     assert_eq!(error_kind(&mut client, "restore_file", json!({ "trashedPath": handle })).await, "not_found");
     for foreign in ["/etc/passwd", "../x.tar.gz", "/trash/", "/trash/../../etc/passwd"] {
@@ -66,13 +66,13 @@ async fn deleted_file_is_restored_once_by_handle() {
 #[tokio::test]
 async fn overwritten_move_target_goes_to_trash() {
     let mut client = open_client(&[], &[("a.txt", "new"), ("b.txt", "old")]).await;
-    let over =
+    let overwrite =
         json!({ "fromPath": "a.txt", "toPath": "b.txt", "expectedSha256": sha256_hex("new"), "overwrite": true });
-    let moved = call_and_check(&mut client, "move_file", over).await;
+    let moved = call_and_check(&mut client, "move_file", overwrite).await;
     let handle = moved["data"]["overwroteTrashedTo"].clone();
     assert_eq!(file_content(&mut client, "b.txt").await, "new");
-    let back = json!({ "trashedPath": handle, "targetPath": "c.txt" });
-    assert_eq!(error_kind(&mut client, "restore_file", back).await, "ok");
+    let restore = json!({ "trashedPath": handle, "targetPath": "c.txt" });
+    assert_eq!(error_kind(&mut client, "restore_file", restore).await, "ok");
     assert_eq!(file_content(&mut client, "c.txt").await, "old");
     client.close().await;
 }
@@ -95,14 +95,14 @@ async fn refused_move_names_the_obstacle() {
     ] {
         let call = json!({ "fromPath": from, "toPath": to, "expectedSha256": sha256_hex("a"), "overwrite": overwrite });
         let error = call_and_check(&mut client, "move_file", call).await["error"].clone();
-        let said = |name: &str| error[name].as_str().unwrap_or_default();
-        assert_eq!(said("kind"), kind, "{error}");
-        assert!(said("message").ends_with(message), "{error}");
-        assert!(said("suggestedNextAction").contains(next), "{error}");
+        let field = |name: &str| error[name].as_str().unwrap_or_default();
+        assert_eq!(field("kind"), kind, "{error}");
+        assert!(field("message").ends_with(message), "{error}");
+        assert!(field("suggestedNextAction").contains(next), "{error}");
     }
-    let gone =
+    let refused =
         call_and_check(&mut client, "delete_file", json!({ "path": "l", "expectedSha256": sha256_hex("a") })).await;
-    assert_eq!(gone["error"]["message"], "Path is a symbolic link, not a file: l");
+    assert_eq!(refused["error"]["message"], "Path is a symbolic link, not a file: l");
     client.close().await;
 }
 
@@ -118,14 +118,14 @@ async fn file_deleted_by_patch_can_be_restored() {
 }
 
 #[tokio::test]
-async fn both_argument_names_work_unless_exact_origin() {
+async fn arguments_of_the_document_work_unless_the_original_code_is_selected() {
     let parents = json!({ "path": "new/f.txt", "content": "x", "createParents": true });
     let all = json!({ "path": "a.txt", "expectedSha256": sha256_hex("x x"),
         "edits": [{ "oldText": "x", "newText": "y", "replaceAll": true }] });
-    for (options, made, replaced) in [(&[][..], "ok", "ok"), (&["origin=exact"], "not_found", "multiple_matches")] {
+    for (options, created, edited) in [(&[][..], "ok", "ok"), (&["origin=exact"], "not_found", "multiple_matches")] {
         let mut client = open_client(options, &[("a.txt", "x x")]).await;
-        assert_eq!(error_kind(&mut client, "create_file", parents.clone()).await, made);
-        assert_eq!(error_kind(&mut client, "edit_file", all.clone()).await, replaced);
+        assert_eq!(error_kind(&mut client, "create_file", parents.clone()).await, created);
+        assert_eq!(error_kind(&mut client, "edit_file", all.clone()).await, edited);
         client.close().await;
     }
 }
@@ -181,21 +181,21 @@ async fn settings_restrict_paths() {
         ),
     ] {
         let mut client = open_client(options, &files).await;
-        for (at, (path, before)) in files.iter().enumerate() {
+        for (index, (path, before)) in files.iter().enumerate() {
             assert_eq!(
                 error_kind(&mut client, "read_file", json!({ "path": path })).await,
-                reads[at],
+                reads[index],
                 "{options:?} {path}"
             );
             let write = json!({ "path": path, "content": "new", "expectedSha256": sha256_hex(before) });
-            assert_eq!(error_kind(&mut client, "write_file", write).await, writes[at], "{options:?} {path}");
+            assert_eq!(error_kind(&mut client, "write_file", write).await, writes[index], "{options:?} {path}");
         }
         client.close().await;
     }
 }
 
 #[tokio::test]
-async fn absolute_paths_need_setting_and_must_be_inside() {
+async fn absolute_paths_need_a_setting_and_must_be_inside_the_workspace() {
     let inside = json!({ "path": "/ws/a.txt" });
     for (options, expected) in [(&[][..], "outside_workspace"), (&["allow_absolute=true"], "ok")] {
         let mut client = open_client(options, &[("a.txt", "a")]).await;
@@ -212,9 +212,23 @@ async fn absolute_paths_need_setting_and_must_be_inside() {
 #[tokio::test]
 async fn binary_file_is_reported_and_sent_as_base64_on_request() {
     let mut client = open_client(&[], &[("b", "\0a")]).await;
-    let told = call_and_check(&mut client, "read_file", json!({ "path": "b" })).await;
-    assert_eq!((&told["error"]["kind"], &told["data"]["sha256"]), (&json!("binary_file"), &json!(sha256_hex("\0a"))));
+    let refused = call_and_check(&mut client, "read_file", json!({ "path": "b" })).await;
+    assert_eq!(
+        (&refused["error"]["kind"], &refused["data"]["sha256"]),
+        (&json!("binary_file"), &json!(sha256_hex("\0a")))
+    );
     let whole = call_and_check(&mut client, "read_file", json!({ "path": "b", "allowBinary": true })).await;
     assert_eq!(whole["data"]["contentBase64"], "AGE=");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn read_is_truncated_at_a_character_boundary() {
+    let mut client = open_client(&[], &[("a.txt", "héé")]).await;
+    for (max_bytes, expected, truncated) in [(1, "h", true), (3, "hé", true), (4, "hé", true), (5, "héé", false)] {
+        let read = json!({ "path": "a.txt", "maxBytes": max_bytes });
+        let data = call_and_check(&mut client, "read_file", read).await["data"].clone();
+        assert_eq!((&data["content"], &data["truncated"]), (&json!(expected), &json!(truncated)), "{max_bytes}");
+    }
     client.close().await;
 }

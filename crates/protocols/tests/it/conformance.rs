@@ -1,12 +1,13 @@
-//! The official MCP conformance suite against the HTTP server. The suite's fixtures are an `McpExtension`.
+//! Runs the official MCP conformance suite against the HTTP server. An `McpExtension` provides the tools, prompts and
+//! resources that the suite expects.
 
 mod catalogue;
-mod extension;
 mod input_required;
 mod tools;
 
 use std::sync::Arc;
 
+use serde_json::{Map, Value, json};
 use stead_engine::{Caller, Engine, Principal};
 use stead_protocols::{
     dialect::WorkspaceLocation,
@@ -14,13 +15,79 @@ use stead_protocols::{
         AllowedHosts, AuthError, Authenticator, ClientIdentity, ClientScope, Credential, HttpListener,
         HttpServerConfig, HttpServerOptions, ServerState, opener_for, serve,
     },
-    mcp::LoadedMcpExtension,
+    mcp::{
+        LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture, McpExtensionRequest,
+        McpListKind,
+    },
 };
 use testkit::{MemoryWorkspace, external_tools, socket_relay};
 use tokio::net::UnixListener;
 
-/// Prefix of the scenarios of the tasks extension.
+/// The prefix of scenarios for the tasks extension of MCP, which this server does not declare.
 const UNDECLARED_EXTENSION_PREFIX: &str = "tasks-";
+
+/// JSON-RPC code for invalid params.
+const INVALID_PARAMS: i32 = -32602;
+
+struct ConformanceExtension;
+
+impl McpExtension for ConformanceExtension {
+    fn capabilities(&self) -> Map<String, Value> {
+        let capabilities = json!({ "logging": {}, "prompts": {}, "completions": {} });
+        capabilities.as_object().unwrap().clone()
+    }
+
+    fn list_items(&self, list: McpListKind) -> Vec<Value> {
+        match list {
+            McpListKind::Tools => catalogue::tool_list(),
+            McpListKind::Prompts => catalogue::prompt_list(),
+            McpListKind::Resources => catalogue::resource_list(),
+            McpListKind::ResourceTemplates => catalogue::template_list(),
+        }
+    }
+
+    fn handle_request<'a>(
+        &'a self,
+        request: McpExtensionRequest<'a>,
+        client: McpClientHandle<'a>,
+    ) -> McpExtensionFuture<'a> {
+        Box::pin(async move {
+            let params = request.params;
+            match request.method {
+                "tools/call" => call_tool(&params, &client).await,
+                "prompts/get" => get_prompt(&params),
+                "resources/read" => catalogue::read_resource(params["uri"].as_str()?).map(Ok),
+                "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => Some(Ok(json!({}))),
+                "completion/complete" => complete_argument(&params),
+                _ => None,
+            }
+        })
+    }
+}
+
+async fn call_tool(params: &Value, client: &McpClientHandle<'_>) -> Option<Result<Value, McpExtensionError>> {
+    let name = params["name"].as_str()?;
+    if let Some(result) = input_required::call_tool(name, params, client) {
+        return Some(result);
+    }
+    tools::call_tool(name, &params["arguments"], client).await
+}
+
+fn get_prompt(params: &Value) -> Option<Result<Value, McpExtensionError>> {
+    let name = params["name"].as_str()?;
+    input_required::get_prompt(name, params).or_else(|| catalogue::get_prompt(name, &params["arguments"]).map(Ok))
+}
+
+/// Completes an argument of the prompt that has arguments.
+fn complete_argument(params: &Value) -> Option<Result<Value, McpExtensionError>> {
+    if params["ref"]["name"] != "test_prompt_with_arguments" {
+        return None;
+    }
+    let prefix = params["argument"]["value"].as_str()?;
+    let words = ["paris", "park", "party", "test", "testing"];
+    let values: Vec<&str> = words.into_iter().filter(|word| word.starts_with(prefix)).collect();
+    Some(Ok(json!({ "completion": { "values": values, "total": values.len(), "hasMore": false } })))
+}
 
 /// Authenticates only the server's own user.
 struct SameUserAuthenticator(Engine);
@@ -62,13 +129,13 @@ async fn run_conformance_suite(revision: &'static str) -> external_tools::Progra
         rpc_dialects: vec!["stead".to_owned()],
         workspace_calls_max: 16,
     };
-    let door = Arc::new(SameUserAuthenticator(Engine::new(Arc::new(MemoryWorkspace::new()))));
-    let annex = LoadedMcpExtension::new(Arc::new(extension::ConformanceExtension)).unwrap();
-    let keeping = HttpServerOptions { mcp_extension: Some(Arc::new(annex)), ..HttpServerOptions::default() };
-    let state = ServerState::with_options(door, AllowedHosts::unix_socket(), settings, keeping);
+    let authenticator = Arc::new(SameUserAuthenticator(Engine::new(Arc::new(MemoryWorkspace::new()))));
+    let extension = LoadedMcpExtension::new(Arc::new(ConformanceExtension)).unwrap();
+    let options = HttpServerOptions { mcp_extension: Some(Arc::new(extension)), ..HttpServerOptions::default() };
+    let state = ServerState::with_options(authenticator, AllowedHosts::unix_socket(), settings, options);
     let serving = tokio::spawn(serve(state.clone(), HttpListener::Unix(listener, user)));
     let port = socket_relay::open_relay(&socket).unwrap();
-    let said = tokio::task::spawn_blocking(move || {
+    let output = tokio::task::spawn_blocking(move || {
         let mut suite = external_tools::node_program("conformance").unwrap();
         suite.args(["server", "--url", &format!("http://127.0.0.1:{port}/mcp"), "--requirements", revision]);
         external_tools::run_program(suite).unwrap()
@@ -77,16 +144,16 @@ async fn run_conformance_suite(revision: &'static str) -> external_tools::Progra
     .unwrap();
     state.shut_down();
     serving.await.unwrap();
-    said
+    output
 }
 
-/// All scenarios pass except those of an extension that this server does not declare.
-fn check_results(said: &external_tools::ProgramOutput) {
-    assert_eq!(said.code, Some(0), "{}", said.full_text());
-    let failed = said.stdout.lines().filter_map(|line| line.trim().strip_prefix("✗ "));
+/// Checks that all scenarios pass, except those for an extension that this server does not declare.
+fn check_results(output: &external_tools::ProgramOutput) {
+    assert_eq!(output.code, Some(0), "{}", output.full_text());
+    let failed = output.stdout.lines().filter_map(|line| line.trim().strip_prefix("✗ "));
     let others: Vec<&str> = failed.filter(|scenario| !scenario.starts_with(UNDECLARED_EXTENSION_PREFIX)).collect();
-    assert!(others.is_empty(), "{others:?}: {}", said.full_text());
-    assert!(said.stdout.contains("✓ tools-call-with-progress: 2 passed"), "{}", said.full_text());
+    assert!(others.is_empty(), "{others:?}: {}", output.full_text());
+    assert!(output.stdout.contains("✓ tools-call-with-progress: 2 passed"), "{}", output.full_text());
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Checks that the code accepts the arguments that the definitions declare.
+//! Checks that the definition of the native dialect matches the engine: operations, arguments, values and kinds of errors.
 
 use std::sync::Arc;
 
@@ -24,17 +24,17 @@ fn example_value(input: &ToolInput) -> Value {
     }
 }
 
-/// A value that a schema accepts.
+/// A minimal value that a JSON Schema accepts.
 fn example_for_schema(schema: &Value) -> Value {
     match schema["type"].as_str().unwrap() {
         "array" => json!([example_for_schema(&schema["items"])]),
         "object" => {
-            let needed = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let one = |name: &Value| {
+            let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let property = |name: &Value| {
                 let name = name.as_str().unwrap();
                 (name.to_owned(), example_for_schema(&schema["properties"][name]))
             };
-            Value::Object(needed.iter().map(one).collect())
+            Value::Object(required.iter().map(property).collect())
         }
         "string" => "x".into(),
         "integer" => 1.into(),
@@ -57,39 +57,39 @@ fn declared_arguments_match_decoders() {
     for operation in &DialectDefinition::native().unwrap().operations {
         let mut arguments: Map<String, Value> = Map::new();
         arguments.insert("no_such_argument".to_owned(), true.into());
-        let error = call_engine(&operation.name, arguments).expect_err("an unknown argument is refused");
+        let error = call_engine(&operation.name, arguments).expect_err("an unknown argument must be rejected");
         assert_eq!(error.kind, ErrorKind::BadRequest, "{}: {error}", operation.name);
         // The error lists the accepted names in backticks, after the rejected one.
-        let mut taken: Vec<&str> = error.message.split('`').skip(1).step_by(2).collect();
-        assert_eq!(taken.remove(0), "no_such_argument", "{error}");
+        let mut accepted: Vec<&str> = error.message.split('`').skip(1).step_by(2).collect();
+        assert_eq!(accepted.remove(0), "no_such_argument", "{error}");
         let declared: Vec<&str> = operation.inputs.iter().map(|input| input.name.as_str()).collect();
-        assert_eq!(taken, declared, "{}", operation.name);
+        assert_eq!(accepted, declared, "{}", operation.name);
     }
 }
 
 #[test]
 fn required_arguments_and_types_are_enforced() {
     for operation in &DialectDefinition::native().unwrap().operations {
-        let whole: Map<String, Value> = operation
+        let complete: Map<String, Value> = operation
             .inputs
             .iter()
             .filter(|input| input.required)
             .map(|input| (input.name.clone(), example_value(input)))
             .collect();
         for input in &operation.inputs {
-            let mut without = whole.clone();
+            let mut without = complete.clone();
             without.remove(&input.name);
             let outcome = call_engine(&operation.name, without);
             if input.required {
-                let error = outcome.expect_err("it is missing");
+                let error = outcome.expect_err("a required argument is missing");
                 assert_eq!(error.kind, ErrorKind::BadRequest, "{} without {}", operation.name, input.name);
                 assert!(error.message.contains(&input.name), "{error}");
             } else if let Err(error) = outcome {
                 assert!(!error.message.contains("missing argument"), "{}: {error}", operation.name);
             }
-            let mut wrong = whole.clone();
+            let mut wrong = complete.clone();
             wrong.insert(input.name.clone(), json!([1]));
-            let error = call_engine(&operation.name, wrong).expect_err("a list fits nowhere");
+            let error = call_engine(&operation.name, wrong).expect_err("no argument accepts a list of numbers");
             assert_eq!(error.kind, ErrorKind::BadRequest, "{} with a list as {}", operation.name, input.name);
         }
     }

@@ -1,4 +1,4 @@
-//! Runs every example of the definitions through the engine and over MCP, and compares the outcomes.
+//! Runs every example of the definitions in the engine, over MCP and over JSON-RPC, and compares the outcomes.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct ExampleSetupStep {
     pub(crate) arguments: Map<String, Value>,
 }
 
-/// The dialects with their generated definitions.
+/// Every dialect except the native one, with its generated definition.
 const DIALECT_EXAMPLES_JSON: &[(&str, &str)] = &[
     ("jettson", include_str!("../generated/jettson.json")),
     ("weaver", include_str!("../generated/weaver.json")),
@@ -89,15 +89,17 @@ fn all_examples_pass_in_the_engine() {
         let engine = Engine::new(workspace);
         let caller = Caller::new(Principal::Agent("tester".to_owned()), "test", "library");
         for step in &example.before {
-            engine.call(&Call::new(&caller, &step.operation, step.arguments.clone())).expect("a step before succeeds");
+            engine
+                .call(&Call::new(&caller, &step.operation, step.arguments.clone()))
+                .expect("every setup step succeeds");
         }
         match engine.call(&Call::new(&caller, &example.operation, example.arguments.clone())) {
             Ok(answer) => {
-                let declared = definition.find_tool(&example.operation).expect("it is declared");
+                let declared = definition.find_tool(&example.operation).expect("the operation is declared");
                 for field in answer.json.keys().filter(|field| *field != "notices" && !field.ends_with("_omitted")) {
                     assert!(
                         declared.outputs.iter().any(|output| output.name == *field),
-                        "{}: the answer has {field}, which is not declared",
+                        "{}: the definition does not declare the field {field}",
                         example.name()
                     );
                 }
@@ -150,8 +152,8 @@ async fn all_examples_pass_over_json_rpc() {
 
 #[test]
 fn every_dialect_has_examples() {
-    let tried: Vec<&str> = DIALECT_EXAMPLES_JSON.iter().map(|(name, _)| *name).collect();
-    assert_eq!(stead_protocols::dialect::dialect_names()[1..], tried);
+    let with_examples: Vec<&str> = DIALECT_EXAMPLES_JSON.iter().map(|(name, _)| *name).collect();
+    assert_eq!(stead_protocols::dialect::dialect_names()[1..], with_examples);
 }
 
 #[tokio::test]
@@ -207,7 +209,7 @@ fn check_against_schema(schema: &Value, answer: &Value, name: &str) {
             continue;
         }
         let declared = declared["type"].as_str().or_else(|| declared["anyOf"][0]["type"].as_str());
-        let is_it = match declared {
+        let matches = match declared {
             Some("string") => value.is_string(),
             Some("integer") => value.is_u64(),
             Some("boolean") => value.is_boolean(),
@@ -215,6 +217,6 @@ fn check_against_schema(schema: &Value, answer: &Value, name: &str) {
             Some("object") => value.is_object(),
             other => panic!("{name}: {field} is declared as {other:?}"),
         };
-        assert!(is_it, "{name}: {field} is {value}, declared as {declared:?}");
+        assert!(matches, "{name}: {field} is {value}, declared as {declared:?}");
     }
 }

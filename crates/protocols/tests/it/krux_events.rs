@@ -1,11 +1,11 @@
-//! krux events are identical over JSON-RPC push, MCP push and a cursor; capabilities blocked by the policy are not
-//! advertised.
+//! Watch events of the krux dialect are the same whether they are pushed over JSON-RPC, pushed over MCP or read with a
+//! cursor. Capabilities that the policy blocks are not listed.
 
 use serde_json::{Value, json};
 
 use crate::test_client::ProtocolTestClient;
 
-/// An event without run-specific values.
+/// The values of an event that are the same in every run. Checks the form of the others.
 fn comparable_event(event: &Value, watch: &Value) -> Value {
     assert_eq!(&event["watch_id"], watch, "{event}");
     assert!(event["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{event}");
@@ -21,10 +21,10 @@ fn move_as_other(client: &ProtocolTestClient, from: &str, to: &str) {
     stead_engine::Engine::new(client.workspace.clone()).call(&call).unwrap();
 }
 
-/// The pushed events of another client's changes; checks that the cursor returns the same.
-async fn pushed_events(mut client: ProtocolTestClient, face: &str) -> Vec<Value> {
+/// The events that are pushed for the changes of another client. Checks that a cursor returns the same events.
+async fn pushed_events(mut client: ProtocolTestClient, protocol: &str) -> Vec<Value> {
     let watch = json!({ "path": "/ws", "pattern": "*.txt" });
-    let begun = match face {
+    let started = match protocol {
         "mcp" => client.call_tool("filesystem__watch", watch).await["result"]["structuredContent"].clone(),
         _ => client.request("filesystem.watch", watch).await["result"].clone(),
     };
@@ -42,20 +42,20 @@ async fn pushed_events(mut client: ProtocolTestClient, face: &str) -> Vec<Value>
         );
         pushed.push(notification["params"].clone());
     }
-    let since = json!({ "cursor": begun["cursor"] });
-    let asked = match face {
+    let since = json!({ "cursor": started["cursor"] });
+    let polled = match protocol {
         "mcp" => client.call_tool("session.events", since).await["result"]["structuredContent"].clone(),
         _ => client.request("session.events", since).await["result"].clone(),
     };
-    assert_eq!(asked["events"], Value::Array(pushed.clone()), "by cursor and by push");
-    let end = json!({ "watch_id": begun["watch_id"] });
-    match face {
+    assert_eq!(polled["events"], Value::Array(pushed.clone()), "pushed and polled events are the same");
+    let end = json!({ "watch_id": started["watch_id"] });
+    match protocol {
         "mcp" => drop(client.call_tool("filesystem.unwatch", end).await),
         _ => drop(client.request("filesystem.unwatch", end).await),
     }
-    client.write_as_other("c.txt", "unheard\n");
+    client.write_as_other("c.txt", "after the watch\n");
     assert_eq!(client.close().await, Vec::<Value>::new());
-    pushed.iter().map(|event| comparable_event(event, &begun["watch_id"])).collect()
+    pushed.iter().map(|event| comparable_event(event, &started["watch_id"])).collect()
 }
 
 #[tokio::test]
@@ -80,12 +80,12 @@ async fn stateless_clients_get_no_unsolicited_events() {
         "io.modelcontextprotocol/clientCapabilities": {}
     });
     let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments, "_meta": meta });
-    let begun = client.request("tools/call", call("filesystem__watch", json!({ "path": "/ws" }))).await;
-    let cursor = begun["result"]["structuredContent"]["cursor"].clone();
+    let started = client.request("tools/call", call("filesystem__watch", json!({ "path": "/ws" }))).await;
+    let cursor = started["result"]["structuredContent"]["cursor"].clone();
     client.write_as_other("a.txt", "one\n");
-    let asked =
+    let polled =
         client.request("tools/call", call("session__events", json!({ "cursor": cursor, "wait_ms": 5000 }))).await;
-    assert_eq!(asked["result"]["structuredContent"]["events"][0]["path"], "/ws/a.txt", "{asked}");
+    assert_eq!(polled["result"]["structuredContent"]["events"][0]["path"], "/ws/a.txt", "{polled}");
     assert_eq!(client.close().await, Vec::<Value>::new());
 }
 
@@ -103,7 +103,7 @@ tier = "blocked"
 "#;
 
 fn capability_names(listed: &Value) -> Vec<&str> {
-    listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+    listed.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -115,14 +115,16 @@ async fn blocked_capabilities_are_listed_nowhere() {
     client.workspace.set_policy(BLOCKING_POLICY);
     let listed = client.request("capabilities.list", json!({})).await;
     let methods = client.request("rpc.discover", json!({})).await;
-    let own = client.request("agent.capabilities", json!({})).await;
-    for offered in [&listed["result"]["capabilities"], &methods["result"]["methods"], &own["result"]["capabilities"]] {
+    let reported = client.request("agent.capabilities", json!({})).await;
+    for offered in
+        [&listed["result"]["capabilities"], &methods["result"]["methods"], &reported["result"]["capabilities"]]
+    {
         let offered = capability_names(offered);
         assert!(offered.contains(&"filesystem.write"), "{offered:?}");
         assert!(!offered.iter().any(|name| blocked.contains(name)), "{offered:?}");
     }
     assert_eq!(capability_names(&listed["result"]["capabilities"]).len(), before - blocked.len());
-    assert_eq!(own["result"]["total"], before - blocked.len());
+    assert_eq!(reported["result"]["total"], before - blocked.len());
     let described = client.request("capabilities.describe", json!({ "name": "filesystem.delete" })).await;
     assert_eq!(described["result"]["permission_tier"], "blocked", "{described}");
     let policy = client.request("agent.policy", json!({})).await;
@@ -146,7 +148,7 @@ async fn blocked_capabilities_are_listed_nowhere() {
     assert_eq!(refused["result"]["structuredContent"]["error"], "PolicyDenied", "{refused}");
     client.close().await;
 
-    // The native dialect, whose names have no prefix.
+    // In the native dialect, the name of a tool is the name of its operation.
     let mut client = ProtocolTestClient::initialized("2025-11-25").await;
     client.workspace.set_policy("[[system.rules]]\noperations = [\"append\"]\ntier = \"blocked\"\n");
     let tools = client.request("tools/list", json!({})).await;

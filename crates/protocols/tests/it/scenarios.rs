@@ -24,7 +24,7 @@ fn create_entry(workspace: &MemoryWorkspace, path: &str, what: InitialItem<'_>) 
     }
 }
 
-/// A person's decision about an approval.
+/// Approves or denies a call as a person.
 fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: PersonAnswer) {
     let mut person = Caller::new(Principal::User("ann".to_owned()), "cli", "cli");
     person.grants.approver = ApproverProof::SecretVerified;
@@ -36,7 +36,7 @@ fn answer_approval(workspace: &Arc<MemoryWorkspace>, id: &str, word: PersonAnswe
     Engine::new(workspace.clone()).call(&Call::new(&person, operation, arguments)).unwrap();
 }
 
-/// A call of another caller.
+/// Calls an operation as another agent or as a person.
 fn call_as_other(
     workspace: &Arc<MemoryWorkspace>,
     somebody: OtherCaller,
@@ -54,16 +54,16 @@ fn call_as_other(
 }
 
 fn error_of_kind(kind: &str) -> Error {
-    let kind = ErrorKind::ALL.iter().find(|known| known.code() == kind).expect("a kind of failure");
-    Error::new(*kind, "the machine had this in store")
+    let kind = ErrorKind::ALL.iter().find(|known| known.code() == kind).expect("the scenario names a kind of error");
+    Error::new(*kind, "an injected error")
 }
 
-fn krux_dialects() -> DialectSet {
-    let place = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
-    DialectSet::from_names(&["krux".to_owned()], &[], &place).unwrap()
+pub(crate) fn krux_dialects() -> DialectSet {
+    let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+    DialectSet::from_names(&["krux".to_owned()], &[], &location).unwrap()
 }
 
-/// The engine with the dialect's translation, without a protocol.
+/// A scenario backend that calls the engine through the dialect, without a protocol.
 struct EngineScenarioSubject {
     dialects: DialectSet,
     workspace: Arc<MemoryWorkspace>,
@@ -114,7 +114,7 @@ impl ScenarioBackend for EngineScenarioSubject {
     }
 
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
-        let dialect = self.dialects.find_by_tool(capability).expect("it is declared");
+        let dialect = self.dialects.find_by_tool(capability).expect("the capability is declared");
         let request = dialect.translate_with_tier(capability, inputs);
         let call = Call { options: request.options, ..Call::new(&self.caller, &request.operation, request.arguments) };
         let outcome = self.engine.call(&call);
@@ -131,7 +131,7 @@ impl ScenarioBackend for EngineScenarioSubject {
     }
 }
 
-/// A protocol client, driven step by step.
+/// A scenario backend that sends the calls over a protocol.
 struct ProtocolScenarioSubject {
     runtime: Runtime,
     client: ProtocolTestClient,
@@ -142,7 +142,7 @@ struct ProtocolScenarioSubject {
 enum ScenarioProtocol {
     Mcp,
     Rpc,
-    /// JSON-RPC by `capabilities.invoke`.
+    /// JSON-RPC with the method `capabilities.invoke`.
     RpcInvoke,
 }
 
@@ -194,11 +194,11 @@ impl ScenarioBackend for ProtocolScenarioSubject {
 
     fn call(&mut self, capability: &str, inputs: &Map<String, Value>) -> ScenarioCallResult {
         let inputs = Value::Object(inputs.clone());
-        let Self { runtime, client, protocol: face } = self;
-        match face {
+        let Self { runtime, client, protocol } = self;
+        match protocol {
             ScenarioProtocol::Mcp => {
-                let plain = capability.replace('.', "__");
-                let answer = runtime.block_on(client.call_tool(&plain, inputs));
+                let name = capability.replace('.', "__");
+                let answer = runtime.block_on(client.call_tool(&name, inputs));
                 let result = &answer["result"];
                 let object = result["structuredContent"].clone();
                 let text = result["content"][0]["text"].as_str().unwrap();
@@ -214,7 +214,7 @@ impl ScenarioBackend for ProtocolScenarioSubject {
             ScenarioProtocol::RpcInvoke => {
                 let invoke = json!({ "capability": capability, "arguments": inputs });
                 let answer = runtime.block_on(client.request("capabilities.invoke", invoke));
-                // Errors with a code of the protocol are protocol errors.
+                // An error that has its own JSON-RPC code is the error of the response, not of the result.
                 if let Some(error) = answer.get("error") {
                     return ScenarioCallResult { object: error["data"].clone(), is_error: true };
                 }
@@ -227,7 +227,7 @@ impl ScenarioBackend for ProtocolScenarioSubject {
     }
 }
 
-/// An error in the shape of the other protocols.
+/// Converts an error of `capabilities.invoke` to the form that the other protocols use.
 fn unwrap_error(error: &Value) -> Value {
     let renamed = |(name, value): (&String, &Value)| {
         let name = if name == "type" { "error" } else { name };
@@ -239,10 +239,10 @@ fn unwrap_error(error: &Value) -> Value {
 fn play_scenario(
     suite: &KruxScenarioSuite,
     scenario: &KruxScenario,
-    ground: &mut dyn ScenarioBackend,
+    backend: &mut dyn ScenarioBackend,
 ) -> Vec<ScenarioCallResult> {
     assert!(!scenario.steps.is_empty(), "{}: {}", suite.capability, scenario.title);
-    krux_scenario::play_scenario(scenario, ground)
+    krux_scenario::play_scenario(scenario, backend)
 }
 
 fn fill_disk(scenario: &KruxScenario, workspace: &MemoryWorkspace) {
@@ -255,19 +255,25 @@ fn fill_disk(scenario: &KruxScenario, workspace: &MemoryWorkspace) {
 fn all_scenarios_match_across_engine_and_protocols() {
     for suite in krux_scenario::load_suites() {
         for scenario in &suite.scenarios {
-            let mut bare = EngineScenarioSubject::new();
-            fill_disk(scenario, &bare.workspace);
-            let by_engine = play_scenario(&suite, scenario, &mut bare);
-            for face in [ScenarioProtocol::Mcp, ScenarioProtocol::Rpc, ScenarioProtocol::RpcInvoke] {
-                let mut behind = ProtocolScenarioSubject::new(face);
-                fill_disk(scenario, &behind.client.workspace);
-                let by_face = play_scenario(&suite, scenario, &mut behind);
-                let alike = |outcomes: &[ScenarioCallResult]| -> Vec<Value> {
+            let mut engine = EngineScenarioSubject::new();
+            fill_disk(scenario, &engine.workspace);
+            let engine_results = play_scenario(&suite, scenario, &mut engine);
+            for protocol in [ScenarioProtocol::Mcp, ScenarioProtocol::Rpc, ScenarioProtocol::RpcInvoke] {
+                let mut client = ProtocolScenarioSubject::new(protocol);
+                fill_disk(scenario, &client.client.workspace);
+                let client_results = play_scenario(&suite, scenario, &mut client);
+                let comparable = |outcomes: &[ScenarioCallResult]| -> Vec<Value> {
                     outcomes.iter().map(krux_scenario::without_protocol_fields).collect()
                 };
-                // Session counters include the envelopes, which only JSON-RPC has.
+                // The counters of a session include `capabilities.invoke` calls, which only JSON-RPC has.
                 if suite.capability != "agent.session" && suite.capability != "session.create" {
-                    assert_eq!(alike(&by_engine), alike(&by_face), "{}: {}", suite.capability, scenario.title);
+                    assert_eq!(
+                        comparable(&engine_results),
+                        comparable(&client_results),
+                        "{}: {}",
+                        suite.capability,
+                        scenario.title
+                    );
                 }
             }
         }

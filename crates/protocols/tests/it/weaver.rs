@@ -1,5 +1,5 @@
-//! Weaver's edits against a plain reading of its document: the quoted text must occur exactly once, counted from left to
-//! right, and everything else stays.
+//! Compares edits of the weaver dialect with a simple model of its document: the quoted text must occur exactly once,
+//! counted from left to right, and the rest of the file does not change.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ struct WeaverFixture {
 
 impl WeaverFixture {
     fn new(options: &[&str]) -> Self {
-        let place = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
+        let location = WorkspaceLocation { root: MemoryWorkspace::ROOT.to_owned() };
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        let dialects = DialectSet::from_names(&["weaver".to_owned()], &options, &place).unwrap();
+        let dialects = DialectSet::from_names(&["weaver".to_owned()], &options, &location).unwrap();
         let workspace = Arc::new(MemoryWorkspace::new());
         Self { dialects, engine: Engine::new(workspace.clone()), workspace }
     }
@@ -33,15 +33,16 @@ impl WeaverFixture {
         Value::Object(dialect.render_reply(tool, arguments, self.engine.call(&call)).json)
     }
 
+    /// Edits a file with this text; returns the reply and the new text.
     fn edit_text(&self, text: &str, old: &str, new: &str) -> (String, String) {
         self.workspace.put_file("f", text);
-        let said = self.call("edit_file", &json!({ "path": "f", "old_text": old, "new_text": new }));
-        let now = self.call("read_file", &json!({ "path": "f" }));
-        (said["for_llm"].as_str().unwrap().to_owned(), now["for_llm"].as_str().unwrap().to_owned())
+        let edited = self.call("edit_file", &json!({ "path": "f", "old_text": old, "new_text": new }));
+        let read = self.call("read_file", &json!({ "path": "f" }));
+        (edited["for_llm"].as_str().unwrap().to_owned(), read["for_llm"].as_str().unwrap().to_owned())
     }
 }
 
-/// The result of an edit according to the document.
+/// The reply to an edit, and the text after it, according to the document.
 fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
     let count = if old.is_empty() { text.chars().count() + 1 } else { text.matches(old).count() };
     match count {
@@ -53,7 +54,7 @@ fn expected_edit(text: &str, old: &str, new: &str) -> (String, String) {
     }
 }
 
-/// All texts built from these pieces, up to a length.
+/// All texts that consist of at most `length` of these pieces.
 fn all_texts(pieces: &[&str], length: usize) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut last = all.clone();
@@ -92,17 +93,17 @@ fn content_is_written_without_interpretation() {
     ] {
         assert_eq!(weaver.edit_text(text, old, new), expected_edit(text, old, new), "{text:?} {old:?} {new:?}");
     }
-    let said = weaver.call("edit_file", &json!({ "path": "none", "old_text": "", "new_text": "x" }));
-    assert_eq!(said["for_llm"], "file not found: none", "an empty quote makes no file");
+    let reply = weaver.call("edit_file", &json!({ "path": "none", "old_text": "", "new_text": "x" }));
+    assert_eq!(reply["for_llm"], "file not found: none", "an empty quote does not create a file");
 }
 
 #[test]
-fn newest_generation_shows_diff_and_refuses_overwrite() {
+fn newest_generation_shows_diff_and_overwrites_only_on_request() {
     let weaver = WeaverFixture::new(&["generation=newest"]);
     weaver.workspace.put_file("f", "a\nb\n");
-    let said = weaver.call("edit_file", &json!({ "path": "f", "old_text": "b", "new_text": "c" }));
-    assert_eq!((&said["for_llm"], &said["silent"]), (&json!("File edited: f"), &json!(false)));
-    assert!(said["for_user"].as_str().unwrap().contains("-b\n+c\n"), "{said}");
+    let reply = weaver.call("edit_file", &json!({ "path": "f", "old_text": "b", "new_text": "c" }));
+    assert_eq!((&reply["for_llm"], &reply["silent"]), (&json!("File edited: f"), &json!(false)));
+    assert!(reply["for_user"].as_str().unwrap().contains("-b\n+c\n"), "{reply}");
     let write = |arguments| weaver.call("write_file", &arguments)["is_error"] == false;
     assert!(!write(json!({ "path": "f", "content": "x" })));
     assert!(!write(json!({ "path": "f", "content": "x", "overwrite": "true" })));

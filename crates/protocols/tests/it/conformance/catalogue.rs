@@ -1,4 +1,4 @@
-//! The fixtures that the suite expects: lists and constant contents.
+//! The lists of tools, prompts and resources that the conformance suite expects, and their constant contents.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub(crate) fn tool_list() -> Vec<Value> {
     tools
 }
 
-/// A schema with keywords that must survive.
+/// A JSON Schema with keywords that the server must pass on unchanged.
 fn schema_with_all_keywords() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -71,7 +71,7 @@ fn schema_with_all_keywords() -> Value {
     })
 }
 
-/// An argument that is also sent as a header.
+/// The schema of a tool whose argument is also sent as an HTTP header.
 fn header_argument_schema() -> Value {
     json!({
         "type": "object",
@@ -132,18 +132,18 @@ pub(crate) fn prompt_list() -> Vec<Value> {
     ]
 }
 
-/// A prompt that needs no input, if it exists.
+/// The prompt with this name; `None` if it does not exist or needs input from the client.
 pub(crate) fn get_prompt(name: &str, arguments: &Value) -> Option<Value> {
-    let said = |argument: &str| arguments[argument].as_str().unwrap_or_default().to_owned();
+    let text = |argument: &str| arguments[argument].as_str().unwrap_or_default().to_owned();
     let contents = match name {
         "test_simple_prompt" => vec![text_content("This is a simple prompt for testing.")],
         "test_prompt_with_arguments" => {
-            let (first, second) = (said("arg1"), said("arg2"));
+            let (first, second) = (text("arg1"), text("arg2"));
             vec![text_content(&format!("Prompt with arguments: arg1='{first}', arg2='{second}'"))]
         }
         "test_prompt_with_embedded_resource" => {
             let mut resource = text_resource("text/plain", "Embedded resource content for testing.");
-            resource["uri"] = json!(said("resourceUri"));
+            resource["uri"] = json!(text("resourceUri"));
             vec![
                 json!({ "type": "resource", "resource": resource }),
                 text_content("Please process the embedded resource above."),

@@ -1,15 +1,16 @@
-//! Requests that need input from the client, requested in one result and sent with the next request. The state that the
-//! client carries is checked by a checksum, which is not secret because only the check is tested.
+//! Tools and prompts that need input from the client: one result asks for the input, and the next request contains it. A
+//! checksum protects the state that the client sends back. It needs no secret, because the suite only tests that a
+//! changed state is rejected.
 
 use serde_json::{Map, Value, json};
 use stead_protocols::mcp::{McpClientHandle, McpExtensionError};
 
-use super::{catalogue::text_content, extension::INVALID_PARAMS};
+use super::{INVALID_PARAMS, catalogue::text_content};
 
 /// A request for input: its name, method and params.
 type ConformanceQuestion = (&'static str, &'static str, Value);
 
-/// A tool that needs input, if it exists.
+/// Calls a tool that needs input from the client; `None` if there is no such tool.
 pub(crate) fn call_tool(
     name: &str,
     params: &Value,
@@ -43,20 +44,20 @@ pub(crate) fn call_tool(
     Some(Ok(round.unwrap_or_else(|| final_result(params))))
 }
 
-/// A prompt that needs input, if it exists.
+/// Gets a prompt that needs input from the client; `None` if there is no such prompt.
 pub(crate) fn get_prompt(name: &str, params: &Value) -> Option<Result<Value, McpExtensionError>> {
     if name != "test_input_required_result_prompt" {
         return None;
     }
     let question = elicitation_question("user_context", "What context should the prompt use?", "context", "string");
     let round = ask_one(params, question, None);
-    let said = params["inputResponses"]["user_context"]["content"]["context"].to_string();
+    let context = params["inputResponses"]["user_context"]["content"]["context"].to_string();
     Some(Ok(round.unwrap_or_else(
-        || json!({ "messages": [{ "role": "user", "content": text_content(&format!("In the context of {said}.")) }] }),
+        || json!({ "messages": [{ "role": "user", "content": text_content(&format!("In the context of {context}.")) }] }),
     )))
 }
 
-/// The final result of every tool here.
+/// The result of a tool once the client has sent all input.
 fn final_result(params: &Value) -> Value {
     let name = params["inputResponses"]["user_name"]["content"]["name"].as_str().unwrap_or("you");
     json!({ "content": [text_content(&format!("Hello, {name}! state-ok"))] })
@@ -66,7 +67,7 @@ fn ask_one(params: &Value, question: ConformanceQuestion, state: Option<&str>) -
     ask_all(params, vec![question], state)
 }
 
-/// The input requests, unless all of them have valid responses.
+/// A result that asks for input; `None` if the request already contains valid responses to all questions.
 fn ask_all(params: &Value, questions: Vec<ConformanceQuestion>, state: Option<&str>) -> Option<Value> {
     let responses = &params["inputResponses"];
     if !questions.is_empty() && questions.iter().all(|(name, method, _)| is_answer(&responses[*name], method)) {
@@ -74,7 +75,7 @@ fn ask_all(params: &Value, questions: Vec<ConformanceQuestion>, state: Option<&s
     }
     let requests: Map<String, Value> = questions
         .into_iter()
-        .map(|(name, method, asked)| (name.to_owned(), json!({ "method": method, "params": asked })))
+        .map(|(name, method, params)| (name.to_owned(), json!({ "method": method, "params": params })))
         .collect();
     let mut round = json!({ "resultType": "input_required", "inputRequests": requests });
     if let Some(state) = state {
@@ -87,14 +88,14 @@ fn ask_all(params: &Value, questions: Vec<ConformanceQuestion>, state: Option<&s
 fn is_answer(response: &Value, method: &str) -> bool {
     match method {
         "elicitation/create" => {
-            response["action"] == "accept" && response["content"].as_object().is_some_and(|said| !said.is_empty())
+            response["action"] == "accept" && response["content"].as_object().is_some_and(|content| !content.is_empty())
         }
         "sampling/createMessage" => response["content"].is_object(),
         _ => response["roots"].is_array(),
     }
 }
 
-/// Two consecutive input requests.
+/// Asks two questions, one after the other.
 fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
     let second = elicitation_question("step2", "Step 2: What is your favorite color?", "color", "string");
     match state {
@@ -108,15 +109,15 @@ fn ask_two_rounds(params: &Value, state: Option<&str>) -> Option<Value> {
     }
 }
 
-/// The input requests that this client supports.
+/// The questions that this client can answer, according to its capabilities.
 fn supported_questions(client: &McpClientHandle<'_>) -> Vec<ConformanceQuestion> {
-    let can = client.capabilities();
+    let capabilities = client.capabilities();
     let questions = [
         ("elicitation", name_question("user_name")),
         ("sampling", sampling_question("greeting", "Generate a greeting")),
         ("roots", roots_question()),
     ];
-    questions.into_iter().filter(|(what, _)| can[*what].is_object()).map(|(_, question)| question).collect()
+    questions.into_iter().filter(|(name, _)| capabilities[*name].is_object()).map(|(_, question)| question).collect()
 }
 
 fn name_question(question: &'static str) -> ConformanceQuestion {
@@ -132,8 +133,8 @@ fn elicitation_question(question: &'static str, message: &str, member: &str, kin
     (question, "elicitation/create", json!({ "message": message, "requestedSchema": schema }))
 }
 
-fn sampling_question(question: &'static str, said: &str) -> ConformanceQuestion {
-    let messages = json!([{ "role": "user", "content": text_content(said) }]);
+fn sampling_question(question: &'static str, prompt: &str) -> ConformanceQuestion {
+    let messages = json!([{ "role": "user", "content": text_content(prompt) }]);
     (question, "sampling/createMessage", json!({ "messages": messages, "maxTokens": 100 }))
 }
 
@@ -141,7 +142,7 @@ fn roots_question() -> ConformanceQuestion {
     ("client_roots", "roots/list", json!({}))
 }
 
-/// A state with its checksum.
+/// A state followed by its checksum.
 fn state_with_checksum(state: &str) -> String {
     let sum = state.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     format!("{state}.{sum:08x}")
@@ -150,7 +151,7 @@ fn state_with_checksum(state: &str) -> String {
 fn tampered_state_error() -> McpExtensionError {
     McpExtensionError {
         code: INVALID_PARAMS,
-        message: "the state is not one that was given out".to_owned(),
+        message: "the request state was changed: its checksum does not match".to_owned(),
         data: None,
     }
 }

@@ -1,4 +1,4 @@
-//! Tools with a single result, which may send notifications or requests to the client.
+//! Tools that return one result. Some of them send notifications or requests to the client first.
 
 use serde_json::{Value, json};
 use stead_protocols::mcp::{McpClientHandle, McpExtensionError};
@@ -8,13 +8,13 @@ use super::catalogue::{audio_content, image_content, text_content};
 /// JSON-RPC code for a missing client capability.
 const MISSING_CAPABILITY: i32 = -32021;
 
-/// Calls a tool, if it exists.
+/// Calls a tool; `None` if there is no such tool.
 pub(crate) async fn call_tool(
     name: &str,
     arguments: &Value,
     client: &McpClientHandle<'_>,
 ) -> Option<Result<Value, McpExtensionError>> {
-    let said = |argument: &str| arguments[argument].as_str().unwrap_or_default().to_owned();
+    let text = |argument: &str| arguments[argument].as_str().unwrap_or_default().to_owned();
     let contents = match name {
         "test_simple_text" => vec![text_content("This is a simple text response for testing.")],
         "test_image_content" => vec![image_content()],
@@ -28,7 +28,7 @@ pub(crate) async fn call_tool(
             resource_content("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),
         ],
         "test_tool_with_logging" => send_log_messages(client).await,
-        // Sends nothing to a client that did not set a log level.
+        // These tools send no log messages, because the client did not set a log level.
         "test_logging_tool" | "test_streaming_elicitation" => vec![text_content("done")],
         "test_tool_with_progress" => send_progress(client).await,
         "test_error_handling" => {
@@ -37,9 +37,9 @@ pub(crate) async fn call_tool(
                 "isError": true
             })));
         }
-        "test_sampling" => return Some(request_sampling(&said("prompt"), client).await),
+        "test_sampling" => return Some(request_sampling(&text("prompt"), client).await),
         "test_elicitation" => {
-            return Some(request_elicitation(&said("message"), &person_schema(), client).await);
+            return Some(request_elicitation(&text("message"), &person_schema(), client).await);
         }
         "test_elicitation_sep1034_defaults" => {
             return Some(request_elicitation("Defaults", &defaults_schema(), client).await);
@@ -80,9 +80,9 @@ async fn send_progress(client: &McpClientHandle<'_>) -> Vec<Value> {
 async fn request_sampling(prompt: &str, client: &McpClientHandle<'_>) -> Result<Value, McpExtensionError> {
     let messages = json!([{ "role": "user", "content": text_content(prompt) }]);
     let params = json!({ "messages": messages, "maxTokens": 100 });
-    let answered = client.request("sampling/createMessage", params).await?;
-    let said = answered["content"]["text"].as_str().unwrap_or_default();
-    Ok(json!({ "content": [text_content(&format!("LLM response: {said}"))] }))
+    let response = client.request("sampling/createMessage", params).await?;
+    let text = response["content"]["text"].as_str().unwrap_or_default();
+    Ok(json!({ "content": [text_content(&format!("LLM response: {text}"))] }))
 }
 
 async fn request_elicitation(
@@ -91,10 +91,10 @@ async fn request_elicitation(
     client: &McpClientHandle<'_>,
 ) -> Result<Value, McpExtensionError> {
     let params = json!({ "message": message, "requestedSchema": schema });
-    let answered = client.request("elicitation/create", params).await?;
-    let action = answered["action"].as_str().unwrap_or_default();
-    let said = format!("Elicitation completed: action={action}, content={}", answered["content"]);
-    Ok(json!({ "content": [text_content(&said)] }))
+    let response = client.request("elicitation/create", params).await?;
+    let action = response["action"].as_str().unwrap_or_default();
+    let text = format!("Elicitation completed: action={action}, content={}", response["content"]);
+    Ok(json!({ "content": [text_content(&text)] }))
 }
 
 fn require_sampling(client: &McpClientHandle<'_>) -> Result<Value, McpExtensionError> {
