@@ -1,4 +1,5 @@
-//! Dialect definitions: plain values, generated from `definitions/` and parsed once.
+//! Definitions of the dialects: their tools with arguments, results and errors. They are generated from `definitions/`,
+//! compiled into the program as JSON, and parsed when a dialect is built.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -6,12 +7,12 @@ use stead_engine::{FileEffect, PolicyTier};
 
 const NATIVE_DEFINITION_JSON: &str = include_str!("generated/stead.json");
 
-/// Replaces dots in tool names for clients that do not accept them.
+/// The replacement for dots in tool names, for clients that do not accept dots.
 const DOT_REPLACEMENT: &str = "__";
 
-/// The embedded definitions cannot be parsed: the build is broken.
+/// A definition compiled into this program cannot be parsed, so the build is broken.
 #[derive(Debug, thiserror::Error)]
-#[error("the embedded definitions are broken: {0}")]
+#[error("cannot parse a definition compiled into this program: {0}")]
 pub struct DefinitionError(#[from] serde_json::Error);
 
 /// The definition of one dialect.
@@ -19,15 +20,15 @@ pub struct DefinitionError(#[from] serde_json::Error);
 pub struct DialectDefinition {
     /// Name of the dialect.
     pub dialect: String,
-    /// Instructions for the client's model.
+    /// Instructions for the model that uses the tools.
     pub instructions: String,
-    /// Settings for `--dialect-option`.
+    /// The settings that `--dialect-option` accepts.
     #[serde(default)]
     pub options: Vec<DialectOption>,
-    /// Fields that any result may have.
+    /// Fields that the result of any tool may have.
     #[serde(default)]
     pub common_outputs: Vec<ToolOutput>,
-    /// Errors that any operation may return.
+    /// Errors that any tool may return.
     #[serde(default)]
     pub errors: Vec<ToolErrorDefinition>,
     /// The tools, in documentation order.
@@ -39,62 +40,61 @@ pub struct DialectDefinition {
 pub struct DialectOption {
     /// Name of the setting.
     pub name: String,
-    /// The accepted values; any value if empty.
+    /// The accepted values. If the list is empty, every value is accepted.
     #[serde(default)]
     pub values: Vec<String>,
-    /// Value used if the setting is absent.
+    /// The value that applies if the setting is not given.
     pub default: String,
-    /// What the setting does.
+    /// The effect of the setting, for people.
     pub description: String,
 }
 
-/// One tool.
+/// One tool of a dialect.
 #[derive(Debug, Deserialize)]
 pub struct ToolDefinition {
-    /// Name in every protocol.
+    /// The name of the tool in every protocol.
     pub name: String,
-    /// Short name for people.
+    /// A short name of the tool for people.
     pub title: String,
-    /// One-line description.
+    /// A description of the tool in one line.
     pub summary: String,
-    /// When a model chooses the tool.
+    /// The situations in which a model should choose the tool.
     #[serde(rename = "use")]
     pub when_to_use: String,
-    /// Its effect on files.
+    /// The effect of the tool on files.
     pub effect: ToolEffect,
-    /// The engine operation behind a dialect's tool; `None` if the tool is the operation itself.
-    #[serde(default)]
-    #[serde(rename = "becomes")]
+    /// The engine operation that the tool calls; `None` if it has the same name as the tool.
+    #[serde(default, rename = "becomes")]
     pub operation: Option<String>,
-    /// The default tier; `None` means autonomous.
+    /// The policy tier of the tool, unless a policy is stricter; `None` means autonomous.
     #[serde(default)]
     pub tier: Option<PolicyTier>,
-    /// Whether tool lists contain it.
+    /// Whether tool lists contain the tool.
     #[serde(default)]
     pub listed: ToolVisibility,
-    /// Its MCP annotations.
+    /// The MCP annotations of the tool.
     pub hints: ToolHints,
-    /// Arguments.
+    /// The arguments of the tool.
     pub inputs: Vec<ToolInput>,
-    /// Fields of the result.
+    /// The fields of the result.
     pub outputs: Vec<ToolOutput>,
     /// Errors that callers should handle.
     pub errors: Vec<ToolErrorDefinition>,
-    /// Version of the interface.
+    /// The version of the tool's interface.
     #[serde(default)]
     pub version: Option<String>,
-    /// Effects besides the result.
+    /// Effects of a call besides its result.
     #[serde(default)]
     pub side_effects: Vec<ToolSideEffect>,
-    /// How it is combined with other tools.
+    /// Sequences of calls in which the tool is used together with others.
     #[serde(default)]
     pub patterns: Vec<ToolUsagePattern>,
-    /// Search keywords.
+    /// Keywords for searching the list of tools.
     #[serde(default)]
     pub tags: Vec<String>,
 }
 
-/// An effect of an operation besides its result.
+/// An effect of a tool call besides its result.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ToolSideEffect {
     /// Description of the effect.
@@ -103,7 +103,7 @@ pub struct ToolSideEffect {
     pub reversible: bool,
 }
 
-/// A sequence in which operations are used together.
+/// A sequence of calls that uses several tools together.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ToolUsagePattern {
     /// Purpose of the sequence.
@@ -112,14 +112,14 @@ pub struct ToolUsagePattern {
     pub steps: Vec<String>,
 }
 
-/// Whether tool lists contain an operation.
+/// Whether tool lists contain a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(from = "bool")]
 pub enum ToolVisibility {
-    /// In every tool list.
+    /// Every tool list contains the tool.
     #[default]
     Listed,
-    /// Only on the command line and in JSON-RPC.
+    /// No tool list contains the tool; it is available on the command line and over JSON-RPC.
     Unlisted,
 }
 
@@ -129,15 +129,15 @@ impl From<bool> for ToolVisibility {
     }
 }
 
-/// Declared effect of an operation on files.
+/// The declared effect of a tool on files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
-    /// Changes nothing.
+    /// The tool changes no file.
     Read,
-    /// Adds or changes files.
+    /// The tool creates or changes files.
     Write,
-    /// Deletes files.
+    /// The tool deletes files.
     Destroy,
 }
 
@@ -153,15 +153,15 @@ impl From<ToolEffect> for FileEffect {
 
 /// The four tool annotations of MCP.
 #[derive(Debug, Clone, Copy, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "the protocol has these four")]
+#[expect(clippy::struct_excessive_bools, reason = "MCP defines these four flags")]
 pub struct ToolHints {
-    /// Changes nothing.
+    /// The tool changes nothing.
     pub read_only: bool,
-    /// May overwrite or delete.
+    /// The tool may overwrite or delete files.
     pub destructive: bool,
-    /// Repeating the call changes nothing more.
+    /// A repeated call has no further effect.
     pub idempotent: bool,
-    /// Reaches beyond the workspace.
+    /// The tool reaches beyond the workspace.
     pub open_world: bool,
 }
 
@@ -173,7 +173,7 @@ pub struct ToolInput {
     /// Type of the value.
     #[serde(rename = "type")]
     pub kind: ToolInputType,
-    /// The accepted words of an enum.
+    /// The accepted values of an enum argument.
     #[serde(default)]
     pub values: Vec<String>,
     /// JSON Schema of a structured argument.
@@ -182,23 +182,23 @@ pub struct ToolInput {
     /// Whether the argument is required.
     #[serde(default)]
     pub required: bool,
-    /// Value used if the argument is absent.
+    /// The value that applies if the argument is absent.
     pub default: Option<Value>,
-    /// Position on the command line, from 1; without it the argument is a flag.
+    /// The position of the argument on the command line, from 1; `None` makes it a flag.
     pub positional: Option<usize>,
-    /// Whether the command line reads it from standard input.
+    /// Whether the command line reads the argument from standard input.
     #[serde(default)]
     pub stdin: bool,
-    /// Short description for models.
+    /// A short description of the argument for models.
     pub note: Option<String>,
-    /// Left out of tool lists, because it is not for models.
+    /// Whether tool lists omit the argument, because it is not meant for models.
     #[serde(default)]
     pub unlisted: bool,
-    /// Description for people.
+    /// A description of the argument for people.
     pub description: String,
 }
 
-/// Type of an argument.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolInputType {
@@ -211,7 +211,7 @@ pub enum ToolInputType {
     Integer,
     /// A boolean.
     Boolean,
-    /// One of the words in `values`.
+    /// One of the strings in `values`.
     Enum,
     /// Any JSON that matches `schema`.
     Json,
@@ -235,12 +235,12 @@ pub struct ToolOutput {
 /// An error that callers should handle.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct ToolErrorDefinition {
-    /// Error kind.
+    /// The kind of the error.
     pub kind: String,
-    /// One-line advice.
+    /// Advice for the caller in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovery: String,
-    /// Recovery actions, each with the call to make.
+    /// Actions that recover from the error, each with the call to make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<RecoveryAction>,
 }
@@ -252,7 +252,7 @@ pub struct RecoveryAction {
     pub action: String,
     /// Description of the action.
     pub description: String,
-    /// The tool to call; without it, the failed tool is called again.
+    /// The tool to call; `None` means that the failed tool is called again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability: Option<String>,
     /// Arguments of the call, with placeholders.
@@ -261,100 +261,87 @@ pub struct RecoveryAction {
 }
 
 impl DialectDefinition {
-    /// Parses the native dialect.
+    /// Parses the definition of the native dialect.
     pub fn native() -> Result<Self, DefinitionError> {
         Self::from_json(NATIVE_DEFINITION_JSON)
     }
 
-    /// Parses a generated definition.
     pub(crate) fn from_json(generated: &str) -> Result<Self, DefinitionError> {
         Ok(serde_json::from_str(generated)?)
     }
 
     /// Finds a tool by name.
     pub fn find_tool(&self, name: &str) -> Option<&ToolDefinition> {
-        self.operations.iter().find(|operation| operation.name == name)
+        self.operations.iter().find(|tool| tool.name == name)
     }
 }
 
 impl ToolDefinition {
-    /// The engine operation behind the tool.
+    /// The engine operation that the tool calls.
     pub fn engine_operation(&self) -> &str {
         self.operation.as_deref().unwrap_or(&self.name)
     }
 
-    /// The name for clients that do not accept dots.
+    /// The name of the tool for clients that do not accept dots.
     pub fn dotless_name(&self) -> String {
         self.name.replace('.', DOT_REPLACEMENT)
     }
 
-    /// Whether `name` means this tool, with or without dots.
+    /// Whether `name` is the name of this tool, with or without its dots replaced.
     pub fn matches_name(&self, name: &str) -> bool {
         self.name == name || (name.contains(DOT_REPLACEMENT) && self.dotless_name() == name)
     }
 
-    /// JSON Schema of the arguments, without null unions. It omits `additionalProperties: false` to keep tool lists
-    /// short; the error for an unknown argument names the right one.
+    /// The JSON Schema of the arguments. No type is a union with null. The schema omits `additionalProperties: false` to
+    /// keep tool lists short; the error for an unknown argument lists the known ones.
     pub fn input_schema(&self) -> Map<String, Value> {
-        let properties: Map<String, Value> = self
-            .inputs
-            .iter()
-            .filter(|input| !input.unlisted)
-            .map(|input| (input.name.clone(), Value::Object(input.schema())))
-            .collect();
+        let listed = self.inputs.iter().filter(|input| !input.unlisted);
+        let mut schema = object_schema(listed.map(|input| (input.name.clone(), input.schema().into())).collect());
         let required: Vec<Value> =
             self.inputs.iter().filter(|input| input.required).map(|input| input.name.clone().into()).collect();
-        let mut schema = Map::new();
-        schema.insert("type".into(), "object".into());
-        schema.insert("properties".into(), properties.into());
         if !required.is_empty() {
             schema.insert("required".into(), required.into());
         }
         schema
     }
 
-    /// JSON Schema of the result: every possible field with its type. `common` are the fields of any result.
+    /// The JSON Schema of the result, with every possible field. `common` are the fields that any result may have.
     pub fn output_schema(&self, common: &[ToolOutput]) -> Map<String, Value> {
         let property = |output: &ToolOutput| {
             let kind = json!({ "type": output.kind });
-            // Some clients cannot read the equivalent list of types.
+            // The shorter form, a list of two types, is not understood by some clients.
             let schema = if output.nullable { json!({ "anyOf": [kind, { "type": "null" }] }) } else { kind };
             (output.name.clone(), schema)
         };
-        let properties: Map<String, Value> = self.outputs.iter().chain(common).map(property).collect();
-        let mut schema = Map::new();
-        schema.insert("type".into(), "object".into());
-        schema.insert("properties".into(), properties.into());
-        schema
+        object_schema(self.outputs.iter().chain(common).map(property).collect())
     }
+}
+
+fn object_schema(properties: Map<String, Value>) -> Map<String, Value> {
+    Map::from_iter([("type".to_owned(), "object".into()), ("properties".to_owned(), properties.into())])
 }
 
 impl ToolInput {
     fn schema(&self) -> Map<String, Value> {
         let mut schema = self.schema.clone().unwrap_or_default();
-        let kind = match self.kind {
-            ToolInputType::String | ToolInputType::Enum => Some(json!("string")),
-            ToolInputType::Integer => Some(json!("integer")),
-            ToolInputType::Boolean => Some(json!("boolean")),
-            ToolInputType::StringOrList | ToolInputType::Json => None,
+        let text = json!({ "type": "string" });
+        let constraint = match self.kind {
+            ToolInputType::String | ToolInputType::Enum => Some(("type", json!("string"))),
+            ToolInputType::Integer => Some(("type", json!("integer"))),
+            ToolInputType::Boolean => Some(("type", json!("boolean"))),
+            ToolInputType::StringOrList => Some(("anyOf", json!([text, { "type": "array", "items": text }]))),
+            ToolInputType::Json => None,
         };
-        if let Some(kind) = kind {
-            schema.insert("type".into(), kind);
-        }
-        if self.kind == ToolInputType::StringOrList {
-            let text = json!({ "type": "string" });
-            schema.insert("anyOf".into(), json!([text, { "type": "array", "items": text }]));
-        }
+        schema.extend(constraint.map(|(keyword, value)| (keyword.to_owned(), value)));
         if !self.values.is_empty() {
             schema.insert("enum".into(), self.values.clone().into());
         }
         if let Some(note) = &self.note {
             schema.insert("description".into(), note.clone().into());
         }
-        // Only defaults that a model would not guess.
-        if let Some(default) = self.default.as_ref().filter(|default| default.as_str().is_some_and(|text| text != "."))
-        {
-            schema.insert("default".into(), default.clone());
+        // The schema omits defaults that a model guesses: `.`, and values that are not strings.
+        if let Some(default) = self.default.as_ref().and_then(Value::as_str).filter(|default| *default != ".") {
+            schema.insert("default".into(), default.into());
         }
         schema
     }
@@ -365,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn embedded_definitions_parse() {
+    fn native_definition_parses() {
         let definition = DialectDefinition::native().unwrap();
         assert_eq!(definition.dialect, "stead");
         assert!(definition.find_tool("read").is_some());
@@ -373,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_contain_no_null() {
+    fn input_schemas_contain_no_null() {
         for operation in &DialectDefinition::native().unwrap().operations {
             let schema = Value::Object(operation.input_schema());
             assert!(!schema.to_string().contains("null"), "{}", operation.name);

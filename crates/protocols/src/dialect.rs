@@ -22,13 +22,13 @@ mod weaver;
 /// The outcome of an engine call, or its error.
 pub type CallResult = Result<CallOutcome, Error>;
 
-/// A tool call translated for the engine.
+/// An engine call, translated from a tool call.
 pub struct TranslatedCall {
-    /// Engine operation.
+    /// The engine operation to call.
     pub operation: String,
     /// Arguments of the operation.
     pub arguments: Map<String, Value>,
-    /// Options that the dialect sets.
+    /// The options of the call, which the dialect sets.
     pub options: CallOptions,
 }
 
@@ -51,7 +51,7 @@ pub struct DialectReply {
     pub json: Map<String, Value>,
     /// The text for the model.
     pub text: String,
-    /// Whether the dialect reports an error.
+    /// Whether the reply reports an error.
     pub status: ReplyStatus,
 }
 
@@ -74,7 +74,7 @@ fn into_object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Whether a reply is an error in its dialect.
+/// Whether a reply reports success or an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyStatus {
     /// The call succeeded.
@@ -83,16 +83,16 @@ pub enum ReplyStatus {
     Error,
 }
 
-/// How much of the file system a dialect may access.
+/// The part of the file system that a dialect may access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilesystemReach {
     /// Only the workspace.
     Workspace,
-    /// Every file the process may access; relative paths start at the workspace.
+    /// Every file that the process may access. Relative paths start at the workspace.
     WholeMachine,
 }
 
-/// A set of tools.
+/// A set of tools that is translated to engine calls.
 pub trait Dialect: Send + Sync {
     /// The tools and settings of the dialect.
     fn definition(&self) -> &DialectDefinition;
@@ -103,7 +103,7 @@ pub trait Dialect: Send + Sync {
     /// Renders the outcome or the error of a tool call.
     fn render_reply(&self, tool: &str, arguments: &Map<String, Value>, outcome: CallResult) -> DialectReply;
 
-    /// Renders an error for `capabilities.invoke`: `type`, `message` and `recovery`.
+    /// Renders an error for the JSON-RPC method `capabilities.invoke`, as an object with `type`, `message` and `recovery`.
     fn error_object(&self, reply: &DialectReply, error: Option<&Error>) -> Value {
         match error {
             Some(error) => {
@@ -119,22 +119,22 @@ pub trait Dialect: Send + Sync {
         }
     }
 
-    /// Renders a watch event, given in its native form.
+    /// Renders a watch event, which is given in the form of the native dialect.
     fn render_event(&self, native: &Map<String, Value>) -> Map<String, Value> {
         native.clone()
     }
 
-    /// The name of a tool in the journal and in policy rules; `None` if the tool is the operation itself.
+    /// The name of a tool in the journal and in policy rules; `None` if the name of the operation is enough.
     fn full_name(&self, tool: &str) -> Option<String> {
         Some(format!("{}/{tool}", self.definition().dialect))
     }
 
-    /// How much of the file system the settings allow.
+    /// The part of the file system that the settings of the dialect allow it to access.
     fn filesystem_reach(&self) -> FilesystemReach {
         FilesystemReach::Workspace
     }
 
-    /// Restricts the caller's grants as the settings require; never extends them.
+    /// Restricts the caller's grants as the settings of the dialect require, and never extends them.
     fn restrict_grants(&self, _caller: &mut Caller) {}
 }
 
@@ -173,7 +173,7 @@ pub struct WorkspaceLocation {
 type DialectBuildResult = Result<Box<dyn Dialect>, DialectError>;
 type DialectConstructor = fn(&DialectSettings, &WorkspaceLocation) -> DialectBuildResult;
 
-/// Every dialect, in documentation order.
+/// The constructor of every dialect, in documentation order.
 const DIALECT_CONSTRUCTORS: &[(&str, DialectConstructor)] = &[
     ("stead", |_, _| Ok(Box::new(NativeDialect(DialectDefinition::native()?)))),
     ("jettson", jettson::build),
@@ -212,7 +212,7 @@ pub enum DialectError {
 /// Why a setting is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DialectSettingError {
-    /// The text has no `=`.
+    /// The setting is not of the form `KEY=VALUE`.
     #[error("invalid dialect option '{0}'; expected KEY=VALUE")]
     NotKeyValue(String),
     /// No selected dialect has the option.
@@ -228,9 +228,9 @@ pub enum DialectSettingError {
     InvalidValue {
         /// Name of the option.
         key: String,
-        /// The given value.
+        /// The rejected value.
         value: String,
-        /// The accepted values.
+        /// A description of the accepted values.
         expected: String,
     },
 }
@@ -267,8 +267,9 @@ impl DialectSettings {
         let options = || definitions.clone().flat_map(|definition| &definition.options);
         for (key, value) in &self.0 {
             let Some(option) = options().find(|option| option.name == *key) else {
-                let known: Vec<&str> = options().map(|option| option.name.as_str()).collect();
-                return Err(DialectSettingError::UnknownOption { key: key.clone(), known: known.join(", ") });
+                let names: Vec<&str> = options().map(|option| option.name.as_str()).collect();
+                let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                return Err(DialectSettingError::UnknownOption { key: key.clone(), known });
             };
             if !option.values.is_empty() && !option.values.contains(value) {
                 let expected = option.values.join(" or ");
@@ -288,7 +289,7 @@ pub fn dialect_names() -> Vec<&'static str> {
 pub struct DialectSet(Vec<Box<dyn Dialect>>);
 
 impl DialectSet {
-    /// Builds the named dialects. Every setting must belong to one of them.
+    /// Builds the named dialects. Every setting must be an option of at least one of them.
     pub fn from_names(
         names: &[String],
         settings: &[String],
@@ -310,7 +311,7 @@ impl DialectSet {
         }
     }
 
-    /// The native dialect alone.
+    /// A set that contains only the native dialect.
     pub fn native() -> Result<Self, DefinitionError> {
         Ok(Self(vec![Box::new(NativeDialect(DialectDefinition::native()?))]))
     }
@@ -325,8 +326,8 @@ impl DialectSet {
         self.find_tool(tool).map(|(dialect, _)| dialect)
     }
 
-    /// The dialect that has this tool, and the tool's declared name. A dot may be written `__`, because many MCP
-    /// clients do not accept dots.
+    /// The dialect that has this tool, and the declared name of the tool. In `tool`, a dot may be written as `__`,
+    /// because many MCP clients do not accept dots.
     pub fn find_tool(&self, tool: &str) -> Option<(&dyn Dialect, &str)> {
         self.iter().find_map(|dialect| {
             let operations = &dialect.definition().operations;
@@ -339,7 +340,7 @@ impl DialectSet {
         self.iter().find(|dialect| dialect.definition().dialect == name)
     }
 
-    /// The widest reach of all dialects.
+    /// The part of the file system that at least one of the dialects may access.
     pub fn filesystem_reach(&self) -> FilesystemReach {
         let mut reaches = self.iter().map(|dialect| dialect.filesystem_reach());
         reaches.find(|reach| *reach == FilesystemReach::WholeMachine).unwrap_or(FilesystemReach::Workspace)
@@ -422,7 +423,9 @@ mod tests {
             (&["klingon"][..], &[][..], "unknown dialect"),
             (&["stead", "stead"], &[], "both have a tool"),
             (&["stead"], &["restrict"], "KEY=VALUE"),
-            (&["stead"], &["no_such=1"], "no_such"),
+            (&["stead"], &["no_such=1"], "option 'no_such'; available: none"),
+            (&["comma"], &["read_deny=[a"], "option 'read_deny'; expected a comma-separated list of globs"),
+            (&["comma"], &["read_allow=../a"], "expected a comma-separated list of paths"),
             (&["weaver"], &["restrict=maybe"], "true or false"),
             (&["weaver"], &["read_bytes_max=0"], "positive"),
             (&["stead", "weaver"], &["restrict=false"], "without other dialects"),

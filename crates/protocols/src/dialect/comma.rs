@@ -37,9 +37,9 @@ const DEFINITION_JSON: &str = include_str!("../generated/comma.json");
 /// Whether the dialect follows the original code or its document where they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CommaCompatibility {
-    /// The document, which is stricter.
+    /// The dialect follows the document, which is stricter.
     Document,
-    /// The original code.
+    /// The dialect follows the original code.
     OriginalCode,
 }
 

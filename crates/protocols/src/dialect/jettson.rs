@@ -163,7 +163,7 @@ fn render_success(call: &JettsonCall<'_>, outcome: &CallOutcome) -> Value {
     }
 }
 
-/// Removes an incomplete UTF-8 character at the end.
+/// Removes an incomplete UTF-8 character from the end of a text.
 fn trim_partial_character(bytes: &[u8]) -> &[u8] {
     let Some(last) = bytes.utf8_chunks().last() else { return bytes };
     let cut = last.invalid();

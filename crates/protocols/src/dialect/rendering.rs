@@ -38,7 +38,7 @@ impl OutcomeFields for CallOutcome {
     }
 }
 
-/// A text among the details of an error.
+/// The detail of an error with this name, if it is a string.
 pub(super) fn error_detail<'e>(error: &'e Error, name: &str) -> Option<&'e str> {
     error.details.get(name).and_then(Value::as_str)
 }

@@ -39,11 +39,14 @@ impl CommaAccessLimits {
             Some("none") => Vec::new(),
             Some(list) => split_list(list).collect(),
         };
-        let denied = settings.get("read_deny").into_iter().flat_map(split_list);
-        let hidden_globs = Globs::new(forbidden.into_iter().chain(denied))
-            .map_err(|error| invalid_list("forbidden_globs", "globs", settings, &error.message))?;
-        let read_only_globs = Globs::new(settings.get("write_deny").into_iter().flat_map(split_list))
-            .map_err(|error| invalid_list("write_deny", "globs", settings, &error.message))?;
+        let list = |key| settings.get(key).into_iter().flat_map(split_list).collect::<Vec<_>>();
+        let parse = |key, globs: Vec<&str>| {
+            Globs::new(globs).map_err(|error| invalid_list(key, "globs", settings, &error.message))
+        };
+        // The forbidden globs are parsed alone first, so that an error names the right setting.
+        parse("forbidden_globs", forbidden.clone())?;
+        let hidden_globs = parse("read_deny", [forbidden, list("read_deny")].concat())?;
+        let read_only_globs = parse("write_deny", list("write_deny"))?;
         let (readable, writable) =
             (parse_allowed_paths(settings, "read_allow")?, parse_allowed_paths(settings, "write_allow")?);
         Ok(Self { hidden_globs, read_only_globs, readable, writable })

@@ -73,7 +73,7 @@ pub(super) fn patch_paths(patch: &str) -> Vec<&str> {
 pub(super) fn patch_reply(call: &CommaCall<'_>, outcome: &CallOutcome) -> CommaEnvelope {
     let headers = parse_headers(call.args.text_or_empty("patch"));
     let rows = outcome.list_field("files");
-    // A unified diff has no such headers. The paths of the engine are used then.
+    // A unified diff has no section headers, so its files are reported with the engine's paths.
     let use_headers = headers.len() == rows.len();
     let mut lines = Vec::new();
     let mut files = Vec::new();

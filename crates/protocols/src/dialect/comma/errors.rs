@@ -92,7 +92,7 @@ fn general_error(call: &CommaCall<'_>, error: &Error) -> CommaError {
         (ErrorKind::PathEscape | ErrorKind::CrossMount, _) => outside_workspace_error(call, call.path_argument()),
         (ErrorKind::InvalidPath, _) => match call.first_path_outside() {
             Some(given) => outside_workspace_error(call, given),
-            // The only other invalid path is the workspace itself, which is a directory.
+            // The only invalid path inside the workspace is the workspace itself, which is a directory.
             None => path_error(CommaPathProblem::IsDirectory),
         },
         (ErrorKind::ProtectedPath | ErrorKind::OutOfScope | ErrorKind::ReadOnly, _) => {

@@ -25,7 +25,7 @@ const EPOCH_TIMESTAMP: &str = "1970-01-01T00:00:00.000Z";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommaNameOrder {
     Bytes,
-    /// The original's collation.
+    /// The order of the original's collation.
     Collation,
 }
 

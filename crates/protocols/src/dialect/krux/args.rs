@@ -1,5 +1,5 @@
-//! The inputs of a call: checked against the definition of the capability, which rejects unknown, missing and wrongly
-//! typed inputs, and paths, which the document writes absolute and below the workspace.
+//! Validates the inputs of a call against the definition of its capability: unknown, missing and wrongly typed inputs are
+//! rejected. Converts the absolute paths of the document to paths in the workspace.
 
 use serde_json::{Map, Value};
 use stead_engine::Error;
@@ -10,7 +10,7 @@ use crate::definition::{ToolDefinition, ToolInput, ToolInputType};
 
 const ECHOED_NAME_CHARS_MAX: usize = 64;
 
-/// Validated inputs.
+/// The inputs of a call, after validation.
 pub(super) struct KruxInputs<'a>(&'a Map<String, Value>);
 
 impl<'a> KruxInputs<'a> {

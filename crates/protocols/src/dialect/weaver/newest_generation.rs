@@ -153,7 +153,7 @@ pub(super) fn render_page(call: &WeaverCall<'_>, paging: WeaverPagingOptions, ou
     }
 }
 
-/// The last name of a path.
+/// The last component of a path, as page headers show it.
 fn header_name(path: &str) -> &str {
     match path.trim_end_matches('/').rsplit('/').next().unwrap_or_default() {
         "" if path.is_empty() => ".",
