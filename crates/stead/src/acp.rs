@@ -1,9 +1,16 @@
-//! `stead acp`: an ACP proxy between an editor on standard input and output and an agent that it starts, or in a chain that a
-//! conductor runs. Only protocol messages go to standard output.
+//! `stead acp`: an ACP proxy. The editor is connected to standard input and output; the agent is a process that the proxy
+//! starts, or another member of a chain that a conductor runs. Only protocol messages go to standard output.
 //!
-//! Exits when either side ends, with the exit code of the agent. Stops no process that it did not start.
+//! The proxy exits when either side ends, with the exit code of the agent. It never stops a process that it did not start.
 
-use std::sync::Arc;
+use std::{
+    ffi::OsString,
+    io,
+    os::unix::process::ExitStatusExt,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
 
 use stead_engine::{ApprovalMode, Caller};
 use stead_protocols::{
@@ -14,25 +21,31 @@ use stead_protocols::{
     limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
 };
 
-mod agent_process;
+use tokio::process::{Child, Command};
+
 mod root_opener;
 
-use agent_process::AgentProcess;
 use root_opener::LocalRootOpener;
 
 use crate::{
     cli::{AcpFlags, ApprovalModeArg, CallerFlags, FlagSource, LineEndingsArg, WorkspaceFlags, WriteEncodingArg},
     open_workspace::{self, CallerKind},
-    output::{CommandError, CommandExit, CommandResult},
-    startup, stdio,
+    output::{self, CommandError, CommandExit, CommandResult},
+    stdio_server,
 };
 
 /// Threads for standard streams without asynchronous I/O, and for waiting for the agent.
 const STREAM_AND_AGENT_THREADS: usize = 4;
+/// How long an agent may take to exit after its input is closed.
+const AGENT_EXIT_WAIT: Duration = Duration::from_secs(3);
+/// How long the agent's last output is read after the agent exits; its children may keep the pipe open.
+const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
+/// A program killed by a signal has this exit code plus the number of the signal, as in a shell.
+const SIGNAL_EXIT_BASE: i32 = 128;
 
 /// Runs the proxy until one side ends.
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CommandResult {
-    startup::print_warnings(flags);
+    open_workspace::print_warnings(flags);
     let agent = open_workspace::caller_from_flags(&acp.caller, CallerKind::Acp)?;
     let person = Caller {
         protocol: agent.protocol,
@@ -43,13 +56,9 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
         LocalRootOpener::new(flags, workspace, acp, callers.agent.principal.clone(), approval_mode(acp.approve))?;
     let root_opener = Arc::new(root_opener);
     let options = AcpOptions { file_capabilities: file_capabilities(acp), text_format: text_format_policy(acp) };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .max_blocking_threads(CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS)
-        .build()
-        .map_err(|error| CommandError::System(format!("cannot start the async runtime: {error}")))?;
+    let runtime = stdio_server::build_runtime(CALL_THREADS_MAX + STREAM_AND_AGENT_THREADS)?;
     let served = runtime.block_on(async {
-        let editor = AcpPeer { input: stdio::open_stdin(), output: stdio::open_stdout() };
+        let editor = AcpPeer { input: stdio_server::open_stdin(), output: stdio_server::open_stdout() };
         let Some((program, arguments)) = acp.agent.split_first() else {
             let ended = acp::proxy_in_chain(editor, callers, options, root_opener.clone()).await;
             return ended.map(|_| CommandExit::Success).map_err(CommandError::from);
@@ -69,11 +78,11 @@ pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags)
     served
 }
 
-/// The approval mode. The client is the editor, not the agent, so its user may answer.
+/// The approval mode of the flag. With `client` no warning is needed: the client is the editor, not the agent.
 fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
     match approve {
         ApprovalModeArg::Client => ApprovalMode::TrustClient,
-        ApprovalModeArg::Ask | ApprovalModeArg::Deny | ApprovalModeArg::Allow => startup::approval_mode(approve),
+        ApprovalModeArg::Ask | ApprovalModeArg::Deny | ApprovalModeArg::Allow => open_workspace::approval_mode(approve),
     }
 }
 
@@ -85,13 +94,64 @@ fn file_capabilities(acp: &AcpFlags) -> AcpFileCapabilities {
 }
 
 fn text_format_policy(acp: &AcpFlags) -> WriteFormatPolicy {
-    let endings = match acp.line_endings {
+    let line_endings = match acp.line_endings {
         LineEndingsArg::Kept => WriteLineEndingPolicy::Keep,
         LineEndingsArg::Given => WriteLineEndingPolicy::AsGiven,
     };
-    let encodings = match acp.encoding {
+    let encoding = match acp.encoding {
         WriteEncodingArg::Kept => WriteEncodingPolicy::Keep,
         WriteEncodingArg::Utf8 => WriteEncodingPolicy::Utf8,
     };
-    WriteFormatPolicy { line_endings: endings, encoding: encodings }
+    WriteFormatPolicy { line_endings, encoding }
+}
+
+/// The agent: a child process with pipes. Its standard error is passed through.
+struct AgentProcess(Child);
+
+impl AgentProcess {
+    /// Starts the agent. Must be called inside a runtime.
+    fn start(program: &OsString, arguments: &[OsString]) -> Result<(Self, AcpPeer), CommandError> {
+        let failed =
+            |error: io::Error| CommandError::System(format!("cannot start the agent {}: {error}", program.display()));
+        let mut child = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(failed)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(CommandError::System(format!("the agent {} was started without pipes", program.display())));
+        };
+        Ok((Self(child), AcpPeer { input: Box::new(stdout), output: Box::new(stdin) }))
+    }
+
+    /// Waits for the agent to exit, and kills it after a timeout.
+    async fn stop(&mut self) -> Result<CommandExit, CommandError> {
+        if let Ok(waited) = tokio::time::timeout(AGENT_EXIT_WAIT, self.0.wait()).await {
+            return exit_of_status(waited);
+        }
+        output::print_note("the agent did not exit in time and was killed");
+        // Fails if the agent has just exited.
+        drop(self.0.start_kill());
+        exit_of_status(self.0.wait().await)
+    }
+
+    /// Resolves a while after the agent exits, so that its last output is read first.
+    async fn until_exit(&mut self) -> Result<CommandExit, CommandError> {
+        let waited = self.0.wait().await;
+        tokio::time::sleep(FINAL_OUTPUT_WAIT).await;
+        exit_of_status(waited)
+    }
+}
+
+/// Turns the exit status of the agent into that of this command.
+fn exit_of_status(waited: io::Result<ExitStatus>) -> Result<CommandExit, CommandError> {
+    let status = waited.map_err(|error| CommandError::System(format!("cannot wait for the agent: {error}")))?;
+    let code =
+        status.code().or_else(|| status.signal().map(|signal| SIGNAL_EXIT_BASE + signal)).unwrap_or(SIGNAL_EXIT_BASE);
+    if code != 0 {
+        output::print_note(&format!("the agent exited with {status}"));
+    }
+    Ok(CommandExit::ChildStatus(u8::try_from(code).unwrap_or(u8::MAX)))
 }

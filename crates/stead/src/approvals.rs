@@ -1,20 +1,32 @@
-//! `stead approvals`: lists and answers pending approvals. Answering needs the approver's secret.
+//! Requests and messages of agents, and the answers of people: `stead approvals` and `stead alerts`.
+//!
+//! Answering an approval needs the approver's secret. The secret is read from the terminal or a file; it is never an argument
+//! or an environment variable, which other processes can read.
 
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value};
-use stead_engine::{ApprovalState, ApproverProof, Call, Caller, Error, ErrorKind, Principal};
+use serde_json::{Map, Value, json};
+use stead_engine::{ApprovalState, ApproverProof, CallOutcome, Caller, Error, ErrorKind, Principal};
 use stead_local::LandlockMode;
 
 mod allow_rule;
 
+use allow_rule::RuleConfirmation;
+
 use crate::{
-    approver_secret,
     cli::{CallerFlags, WorkspaceFlags},
+    host_files,
     open_workspace::{self, CallerKind, CommandWorkspace},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    operation::{call_operation, print_answer},
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat, usage_error},
 };
+
+/// Random bytes of a generated secret.
+const GENERATED_BYTES: usize = 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct ApprovalsCliArgs {
@@ -91,19 +103,64 @@ struct ApprovalAnswerFlags {
     json: bool,
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> CommandResult {
+#[derive(Debug, Args)]
+pub(crate) struct AlertsCliArgs {
+    #[command(subcommand)]
+    action: AlertsSubcommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum AlertsSubcommand {
+    /// List alerts and their answers, newest first
+    List(AlertsFlags),
+    /// Show one alert
+    Show {
+        #[command(flatten)]
+        flags: AlertsFlags,
+        /// Alert id
+        id: String,
+    },
+    /// Answer an alert; the agent receives the answer as an event
+    Answer {
+        #[command(flatten)]
+        flags: AlertsFlags,
+        /// Alert id
+        id: String,
+        /// Text of the answer
+        text: String,
+    },
+}
+
+#[derive(Debug, Args)]
+struct AlertsFlags {
+    #[command(flatten)]
+    caller: CallerFlags,
+    /// Print the answer as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run_alerts(flags: &WorkspaceFlags, arguments: &AlertsCliArgs) -> CommandResult {
+    let (call_flags, operation, call_arguments) = match &arguments.action {
+        AlertsSubcommand::List(flags) => (flags, "alerts", json!({})),
+        AlertsSubcommand::Show { flags, id } => (flags, "alerts", json!({ "id": id })),
+        AlertsSubcommand::Answer { flags, id, text } => (flags, "respond", json!({ "alert": id, "text": text })),
+    };
+    let caller = local_person(&call_flags.caller)?;
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+    let answer = call_operation(&opened, &caller, operation, call_arguments)?;
+    print_answer(answer, OutputFormat::from(call_flags.json))
+}
+
+pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> CommandResult {
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match &arguments.action {
         ApprovalsSubcommand::Setup { secret_file, generate, old_secret_file } => {
             if opened.local.has_approver_secret()? {
                 output::print_note("a secret is already set; enter it to change it");
-                opened.local.check_approver_secret(&approver_secret::read_secret(old_secret_file.as_deref())?)?;
+                opened.local.check_approver_secret(&read_secret(old_secret_file.as_deref())?)?;
             }
-            let secret = if *generate {
-                approver_secret::generate_secret()?
-            } else {
-                approver_secret::read_new_secret(secret_file.as_deref())?
-            };
+            let secret = if *generate { generate_secret()? } else { read_new_secret(secret_file.as_deref())? };
             opened.local.set_approver_secret(&secret)?;
             if *generate {
                 output::print_text(&secret)?;
@@ -112,31 +169,23 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> Comma
             Ok(CommandExit::Success)
         }
         ApprovalsSubcommand::List { all, json } => {
-            let state = if *all { "all" } else { "pending" };
-            let outcome =
-                call_operation(&opened, &local_person(&CallerFlags::default())?, "approvals", &[("state", state)])?;
-            print_outcome(&outcome, OutputFormat::from(*json))
+            let state = json!({ "state": if *all { "all" } else { "pending" } });
+            let answer = call_operation(&opened, &local_person(&CallerFlags::default())?, "approvals", state)?;
+            print_answer(answer, OutputFormat::from(*json))
         }
         ApprovalsSubcommand::Show { id, json } => {
-            let outcome = call_operation(&opened, &local_person(&CallerFlags::default())?, "approvals", &[("id", id)])?;
-            match OutputFormat::from(*json) {
-                OutputFormat::Json => output::print_json(&Value::Object(outcome.json))?,
-                OutputFormat::Text => output::print_text(&approval_text(&outcome.json))?,
-            }
-            Ok(CommandExit::Success)
+            let mut answer = load_approval(&opened, &local_person(&CallerFlags::default())?, id)?;
+            answer.text = approval_text(&answer.json);
+            print_answer(answer, OutputFormat::from(*json))
         }
         ApprovalsSubcommand::Approve { answer, always, paths, yes } => {
             let caller = authenticated_approver(&opened, answer)?;
-            let approval = call_operation(&opened, &caller, "approvals", &[("id", &answer.id)])?;
+            let approval = load_approval(&opened, &caller, &answer.id)?;
             // An approval that is answered or expired is refused below, so no rule is written for it.
             let is_pending =
                 approval.json.get("state").and_then(Value::as_str) == Some(ApprovalState::Pending.as_str());
             if *always && is_pending {
-                let confirmation = if *yes {
-                    allow_rule::RuleConfirmation::Given
-                } else {
-                    allow_rule::RuleConfirmation::AskAtTerminal
-                };
+                let confirmation = if *yes { RuleConfirmation::Given } else { RuleConfirmation::AskAtTerminal };
                 allow_rule::write_rule(&opened, &caller, &approval.json, paths, confirmation)?;
             }
             let exit = answer_approval(&opened, &caller, "approve", answer)?;
@@ -153,8 +202,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs) -> Comma
 /// Writes a rule that allows such calls from now on, after the person confirmed it in an editor.
 pub(crate) fn write_allow_rule(opened: &CommandWorkspace, id: &str) -> Result<(), CommandError> {
     let caller = local_person(&CallerFlags::default())?;
-    let approval = call_operation(opened, &caller, "approvals", &[("id", id)])?;
-    allow_rule::write_rule(opened, &caller, &approval.json, &[], allow_rule::RuleConfirmation::Given)
+    let approval = load_approval(opened, &caller, id)?;
+    allow_rule::write_rule(opened, &caller, &approval.json, &[], RuleConfirmation::Given)
 }
 
 fn local_person(flags: &CallerFlags) -> Result<Caller, CommandError> {
@@ -172,7 +221,7 @@ fn authenticated_approver(opened: &CommandWorkspace, answer: &ApprovalAnswerFlag
             .with_next_step("run: stead approvals setup")
             .into());
     }
-    opened.local.check_approver_secret(&approver_secret::read_secret(answer.secret_file.as_deref())?)?;
+    opened.local.check_approver_secret(&read_secret(answer.secret_file.as_deref())?)?;
     caller.grants.approver = ApproverProof::SecretVerified;
     Ok(caller)
 }
@@ -183,29 +232,12 @@ fn answer_approval(
     operation: &str,
     answer: &ApprovalAnswerFlags,
 ) -> CommandResult {
-    let mut arguments = vec![("id", answer.id.as_str())];
-    arguments.extend(answer.reason.as_deref().map(|reason| ("reason", reason)));
-    let answered = call_operation(opened, caller, operation, &arguments)?;
-    print_outcome(&answered, OutputFormat::from(answer.json))
+    let arguments = json!({ "id": answer.id, "reason": answer.reason });
+    print_answer(call_operation(opened, caller, operation, arguments)?, OutputFormat::from(answer.json))
 }
 
-fn call_operation(
-    opened: &CommandWorkspace,
-    caller: &Caller,
-    operation: &str,
-    arguments: &[(&str, &str)],
-) -> Result<stead_engine::CallOutcome, CommandError> {
-    let arguments: Map<String, Value> =
-        arguments.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();
-    Ok(opened.engine.call(&Call::new(caller, operation, arguments))?)
-}
-
-fn print_outcome(answer: &stead_engine::CallOutcome, form: OutputFormat) -> CommandResult {
-    match form {
-        OutputFormat::Json => output::print_json(&Value::Object(answer.json.clone()))?,
-        OutputFormat::Text => output::print_text(&answer.text)?,
-    }
-    Ok(CommandExit::Success)
+fn load_approval(opened: &CommandWorkspace, caller: &Caller, id: &str) -> Result<CallOutcome, CommandError> {
+    Ok(call_operation(opened, caller, "approvals", json!({ "id": id }))?)
 }
 
 /// An approval as a person reads it before answering.
@@ -228,4 +260,47 @@ fn approval_text(approval: &Map<String, Value>) -> String {
         lines.push(format!("to deny it:         stead approvals deny {id} --reason TEXT"));
     }
     lines.join("\n")
+}
+
+fn read_secret(file: Option<&Path>) -> Result<String, CommandError> {
+    match file {
+        Some(file) => read_secret_file(file),
+        None => prompt_secret("approver's secret: "),
+    }
+}
+
+/// Reads a new secret from a file, or twice from the terminal.
+fn read_new_secret(file: Option<&Path>) -> Result<String, CommandError> {
+    if let Some(file) = file {
+        return read_secret_file(file);
+    }
+    let first = prompt_secret("new approver's secret: ")?;
+    if first != prompt_secret("repeat it: ")? {
+        return Err(usage_error("the secrets differ; nothing was set"));
+    }
+    Ok(first)
+}
+
+fn generate_secret() -> Result<String, CommandError> {
+    let bytes: [u8; GENERATED_BYTES] = stead_disk::random_bytes()
+        .map_err(|error| CommandError::System(format!("cannot read random bytes: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn prompt_secret(question: &str) -> Result<String, CommandError> {
+    stead_disk::terminal::prompt_hidden(question).map_err(|error| {
+        usage_error(if error.kind() == io::ErrorKind::Interrupted {
+            "interrupted: nothing was set and nothing was answered"
+        } else if error.kind() == io::ErrorKind::InvalidData {
+            "the input is not UTF-8; nothing was set and nothing was answered"
+        } else {
+            "no terminal to enter the secret; pass --secret-file with a file that agents cannot read"
+        })
+    })
+}
+
+fn read_secret_file(file: &Path) -> Result<String, CommandError> {
+    let text = host_files::read_text(file)?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }

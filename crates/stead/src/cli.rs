@@ -1,15 +1,28 @@
-//! The command line. Builtin commands are declared here; operation commands come from the definitions.
+//! The command line. Builtin commands are declared here; operation commands come from the definitions. Shell completions and
+//! manual pages are generated from the result.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, Args, Command, Subcommand, ValueEnum, parser::ValueSource};
 use clap_complete::Shell;
 use stead_protocols::definition::DialectDefinition;
 
 use crate::{
-    alerts::AlertsCliArgs, approvals::ApprovalsCliArgs, config::ConfigCliArgs, index::IndexCliArgs, log::LogCliArgs,
-    operation, policy::PolicyCliArgs, replay::ReplayCliArgs, serve::ServeFlags, settings, status::StatusCliArgs,
-    token::TokenCliArgs, trash::TrashCliArgs, watch::WatchCliArgs, workspaces::WorkspaceCliArgs,
+    approvals::{AlertsCliArgs, ApprovalsCliArgs},
+    config::ConfigCliArgs,
+    host_files,
+    log::LogCliArgs,
+    operation,
+    output::{self, CommandExit, CommandResult},
+    policy::PolicyCliArgs,
+    replay::ReplayCliArgs,
+    serve::ServeFlags,
+    settings,
+    status::{IndexCliArgs, StatusCliArgs},
+    token::TokenCliArgs,
+    trash::TrashCliArgs,
+    watch::WatchCliArgs,
+    workspaces::WorkspaceCliArgs,
 };
 
 const ABOUT: &str = "A file server between AI agents and a workspace";
@@ -315,6 +328,28 @@ fn config_flag() -> Arg {
 /// The matches of the innermost subcommand, which include the global flags.
 pub(crate) fn innermost_matches(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand().map_or(matches, |(_, below)| innermost_matches(below))
+}
+
+pub(crate) fn print_completions(definition: &DialectDefinition, shell: Shell) -> CommandResult {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut build_command_line(definition), "stead", &mut script);
+    output::print_bytes(&script)?;
+    Ok(CommandExit::Success)
+}
+
+pub(crate) fn print_or_write_man_pages(definition: &DialectDefinition, directory: Option<&Path>) -> CommandResult {
+    let command = build_command_line(definition);
+    match directory {
+        Some(directory) => {
+            clap_mangen::generate_to(command, directory).map_err(|error| host_files::file_error(directory, &error))?;
+        }
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page)?;
+            output::print_bytes(&page)?;
+        }
+    }
+    Ok(CommandExit::Success)
 }
 
 #[cfg(test)]

@@ -1,21 +1,32 @@
 //! Files outside any workspace that the user names on the command line: checkpoints, exports, sockets. Only this module of the
 //! binary opens files by path.
+//!
+//! A Unix socket is bound at startup and removed when the server ends. A socket that another process listens on is never
+//! replaced, even if two servers start at once. A socket left by a dead server is replaced; a file that is not a socket is
+//! not touched. The sandboxed server cannot unlink its socket, so a thread started before the sandbox removes it.
 #![expect(clippy::disallowed_methods, reason = "a file the person at the command line names, outside any workspace")]
-
-mod unix_socket;
 
 use std::{
     fs,
-    io::BufWriter,
-    os::unix::fs::MetadataExt,
+    io::{self, BufWriter, ErrorKind},
+    os::unix::{
+        fs::{FileTypeExt, MetadataExt, PermissionsExt},
+        net::{UnixListener, UnixStream},
+    },
     path::{Path, PathBuf},
+    sync::mpsc::{Sender, channel},
+    thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
-pub(crate) use self::unix_socket::BoundSocketPath;
 use crate::output::CommandError;
 
 const READ_BYTES_MAX: u64 = 1 << 20;
 const OTHERS_READ_BIT: u32 = 0o004;
+const OWNER_ONLY_MODE: u32 = 0o600;
+/// How long to wait for another process that binds or removes a socket in the same directory.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Reads a small text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
@@ -61,6 +72,140 @@ pub(crate) fn is_process_running(process: u32) -> bool {
     fs::metadata(format!("/proc/{process}")).is_ok()
 }
 
-pub(crate) fn file_error(path: &Path, error: &std::io::Error) -> CommandError {
+pub(crate) fn file_error(path: &Path, error: &io::Error) -> CommandError {
     CommandError::System(format!("{}: {error}", path.display()))
+}
+
+/// A socket that this process listens on. Dropping it removes the file.
+pub(crate) struct BoundSocketPath {
+    path: PathBuf,
+    /// Dropped to signal that the server has ended.
+    shutdown_sender: Option<Sender<()>>,
+    cleanup_thread: Option<JoinHandle<()>>,
+}
+
+impl BoundSocketPath {
+    /// Binds the socket, accessible to this user only. Must be called before the sandbox starts.
+    pub(crate) fn bind(path: &Path) -> Result<(UnixListener, Self), CommandError> {
+        let failed = |error: io::Error| file_error(path, &error);
+        let path = std::path::absolute(path).map_err(failed)?;
+        let lock = lock_directory(&path).map_err(failed)?;
+        remove_stale_socket(&path).map_err(failed)?;
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(OWNER_ONLY_MODE)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let own = device_and_inode(&path).map_err(failed)?;
+        drop(lock);
+        let (shutdown_sender, shutdown) = channel::<()>();
+        let thread_path = path.clone();
+        let cleanup_thread = std::thread::Builder::new().name("socket".to_owned()).spawn(move || {
+            // Nothing is ever sent; the channel closes when the sender is dropped.
+            shutdown.recv().unwrap_or_default();
+            remove_own_socket(&thread_path, own);
+        });
+        let cleanup_thread = Some(cleanup_thread.map_err(failed)?);
+        Ok((listener, Self { path, shutdown_sender: Some(shutdown_sender), cleanup_thread }))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for BoundSocketPath {
+    fn drop(&mut self) {
+        drop(self.shutdown_sender.take());
+        // If the thread panicked, the file stays and the next server replaces it.
+        self.cleanup_thread.take().map(JoinHandle::join).transpose().unwrap_or_default();
+    }
+}
+
+/// Locks the directory of a socket, so that only one process checks, removes and binds at a time.
+fn lock_directory(path: &Path) -> io::Result<fs::File> {
+    let directory = fs::File::open(path.parent().unwrap_or(Path::new("/")))?;
+    let until = Instant::now() + LOCK_WAIT;
+    loop {
+        match directory.try_lock() {
+            Ok(()) => return Ok(directory),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOCK_RETRY_PAUSE),
+            Err(fs::TryLockError::WouldBlock) => {
+                let reason = "another program has locked the directory";
+                return Err(io::Error::new(ErrorKind::ResourceBusy, reason));
+            }
+            Err(fs::TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Removes a socket that no process listens on. Only a refused connection proves that; a busy server is alive.
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket());
+    if !is_socket {
+        return Ok(());
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Identifies a file even if another one gets its name later.
+fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()))
+}
+
+/// Removes the socket if it is still this server's.
+fn remove_own_socket(path: &Path, own: (u64, u64)) {
+    // Without the lock the file stays; the next server finds that no process listens.
+    let Ok(_lock) = lock_directory(path) else { return };
+    if device_and_inode(path).is_ok_and(|there| there == own) {
+        match fs::remove_file(path) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn socket_is_bound_if_unused_and_removed_on_drop() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("socket");
+        let (listener, taken) = BoundSocketPath::bind(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, OWNER_ONLY_MODE);
+        // A second server cannot bind, and the first keeps working.
+        assert!(BoundSocketPath::bind(&path).is_err());
+        UnixStream::connect(&path).unwrap();
+        drop((listener, taken));
+        assert!(fs::symlink_metadata(&path).is_err());
+        // A socket left by a killed server.
+        drop(UnixListener::bind(&path).unwrap());
+        let (listener, taken) = BoundSocketPath::bind(&path).unwrap();
+        // Another process's socket is not removed. The old file is kept so that its inode number is not reused.
+        fs::rename(&path, place.path().join("moved")).unwrap();
+        let other = UnixListener::bind(&path).unwrap();
+        drop((listener, taken));
+        UnixStream::connect(&path).unwrap();
+        drop(other);
+        fs::remove_file(&path).unwrap();
+        // A regular file is not removed.
+        fs::write(&path, "kept").unwrap();
+        assert!(BoundSocketPath::bind(&path).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"kept");
+    }
+
+    #[test]
+    fn only_one_of_many_servers_replaces_a_stale_socket() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("socket");
+        drop(UnixListener::bind(&path).unwrap());
+        let taken: Vec<_> = std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..8).map(|_| scope.spawn(|| BoundSocketPath::bind(&path).ok())).collect();
+            starting.into_iter().filter_map(|one| one.join().unwrap()).collect()
+        });
+        assert_eq!(taken.len(), 1);
+        UnixStream::connect(&path).unwrap();
+    }
 }

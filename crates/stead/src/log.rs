@@ -1,6 +1,9 @@
 //! `stead log`: shows, verifies and exports the journal.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -14,16 +17,18 @@ use stead_path::RelPath;
 use crate::{
     audit_rows,
     cli::WorkspaceFlags,
+    host_files,
     open_workspace::{self, CommandWorkspace},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
 };
 
-mod export;
 mod verify;
 
 const ENTRIES_SHOWN_DEFAULT: usize = 50;
 const ENTRIES_PER_PAGE: usize = 500;
+/// Paths shown per entry.
+const CHANGES_SHOWN: usize = 3;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -89,7 +94,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CommandResu
             }
             None => Err(Error::new(ErrorKind::NotFound, "the journal is empty").into()),
         },
-        Some(LogSubcommand::Export { file }) => export::run(&opened, file.as_deref()),
+        Some(LogSubcommand::Export { file }) => export_journal(&opened, file.as_deref()),
         Some(LogSubcommand::RotateKey) => {
             opened.local.rotate_key()?;
             output::print_text("key rotated: the next checkpoint is signed with a new key, endorsed by the old one")?;
@@ -172,5 +177,60 @@ fn entry_line(stored: &StoredJournalEntry) -> String {
     format!("r{number}  {time}  {who}  {}{what}{outcome}{tool}{approval}", entry.operation)
 }
 
-/// Paths shown per entry.
-const CHANGES_SHOWN: usize = 3;
+fn export_journal(opened: &CommandWorkspace, file: Option<&Path>) -> CommandResult {
+    let lines = match file {
+        Some(path) => {
+            let mut out = host_files::create_new(path)?;
+            let lines = opened.local.export_journal(&mut out)?;
+            out.flush().map_err(|error| host_files::file_error(path, &error))?;
+            lines
+        }
+        None => {
+            let mut out =
+                ExportPipe { output: BufWriter::new(io::stdout().lock()), reader: PipeReaderState::Connected };
+            let exported = opened.local.export_journal(&mut out);
+            // The journal reports only a write error; a closed pipe is detected here.
+            let lines = match (exported, out.reader) {
+                (Err(_), PipeReaderState::Disconnected) => return Err(CommandError::OutputClosed),
+                (exported, _) => exported?,
+            };
+            out.flush()?;
+            lines
+        }
+    };
+    output::print_note(&format!("{lines} lines exported"));
+    Ok(CommandExit::Success)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PipeReaderState {
+    Connected,
+    Disconnected,
+}
+
+/// A writer that remembers whether the reader closed the pipe.
+struct ExportPipe<W> {
+    output: W,
+    reader: PipeReaderState,
+}
+
+impl<W> ExportPipe<W> {
+    fn note_closed_pipe<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
+        if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            self.reader = PipeReaderState::Disconnected;
+        }
+        outcome
+    }
+}
+
+impl<W: Write> Write for ExportPipe<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let outcome = self.output.write(bytes);
+        self.note_closed_pipe(outcome)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let outcome = self.output.flush();
+        self.note_closed_pipe(outcome)
+    }
+}

@@ -6,37 +6,38 @@ use clap::FromArgMatches;
 use stead_protocols::definition::DialectDefinition;
 
 mod acp;
-mod alerts;
 mod approvals;
-mod approver_secret;
 mod audit_rows;
 mod cli;
-mod completions_and_man;
+mod command_hints;
 mod config;
 mod help_texts;
 mod host_files;
-mod index;
 mod log;
-mod mcp;
 mod open_workspace;
 mod operation;
 mod output;
 mod policy;
 mod progress_line;
 mod replay;
-mod rpc;
 mod serve;
 mod settings;
+#[cfg(feature = "spans")]
 mod spans;
-mod startup;
 mod status;
-mod stdio;
+mod stdio_server;
 mod time;
 mod token;
 mod trash;
 mod watch;
 mod workspace_admin;
 mod workspaces;
+
+#[cfg(not(feature = "spans"))]
+mod spans {
+    /// Without the feature `spans` nothing is exported.
+    pub(crate) fn start_export() {}
+}
 
 use cli::{BuiltinCommand, WorkspaceFlags};
 use output::{CommandExit, CommandResult};
@@ -82,26 +83,24 @@ fn dispatch(definition: &DialectDefinition, matches: &clap::ArgMatches, layered:
     }
     match BuiltinCommand::from_arg_matches(matches).map_err(output::usage_error)? {
         BuiltinCommand::Acp(below) => acp::run(&flags, cli::flag_source(matches, "workspace"), &below),
-        BuiltinCommand::Mcp(flags_below) => mcp::run(&flags, &flags_below),
-        BuiltinCommand::Rpc(flags_below) => rpc::run(&flags, &flags_below),
+        BuiltinCommand::Mcp(flags_below) => stdio_server::run_mcp(&flags, &flags_below),
+        BuiltinCommand::Rpc(flags_below) => stdio_server::run_rpc(&flags, &flags_below),
         BuiltinCommand::Serve(flags_below) => serve::run(&flags, &flags_below),
         BuiltinCommand::Config(below) => {
             config::run(&flags, &below, &settings::all_settings(&cli::build_command_line(definition)), layered, matches)
         }
         BuiltinCommand::Token(below) => token::run(&flags, &below),
         BuiltinCommand::Workspace(below) => workspaces::run(&flags, &below),
-        BuiltinCommand::Approvals(below) => approvals::run(&flags, &below),
+        BuiltinCommand::Approvals(below) => approvals::run_approvals(&flags, &below),
         BuiltinCommand::Watch(below) => watch::run(&flags, &below),
         BuiltinCommand::Policy(below) => policy::run(&flags, &below),
         BuiltinCommand::Log(below) => log::run(&flags, &below),
-        BuiltinCommand::Alerts(below) => alerts::run(&flags, &below),
+        BuiltinCommand::Alerts(below) => approvals::run_alerts(&flags, &below),
         BuiltinCommand::Trash(below) => trash::run(&flags, &below),
-        BuiltinCommand::Index(below) => index::run(&flags, &below),
-        BuiltinCommand::Status(below) => status::run(&flags, &below),
+        BuiltinCommand::Index(below) => status::run_index(&flags, &below),
+        BuiltinCommand::Status(below) => status::run_status(&flags, &below),
         BuiltinCommand::Replay(below) => replay::run(&below),
-        BuiltinCommand::Completions { shell } => completions_and_man::print_completions(definition, shell),
-        BuiltinCommand::Man { directory } => {
-            completions_and_man::print_or_write_man_pages(definition, directory.as_deref())
-        }
+        BuiltinCommand::Completions { shell } => cli::print_completions(definition, shell),
+        BuiltinCommand::Man { directory } => cli::print_or_write_man_pages(definition, directory.as_deref()),
     }
 }

@@ -1,4 +1,5 @@
-//! Opens the workspace and builds the caller that the flags describe. Owns the location of state directories.
+//! Opens the workspace and builds the caller that the flags describe, and prints warnings about risky flags. Owns the
+//! location of state directories.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,14 +7,17 @@ use std::{
 };
 
 use stead_disk::{RootDirectory, RootOptions};
-use stead_engine::{AccessMode, Caller, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version};
+use stead_engine::{
+    AccessMode, ApprovalMode, Caller, Engine, Error, ErrorKind, FileNamePolicy, Grants, Principal, Version,
+};
 use stead_local::{LandlockMode, LocalWorkspace, LocalWorkspaceOptions, WatchStart};
 use stead_path::RelPath;
 use stead_protocols::dialect::{DialectSet, FilesystemReach, WorkspaceLocation};
 
 use crate::{
     cli::{
-        self, CallerFlags, DialectFlags, DurabilityArg, IndexModeArg, NameProfileArg, PathResolverArg, WorkspaceFlags,
+        self, ApprovalFlags, ApprovalModeArg, CallerFlags, DialectFlags, DurabilityArg, IndexModeArg, NameProfileArg,
+        PathResolverArg, WorkspaceFlags,
     },
     host_files,
     output::{self, CommandError},
@@ -25,6 +29,7 @@ const STATE_DIRECTORY: &str = "stead";
 const SLUG_CHARS_MAX: usize = 40;
 /// Hex digits that distinguish workspaces of the same name.
 const PATH_HASH_DIGITS: usize = 16;
+const ROOT_USER: u32 = 0;
 
 /// An open workspace with its engine.
 pub(crate) struct CommandWorkspace {
@@ -156,6 +161,53 @@ pub(crate) fn open_with_options(options: LocalWorkspaceOptions) -> Result<Comman
     })?;
     let engine = Engine::new(local.clone());
     Ok(CommandWorkspace { home, local, engine })
+}
+
+/// Prints warnings and opens the workspace in the Landlock sandbox. `readable_paths` stay readable inside the sandbox.
+pub(crate) fn open_sandboxed(
+    flags: &WorkspaceFlags,
+    approval: &ApprovalFlags,
+    readable_paths: Vec<PathBuf>,
+) -> Result<CommandWorkspace, CommandError> {
+    print_warnings(flags);
+    let mut options = open_options(flags, LandlockMode::Restrict, &FilesystemReach::Workspace)?;
+    options.readable_paths = readable_paths;
+    let mut opened = open_with_options(options)?;
+    opened.engine = opened.engine.clone().with_approval_mode(approval_mode(approval.approve));
+    Ok(opened)
+}
+
+/// The approval mode of a flag. Prints a warning for modes that trust the agent or the client.
+pub(crate) fn approval_mode(approve: ApprovalModeArg) -> ApprovalMode {
+    match approve {
+        ApprovalModeArg::Ask => ApprovalMode::AskPerson,
+        ApprovalModeArg::Deny => ApprovalMode::DenyAll,
+        ApprovalModeArg::Allow => {
+            output::print_note(
+                "approve=allow: calls that need a person's approval run without it, and the journal records that",
+            );
+            ApprovalMode::AllowAll
+        }
+        ApprovalModeArg::Client => {
+            output::print_note(
+                "approve=client: the client answers approvals; if the client is the agent, it approves its own calls",
+            );
+            ApprovalMode::TrustClient
+        }
+    }
+}
+
+/// Warns about running as root and about `--durability fast`.
+pub(crate) fn print_warnings(flags: &WorkspaceFlags) {
+    if host_files::effective_user() == Some(ROOT_USER) {
+        output::print_note(
+            "running as root: new files belong to root, and only stead's checks limit what callers can access; run it as a \
+             dedicated user if possible",
+        );
+    }
+    if flags.durability == DurabilityArg::Fast {
+        output::print_note("durability=fast: an acknowledged change survives a crash of stead, but not a power cut");
+    }
 }
 
 /// Options that open the whole machine with the workspace as the default directory and its mount points allowed. All state

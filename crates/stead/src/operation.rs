@@ -1,4 +1,5 @@
-//! Every operation as a command. Arguments come from its definition, help from [`help_texts`].
+//! Every operation as a command. Arguments come from its definition, help from [`help_texts`]. Other commands call operations
+//! through [`call_operation`], so that hints of errors name commands everywhere.
 
 use std::io::{IsTerminal, Read};
 
@@ -6,15 +7,15 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser, value_parser};
 use serde_json::{Map, Value};
 use stead_engine::{
-    Call, CallControl, CallOutcome, CallProgress, CancelToken, Error, ErrorKind, limits::WRITE_BYTES_MAX,
+    Call, CallControl, CallOutcome, CallProgress, Caller, CancelToken, Error, ErrorKind, limits::WRITE_BYTES_MAX,
 };
 use stead_local::LandlockMode;
 use stead_protocols::definition::{ToolDefinition, ToolInput, ToolInputType};
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    help_texts,
-    open_workspace::{self, CallerKind},
+    command_hints, help_texts,
+    open_workspace::{self, CallerKind, CommandWorkspace},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     progress_line::ProgressLine,
 };
@@ -46,32 +47,13 @@ pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
 fn input_argument(operation: &ToolDefinition, input: &ToolInput) -> Arg {
     let help = help_texts::argument_help(operation, input);
     let arg = Arg::new(input.name.clone()).help(help);
-    let arg = match (input.kind, input.positional) {
-        (ToolInputType::Boolean, _) => return arg.long(flag_name(input)).action(ArgAction::SetTrue),
-        (
-            ToolInputType::String
-            | ToolInputType::StringOrList
-            | ToolInputType::Integer
-            | ToolInputType::Enum
-            | ToolInputType::Json,
-            Some(place),
-        ) => arg.index(place).required(input.required),
-        (
-            ToolInputType::String
-            | ToolInputType::StringOrList
-            | ToolInputType::Integer
-            | ToolInputType::Enum
-            | ToolInputType::Json,
-            None,
-        ) if input.stdin => arg.long(flag_name(input)).help(format!("{help} [default: standard input]")),
-        (
-            ToolInputType::String
-            | ToolInputType::StringOrList
-            | ToolInputType::Integer
-            | ToolInputType::Enum
-            | ToolInputType::Json,
-            None,
-        ) => arg.long(flag_name(input)).required(input.required),
+    if input.kind == ToolInputType::Boolean {
+        return arg.long(flag_name(input)).action(ArgAction::SetTrue);
+    }
+    let arg = match input.positional {
+        Some(place) => arg.index(place).required(input.required),
+        None if input.stdin => arg.long(flag_name(input)).help(format!("{help} [default: standard input]")),
+        None => arg.long(flag_name(input)).required(input.required),
     };
     let arg = arg.value_name(input.name.to_uppercase());
     match input.kind {
@@ -94,23 +76,51 @@ pub(crate) fn run(operation: &ToolDefinition, flags: &WorkspaceFlags, matches: &
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let mut call = Call::new(&caller, &operation.name, arguments);
     call.idempotency_key = call_flags.key.as_deref();
-    let form = OutputFormat::from(call_flags.json);
-    let meter = ProgressLine::for_person();
-    let tell = |progress| meter.iter().for_each(|meter| meter.update(progress));
-    let listen: Option<&(dyn Fn(CallProgress) + Sync)> = meter.is_some().then_some(&tell);
-    call.control = CallControl::new(call.control.deadline(), CancelToken::default(), listen);
-    let outcome = opened.engine.call(&call);
+    let format = OutputFormat::from(call_flags.json);
+    let progress_line = ProgressLine::for_person();
+    let update = |progress| progress_line.iter().for_each(|line| line.update(progress));
+    let on_progress: Option<&(dyn Fn(CallProgress) + Sync)> = progress_line.is_some().then_some(&update);
+    call.control = CallControl::new(call.control.deadline(), CancelToken::default(), on_progress);
+    let outcome = run_call(&opened, &call);
     // Clears the progress line before the answer is printed.
-    drop(meter);
+    drop(progress_line);
     match outcome {
-        Ok(answer) => print_outcome(operation, answer, form),
+        Ok(answer) if operation.name == "read" && format == OutputFormat::Text && !output::is_output_terminal() => {
+            print_content(&answer)
+        }
+        Ok(answer) => print_answer(answer, format),
         Err(error) => {
-            if form == OutputFormat::Json {
+            if format == OutputFormat::Json {
                 output::print_json(&error.to_json())?;
             }
             Err(error.into())
         }
     }
+}
+
+/// Calls an operation for a command that is not named after it. Null arguments are left out.
+pub(crate) fn call_operation(
+    opened: &CommandWorkspace,
+    caller: &Caller,
+    operation: &str,
+    arguments: Value,
+) -> Result<CallOutcome, Error> {
+    let mut arguments = arguments.as_object().cloned().unwrap_or_default();
+    arguments.retain(|_, value| !value.is_null());
+    run_call(opened, &Call::new(caller, operation, arguments))
+}
+
+/// Runs a call. An error names the next step as a command.
+pub(crate) fn run_call(opened: &CommandWorkspace, call: &Call<'_>) -> Result<CallOutcome, Error> {
+    opened.engine.call(call).map_err(|error| command_hints::with_command_hint(call, error))
+}
+
+pub(crate) fn print_answer(answer: CallOutcome, format: OutputFormat) -> CommandResult {
+    match format {
+        OutputFormat::Json => output::print_json(&Value::Object(answer.json))?,
+        OutputFormat::Text => output::print_text(&answer.text)?,
+    }
+    Ok(CommandExit::Success)
 }
 
 fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Result<Map<String, Value>, CommandError> {
@@ -124,12 +134,12 @@ fn operation_arguments(operation: &ToolDefinition, matches: &ArgMatches) -> Resu
                 matches.get_one::<String>(name).map(|text| text.clone().into())
             }
             ToolInputType::Json => {
-                let written = matches.get_one::<String>(name).filter(|text| *text != STANDARD_INPUT);
-                written.map(|text| parse_json_argument(name, text)).transpose()?
+                let given = matches.get_one::<String>(name).filter(|text| *text != STANDARD_INPUT);
+                given.map(|text| parse_json_argument(name, text)).transpose()?
             }
         };
-        let left_to_input = input.stdin && value.as_ref().is_some_and(|value| value == STANDARD_INPUT);
-        if let Some(value) = value.filter(|_| !left_to_input) {
+        let is_from_stdin = input.stdin && value.as_ref().is_some_and(|value| value == STANDARD_INPUT);
+        if let Some(value) = value.filter(|_| !is_from_stdin) {
             arguments.insert(name.to_owned(), value);
         }
     }
@@ -174,19 +184,8 @@ fn read_standard_input(
     Ok(())
 }
 
-fn print_outcome(operation: &ToolDefinition, answer: CallOutcome, form: OutputFormat) -> CommandResult {
-    if form == OutputFormat::Json {
-        output::print_json(&Value::Object(answer.json))?;
-    } else if operation.name == "read" && !output::is_output_terminal() {
-        print_content(&answer)?;
-    } else {
-        output::print_text(&answer.text)?;
-    }
-    Ok(CommandExit::Success)
-}
-
 /// Prints the content alone, for `read` into a pipe or a file. A truncated answer is reported on standard error.
-fn print_content(answer: &CallOutcome) -> Result<(), CommandError> {
+fn print_content(answer: &CallOutcome) -> CommandResult {
     let field = |name: &str| answer.json.get(name).and_then(Value::as_str).unwrap_or_default();
     if field("encoding") == "base64" {
         let bytes = STANDARD.decode(field("content")).map_err(|error| CommandError::System(error.to_string()))?;
@@ -198,5 +197,5 @@ fn print_content(answer: &CallOutcome) -> Result<(), CommandError> {
         let next = answer.json.get("next").map(Value::to_string).unwrap_or_default();
         output::print_note(&format!("output truncated; continue with {next}"));
     }
-    Ok(())
+    Ok(CommandExit::Success)
 }

@@ -11,7 +11,8 @@ use stead_protocols::dialect::{self, DialectSet, TranslatedCall, WorkspaceLocati
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
     open_workspace::{self, CallerKind},
-    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    operation::{print_answer, run_call},
+    output::{self, CommandError, CommandResult, OutputFormat},
 };
 
 #[derive(Debug, Args)]
@@ -60,12 +61,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &PolicyCliArgs) -> CommandR
     let caller = open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let call_arguments = call_arguments.as_object().cloned().unwrap_or_default();
-    let answer = opened.engine.call(&Call { options, ..Call::new(&caller, "policy", call_arguments) })?;
-    match OutputFormat::from(json) {
-        OutputFormat::Json => output::print_json(&Value::Object(answer.json))?,
-        OutputFormat::Text => output::print_text(&answer.text)?,
-    }
-    Ok(CommandExit::Success)
+    let answer = run_call(&opened, &Call { options, ..Call::new(&caller, "policy", call_arguments) })?;
+    print_answer(answer, OutputFormat::from(json))
 }
 
 /// The inspected call as the engine sees it. A tool of a dialect is translated to its operation.

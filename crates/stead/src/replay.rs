@@ -15,7 +15,6 @@ use crate::{
 };
 
 mod compare;
-mod compare_audit;
 mod directory;
 mod placeholders;
 mod player;

@@ -1,21 +1,24 @@
-//! `stead serve`: the workspace over HTTP, for many clients at once, until SIGINT or SIGTERM.
+//! `stead serve`: one workspace, or with `--workspaces` many hosted ones, over HTTP, for many clients at once, until SIGINT or
+//! SIGTERM. Connections are limited by the system's limit on open files, calls by a rate per principal.
 
 use std::{
-    net::{SocketAddr, TcpListener},
-    os::unix::net::UnixListener,
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Args;
-use stead_engine::Caller;
-use stead_local::LandlockMode;
+use stead_disk::OpenFileLimit;
+use stead_local::{LandlockMode, WorkspaceRegistry};
 use stead_path::RelPath;
 use stead_protocols::{
     dialect::{FilesystemReach, WorkspaceLocation},
     http::{
-        AllowedHosts, Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, RequestLogger, ServerState,
-        limits::CALLS_WAITING_TOTAL_MAX, serve,
+        Authenticator, HttpListener, HttpServerConfig, HttpServerOptions, PerAddressLimit, RateLimit, RequestLogger,
+        ServerState,
+        limits::{CALLS_WAITING_TOTAL_MAX, CONNECTIONS_MAX, UNAUTHENTICATED_PER_ADDRESS_MAX},
+        serve,
     },
     limits::{CALLS_WORKING_MAX, SHUTDOWN_TIMEOUT},
 };
@@ -23,26 +26,31 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     cli::{ApprovalFlags, CallerFlags, WorkspaceFlags},
-    host_files::{self, BoundSocketPath},
+    host_files,
     open_workspace::{self, CallerKind},
     output::{self, CommandError, CommandExit, CommandResult},
-    spans, startup,
+    spans, time, workspace_admin,
 };
 
-mod authenticator;
-mod authorization_servers;
+mod authentication;
 mod banner;
-mod limits;
-mod multi_workspace;
+mod listener;
 mod request_log;
-mod tls_files;
 
-use limits::{LimitFlags, PeerAddressMeaning};
+use authentication::{RegistryAuthenticator, WorkspaceAuthenticator, authorization_servers};
+use listener::{BoundListener, TlsFiles, address_meaning, allowed_hosts, bind_listener, load_tls};
 use request_log::LogFlags;
-use tls_files::TlsFiles;
 
 /// Threads for calls of all clients; waiting calls cannot use up the threads of working ones.
 const CALL_THREADS: usize = CALLS_WAITING_TOTAL_MAX + CALLS_WORKING_MAX * 8;
+/// Concurrent calls per hosted workspace: a part of all, so that one workspace cannot block the others.
+const CALLS_PER_WORKSPACE_MAX: usize = CALL_THREADS / 8;
+/// How often idle clients and hosted workspaces are closed.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(15);
+/// Open files that the server needs besides connections.
+const SERVER_OPEN_FILES: u64 = 480;
+/// Open files of one open workspace.
+const OPEN_FILES_PER_WORKSPACE: u64 = 32;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeFlags {
@@ -95,33 +103,16 @@ pub(crate) struct ServeFlags {
     approval: ApprovalFlags,
 }
 
-/// A listener that is bound before the Landlock sandbox starts.
-enum BoundListener {
-    Tcp(TcpListener, SocketAddr),
-    Tls(TcpListener, SocketAddr, TlsFiles),
-    Unix(UnixListener, BoundSocketPath),
-}
-
-impl BoundListener {
-    /// Paths that the sandbox must leave readable.
-    fn readable_paths(&self) -> Vec<PathBuf> {
-        match self {
-            BoundListener::Tls(_, _, identity) => identity.readable_directories(),
-            BoundListener::Tcp(..) | BoundListener::Unix(..) => Vec::new(),
-        }
-    }
-}
-
 /// Checks whether a server would start, without binding the address or opening the workspace.
 pub(crate) fn check_settings(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> Result<(), CommandError> {
-    let identity = load_tls(serve_flags)?;
+    let tls_files = load_tls(serve_flags)?;
     let workspace = open_workspace::workspace_path(flags)?;
-    if let Some(identity) = &identity {
-        identity.refuse_key_inside(Path::new(&workspace))?;
+    if let Some(tls_files) = &tls_files {
+        tls_files.refuse_key_inside(Path::new(&workspace))?;
     }
     open_workspace::open_options(flags, LandlockMode::Restrict, &FilesystemReach::Workspace)?;
     open_workspace::caller_with_home(&serve_flags.caller, CallerKind::Http, &RelPath::root())?;
-    authorization_servers::authorization_servers(serve_flags)?;
+    authorization_servers(serve_flags)?;
     http_config(serve_flags, workspace, CALL_THREADS).map(drop)
 }
 
@@ -130,20 +121,68 @@ pub(crate) fn run(flags: &WorkspaceFlags, serve_flags: &ServeFlags) -> CommandRe
     serve_flags.log.apply_format();
     let bound = bind_listener(serve_flags)?;
     if let Some(directory) = &serve_flags.workspaces {
-        return multi_workspace::run(flags, serve_flags, directory, bound);
+        return serve_hosted(flags, serve_flags, directory, bound);
     }
     let workspace = open_workspace::workspace_path(flags)?;
-    if let BoundListener::Tls(_, _, identity) = &bound {
-        identity.refuse_key_inside(Path::new(&workspace))?;
-    }
-    let opened = startup::open_sandboxed(flags, &serve_flags.approval, bound.readable_paths())?;
+    bound.refuse_key_inside(Path::new(&workspace))?;
+    let opened = open_workspace::open_sandboxed(flags, &serve_flags.approval, bound.readable_paths())?;
     let caller = open_workspace::caller_with_home(&serve_flags.caller, CallerKind::Http, &opened.home)?;
     let settings = http_config(serve_flags, workspace.clone(), CALL_THREADS)?;
-    let authenticator = authenticator::WorkspaceAuthenticator::new(&opened, settings.location.clone(), caller)?;
+    let authenticator = WorkspaceAuthenticator::new(&opened, settings.location.clone(), caller)?;
     let token = authenticator.run_token().to_owned();
     let print_banner =
         |bound: &BoundListener| banner::print_banner(bound, serve_flags, &workspace, flags.durability, &token);
     serve_with(Arc::new(authenticator), settings, serve_flags, bound, print_banner, |_| std::future::pending())
+}
+
+/// Serves the hosted workspaces in a directory. The token of a client selects its workspace, or makes it an administrator.
+fn serve_hosted(
+    flags: &WorkspaceFlags,
+    serve_flags: &ServeFlags,
+    directory: &Path,
+    bound: BoundListener,
+) -> CommandResult {
+    open_workspace::print_warnings(flags);
+    let idle = time::parse_duration(&serve_flags.idle_close)
+        .and_then(|idle_ms| u64::try_from(idle_ms).ok())
+        .map(Duration::from_millis)
+        .ok_or_else(|| output::usage_error("--idle-close: invalid duration; use a form such as 90s, 30m, 2h or 7d"))?;
+    bound.refuse_key_inside(directory)?;
+    stead_disk::raise_open_file_limit();
+    let mut options = workspace_admin::registry_options(flags, directory);
+    (options.landlock, options.idle_timeout) = (LandlockMode::Restrict, idle);
+    options.readable_paths = bound.readable_paths();
+    options.open_workspaces_max = serve_flags.open_max.max(1);
+    options.approval_mode = open_workspace::approval_mode(serve_flags.approval.approve);
+    let registry = WorkspaceRegistry::open(options)?;
+    let authenticator = Arc::new(RegistryAuthenticator::new(&registry, serve_flags)?);
+    let path = registry.path().to_string_lossy().into_owned();
+    let settings = http_config(serve_flags, path.clone(), CALLS_PER_WORKSPACE_MAX)?;
+    let token = authenticator.run_token().to_owned();
+    let print_banner =
+        |bound: &BoundListener| banner::print_registry_banner(bound, serve_flags, &path, flags.durability, &token);
+    let upkeep_registry = registry.clone();
+    let served = serve_with(authenticator, settings, serve_flags, bound, print_banner, |state| {
+        run_upkeep(state, upkeep_registry, idle)
+    });
+    registry.close_all();
+    served
+}
+
+/// Periodically evicts idle clients, closes idle workspaces, and expires and reconciles the registry.
+async fn run_upkeep(state: Arc<ServerState>, registry: Arc<WorkspaceRegistry>, idle: Duration) {
+    loop {
+        tokio::time::sleep(UPKEEP_INTERVAL.min(idle)).await;
+        state.evict_idle_clients(idle, usize::MAX);
+        let registry = registry.clone();
+        let outcome = tokio::task::spawn_blocking(move || {
+            registry.close_idle_workspaces();
+            registry.expire_and_reconcile()
+        });
+        if let Ok(Err(error)) = outcome.await {
+            output::print_note(&format!("maintenance of the workspaces failed: {}", error.message));
+        }
+    }
 }
 
 /// Serves with an authenticator, and runs `upkeep` in the background. Starts threads, so the sandbox must be active. Prints the
@@ -162,7 +201,7 @@ fn serve_with<F: Future<Output = ()> + Send + 'static>(
     let options = HttpServerOptions {
         request_logger: log.clone().map(|log| log as Arc<dyn RequestLogger>),
         mcp_extension: None,
-        authorization_servers: authorization_servers::authorization_servers(flags)?,
+        authorization_servers: authorization_servers(flags)?,
         rate_limit: flags.limits.rate(),
         connections_max: Some(flags.limits.connections(flags.workspaces.as_ref().map_or(1, |_| flags.open_max))),
         per_address_limit: flags.limits.per_address_limit(address_meaning(flags)),
@@ -208,7 +247,7 @@ async fn serve_until_stopped(
     mut signals: ServerSignals,
 ) -> Result<(), CommandError> {
     let failed = |error: std::io::Error| CommandError::System(format!("cannot listen: {error}"));
-    let mut identity = None;
+    let mut tls_files = None;
     let mut socket = None;
     let listener = match bound {
         BoundListener::Tcp(listener, _) => {
@@ -216,7 +255,7 @@ async fn serve_until_stopped(
         }
         BoundListener::Tls(listener, _, files) => {
             let tls = files.tls.clone();
-            identity = Some(files);
+            tls_files = Some(files);
             HttpListener::Tls(tokio::net::TcpListener::from_std(listener).map_err(failed)?, tls)
         }
         BoundListener::Unix(listener, path) => {
@@ -227,7 +266,7 @@ async fn serve_until_stopped(
         }
     };
     let serving = tokio::spawn(serve(state.clone(), listener));
-    signals.until_shutdown(identity.as_ref()).await;
+    signals.until_shutdown(tls_files.as_ref()).await;
     output::print_note("shutting down: finishing in-flight requests");
     state.shut_down();
     drop(serving.await);
@@ -254,81 +293,86 @@ impl ServerSignals {
     }
 
     /// Resolves at SIGINT or SIGTERM. SIGHUP reloads the TLS files.
-    async fn until_shutdown(&mut self, identity: Option<&TlsFiles>) {
+    async fn until_shutdown(&mut self, tls_files: Option<&TlsFiles>) {
         loop {
             tokio::select! {
                 _ = self.interrupt.recv() => return,
                 _ = self.terminate.recv() => return,
-                _ = self.hang_up.recv() => identity.into_iter().for_each(TlsFiles::reload),
+                _ = self.hang_up.recv() => tls_files.into_iter().for_each(TlsFiles::reload),
             }
         }
     }
 }
 
-/// Loads the TLS files. A non-loopback address needs TLS, here or in a proxy that the operator confirms with --behind-proxy;
-/// otherwise tokens would travel unencrypted.
-fn load_tls(flags: &ServeFlags) -> Result<Option<TlsFiles>, CommandError> {
-    let identity = match (&flags.tls_cert, &flags.tls_key) {
-        (Some(chain), Some(key)) => Some(TlsFiles::load(chain, key)?),
-        (Some(_), None) | (None, Some(_)) | (None, None) => None,
-    };
-    if is_reachable_remotely(flags) && identity.is_none() && !flags.behind_proxy {
-        return Err(CommandError::Usage(format!(
-            "{} can be reached from other machines, and tokens would travel unencrypted; pass --tls-cert and --tls-key, or \
-             --behind-proxy if a reverse proxy terminates TLS, or listen on 127.0.0.1",
-            flags.listen
-        )));
+#[derive(Debug, Args)]
+pub(crate) struct LimitFlags {
+    /// Maximum sustained calls per second and principal (0 = unlimited)
+    #[arg(long, value_name = "CALLS", default_value_t = 0)]
+    rate: u32,
+    /// Calls allowed in a burst above the rate (0 = twice the rate)
+    #[arg(long, value_name = "CALLS", default_value_t = 0)]
+    rate_burst: u32,
+    /// Maximum number of connections
+    #[arg(long, value_name = "COUNT", default_value_t = CONNECTIONS_MAX)]
+    connections: usize,
+    /// Maximum unauthenticated connections per IP address (0 = unlimited)
+    #[arg(long, value_name = "COUNT", default_value_t = UNAUTHENTICATED_PER_ADDRESS_MAX)]
+    strangers_per_address: usize,
+}
+
+/// Whether the peer address of a connection identifies a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PeerAddressMeaning {
+    PerClient,
+    /// All clients have the same address: loopback, or a proxy's.
+    Shared,
+}
+
+impl LimitFlags {
+    pub(crate) fn rate(&self) -> Option<RateLimit> {
+        let burst = if self.rate_burst == 0 { self.rate.saturating_mul(2) } else { self.rate_burst };
+        (self.rate > 0).then_some(RateLimit { per_second: self.rate, burst })
     }
-    Ok(identity)
-}
 
-/// Whether other machines can connect.
-fn is_reachable_remotely(flags: &ServeFlags) -> bool {
-    flags.socket.is_none() && !flags.listen.ip().is_loopback()
-}
+    /// The limit on unauthenticated connections.
+    pub(crate) fn per_address_limit(&self, addresses: PeerAddressMeaning) -> PerAddressLimit {
+        match (addresses, self.strangers_per_address) {
+            (PeerAddressMeaning::Shared, _) | (PeerAddressMeaning::PerClient, 0) => PerAddressLimit::Unlimited,
+            (PeerAddressMeaning::PerClient, most) => PerAddressLimit::AtMost(most),
+        }
+    }
 
-/// Whether peer addresses tell clients apart.
-fn address_meaning(flags: &ServeFlags) -> PeerAddressMeaning {
-    if is_reachable_remotely(flags) && !flags.behind_proxy {
-        PeerAddressMeaning::PerClient
-    } else {
-        PeerAddressMeaning::Shared
+    /// The connection limit beside this many open workspaces. Prints a note if it is lower than configured.
+    pub(crate) fn connections(&self, workspaces: usize) -> usize {
+        let allowed = match stead_disk::raise_open_file_limit() {
+            OpenFileLimit::Unbounded => return self.connections,
+            OpenFileLimit::Bounded(allowed) => allowed,
+        };
+        let room = connection_limit(allowed, workspaces);
+        if room < self.connections {
+            output::print_note(&format!(
+                "limiting connections to {room} instead of {}: this process may have only {allowed} open files (ulimit -Hn)",
+                self.connections
+            ));
+        }
+        room.min(self.connections)
     }
 }
 
-fn bind_listener(flags: &ServeFlags) -> Result<BoundListener, CommandError> {
-    if let Some(path) = &flags.socket {
-        let (listener, socket) = BoundSocketPath::bind(path)?;
-        return Ok(BoundListener::Unix(listener, socket));
+/// Connections that fit beside the server's own files: at least half of the limit.
+fn connection_limit(allowed: u64, workspaces: usize) -> usize {
+    let own = SERVER_OPEN_FILES + OPEN_FILES_PER_WORKSPACE * workspaces as u64;
+    let room = allowed.saturating_sub(own).max(allowed / 2).max(1);
+    usize::try_from(room).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connection_limit_leaves_room_for_server_files() {
+        assert_eq!([20_000, 1_024, 256, 0].map(|allowed| connection_limit(allowed, 1)), [19_488, 512, 128, 1]);
+        assert_eq!(connection_limit(40_000, 512), 40_000 - 480 - 512 * 32);
     }
-    let identity = load_tls(flags)?;
-    let failed = |error: std::io::Error| {
-        CommandError::System(format!(
-            "cannot listen on {}: {error}; choose another port with --listen 127.0.0.1:PORT",
-            flags.listen
-        ))
-    };
-    let listener = TcpListener::bind(flags.listen).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok(match identity {
-        Some(identity) => BoundListener::Tls(listener, address, identity),
-        None => BoundListener::Tcp(listener, address),
-    })
-}
-
-fn allowed_hosts(flags: &ServeFlags, bound: &BoundListener) -> AllowedHosts {
-    let mut names = match bound {
-        BoundListener::Tcp(_, address) => AllowedHosts::loopback(address.port()),
-        BoundListener::Tls(_, address, _) => AllowedHosts::secure_loopback(address.port()),
-        BoundListener::Unix(..) => AllowedHosts::unix_socket(),
-    };
-    flags.host.iter().for_each(|host| names.add_host(host));
-    flags.origin.iter().for_each(|origin| names.add_origin(origin));
-    names
-}
-
-/// The caller in the session of its token or socket.
-pub(crate) fn caller_in_session(caller: &Caller, id: &str) -> Caller {
-    Caller { session: format!("http-{id}"), ..caller.clone() }
 }

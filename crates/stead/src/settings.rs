@@ -1,5 +1,5 @@
 //! Settings of `stead serve` and of the workspace. Every setting is a flag, a key of the configuration file and an environment
-//! variable. The table is derived from the clap declaration, so no setting is listed twice.
+//! variable. The table is derived from the clap declaration, so no setting is listed twice. `docs/reference/configuration.md` is rendered from it.
 
 use std::{any::TypeId, path::PathBuf};
 
@@ -7,11 +7,8 @@ use clap::{Arg, ArgAction, Command, builder::BoolishValueParser};
 
 mod file;
 mod layers;
-mod reference;
-mod suggestion;
 
 pub(crate) use layers::{LayeredCommandLine, SettingOrigin, apply_layers};
-pub(crate) use reference::settings_reference;
 
 /// Prefix of every environment variable.
 pub(crate) const VARIABLE_PREFIX: &str = "STEAD_";
@@ -19,6 +16,8 @@ pub(crate) const VARIABLE_PREFIX: &str = "STEAD_";
 pub(crate) const CONFIG_FLAG: &str = "config";
 /// The command whose flags are the settings.
 pub(crate) const SERVE_COMMAND: &str = "serve";
+/// Largest edit distance of a suggested name: this, or a third of the name's length.
+const EDIT_DISTANCE_MAX: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SettingForm {
@@ -128,6 +127,74 @@ pub(crate) fn with_negatable_switches(command: Command) -> Command {
     })
 }
 
+/// The known name nearest to a misspelled one, for "did you mean".
+fn nearest_name<'a>(written: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (distance, name) = known.map(|name| (edit_distance(written, name), name)).min()?;
+    (distance <= EDIT_DISTANCE_MAX.max(name.len() / 3)).then_some(name)
+}
+
+/// Levenshtein distance.
+fn edit_distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, beside) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *beside);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+const INTRODUCTION: &str = "\
+# Configuration
+
+Printed by `stead config reference`; a test keeps it current.
+
+Every setting is a flag of `stead serve`, a key of the configuration file and an environment variable. A flag overrides a
+variable, a variable overrides the file, and the file overrides the default. A setting also overrides conflicting settings of
+lower layers.
+
+The file is TOML. It is the one named by `--config` or `STEAD_CONFIG`; otherwise `$XDG_CONFIG_HOME/stead/config.toml`
+(`~/.config` if that is not set); otherwise `/etc/stead/config.toml`. Paths in it are relative to its directory. An unknown key
+stops the server; the error names the line and the nearest known key. A repeatable setting is a list in the file and a
+comma-separated value in a variable. A switch is `true` or `false`, also as `--flag=false`.
+
+Workspace settings apply to every command, as flags and as variables. From the file they apply to other commands only if
+`--config` or `STEAD_CONFIG` names it, so that the server's file never moves another command to another workspace.
+`stead config show` prints every value and its origin. `stead config check` reports whether a server would start with them.
+";
+
+pub(crate) fn settings_reference(settings: &[ConfigSetting]) -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for (scope, title) in [(SettingScope::Serve, "Server"), (SettingScope::Workspace, "Workspace")] {
+        text.push_str(&format!("\n## {title}\n\n| key, flag, variable | meaning | default |\n| --- | --- | --- |\n"));
+        for setting in settings.iter().filter(|setting| setting.scope == scope) {
+            let ConfigSetting { name, flag, variable, .. } = setting;
+            let list = match setting.form {
+                SettingForm::List if !setting.summary.contains("(repeatable") => " (repeatable)",
+                SettingForm::List | SettingForm::Single | SettingForm::Switch => "",
+            };
+            let choices = if setting.choices.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", quote_values(&setting.choices))
+            };
+            let summary = setting.summary.replace('|', "\\|");
+            let default = quote_values(&setting.default_values);
+            text.push_str(&format!("| `{name}`, `--{flag}`, `{variable}` | {summary}{choices}{list} | {default} |\n"));
+        }
+    }
+    text
+}
+
+fn quote_values(values: &[String]) -> String {
+    values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use stead_protocols::definition::DialectDefinition;
@@ -151,5 +218,15 @@ mod tests {
         assert!(settings.iter().any(|setting| setting.name == "workspace" && setting.is_path));
         assert!(settings.iter().any(|setting| setting.name == "behind_proxy" && setting.form == SettingForm::Switch));
         assert!(settings.iter().any(|setting| setting.name == "host" && setting.form == SettingForm::List));
+    }
+
+    #[test]
+    fn nearest_name_is_found_only_when_close() {
+        let known = ["listen", "tls_cert", "tls_key", "behind_proxy"];
+        let near = |written| nearest_name(written, known.into_iter());
+        assert_eq!(near("listn"), Some("listen"));
+        assert_eq!(near("tls-cert"), Some("tls_cert"));
+        assert_eq!(near("behindproxy"), Some("behind_proxy"));
+        assert_eq!(near("colour"), None);
     }
 }

@@ -1,9 +1,10 @@
-//! `stead status`: how the workspace is opened, and the head of its journal.
+//! `stead status`: how the workspace is opened, and the head of its journal. `stead index`: the state of the search index,
+//! which servers maintain without this command.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use stead_engine::Workspace;
-use stead_local::LandlockMode;
+use stead_local::{IndexStatus, LandlockMode};
 
 use crate::{
     cli::WorkspaceFlags,
@@ -18,7 +19,7 @@ pub(crate) struct StatusCliArgs {
     json: bool,
 }
 
-pub(crate) fn run(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> CommandResult {
+pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> CommandResult {
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     let workspace: &dyn Workspace = &*opened.local;
     let head = workspace.head()?;
@@ -43,6 +44,57 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> CommandR
             });
             output::print_text(&rows.collect::<Vec<_>>().join("\n"))?;
         }
+    }
+    Ok(CommandExit::Success)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IndexCliArgs {
+    #[command(subcommand)]
+    action: IndexSubcommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum IndexSubcommand {
+    /// Build or update the index and wait until it is complete
+    Build {
+        /// Print the answer as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the size of the index and how many files it covers
+    Show {
+        /// Print the answer as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Delete the index; search results stay the same, searches take longer
+    Drop,
+}
+
+pub(crate) fn run_index(flags: &WorkspaceFlags, arguments: &IndexCliArgs) -> CommandResult {
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+    match arguments.action {
+        IndexSubcommand::Build { json } => print_index(&opened.local.build_index()?, OutputFormat::from(json)),
+        IndexSubcommand::Show { json } => print_index(&opened.local.index_status(), OutputFormat::from(json)),
+        IndexSubcommand::Drop => {
+            opened.local.drop_index()?;
+            output::print_text("index deleted")?;
+            Ok(CommandExit::Success)
+        }
+    }
+}
+
+fn print_index(status: &IndexStatus, format: OutputFormat) -> CommandResult {
+    match format {
+        OutputFormat::Text => output::print_text(&format!("index: {status}"))?,
+        OutputFormat::Json => output::print_json(&json!({
+            "segments": status.segments,
+            "files": status.files,
+            "bytes": status.bytes,
+            "cut": status.is_size_limited,
+            "known": status.model_files,
+        }))?,
     }
     Ok(CommandExit::Success)
 }

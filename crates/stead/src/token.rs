@@ -1,21 +1,24 @@
-//! `stead token`: tokens of HTTP clients. A token is printed only once, when it is created.
+//! `stead token`: tokens of HTTP clients, for one workspace or, with `--workspaces`, for hosted workspaces and their
+//! administrators. A token is printed only once, when it is created.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::{Args, Subcommand};
-use stead_engine::{Principal, Workspace};
-use stead_local::{AccessTokenRecord, CreateTokenRequest, LandlockMode};
+use stead_engine::{Caller, Principal, Workspace};
+use stead_local::{AccessTokenRecord, CreateTokenRequest, LandlockMode, TokenScope, WorkspaceName, WorkspaceRegistry};
 use stead_path::RelPath;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
-    open_workspace,
+    open_workspace::{self, CallerKind, CommandWorkspace},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
     workspace_admin::token_to_json,
+    workspaces::{self, MissingRegistry},
 };
 
-mod registry;
+/// A token and its secret.
+type NewToken = (AccessTokenRecord, String);
 
 #[derive(Debug, Args)]
 pub(crate) struct TokenCliArgs {
@@ -73,35 +76,105 @@ enum TokenSubcommand {
 }
 
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandResult {
-    if arguments.workspaces.is_some() {
-        return registry::run(flags, arguments);
-    }
-    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
-    let local = &opened.local;
+    let store = TokenStore::open(flags, arguments)?;
     match &arguments.action {
         TokenSubcommand::Create { caller, lasts, label, json } => {
-            let request = token_request(caller, lasts.as_deref(), label, local.now_ms())?;
-            let (token, secret) = local.create_token(&request)?;
+            let request = token_request(caller, lasts.as_deref(), label, store.now_ms())?;
+            let (token, secret) = store.create(&request, arguments)?;
             print_new_token(&token, &secret, OutputFormat::from(*json))
         }
         TokenSubcommand::Rotate { id, overlap, json } => {
-            let (token, secret) = local.rotate_token(id, parse_duration_flag(overlap)?)?;
+            let (token, secret) = store.rotate(id, parse_duration_flag(overlap)?)?;
             print_new_token(&token, &secret, OutputFormat::from(*json))
         }
         TokenSubcommand::List { json } => {
-            for token in local.list_tokens()? {
+            for token in store.list(arguments)? {
                 match OutputFormat::from(*json) {
                     OutputFormat::Json => output::print_json(&token_to_json(&token))?,
-                    OutputFormat::Text => output::print_text(&token_line(&token, local.now_ms()))?,
+                    OutputFormat::Text => output::print_text(&token_line(&token, store.now_ms()))?,
                 }
             }
             Ok(CommandExit::Success)
         }
         TokenSubcommand::Revoke { id } => {
-            let token = local.revoke_token(id)?;
-            output::print_text(&token_line(&token, local.now_ms()))?;
+            output::print_text(&token_line(&store.revoke(id)?, store.now_ms()))?;
             Ok(CommandExit::Success)
         }
+    }
+}
+
+/// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces, which records who changes them.
+enum TokenStore {
+    Workspace(CommandWorkspace),
+    Registry(Arc<WorkspaceRegistry>, Caller),
+}
+
+impl TokenStore {
+    fn open(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> Result<Self, CommandError> {
+        if arguments.workspaces.is_none() {
+            return open_workspace::open_workspace(flags, LandlockMode::Off).map(TokenStore::Workspace);
+        }
+        let missing = match &arguments.action {
+            TokenSubcommand::Create { .. } if arguments.estate => MissingRegistry::Create,
+            TokenSubcommand::Create { .. }
+            | TokenSubcommand::Rotate { .. }
+            | TokenSubcommand::List { .. }
+            | TokenSubcommand::Revoke { .. } => MissingRegistry::Refuse,
+        };
+        let registry = workspaces::open_registry(flags, arguments.workspaces.as_ref(), missing)?;
+        let by = open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?;
+        Ok(TokenStore::Registry(registry, by))
+    }
+
+    fn now_ms(&self) -> i64 {
+        match self {
+            TokenStore::Workspace(opened) => opened.local.now_ms(),
+            TokenStore::Registry(registry, _) => registry.now_ms(),
+        }
+    }
+
+    fn create(&self, request: &CreateTokenRequest, arguments: &TokenCliArgs) -> Result<NewToken, CommandError> {
+        let (created, secret) = match self {
+            TokenStore::Workspace(opened) => return Ok(opened.local.create_token(request)?),
+            TokenStore::Registry(registry, by) if arguments.estate => registry.create_admin_token(by, request)?,
+            TokenStore::Registry(registry, by) => registry.create_token(by, &arguments.workspace_name()?, request)?,
+        };
+        Ok((created.token, secret))
+    }
+
+    fn rotate(&self, id: &str, overlap_ms: i64) -> Result<NewToken, CommandError> {
+        match self {
+            TokenStore::Workspace(opened) => Ok(opened.local.rotate_token(id, overlap_ms)?),
+            TokenStore::Registry(registry, by) => {
+                let (created, secret) = registry.rotate_token(by, id, overlap_ms)?;
+                Ok((created.token, secret))
+            }
+        }
+    }
+
+    fn list(&self, arguments: &TokenCliArgs) -> Result<Vec<AccessTokenRecord>, CommandError> {
+        let (registry, scope) = match self {
+            TokenStore::Workspace(opened) => return Ok(opened.local.list_tokens()?),
+            TokenStore::Registry(registry, _) if arguments.estate => (registry, TokenScope::Administration),
+            TokenStore::Registry(registry, _) => (registry, registry.scope_of_workspace(&arguments.workspace_name()?)?),
+        };
+        Ok(registry.list_tokens(&scope)?)
+    }
+
+    fn revoke(&self, id: &str) -> Result<AccessTokenRecord, CommandError> {
+        match self {
+            TokenStore::Workspace(opened) => Ok(opened.local.revoke_token(id)?),
+            TokenStore::Registry(registry, by) => Ok(registry.revoke_token(by, id)?),
+        }
+    }
+}
+
+impl TokenCliArgs {
+    fn workspace_name(&self) -> Result<WorkspaceName, CommandError> {
+        let name = self.workspace_name.as_deref().ok_or_else(|| {
+            output::usage_error("--workspace-name NAME is required, or --estate for an administrator token")
+        })?;
+        Ok(WorkspaceName::parse(name)?)
     }
 }
 

@@ -1,13 +1,14 @@
 //! `stead trash`: lists, restores and purges removed files.
 
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Error, ErrorKind, Principal, TrashItem, Workspace};
+use serde_json::{Value, json};
+use stead_engine::{Caller, Error, ErrorKind, Principal, TrashItem, Workspace};
 use stead_local::LandlockMode;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
     open_workspace::{self, CallerKind, CommandWorkspace},
+    operation::{call_operation, print_answer},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
     time,
 };
@@ -61,36 +62,29 @@ enum TrashSubcommand {
 }
 
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CommandResult {
+    let (TrashSubcommand::List { caller, .. }
+    | TrashSubcommand::Restore { caller, .. }
+    | TrashSubcommand::Purge { caller, .. }) = &arguments.action;
+    let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
+    let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
     match &arguments.action {
-        TrashSubcommand::List { caller, all, json } => {
-            let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
-            list_trash(
-                &open_workspace::open_workspace(flags, LandlockMode::Off)?,
-                (!all).then_some(&caller.principal),
-                OutputFormat::from(*json),
-            )
+        TrashSubcommand::List { all, json, .. } => {
+            list_trash(&opened, (!all).then_some(&caller.principal), OutputFormat::from(*json))
         }
-        TrashSubcommand::Restore { caller, id, to, json } => {
-            let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
-            restore_item(
-                &open_workspace::open_workspace(flags, LandlockMode::Off)?,
-                &caller,
-                id,
-                to.as_deref(),
-                OutputFormat::from(*json),
-            )
+        TrashSubcommand::Restore { id, to, json, .. } => {
+            let answer = call_operation(&opened, &caller, "restore", json!({ "trash": id, "to": to }))?;
+            print_answer(answer, OutputFormat::from(*json))
         }
-        TrashSubcommand::Purge { caller, ids, mine: _, all } => {
-            let caller = open_workspace::caller_from_flags(caller, CallerKind::Person)?;
+        TrashSubcommand::Purge { ids, all, .. } => {
             let scope = if *all { TrashPurgeScope::Everyone } else { TrashPurgeScope::Own };
-            purge_items(&open_workspace::open_workspace(flags, LandlockMode::Off)?, &caller, scope, ids)
+            purge_items(&opened, &caller, scope, ids)
         }
     }
 }
 
-fn list_trash(opened: &CommandWorkspace, owner: Option<&Principal>, form: OutputFormat) -> CommandResult {
+fn list_trash(opened: &CommandWorkspace, owner: Option<&Principal>, format: OutputFormat) -> CommandResult {
     for item in opened.local.trash(owner)? {
-        match form {
+        match format {
             OutputFormat::Json => output::print_json(&trash_item_to_json(&item))?,
             OutputFormat::Text => output::print_text(&format!(
                 "{}  {}  {} files, {} bytes  removed {} by {}, kept until {}",
@@ -118,26 +112,6 @@ fn trash_item_to_json(item: &TrashItem) -> Value {
         "recoverable_until": time::iso_utc(item.retain_until_ms),
         "entry": item.entry,
     })
-}
-
-fn restore_item(
-    opened: &CommandWorkspace,
-    caller: &Caller,
-    id: &str,
-    to: Option<&str>,
-    form: OutputFormat,
-) -> CommandResult {
-    let mut arguments = Map::new();
-    arguments.insert("trash".to_owned(), id.into());
-    if let Some(to) = to {
-        arguments.insert("to".to_owned(), to.into());
-    }
-    let answer = opened.engine.call(&Call::new(caller, "restore", arguments))?;
-    match form {
-        OutputFormat::Json => output::print_json(&Value::Object(answer.json))?,
-        OutputFormat::Text => output::print_text(&answer.text)?,
-    }
-    Ok(CommandExit::Success)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

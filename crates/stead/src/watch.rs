@@ -1,22 +1,31 @@
-//! `stead watch`: prints changes by agents, people and other programs until it is interrupted.
+//! `stead watch`: prints changes by agents, people and other programs until it is interrupted. With `--supervisor` it prints
+//! events for people who supervise agents instead, read from the journal: reported calls, policy refusals, approvals and
+//! alerts.
 
-mod supervisor;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use serde_json::{Map, Value, json};
-use stead_engine::{Call, Caller, Error, Workspace};
+use serde_json::{Value, json};
+use stead_engine::{
+    Caller, ErrorKind, JournalEntryOrder, JournalEntryQuery, PolicyTier, StoredJournalEntry, Workspace,
+};
+use stead_journal::EntryDecision;
 use stead_local::LandlockMode;
 
 use crate::{
     cli::{CallerFlags, WorkspaceFlags},
     host_files,
     open_workspace::{self, CallerKind, CommandWorkspace},
-    output::{self, CommandError, CommandResult, OutputFormat},
+    operation::call_operation,
+    output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
+    time,
 };
 
-use supervisor::{SupervisorWatchOptions, WhenCaughtUp};
-
 const WAIT_MS: u64 = 60_000;
+const ENTRIES_PER_PAGE: usize = 500;
+const POLL_WAIT: Duration = Duration::from_secs(5);
+/// Changed paths that one supervisor event lists.
+const CHANGES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchCliArgs {
@@ -49,18 +58,14 @@ pub(crate) struct WatchCliArgs {
 }
 
 pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchCliArgs) -> CommandResult {
-    let form = OutputFormat::from(arguments.json);
-    if arguments.supervisor {
-        let then = if arguments.no_wait { WhenCaughtUp::Exit } else { WhenCaughtUp::Wait };
-        return supervisor::run(
-            flags,
-            &SupervisorWatchOptions { since: arguments.since, when_caught_up: then, format: form },
-        );
-    }
     let caller = open_workspace::caller_from_flags(&arguments.caller, CallerKind::Person)?;
     let opened = open_workspace::open_workspace(flags, LandlockMode::Off)?;
+    if arguments.supervisor {
+        return print_supervisor_events(&*opened.local, arguments);
+    }
     end_stale_watches(&opened, &caller)?;
-    let (mut cursor, mut own) = (Value::Null, Vec::new());
+    let format = OutputFormat::from(arguments.json);
+    let (mut cursor, mut watch_ids) = (Value::Null, Vec::new());
     for path in &arguments.paths {
         let options = json!({
             "path": path,
@@ -68,26 +73,26 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchCliArgs) -> CommandRe
             "types": arguments.types,
             "glob": arguments.glob,
         });
-        let started = call_operation(&opened, &caller, "watch", options)?;
-        own.push(started["watch"].clone());
+        let started = call_operation(&opened, &caller, "watch", options)?.json;
+        watch_ids.push(started["watch"].clone());
         if cursor.is_null() {
             cursor = started["cursor"].clone();
         }
     }
     loop {
-        let page = call_operation(&opened, &caller, "watched", json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?;
+        let page = call_operation(&opened, &caller, "watched", json!({ "cursor": cursor, "wait_ms": WAIT_MS }))?.json;
         cursor = page["cursor"].clone();
         let events = page["events"].as_array().into_iter().flatten();
-        for event in events.filter(|event| own.contains(&event["watch"])) {
-            match form {
+        for event in events.filter(|event| watch_ids.contains(&event["watch"])) {
+            match format {
                 OutputFormat::Json => output::print_json(event)?,
-                OutputFormat::Text => output::print_text(&event_line(event))?,
+                OutputFormat::Text => output::print_text(&change_line(event))?,
             }
         }
     }
 }
 
-fn event_line(event: &Value) -> String {
+fn change_line(event: &Value) -> String {
     let word = |name: &str| event[name].as_str().unwrap_or_default();
     let mut line = format!("{} {} {} {}", word("time"), word("actor"), word("event"), word("path"));
     if let Some(new_path) = event["new_path"].as_str() {
@@ -107,13 +112,119 @@ fn end_stale_watches(opened: &CommandWorkspace, caller: &Caller) -> Result<(), C
     Ok(())
 }
 
-fn call_operation(
-    opened: &CommandWorkspace,
-    caller: &Caller,
-    operation: &str,
-    arguments: Value,
-) -> Result<Map<String, Value>, Error> {
-    let given = arguments.as_object().cloned().unwrap_or_default();
-    let given = given.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    opened.engine.call(&Call::new(caller, operation, given)).map(|answer| answer.json)
+/// Prints supervisor events until it is interrupted, or with `--no-wait` until the end of the journal.
+fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) -> CommandResult {
+    let head = workspace.head()?.number;
+    let mut cursor = arguments.since.unwrap_or(head);
+    loop {
+        let filter = JournalEntryQuery {
+            after: Some(cursor),
+            order: JournalEntryOrder::OldestFirst,
+            limit: ENTRIES_PER_PAGE,
+            ..JournalEntryQuery::default()
+        };
+        let page = workspace.entries(&filter)?;
+        for stored in &page {
+            cursor = stored.entry.number;
+            for event in supervisor_events(stored) {
+                match OutputFormat::from(arguments.json) {
+                    OutputFormat::Json => output::print_json(&event)?,
+                    OutputFormat::Text => output::print_text(&supervisor_event_line(&event))?,
+                }
+            }
+        }
+        if page.is_empty() {
+            if arguments.no_wait {
+                return Ok(CommandExit::Success);
+            }
+            workspace.wait_for_entry_after(cursor, Instant::now() + POLL_WAIT)?;
+        }
+    }
+}
+
+/// The events of one entry; none for calls of the autonomous tier.
+fn supervisor_events(stored: &StoredJournalEntry) -> Vec<Value> {
+    let entry = &stored.entry;
+    let reason = entry.reason.as_deref();
+    let is_reported = entry.tier.as_deref().is_some_and(|tier| tier != PolicyTier::Blocked.as_str());
+    let types: &[&str] = match (entry.operation.as_str(), entry.decision, reason) {
+        ("approve" | "deny", EntryDecision::Allowed, _) => &["approval_resolved"],
+        ("alert", EntryDecision::Allowed, _) => &["alert"],
+        (_, _, Some(kind)) if kind == ErrorKind::ApprovalPending.code() || kind == ErrorKind::ApprovalStale.code() => {
+            &["approval_requested"]
+        }
+        (_, EntryDecision::Refused, Some(kind)) if is_policy_violation(kind) => &["policy_violation"],
+        (_, EntryDecision::Allowed, _) if is_reported => &["capability_invoked", "capability_result"],
+        (_, EntryDecision::Refused | EntryDecision::Failed, _) if is_reported => {
+            &["capability_invoked", "capability_error"]
+        }
+        (_, EntryDecision::Allowed | EntryDecision::Refused | EntryDecision::Failed, _) => &[],
+    };
+    types.iter().map(|kind| entry_event(kind, stored)).collect()
+}
+
+/// Whether a refusal is due to rules and limits rather than to the arguments.
+fn is_policy_violation(kind: &str) -> bool {
+    let kinds = [
+        ErrorKind::PolicyDenied,
+        ErrorKind::ApprovalDenied,
+        ErrorKind::RateLimited,
+        ErrorKind::QuotaExceeded,
+        ErrorKind::ProtectedPath,
+        ErrorKind::PathEscape,
+        ErrorKind::CrossMount,
+        ErrorKind::OutOfScope,
+        ErrorKind::ReadOnly,
+    ];
+    kinds.iter().any(|known| known.code() == kind)
+}
+
+fn entry_event(kind: &str, stored: &StoredJournalEntry) -> Value {
+    let entry = &stored.entry;
+    let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
+    let changes: Vec<&str> = entry.changes.iter().map(|change| change.path.as_str()).take(CHANGES_SHOWN).collect();
+    let mut data = json!({
+        "entry": entry.number,
+        "capability": tool.unwrap_or(&entry.operation),
+        "arguments": serde_json::from_str::<Value>(&entry.arguments).unwrap_or_default(),
+    });
+    for (name, value) in [
+        ("tier", entry.tier.clone().map(Value::from)),
+        ("approval", entry.approval.clone().map(Value::from)),
+        ("error", entry.reason.clone().map(Value::from)),
+        ("changed", (!changes.is_empty()).then(|| changes.into())),
+    ] {
+        if let Some(value) = value {
+            data[name] = value;
+        }
+    }
+    json!({
+        "type": kind,
+        "timestamp": time::iso_utc(entry.time_ms),
+        "agent": entry.caller.principal,
+        "session_id": entry.caller.session,
+        "data": data,
+    })
+}
+
+fn supervisor_event_line(event: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let data = &event["data"];
+    let mut line = format!(
+        "{} r{} {} {} {}",
+        word(&event["timestamp"]),
+        data["entry"],
+        word(&event["type"]),
+        word(&event["agent"]),
+        word(&data["capability"])
+    );
+    for name in ["error", "approval"] {
+        if let Some(value) = data[name].as_str() {
+            line.push_str(&format!(" {name}={value}"));
+        }
+    }
+    if let Some(path) = data["arguments"]["path"].as_str() {
+        line.push_str(&format!(" {path}"));
+    }
+    line
 }

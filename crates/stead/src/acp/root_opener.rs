@@ -20,8 +20,9 @@ use stead_protocols::{
 use crate::{
     approvals,
     cli::{AcpFlags, ApprovalModeArg, CallerFlags, DurabilityArg, FlagSource, NameProfileArg, WorkspaceFlags},
-    mcp, open_workspace,
+    open_workspace,
     output::CommandError,
+    stdio_server::TICKET_VARIABLE,
 };
 
 pub(super) struct LocalRootOpener {
@@ -183,7 +184,7 @@ impl RootOpener for LocalRootOpener {
         let secret = self
             .open_local_workspace(&found.canonical_path)
             .and_then(|local| local.create_session_ticket(&self.principal).ok());
-        let ticket = secret.map(|secret| SessionTicketVariable { variable: mcp::TICKET_VARIABLE, secret });
+        let ticket = secret.map(|secret| SessionTicketVariable { variable: TICKET_VARIABLE, secret });
         Some(McpServerCommand { command, arguments, ticket })
     }
 

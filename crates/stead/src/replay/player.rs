@@ -8,9 +8,7 @@ use stead_local::{Durability, LocalWorkspaceOptions};
 use stead_protocols::dialect::{Dialect, DialectReply, DialectSet, FilesystemReach, WorkspaceLocation};
 
 use super::{
-    compare,
-    compare::{ComparisonResult, ReplayMismatch},
-    compare_audit,
+    compare::{self, ComparisonResult, ReplayMismatch},
     directory::ReplayDirectory,
     placeholders::Placeholders,
     recording::{NewWorkspaceStep, RecordedCall, RecordingAction},
@@ -83,7 +81,7 @@ impl RecordingPlayer {
                 let Some(opened) = &set.open_workspace else {
                     return Ok(Some(Err(ReplayMismatch::new("an entry", "nothing was called yet"))));
                 };
-                return compare_audit::compare_row(&*opened.local, &entry, &mut set.matched_rows).map(Some);
+                return compare::compare_audit_row(&*opened.local, &entry, &mut set.matched_rows).map(Some);
             }
             RecordingAction::Call(call) => return set.play_call(&self.dialect, &self.settings, &call),
         }

@@ -4,7 +4,7 @@ use std::{io::IsTerminal, net::SocketAddr};
 
 use serde_json::json;
 
-use super::{BoundListener, ServeFlags};
+use super::{ServeFlags, listener::BoundListener};
 use crate::{cli::DurabilityArg, output};
 
 /// An MCP client's configuration file and the text for it.

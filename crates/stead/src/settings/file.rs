@@ -8,7 +8,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{ConfigSetting, SettingForm, suggestion};
+use super::{ConfigSetting, SettingForm, nearest_name};
 
 /// One setting of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(super) fn parse_config(
 }
 
 fn unknown_key_reason(name: &str, settings: &[ConfigSetting]) -> String {
-    match suggestion::nearest_name(name, settings.iter().map(|setting| setting.name.as_str())) {
+    match nearest_name(name, settings.iter().map(|setting| setting.name.as_str())) {
         Some(near) => format!("unknown setting {name}; did you mean {near}?"),
         None => format!("unknown setting {name}; to list all settings, run: stead config show"),
     }

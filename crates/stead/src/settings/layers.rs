@@ -12,7 +12,7 @@ use clap::{ArgMatches, Command, parser::ValueSource};
 
 use super::{
     CONFIG_FLAG, ConfigSetting, SERVE_COMMAND, SettingForm, SettingScope, VARIABLE_PREFIX, all_settings, file,
-    suggestion,
+    nearest_name,
 };
 use crate::{
     cli, host_files,
@@ -168,7 +168,7 @@ impl<'a> LayerBuilder<'a> {
         let known = self.settings.iter().map(|setting| setting.variable.as_str());
         let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLE_PREFIX)) else { return };
         if self.accepted == AcceptedSettings::All
-            && let Some(near) = suggestion::nearest_name(name, known)
+            && let Some(near) = nearest_name(name, known)
         {
             output::print_note(&format!("unknown setting {name}; did you mean {near}?"));
         }

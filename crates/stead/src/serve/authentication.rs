@@ -1,0 +1,256 @@
+//! Authentication of HTTP clients, and the authorization servers that the operator advertises to them.
+//!
+//! A client authenticates by a stored token, by the temporary token of the running server, or by connecting to the Unix socket
+//! as the same user. A server for hosted workspaces derives the workspace from the token; administrators manage workspaces and
+//! open none.
+
+use std::sync::Arc;
+
+use stead_engine::{Caller, Engine, Error, ErrorKind, Principal, Version};
+use stead_local::{LocalWorkspace, ScopedToken, TOKEN_PREFIX, TokenScope, WorkspaceRegistry};
+use stead_protocols::{
+    dialect::WorkspaceLocation,
+    http::{self, AuthError, AuthorizationServers, ClientIdentity, ClientScope, Credential, UrlScheme, WorkspaceAdmin},
+};
+
+use super::ServeFlags;
+use crate::{
+    open_workspace::{self, CallerKind, CommandWorkspace},
+    output::{self, CommandError},
+    workspace_admin::LocalWorkspaceAdmin,
+};
+
+/// Client key of the temporary token, which is valid until the process ends.
+const RUN_TOKEN_KEY: &str = "run";
+/// Client key of a same-user socket connection without a token.
+const SOCKET_USER_KEY: &str = "socket";
+const RUN_TOKEN_BYTES: usize = 32;
+/// Name of a single workspace in the log and in client scopes.
+const SINGLE_WORKSPACE_NAME: &str = "one";
+
+pub(super) struct WorkspaceAuthenticator {
+    local: Arc<LocalWorkspace>,
+    engine: Engine,
+    location: WorkspaceLocation,
+    /// The caller for the temporary token and the socket.
+    caller: Caller,
+    /// The temporary token and its hash.
+    run_token: (String, Version),
+}
+
+impl WorkspaceAuthenticator {
+    pub(super) fn new(
+        opened: &CommandWorkspace,
+        location: WorkspaceLocation,
+        caller: Caller,
+    ) -> Result<Self, CommandError> {
+        let run = generate_run_token()?;
+        Ok(Self {
+            local: opened.local.clone(),
+            engine: opened.engine.clone(),
+            location,
+            caller,
+            run_token: (run.clone(), Version::hash_bytes(run.as_bytes())),
+        })
+    }
+
+    pub(super) fn run_token(&self) -> &str {
+        &self.run_token.0
+    }
+
+    fn identity_for(&self, key: &str, caller: Caller) -> ClientIdentity {
+        let (location, opener) = (self.location.clone(), http::opener_for(self.engine.clone()));
+        let scope = ClientScope::Workspace { id: SINGLE_WORKSPACE_NAME.to_owned(), location, opener };
+        ClientIdentity { client_key: key.to_owned(), caller, scope }
+    }
+}
+
+impl http::Authenticator for WorkspaceAuthenticator {
+    fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError> {
+        let presented = match credential {
+            Credential::SameUser => {
+                return Ok(self.identity_for(SOCKET_USER_KEY, caller_in_session(&self.caller, SOCKET_USER_KEY)));
+            }
+            Credential::Token(token) => token,
+        };
+        // Comparing hashes leaks nothing about the token through timing.
+        if Version::hash_bytes(presented.as_bytes()) == self.run_token.1 {
+            return Ok(self.identity_for(RUN_TOKEN_KEY, caller_in_session(&self.caller, RUN_TOKEN_KEY)));
+        }
+        let unavailable = |error: Error| AuthError::Unavailable(error.message);
+        let token = self.local.authenticate_token(presented).map_err(unavailable)?.ok_or(AuthError::UnknownToken)?;
+        let principal = Principal::parse(&token.principal).map_err(unavailable)?;
+        let mut caller = caller_in_session(&self.caller, &token.id);
+        caller.principal = principal;
+        caller.grants = token.grants().map_err(unavailable)?;
+        Ok(self.identity_for(&token.id, caller))
+    }
+
+    fn is_still_valid(&self, key: &str) -> bool {
+        match key {
+            RUN_TOKEN_KEY | SOCKET_USER_KEY => true,
+            id => {
+                let now_ms = self.engine.workspace().now_ms();
+                self.local.load_token(id).is_ok_and(|token| token.is_some_and(|token| !token.is_expired(now_ms)))
+            }
+        }
+    }
+}
+
+pub(super) struct RegistryAuthenticator {
+    registry: Arc<WorkspaceRegistry>,
+    workspace_admin: Arc<LocalWorkspaceAdmin>,
+    /// The administrator for the temporary token and the socket.
+    caller: Caller,
+    run_token: (String, Version),
+}
+
+impl RegistryAuthenticator {
+    pub(super) fn new(registry: &Arc<WorkspaceRegistry>, flags: &ServeFlags) -> Result<Self, CommandError> {
+        let mut caller = open_workspace::caller_from_flags(&flags.caller, CallerKind::Person)?;
+        match caller.principal {
+            Principal::User(_) => {}
+            Principal::Agent(_) | Principal::System | Principal::External => {
+                return Err(output::usage_error("an administrator must be a user: --principal user:NAME"));
+            }
+        }
+        caller.protocol = "http";
+        let run = generate_run_token()?;
+        let workspace_admin = Arc::new(LocalWorkspaceAdmin(registry.clone()));
+        Ok(Self {
+            registry: registry.clone(),
+            workspace_admin,
+            caller,
+            run_token: (run.clone(), Version::hash_bytes(run.as_bytes())),
+        })
+    }
+
+    pub(super) fn run_token(&self) -> &str {
+        &self.run_token.0
+    }
+
+    fn admin_identity(&self, key: &str, principal: Principal) -> ClientIdentity {
+        let caller = Caller { principal, ..caller_in_session(&self.caller, key) };
+        ClientIdentity { client_key: key.to_owned(), caller, scope: ClientScope::Administration }
+    }
+
+    /// The identity of a token. The workspace is opened later, by the returned opener.
+    fn identity_of_token(&self, found: ScopedToken) -> Result<ClientIdentity, Error> {
+        let ScopedToken { token, scope } = found;
+        let principal = Principal::parse(&token.principal)?;
+        let id = match scope {
+            TokenScope::Administration => return Ok(self.admin_identity(&token.id, principal)),
+            TokenScope::Workspace(id) => id,
+        };
+        let mut caller = Caller::new(principal, format!("http-{}", token.id), "http");
+        caller.grants = token.grants()?;
+        let location = WorkspaceLocation { root: self.registry.files_directory_of(&id) };
+        let (registry, workspace_id) = (self.registry.clone(), id.clone());
+        let opener: http::WorkspaceOpener = Arc::new(move || {
+            registry.open_engine(&workspace_id).map_err(|error| match error {
+                Error { kind: ErrorKind::Busy, .. } => AuthError::TooManyOpenWorkspaces,
+                // The workspace was deleted while the client connected.
+                Error { kind: ErrorKind::NotFound, .. } => AuthError::UnknownToken,
+                error => AuthError::Unavailable(error.message),
+            })
+        });
+        Ok(ClientIdentity { client_key: token.id, caller, scope: ClientScope::Workspace { id, location, opener } })
+    }
+}
+
+impl http::Authenticator for RegistryAuthenticator {
+    fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError> {
+        let presented = match credential {
+            Credential::SameUser => {
+                return Ok(self.admin_identity(SOCKET_USER_KEY, self.caller.principal.clone()));
+            }
+            Credential::Token(token) => token,
+        };
+        let unavailable = |error: Error| AuthError::Unavailable(error.message);
+        // Both are always checked, so that timing reveals nothing about either.
+        let is_run = Version::hash_bytes(presented.as_bytes()) == self.run_token.1;
+        let found = self.registry.authenticate(presented).map_err(unavailable)?;
+        match (is_run, found) {
+            (true, _) => Ok(self.admin_identity(RUN_TOKEN_KEY, self.caller.principal.clone())),
+            (false, Some(found)) => self.identity_of_token(found).map_err(unavailable),
+            (false, None) => Err(AuthError::UnknownToken),
+        }
+    }
+
+    fn is_still_valid(&self, key: &str) -> bool {
+        match key {
+            RUN_TOKEN_KEY | SOCKET_USER_KEY => true,
+            id => {
+                let now_ms = self.registry.now_ms();
+                self.registry
+                    .load_token(id)
+                    .is_ok_and(|found| found.is_some_and(|found| !found.token.is_expired(now_ms)))
+            }
+        }
+    }
+
+    fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceAdmin>> {
+        Some(self.workspace_admin.clone())
+    }
+}
+
+/// Generates the temporary token.
+fn generate_run_token() -> Result<String, CommandError> {
+    let random: [u8; RUN_TOKEN_BYTES] = stead_disk::random_bytes()
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot read random bytes: {error}")))?;
+    let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{TOKEN_PREFIX}{RUN_TOKEN_KEY}_{secret}"))
+}
+
+/// The caller in the session of its token or socket.
+fn caller_in_session(caller: &Caller, id: &str) -> Caller {
+    Caller { session: format!("http-{id}"), ..caller.clone() }
+}
+
+/// The advertised servers; `None` if none is configured.
+pub(super) fn authorization_servers(flags: &ServeFlags) -> Result<Option<AuthorizationServers>, CommandError> {
+    let servers = &flags.authorization_server;
+    if let Some(bad) = servers.iter().find(|server| !is_allowed_url(server)) {
+        return Err(CommandError::Usage(format!(
+            "--authorization-server {bad}: the URL must start with https:// (or http://localhost) and have no spaces or quotes"
+        )));
+    }
+    let is_private = flags.tls_cert.is_some() || flags.behind_proxy;
+    let scheme = if is_private { UrlScheme::Https } else { UrlScheme::Http };
+    Ok((!servers.is_empty()).then(|| AuthorizationServers { servers: servers.clone(), scheme }))
+}
+
+fn is_allowed_url(address: &str) -> bool {
+    let near = ["http://localhost", "http://127.0.0.1", "http://[::1]"];
+    let is_near = near
+        .iter()
+        .any(|near| address.strip_prefix(near).is_some_and(|rest| rest.is_empty() || rest.starts_with([':', '/'])));
+    let rest = address.strip_prefix("https://").unwrap_or_default();
+    let is_private = !rest.is_empty() && !rest.starts_with('/');
+    let is_plain = address.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\<>".contains(&byte));
+    (is_near || is_private) && is_plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorization_url_must_be_https_or_loopback() {
+        for (address, fits) in [
+            ("https://login.example", true),
+            ("https://login.example:8443/realms/one", true),
+            ("http://localhost:9000", true),
+            ("http://127.0.0.1/", true),
+            ("http://localhost.evil.example", false),
+            ("http://login.example", false),
+            ("https://", false),
+            ("https:///path", false),
+            ("https://login.example/\" other=\"x", false),
+            ("login.example", false),
+            ("", false),
+        ] {
+            assert_eq!(is_allowed_url(address), fits, "{address}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `stead mcp` and `stead rpc`: a server for one client over standard input and output. Nothing but protocol messages is
+//! written to standard output. The server ends when the client closes standard input.
+//!
+//! Clients start servers with pipes or socket pairs, which the runtime can poll; other streams use a thread. One thread runs
+//! the protocol, calls run on other threads, and no thread starts before the sandbox is active.
+//!
+//! If the environment of `stead mcp` contains a session ticket, its calls belong to the ticket's session, regardless of the
+//! client's name. A ticket of another workspace or principal is an error.
+
+use std::{
+    io,
+    os::{fd::AsFd, unix::net::UnixStream as StdStream},
+    sync::{Arc, OnceLock},
+};
+
+use stead_engine::{Caller, Error, ErrorKind};
+use stead_local::{LandlockMode, LocalWorkspace};
+use stead_protocols::{
+    dialect::{DialectSet, FilesystemReach},
+    limits::{CALL_THREADS_MAX, SHUTDOWN_TIMEOUT},
+    mcp::{self, SessionResolver},
+    rpc::{self, RpcServer},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{
+        UnixStream,
+        unix::pipe::{OpenOptions, Receiver, Sender},
+    },
+    runtime::Runtime,
+};
+
+use crate::{
+    cli::{ApprovalFlags, CallerFlags, DialectFlags, McpFlags, RpcFlags, WorkspaceFlags},
+    open_workspace::{self, CallerKind, CommandWorkspace},
+    output::{self, CommandError, CommandExit, CommandResult},
+    spans,
+};
+
+/// The environment variable with the session ticket. A ticket is never an argument, because other users can read arguments.
+pub(crate) const TICKET_VARIABLE: &str = "STEAD_TICKET";
+/// Threads for standard streams that do not support asynchronous I/O.
+const STREAM_THREADS: usize = 2;
+/// Paths that reopen the standard streams with separate file status flags.
+const STDIN_PATH: &str = "/proc/self/fd/0";
+const STDOUT_PATH: &str = "/proc/self/fd/1";
+
+pub(crate) type StdinReader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type StdoutWriter = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Serves MCP until the client closes standard input.
+pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CommandResult {
+    let StdioServer { runtime, input, output, dialects, workspace, caller } =
+        StdioServer::prepare(flags, &mcp.dialects, &mcp.caller, &mcp.approval, CallerKind::Mcp)?;
+    let sessions = match std::env::var(TICKET_VARIABLE) {
+        Ok(ticket) => Some(resolver_for_ticket(&workspace.local, &caller, ticket)?),
+        Err(_) => None,
+    };
+    finish(runtime, mcp::serve(workspace.engine.clone(), caller, sessions, dialects, input, output))
+}
+
+/// Serves JSON-RPC, one object per line, until the client closes standard input.
+pub(crate) fn run_rpc(flags: &WorkspaceFlags, rpc: &RpcFlags) -> CommandResult {
+    let StdioServer { runtime, input, output, dialects, workspace, caller } =
+        StdioServer::prepare(flags, &rpc.dialects(), &rpc.caller, &rpc.approval, CallerKind::Rpc)?;
+    finish(runtime, rpc::serve(RpcServer::new(workspace.engine.clone(), caller, dialects), input, output))
+}
+
+fn finish<E: ToString>(runtime: Runtime, serving: impl Future<Output = Result<(), E>>) -> CommandResult {
+    let served = runtime.block_on(serving);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    served.map_err(|error| CommandError::System(error.to_string()))?;
+    Ok(CommandExit::Success)
+}
+
+struct StdioServer {
+    runtime: Runtime,
+    input: StdinReader,
+    output: StdoutWriter,
+    dialects: DialectSet,
+    workspace: CommandWorkspace,
+    caller: Caller,
+}
+
+impl StdioServer {
+    fn prepare(
+        flags: &WorkspaceFlags,
+        dialects: &DialectFlags,
+        caller: &CallerFlags,
+        approval: &ApprovalFlags,
+        kind: CallerKind,
+    ) -> Result<Self, CommandError> {
+        open_workspace::print_warnings(flags);
+        let runtime = build_runtime(CALL_THREADS_MAX + STREAM_THREADS)?;
+        let (input, output) = {
+            let _inside = runtime.enter();
+            (open_stdin(), open_stdout())
+        };
+        let dialects = open_workspace::build_dialects(flags, dialects)?;
+        let reach = dialects.filesystem_reach();
+        if reach == FilesystemReach::WholeMachine {
+            output::print_note(
+                "restrict=false: callers can access every file that this user can; the Landlock sandbox is off",
+            );
+        }
+        let mut workspace = open_workspace::open_with_reach(flags, LandlockMode::Restrict, &reach)?;
+        spans::start_export();
+        let approval_mode = open_workspace::approval_mode(approval.approve);
+        workspace.engine = workspace.engine.clone().with_approval_mode(approval_mode);
+        let caller = open_workspace::caller_with_home(caller, kind, &workspace.home)?;
+        Ok(Self { runtime, input, output, dialects, workspace, caller })
+    }
+}
+
+/// A runtime whose protocol code runs on the current thread.
+pub(crate) fn build_runtime(blocking_threads: usize) -> Result<Runtime, CommandError> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(blocking_threads)
+        .build()
+        .map_err(|error| CommandError::System(format!("cannot start the async runtime: {error}")))
+}
+
+/// Must be called inside a runtime.
+pub(crate) fn open_stdin() -> StdinReader {
+    let pipe: io::Result<Receiver> = OpenOptions::new().open_receiver(STDIN_PATH);
+    match (pipe, as_socket(&io::stdin())) {
+        (Ok(pipe), _) => Box::new(pipe),
+        (Err(_), Ok(socket)) => Box::new(socket),
+        (Err(_), Err(_)) => Box::new(tokio::io::stdin()),
+    }
+}
+
+/// Must be called inside a runtime.
+pub(crate) fn open_stdout() -> StdoutWriter {
+    let pipe: io::Result<Sender> = OpenOptions::new().open_sender(STDOUT_PATH);
+    match (pipe, as_socket(&io::stdout())) {
+        (Ok(pipe), _) => Box::new(pipe),
+        (Err(_), Ok(socket)) => Box::new(socket),
+        (Err(_), Err(_)) => Box::new(tokio::io::stdout()),
+    }
+}
+
+/// The stream as a socket, if it is one.
+fn as_socket(stream: &impl AsFd) -> io::Result<UnixStream> {
+    let stream = StdStream::from(stream.as_fd().try_clone_to_owned()?);
+    // Fails if the stream is not a Unix socket.
+    stream.local_addr()?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+struct TicketSessionResolver {
+    local: Arc<LocalWorkspace>,
+    ticket: String,
+    /// Empty until the ticket is bound to a session.
+    session: OnceLock<String>,
+}
+
+impl SessionResolver for TicketSessionResolver {
+    fn current_session(&self) -> Option<String> {
+        if let Some(session) = self.session.get() {
+            return Some(session.clone());
+        }
+        let session = self.local.load_session_ticket(&self.ticket).ok()??.session?;
+        Some(self.session.get_or_init(|| session).clone())
+    }
+}
+
+/// Checks that the ticket belongs to this workspace and caller.
+fn resolver_for_ticket(
+    local: &Arc<LocalWorkspace>,
+    caller: &Caller,
+    ticket: String,
+) -> Result<Arc<dyn SessionResolver>, CommandError> {
+    let known = local.load_session_ticket(&ticket)?;
+    if known.is_none_or(|known| known.principal != caller.principal.to_string()) {
+        let refused = Error::new(
+            ErrorKind::NotOwner,
+            format!("{TICKET_VARIABLE} is not valid for this workspace and principal"),
+        )
+        .with_next_step(
+            "start the server with the command and environment that the session provided, or unset STEAD_TICKET",
+        );
+        return Err(refused.into());
+    }
+    Ok(Arc::new(TicketSessionResolver { local: local.clone(), ticket, session: OnceLock::new() }))
+}
