@@ -151,7 +151,7 @@ fn exit_of_status(waited: io::Result<ExitStatus>) -> Result<CommandExit, Command
     let code =
         status.code().or_else(|| status.signal().map(|signal| SIGNAL_EXIT_BASE + signal)).unwrap_or(SIGNAL_EXIT_BASE);
     if code != 0 {
-        output::print_note(&format!("the agent exited with {status}"));
+        output::print_note(&format!("the agent ended with {status}"));
     }
     Ok(CommandExit::ChildStatus(u8::try_from(code).unwrap_or(u8::MAX)))
 }

@@ -165,7 +165,7 @@ pub(crate) fn run_approvals(flags: &WorkspaceFlags, arguments: &ApprovalsCliArgs
             if *generate {
                 output::print_text(&secret)?;
             }
-            output::print_note("approver's secret set; store it where no agent can read it");
+            output::print_note("the approver's secret is set; store it where no agent can read it");
             Ok(CommandExit::Success)
         }
         ApprovalsSubcommand::List { all, json } => {
@@ -240,13 +240,13 @@ fn load_approval(opened: &CommandWorkspace, caller: &Caller, id: &str) -> Result
     Ok(call_operation(opened, caller, "approvals", json!({ "id": id }))?)
 }
 
-/// An approval as a person reads it before answering.
+/// The text that a person reads before answering an approval.
 fn approval_text(approval: &Map<String, Value>) -> String {
     let word = |name: &str| approval.get(name).and_then(Value::as_str).unwrap_or_default();
-    let what = if word("tool").is_empty() { word("operation") } else { word("tool") };
+    let requested = if word("tool").is_empty() { word("operation") } else { word("tool") };
     let mut lines = vec![
         format!("{} is {}", word("id"), word("state")),
-        format!("{} (session {}) requests {what}", word("principal"), word("session")),
+        format!("{} (session {}) requests {requested}", word("principal"), word("session")),
         format!("approval is required because of {}", word("why")),
         format!("requested {}, expires {}", word("created"), word("expires")),
         format!("plan {}", word("digest")),
@@ -276,7 +276,7 @@ fn read_new_secret(file: Option<&Path>) -> Result<String, CommandError> {
     }
     let first = prompt_secret("new approver's secret: ")?;
     if first != prompt_secret("repeat it: ")? {
-        return Err(usage_error("the secrets differ; nothing was set"));
+        return Err(usage_error("the two secrets differ; no secret was set"));
     }
     Ok(first)
 }
@@ -290,9 +290,9 @@ fn generate_secret() -> Result<String, CommandError> {
 fn prompt_secret(question: &str) -> Result<String, CommandError> {
     stead_disk::terminal::prompt_hidden(question).map_err(|error| {
         usage_error(if error.kind() == io::ErrorKind::Interrupted {
-            "interrupted: nothing was set and nothing was answered"
+            "interrupted; nothing was changed"
         } else if error.kind() == io::ErrorKind::InvalidData {
-            "the input is not UTF-8; nothing was set and nothing was answered"
+            "the secret is not UTF-8; nothing was changed"
         } else {
             "no terminal to enter the secret; pass --secret-file with a file that agents cannot read"
         })

@@ -12,7 +12,7 @@ const PATH_KEYS: &[&str] = &["path", "from", "fromPath", "root", "trashedPath"];
 const TARGET_PATH_KEYS: &[&str] = &["to", "toPath", "targetPath"];
 
 pub(crate) struct AuditRow {
-    /// Unknown fields are omitted.
+    /// The row as JSON. Unknown fields are omitted.
     pub(crate) fields: Map<String, Value>,
     /// The path argument of the call, if any.
     pub(crate) requested_path: Option<String>,
@@ -23,93 +23,95 @@ pub(crate) fn audit_rows(stored: &StoredJournalEntry) -> Vec<AuditRow> {
     let entry = &stored.entry;
     let arguments: Value = serde_json::from_str(&entry.arguments).unwrap_or_default();
     let named = |names: &[&str]| names.iter().find_map(|name| arguments.get(name)?.as_str()).map(str::to_owned);
-    let given = named(PATH_KEYS);
-    let row =
-        |change: &RecordedChange| AuditRow { fields: change_fields(entry, change), requested_path: given.clone() };
-    let looked = stead_engine::find_operation(&entry.operation).is_some_and(|row| row.effect == FileEffect::None);
-    if !entry.changes.is_empty() || (looked && entry.decision == EntryDecision::Allowed) {
+    let requested_path = named(PATH_KEYS);
+    let row = |change: &RecordedChange| AuditRow {
+        fields: change_fields(entry, change),
+        requested_path: requested_path.clone(),
+    };
+    let is_read_only = stead_engine::find_operation(&entry.operation).is_some_and(|row| row.effect == FileEffect::None);
+    if !entry.changes.is_empty() || (is_read_only && entry.decision == EntryDecision::Allowed) {
         return merge_moves(entry, arguments.get("moved")).iter().map(row).collect();
     }
-    // A file that already had the content has the same version before and after. A refused call proves nothing about it.
+    // A file that already had the content has the same version before and after. A refused call says nothing about the file.
     let unchanged = arguments.get("unchanged").filter(|_| entry.decision == EntryDecision::Allowed);
     let unchanged = unchanged.and_then(Value::as_str).map(str::to_owned);
     let operation = if unchanged.is_some() { change_kind_name(ChangeKind::Modify) } else { &entry.operation };
-    let mut facts = first_fields(entry, operation);
+    let mut fields = first_fields(entry, operation);
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            facts.insert(name.to_owned(), value.into());
+            fields.insert(name.to_owned(), value.into());
         }
     };
-    add("path", given.clone());
+    add("path", requested_path.clone());
     add("toPath", named(TARGET_PATH_KEYS));
     add("beforeSha256", unchanged.clone());
     add("afterSha256", unchanged);
-    add_result_fields(entry, &mut facts);
-    vec![AuditRow { fields: facts, requested_path: given }]
+    add_result_fields(entry, &mut fields);
+    vec![AuditRow { fields, requested_path }]
 }
 
 /// The changes of an entry. A file that was moved and changed at once becomes one rename.
 fn merge_moves(entry: &JournalEntry, moved: Option<&Value>) -> Vec<RecordedChange> {
-    let came_of = |change: &RecordedChange| {
+    let moved_change = |change: &RecordedChange| {
         let to = moved?.get(&change.path)?.as_str().filter(|_| change.kind == ChangeKind::Remove)?;
         entry.changes.iter().find(|other| other.path == to)
     };
-    let is_what_came = |change: &RecordedChange| {
-        entry.changes.iter().any(|other| came_of(other).is_some_and(|came| came.path == change.path))
+    let is_move_target = |change: &RecordedChange| {
+        entry.changes.iter().any(|other| moved_change(other).is_some_and(|target| target.path == change.path))
     };
-    let one = |change: &RecordedChange| match came_of(change) {
-        Some(came) => Some(RecordedChange {
+    let merged = |change: &RecordedChange| match moved_change(change) {
+        Some(target) => Some(RecordedChange {
             kind: ChangeKind::Rename,
-            to: Some(came.path.clone()),
-            after: came.after.clone(),
+            to: Some(target.path.clone()),
+            after: target.after.clone(),
             ..change.clone()
         }),
-        None if is_what_came(change) => None,
+        None if is_move_target(change) => None,
         None => Some(change.clone()),
     };
-    entry.changes.iter().filter_map(one).collect()
+    entry.changes.iter().filter_map(merged).collect()
 }
 
 fn change_fields(entry: &JournalEntry, change: &RecordedChange) -> Map<String, Value> {
-    let mut facts = first_fields(entry, change_kind_name(change.kind));
-    facts.insert("path".to_owned(), change.path.clone().into());
+    let mut fields = first_fields(entry, change_kind_name(change.kind));
+    fields.insert("path".to_owned(), change.path.clone().into());
     for (name, value) in [
         ("toPath", change.to.clone()),
         ("beforeSha256", version_of_state(&change.before)),
         ("afterSha256", version_of_state(&change.after)),
     ] {
         if let Some(value) = value {
-            facts.insert(name.to_owned(), value.into());
+            fields.insert(name.to_owned(), value.into());
         }
     }
-    add_result_fields(entry, &mut facts);
-    facts
+    add_result_fields(entry, &mut fields);
+    fields
 }
 
 /// The first fields of every row.
 fn first_fields(entry: &JournalEntry, operation: &str) -> Map<String, Value> {
     let tool = entry.tool.as_deref().and_then(|tool| tool.split_once('/')).map(|(_, tool)| tool);
     let (_, agent) = entry.caller.principal.split_once(':').unwrap_or_default();
-    let facts = json!({
+    let fields = json!({
         "timestamp": time::iso_utc(entry.time_ms),
         "sessionId": entry.caller.session,
         "agentName": agent,
         "toolName": tool.unwrap_or(&entry.operation),
         "operation": operation,
     });
-    facts.as_object().cloned().unwrap_or_default()
+    fields.as_object().cloned().unwrap_or_default()
 }
 
 /// The last fields of every row.
-fn add_result_fields(entry: &JournalEntry, facts: &mut Map<String, Value>) {
-    facts.insert("success".to_owned(), (entry.decision == EntryDecision::Allowed).into());
+fn add_result_fields(entry: &JournalEntry, fields: &mut Map<String, Value>) {
+    fields.insert("success".to_owned(), (entry.decision == EntryDecision::Allowed).into());
     for (name, value) in [("tier", &entry.tier), ("approval", &entry.approval)] {
         if let Some(value) = value {
-            facts.insert(name.to_owned(), value.clone().into());
+            fields.insert(name.to_owned(), value.clone().into());
         }
     }
     if let Some(reason) = &entry.reason {
-        facts.insert("error".to_owned(), reason.clone().into());
+        fields.insert("error".to_owned(), reason.clone().into());
     }
 }
 

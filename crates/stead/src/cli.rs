@@ -48,10 +48,10 @@ pub(crate) struct WorkspaceFlags {
     /// Names allowed for new files: portable = valid on all common file systems, posix = any
     #[arg(long, global = true, value_enum, default_value = "portable")]
     pub(crate) names: NameProfileArg,
-    /// Mount point inside the workspace that callers may access
+    /// Mount point inside the workspace that callers may access (repeatable)
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) mount: Vec<String>,
-    /// Journal to open: the workspace's, or that of unrestricted callers (weaver with restrict=false)
+    /// Journal to open: workspace = the usual one, machine = the one of callers that may access the whole machine (dialect weaver with restrict=false)
     #[arg(long, global = true, value_enum, default_value = "workspace")]
     pub(crate) reach: FilesystemReachArg,
     /// Search index: on = servers maintain it, use = read an existing one, off = none
@@ -341,7 +341,8 @@ pub(crate) fn print_or_write_man_pages(definition: &DialectDefinition, directory
     let command = build_command_line(definition);
     match directory {
         Some(directory) => {
-            clap_mangen::generate_to(command, directory).map_err(|error| host_files::file_error(directory, &error))?;
+            clap_mangen::generate_to(command, directory)
+                .map_err(|error| host_files::file_error("write to", directory, &error))?;
         }
         None => {
             let mut page = Vec::new();
@@ -361,26 +362,26 @@ mod tests {
         let name = format!("{above}{}", command.get_name());
         let aliases: String = command.get_all_aliases().map(|alias| format!(" or {alias}")).collect();
         out.push_str(&format!("{name}{aliases}\n"));
-        let own = |arg: &&Arg| above.is_empty() || !arg.is_global_set();
-        for arg in command.get_arguments().filter(own) {
+        let is_listed = |arg: &&Arg| above.is_empty() || !arg.is_global_set();
+        for arg in command.get_arguments().filter(is_listed) {
             let flag = arg.get_long().map_or_else(|| format!("<{}>", arg.get_id()), |long| format!("--{long}"));
             let short = arg.get_short().map(|short| format!(" -{short}")).unwrap_or_default();
             let aliases: String =
                 arg.get_all_aliases().unwrap_or_default().iter().map(|alias| format!(" or --{alias}")).collect();
-            let is_given = arg.get_action().takes_values();
+            let takes_value = arg.get_action().takes_values();
             let values: Vec<&str> =
                 arg.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
             let choices: Vec<String> =
                 arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
             let default: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
             let mut line = format!("    {flag}{short}{aliases}");
-            for (what, words) in [
-                ("value", if is_given { values.join(" ") } else { String::new() }),
-                ("choices", if is_given { choices.join(" ") } else { String::new() }),
-                ("default", if is_given { default.join(" ") } else { String::new() }),
+            for (label, words) in [
+                ("value", if takes_value { values.join(" ") } else { String::new() }),
+                ("choices", if takes_value { choices.join(" ") } else { String::new() }),
+                ("default", if takes_value { default.join(" ") } else { String::new() }),
             ] {
                 if !words.is_empty() {
-                    line.push_str(&format!("; {what} {words}"));
+                    line.push_str(&format!("; {label} {words}"));
                 }
             }
             out.push_str(&line);

@@ -1,119 +1,142 @@
 //! The next step after a failed call, as a command. Hints of the engine name tool calls, because most of its callers are
-//! models. This table gives the same advice to a person at the command line. A hint of the engine without a row here fits both.
+//! models. These tables give the same advice to a person at the command line. If they have no row for an error, the hint of the
+//! engine fits both readers.
 
 use serde_json::Value;
 use stead_engine::{Call, Error, ErrorKind};
 
-/// Replaces the hint of an error by one that names commands, if the table has one.
+/// Hints that need nothing from the call: kinds of errors, operations (none means all), hint. The first match applies.
+const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
+    (&[ErrorKind::NotFound, ErrorKind::Expired], &["restore"], "to list the trash, run: stead trash list"),
+    (&[ErrorKind::NotFound], &["buffer.list", "buffer.drop"], "to list the drafts, run: stead buffer.list"),
+    (&[ErrorKind::NotFound], &["unwatch", "watched"], "to list your watches, run: stead watched"),
+    (
+        &[ErrorKind::NotFound],
+        &["approvals", "approve", "deny"],
+        "to list the approvals of this workspace, run: stead approvals list --all",
+    ),
+    (&[ErrorKind::NotFound], &["alerts", "respond"], "to list the alerts, run: stead alerts list"),
+    (&[ErrorKind::NotFound], &["session"], "to start a session, run: stead session begin"),
+    (
+        &[ErrorKind::NotFound, ErrorKind::Stale, ErrorKind::Conflict],
+        &["review", "keep", "reject"],
+        "to see the changes and the current names of their hunks, run: stead review",
+    ),
+    (
+        &[ErrorKind::BadRequest, ErrorKind::NotFound, ErrorKind::Conflict, ErrorKind::NothingToDo],
+        &["undo", "redo"],
+        "to list the entries, such as r17, run: stead history",
+    ),
+    (
+        &[ErrorKind::NothingToDo],
+        &["review", "keep", "reject"],
+        "to list the changes of all callers, run: stead history",
+    ),
+    (&[ErrorKind::Expired, ErrorKind::HistoryLost], &[], "to list the recorded changes, run: stead history"),
+    (&[ErrorKind::NotEmpty], &[], "pass --recursive to remove the directory with its contents"),
+    (
+        &[ErrorKind::Exists],
+        &["copy", "move"],
+        "choose another destination, including the new name; to replace a file, pass --overwrite",
+    ),
+    (&[ErrorKind::Exists], &["restore"], "choose a free destination; restore never overwrites"),
+    (&[ErrorKind::BadRequest], &["read"], "pass one range within the file, such as --lines 1-50 or --bytes 0-1023"),
+    (&[ErrorKind::BadRequest], &["policy"], "pass all arguments of the call as NAME=VALUE, such as path=notes.txt"),
+    (&[ErrorKind::TooMany], &["watch"], "to stop a watch, run: stead unwatch ID"),
+    (
+        &[ErrorKind::PolicyDenied],
+        &["keep", "reject", "approve", "deny"],
+        "repeat the command as a person: --principal user:NAME",
+    ),
+    (&[ErrorKind::PolicyDenied], &[], "correct the policy file, or choose another one with --policy"),
+    (&[ErrorKind::ApprovalStale], &[], "repeat the command to request a new approval"),
+    (&[ErrorKind::Busy, ErrorKind::Deadline], &[], "repeat the command"),
+    (
+        &[ErrorKind::AuditUnavailable],
+        &[],
+        "nothing was changed; free space or repair the state directory, then repeat the command",
+    ),
+];
+
+/// Replaces the hint of an error by one that names commands, if a table has one.
 pub(crate) fn with_command_hint(call: &Call<'_>, error: Error) -> Error {
-    match command_hint(call, &error) {
+    let hint = hint_from_details(call, &error).or_else(|| fixed_hint(call.operation, error.kind).map(str::to_owned));
+    match hint {
         Some(hint) => error.with_next_step(hint),
         None => error,
     }
 }
 
-fn command_hint(call: &Call<'_>, error: &Error) -> Option<String> {
+fn fixed_hint(operation: &str, kind: ErrorKind) -> Option<&'static str> {
+    let applies = |(kinds, operations, _): &&(&[ErrorKind], &[&str], &str)| {
+        kinds.contains(&kind) && (operations.is_empty() || operations.contains(&operation))
+    };
+    FIXED_HINTS.iter().find(applies).map(|(_, _, hint)| *hint)
+}
+
+/// Hints that contain the path of the call, or details of the error.
+fn hint_from_details(call: &Call<'_>, error: &Error) -> Option<String> {
     let detail = |name: &str| error.details.get(name).and_then(Value::as_str);
+    let has_detail = |name: &str| error.details.contains_key(name);
     let argument = |name: &str| call.arguments.get(name).and_then(Value::as_str);
-    let path = detail("path").or_else(|| argument("path")).or_else(|| argument("from"));
-    let quoted_path = quote_for_shell(path.unwrap_or("."));
-    let hint = match (error.kind, call.operation) {
-        (ErrorKind::NotFound | ErrorKind::Stale, _) if detail("moved_to").is_some() => {
+    let unquoted = detail("path").or_else(|| argument("path")).or_else(|| argument("from")).unwrap_or(".");
+    let path = quote_for_shell(unquoted);
+    Some(match (error.kind, call.operation) {
+        (ErrorKind::NotFound | ErrorKind::Stale, _) if has_detail("moved_to") => {
             format!("the file was moved: repeat the command with {}", quote_for_shell(detail("moved_to")?))
         }
-        (ErrorKind::NotFound | ErrorKind::Stale, _) if detail("changed_by").is_some() => {
-            format!("to see who removed the file, run: stead history {quoted_path}")
-        }
-        (ErrorKind::NotFound | ErrorKind::Expired, "restore") => "to list the trash, run: stead trash list".to_owned(),
-        (ErrorKind::NotFound, "buffer.list" | "buffer.drop") => "to list the drafts, run: stead buffer.list".to_owned(),
-        (ErrorKind::NotFound, "unwatch" | "watched") => "to list your watches, run: stead watched".to_owned(),
-        (ErrorKind::NotFound, "approvals" | "approve" | "deny") => {
-            "to list the approvals of this workspace, run: stead approvals list --all".to_owned()
-        }
-        (ErrorKind::NotFound, "alerts" | "respond") => "to list the alerts, run: stead alerts list".to_owned(),
-        (ErrorKind::NotFound, "session") => "to start a session, run: stead session begin".to_owned(),
-        (ErrorKind::NotFound | ErrorKind::Stale | ErrorKind::Conflict, "review" | "keep" | "reject") => {
-            "to see the changes and the current names of their hunks, run: stead review".to_owned()
-        }
-        (ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::NothingToDo, "undo" | "redo")
-        | (ErrorKind::NothingToDo, "review" | "keep" | "reject")
-        | (ErrorKind::Expired | ErrorKind::HistoryLost, _) => {
-            "to list the recorded changes, run: stead history".to_owned()
+        (ErrorKind::NotFound | ErrorKind::Stale, _) if has_detail("changed_by") => {
+            format!("to see who removed the file, run: stead history {path}")
         }
         (
             ErrorKind::NotFound,
             "read" | "stat" | "list" | "find" | "search" | "append" | "edit" | "copy" | "move" | "remove" | "diff",
         ) => {
-            let parent =
-                path.and_then(|path| path.trim_end_matches('/').rsplit_once('/')).map_or(".", |(parent, _)| parent);
+            let parent = unquoted.trim_end_matches('/').rsplit_once('/').map_or(".", |(parent, _)| parent);
             format!("to see the names in the directory, run: stead list {}", quote_for_shell(parent))
         }
-        (ErrorKind::IsDirectory, "read") => format!("to list the directory, run: stead list {quoted_path}"),
-        (ErrorKind::NotDirectory, "list") => format!("to print the file, run: stead read {quoted_path}"),
-        (ErrorKind::NotEmpty, _) => "pass --recursive to remove the directory with its contents".to_owned(),
-        (ErrorKind::Exists, "copy" | "move") => {
-            "choose another destination, including the new name; to replace a file, pass --overwrite".to_owned()
-        }
-        (ErrorKind::Exists, "restore") => "choose a free destination; restore never overwrites".to_owned(),
+        (ErrorKind::IsDirectory, "read") => format!("to list the directory, run: stead list {path}"),
+        (ErrorKind::NotDirectory, "list") => format!("to print the file, run: stead read {path}"),
         (ErrorKind::Exists | ErrorKind::BaseRequired, "write") => {
-            format!("to see the file, run: stead read {quoted_path}; to replace it, pass --base {}", detail("rev")?)
+            format!("to see the file, run: stead read {path}; to replace it, pass --base {}", detail("rev")?)
         }
         (ErrorKind::Stale, "write" | "append" | "edit" | "copy" | "move" | "remove") => {
             let (base, rev) = (quote_for_shell(argument("base")?), detail("rev")?);
-            format!(
-                "to see what changed, run: stead diff {quoted_path} {base}; then repeat the command with --base {rev}"
-            )
+            format!("to see what changed, run: stead diff {path} {base}; then repeat the command with --base {rev}")
         }
-        (ErrorKind::Conflict, "write" | "edit") if detail("rev").is_some() => format!(
-            "to see the current text, run: stead read {quoted_path}; then repeat the command with --base {}",
-            detail("rev")?
-        ),
-        (ErrorKind::BadRequest, "diff") => {
-            format!("to list the versions of the file, run: stead history {quoted_path}")
+        (ErrorKind::Conflict, "write" | "edit") => {
+            let rev = detail("rev")?;
+            format!("to see the current text, run: stead read {path}; then repeat the command with --base {rev}")
         }
-        (ErrorKind::BadRequest, _) if argument("base").is_some_and(is_entry_name) => {
-            format!("to list the versions of the file, run: stead history {quoted_path}")
+        (ErrorKind::BadRequest, "diff") => format!("to list the versions of the file, run: stead history {path}"),
+        // Errors about another argument have an `edit` detail, or are about an encoding.
+        (ErrorKind::BadRequest, "write" | "append" | "edit" | "copy" | "move" | "remove")
+            if argument("base").is_some() && argument("encoding").is_none() && !has_detail("edit") =>
+        {
+            format!("to see the version of the file, run: stead stat {path}; older versions: stead history {path}")
         }
-        (ErrorKind::BadRequest, "read") => {
-            "pass one range within the file, such as --lines 1-50 or --bytes 0-1023".to_owned()
+        (ErrorKind::TextNotFound, "edit" | "patch") if !has_detail("nearest") => {
+            format!("quote text as it is in the file; to see it, run: stead read {path}")
         }
-        (ErrorKind::BadRequest, "policy") => {
-            "pass all arguments of the call as NAME=VALUE, such as path=notes.txt".to_owned()
-        }
-        (ErrorKind::TextNotFound, "edit") if !error.details.contains_key("nearest") => {
-            format!("quote text as it is in the file; to see it, run: stead read {quoted_path}")
-        }
-        (ErrorKind::NotText, "read") => format!("to print the bytes, run: stead read {quoted_path} --as base64"),
+        (ErrorKind::NotText, "read") => format!("to print the bytes, run: stead read {path} --as base64"),
         (ErrorKind::NotText, "edit" | "append") => {
-            format!("to replace the whole file, run: stead write {quoted_path} < NEW_CONTENT")
+            format!("to replace the whole file, run: stead write {path} < NEW_CONTENT")
         }
         (ErrorKind::TooLarge, "read") => {
-            format!("to print a part of the file, run: stead read {quoted_path} --bytes 0-1048575")
+            format!("to print a part of the file, run: stead read {path} --bytes 0-1048575")
         }
-        (ErrorKind::TooMany, "watch") => "to stop a watch, run: stead unwatch ID".to_owned(),
-        (ErrorKind::PolicyDenied, _) if detail("rule").is_some() => {
+        (ErrorKind::PolicyDenied, _) if has_detail("rule") => {
             format!("to list the rules, run: stead policy list --principal {}", call.caller.principal)
         }
         (ErrorKind::ApprovalPending, _) => format!(
             "to see the request, run: stead approvals show {}; after it is approved, repeat this command unchanged",
             detail("approval")?
         ),
-        (ErrorKind::ApprovalStale, _) => "repeat the command to request a new approval".to_owned(),
         (ErrorKind::RateLimited, _) => {
             format!("wait {} ms, then repeat the command", error.details.get("retry_after_ms")?)
         }
-        (ErrorKind::Busy | ErrorKind::Deadline, _) => "repeat the command".to_owned(),
-        (ErrorKind::AuditUnavailable, _) => {
-            "nothing was changed; free space or repair the state directory, then repeat the command".to_owned()
-        }
         (_, _) => return None,
-    };
-    Some(hint)
-}
-
-/// Whether a base names a journal entry, such as `r17`.
-fn is_entry_name(base: &str) -> bool {
-    base.strip_prefix('r').is_some_and(|number| number.parse::<u64>().is_ok())
+    })
 }
 
 /// A word as a POSIX shell needs it: in single quotes unless all its characters are plain.
@@ -143,7 +166,7 @@ mod tests {
         let error = details
             .into_iter()
             .fold(Error::new(kind, "it failed"), |error, (name, value)| error.with_detail(name, value));
-        command_hint(&call, &error)
+        with_command_hint(&call, error).next_step
     }
 
     #[test]

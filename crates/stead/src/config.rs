@@ -61,11 +61,11 @@ pub(crate) fn run(
         }
         ConfigSubcommand::Check { serve } => {
             serve::check_settings(flags, serve)?;
-            let read = layered
+            let config_file = layered
                 .config_file
                 .as_ref()
                 .map_or_else(|| "no configuration file".to_owned(), |file| file.display().to_string());
-            output::print_text(&format!("{read}: the server would start"))?;
+            output::print_text(&format!("{config_file}: the server would start"))?;
         }
         ConfigSubcommand::Reference => output::print_text(&settings::settings_reference(settings))?,
     }
@@ -96,14 +96,14 @@ fn setting_value(
     let deepest = cli::innermost_matches(matches);
     let raw = deepest.try_get_raw(&setting.name).ok().flatten().into_iter().flatten();
     let values = raw.map(|value| match setting.is_path {
-        // The output may be saved as a file in any directory.
+        // The output may be saved as a configuration file in another directory.
         true => std::path::absolute(value).unwrap_or_else(|_| value.into()).to_string_lossy().into_owned(),
         false => value.to_string_lossy().into_owned(),
     });
     (values.collect(), layered.origin_of(matches, &setting.name))
 }
 
-/// The value as the configuration file gives it.
+/// The value in the form that the configuration file uses.
 fn toml_value(setting: &ConfigSetting, values: &[String]) -> Value {
     match (setting.form, values) {
         (settings::SettingForm::List, values) => json!(values),

@@ -3,7 +3,7 @@
 
 use stead_protocols::definition::{ToolDefinition, ToolInput};
 
-/// Help of one operation command: the line in the list of commands, more for `--help`, and a line for each argument.
+/// Help of one operation command: the line in the list of commands, details for `--help`, and a line for each argument.
 struct OperationHelp {
     command: &'static str,
     about: &'static str,
@@ -39,6 +39,7 @@ fn find_help(command: &str) -> Option<&'static OperationHelp> {
 const BASE: &str = "Fail if the file is no longer at this version, such as r17";
 const CURSOR: &str = "Continue from the cursor that the previous page printed";
 const DRY_RUN: &str = "Show what would change without changing anything";
+const WAIT_FOR_EVENT_MS: &str = "Time to wait for the first event, in milliseconds, up to 60000 [default: 0]";
 const HIDDEN_AND_IGNORED: &str = "Include hidden files and files excluded by ignore files";
 const REVIEWED_SESSION: &str = "Session id [default: the session with the latest change]";
 const REVIEWED_AUTHOR: &str = "Only changes made by this principal: agent:NAME or user:NAME";
@@ -48,8 +49,8 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
     OperationHelp {
         command: "read",
         about: "Print a file, or a range of its lines or bytes",
-        details: "At a terminal the version is printed as well. Into a pipe or a file only the content is written, and binary \
-                  content is written as it is.",
+        details: "At a terminal the version of the file is printed as well. If the output is a pipe or a file, only the content is \
+                  written; binary content is written unchanged.",
         arguments: &[
             ("path", "File to print"),
             ("lines", "Only these lines, counted from 1: 10-60, 10- or 10"),
@@ -69,7 +70,7 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         details: "",
         arguments: &[
             ("path", "Directory to list [default: .]"),
-            ("depth", "Levels to descend [default: 1]"),
+            ("depth", "Levels to descend, up to 32 [default: 1]"),
             ("all", "Include names that begin with a dot"),
             ("cursor", CURSOR),
         ],
@@ -241,24 +242,27 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         about: "List the changes made since a cursor",
         details: "",
         arguments: &[
-            ("since", "Cursor that the previous call printed; 0 for the start of the journal, now for its end"),
-            ("wait_ms", "Wait up to this many milliseconds for the first change [default: 0]"),
+            ("since", "Cursor that the previous run printed; 0 for the start of the journal, now for its end"),
+            ("wait_ms", "Time to wait for the first change, in milliseconds, up to 60000 [default: 0]"),
         ],
     },
     OperationHelp {
         command: "lock",
         about: "Lock a path and everything below it against changes by others",
         details: "",
-        arguments: &[("path", "Path to lock"), ("seconds", "Time until the lock expires [default: 900]")],
+        arguments: &[
+            ("path", "Path to lock"),
+            ("seconds", "Time until the lock expires, in seconds, up to 86400 [default: 900]"),
+        ],
     },
     OperationHelp { command: "unlock", about: "Release a lock", details: "", arguments: &[("path", "Locked path")] },
     OperationHelp {
         command: "session",
         about: "Show the caller, its permissions and its session",
-        details: "A session that was begun here continues after its connection ends.",
+        details: "A session started with stead session begin continues after its connection ends, until stead session end.",
         arguments: &[
-            ("action", "What to do with the session [default: show]"),
-            ("id", "Id of a session that was begun here [default: the caller's own session]"),
+            ("action", "Show the session, begin a new one, or end it [default: show]"),
+            ("id", "Id of a session started with begin [default: the caller's own session]"),
         ],
     },
     OperationHelp {
@@ -266,8 +270,8 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         about: "Show watch events and answers to alerts since a cursor",
         details: "",
         arguments: &[
-            ("since", "Cursor that the previous call printed [default: the start of the session]"),
-            ("wait_ms", "Wait up to this many milliseconds for the first event, at most 60000"),
+            ("since", "Cursor that the previous run printed [default: the start of the session]"),
+            ("wait_ms", WAIT_FOR_EVENT_MS),
         ],
     },
     OperationHelp {
@@ -288,8 +292,8 @@ const OPERATIONS_HELP: &[OperationHelp] = &[
         about: "Show the events of your watches since a cursor",
         details: "To follow a path at a terminal, run stead watch.",
         arguments: &[
-            ("cursor", "Cursor that the previous call printed [default: the start of your oldest watch]"),
-            ("wait_ms", "Wait up to this many milliseconds for the first event [default: 0]"),
+            ("cursor", "Cursor that the previous run printed [default: the start of your oldest watch]"),
+            ("wait_ms", WAIT_FOR_EVENT_MS),
             ("watch", "Only events of this watch"),
             ("own", "Include your own changes"),
         ],

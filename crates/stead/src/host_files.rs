@@ -30,24 +30,26 @@ const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// Reads a small text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
-    let size = fs::metadata(path).map_err(|error| file_error(path, &error))?.len();
+    let size = fs::metadata(path).map_err(|error| file_error("read", path, &error))?.len();
     if size > READ_BYTES_MAX {
-        return Err(CommandError::System(format!("{}: larger than {READ_BYTES_MAX} bytes", path.display())));
+        let reason =
+            format!("cannot read {}: it has {size} bytes, at most {READ_BYTES_MAX} are allowed", path.display());
+        return Err(CommandError::System(reason));
     }
-    fs::read_to_string(path).map_err(|error| file_error(path, &error))
+    fs::read_to_string(path).map_err(|error| file_error("read", path, &error))
 }
 
 /// Creates a file; fails if it exists.
 pub(crate) fn create_new(path: &Path) -> Result<BufWriter<fs::File>, CommandError> {
-    fs::File::create_new(path).map(BufWriter::new).map_err(|error| file_error(path, &error))
+    fs::File::create_new(path).map(BufWriter::new).map_err(|error| file_error("create", path, &error))
 }
 
 pub(crate) fn open(path: &Path) -> Result<fs::File, CommandError> {
-    fs::File::open(path).map_err(|error| file_error(path, &error))
+    fs::File::open(path).map_err(|error| file_error("open", path, &error))
 }
 
 pub(crate) fn replace_text(path: &Path, text: &str) -> Result<(), CommandError> {
-    fs::write(path, text).map_err(|error| file_error(path, &error))
+    fs::write(path, text).map_err(|error| file_error("write", path, &error))
 }
 
 pub(crate) fn exists(path: &Path) -> bool {
@@ -65,15 +67,16 @@ pub(crate) fn canonical_path(path: &Path) -> Option<PathBuf> {
 
 /// The effective user id of this process, from the owner of `/proc/self`.
 pub(crate) fn effective_user() -> Option<u32> {
-    fs::metadata("/proc/self").ok().map(|own| own.uid())
+    fs::metadata("/proc/self").ok().map(|process| process.uid())
 }
 
 pub(crate) fn is_process_running(process: u32) -> bool {
     fs::metadata(format!("/proc/{process}")).is_ok()
 }
 
-pub(crate) fn file_error(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::System(format!("{}: {error}", path.display()))
+/// The error for a file, with the verb of the failed action.
+pub(crate) fn file_error(action: &str, path: &Path, error: &io::Error) -> CommandError {
+    CommandError::System(format!("cannot {action} {}: {error}", path.display()))
 }
 
 /// A socket that this process listens on. Dropping it removes the file.
@@ -87,21 +90,21 @@ pub(crate) struct BoundSocketPath {
 impl BoundSocketPath {
     /// Binds the socket, accessible to this user only. Must be called before the sandbox starts.
     pub(crate) fn bind(path: &Path) -> Result<(UnixListener, Self), CommandError> {
-        let failed = |error: io::Error| file_error(path, &error);
+        let failed = |error: io::Error| file_error("listen on", path, &error);
         let path = std::path::absolute(path).map_err(failed)?;
         let lock = lock_directory(&path).map_err(failed)?;
         remove_stale_socket(&path).map_err(failed)?;
         let listener = UnixListener::bind(&path).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(OWNER_ONLY_MODE)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        let own = device_and_inode(&path).map_err(failed)?;
+        let identity = device_and_inode(&path).map_err(failed)?;
         drop(lock);
         let (shutdown_sender, shutdown) = channel::<()>();
         let thread_path = path.clone();
         let cleanup_thread = std::thread::Builder::new().name("socket".to_owned()).spawn(move || {
             // Nothing is ever sent; the channel closes when the sender is dropped.
             shutdown.recv().unwrap_or_default();
-            remove_own_socket(&thread_path, own);
+            remove_own_socket(&thread_path, identity);
         });
         let cleanup_thread = Some(cleanup_thread.map_err(failed)?);
         Ok((listener, Self { path, shutdown_sender: Some(shutdown_sender), cleanup_thread }))
@@ -139,7 +142,7 @@ fn lock_directory(path: &Path) -> io::Result<fs::File> {
 
 /// Removes a socket that no process listens on. Only a refused connection proves that; a busy server is alive.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
-    let is_socket = fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket());
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
     if !is_socket {
         return Ok(());
     }
@@ -151,14 +154,14 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
 
 /// Identifies a file even if another one gets its name later.
 fn device_and_inode(path: &Path) -> io::Result<(u64, u64)> {
-    fs::symlink_metadata(path).map(|there| (there.dev(), there.ino()))
+    fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 /// Removes the socket if it is still this server's.
-fn remove_own_socket(path: &Path, own: (u64, u64)) {
+fn remove_own_socket(path: &Path, identity: (u64, u64)) {
     // Without the lock the file stays; the next server finds that no process listens.
     let Ok(_lock) = lock_directory(path) else { return };
-    if device_and_inode(path).is_ok_and(|there| there == own) {
+    if device_and_inode(path).is_ok_and(|found| found == identity) {
         match fs::remove_file(path) {
             Ok(()) | Err(_) => {}
         }
@@ -171,22 +174,22 @@ mod tests {
 
     #[test]
     fn socket_is_bound_if_unused_and_removed_on_drop() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("socket");
-        let (listener, taken) = BoundSocketPath::bind(&path).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
+        let (listener, bound) = BoundSocketPath::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, OWNER_ONLY_MODE);
         // A second server cannot bind, and the first keeps working.
         assert!(BoundSocketPath::bind(&path).is_err());
         UnixStream::connect(&path).unwrap();
-        drop((listener, taken));
+        drop((listener, bound));
         assert!(fs::symlink_metadata(&path).is_err());
         // A socket left by a killed server.
         drop(UnixListener::bind(&path).unwrap());
-        let (listener, taken) = BoundSocketPath::bind(&path).unwrap();
+        let (listener, bound) = BoundSocketPath::bind(&path).unwrap();
         // Another process's socket is not removed. The old file is kept so that its inode number is not reused.
-        fs::rename(&path, place.path().join("moved")).unwrap();
+        fs::rename(&path, directory.path().join("moved")).unwrap();
         let other = UnixListener::bind(&path).unwrap();
-        drop((listener, taken));
+        drop((listener, bound));
         UnixStream::connect(&path).unwrap();
         drop(other);
         fs::remove_file(&path).unwrap();
@@ -198,14 +201,14 @@ mod tests {
 
     #[test]
     fn only_one_of_many_servers_replaces_a_stale_socket() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("socket");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("socket");
         drop(UnixListener::bind(&path).unwrap());
-        let taken: Vec<_> = std::thread::scope(|scope| {
-            let starting: Vec<_> = (0..8).map(|_| scope.spawn(|| BoundSocketPath::bind(&path).ok())).collect();
-            starting.into_iter().filter_map(|one| one.join().unwrap()).collect()
+        let bound: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| BoundSocketPath::bind(&path).ok())).collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
         });
-        assert_eq!(taken.len(), 1);
+        assert_eq!(bound.len(), 1);
         UnixStream::connect(&path).unwrap();
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CommandResu
                 output::print_text(&note)?;
                 Ok(CommandExit::Success)
             }
-            None => Err(Error::new(ErrorKind::NotFound, "the journal is empty").into()),
+            None => Err(Error::new(ErrorKind::NotFound, "the journal is empty, so it has no checkpoint").into()),
         },
         Some(LogSubcommand::Export { file }) => export_journal(&opened, file.as_deref()),
         Some(LogSubcommand::RotateKey) => {
@@ -103,18 +103,18 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &LogCliArgs) -> CommandResu
     }
 }
 
-fn show_entries(opened: &CommandWorkspace, filter: &LogFilterFlags, form: OutputFormat) -> CommandResult {
+fn show_entries(opened: &CommandWorkspace, filter: &LogFilterFlags, format: OutputFormat) -> CommandResult {
     let now_ms = opened.local.now_ms();
     let mut query = entry_filter(filter, now_ms)?;
-    let mut left = if filter.limit == 0 { usize::MAX } else { filter.limit };
-    while left > 0 {
-        query.limit = left.min(ENTRIES_PER_PAGE);
+    let mut remaining = if filter.limit == 0 { usize::MAX } else { filter.limit };
+    while remaining > 0 {
+        query.limit = remaining.min(ENTRIES_PER_PAGE);
         let entries = opened.local.entries(&query)?;
         let Some(last) = entries.last() else { break };
         query.before = Some(last.entry.number);
-        left -= entries.len();
+        remaining -= entries.len();
         for stored in &entries {
-            match form {
+            match format {
                 OutputFormat::Json => output::print_json(&entry_to_json(stored))?,
                 OutputFormat::Text => output::print_text(&entry_line(stored))?,
             }
@@ -130,7 +130,7 @@ fn entry_to_json(stored: &StoredJournalEntry) -> Value {
 }
 
 fn entry_filter(filter: &LogFilterFlags, now_ms: i64) -> Result<JournalEntryQuery, CommandError> {
-    let moment = |text: &Option<String>| match text {
+    let parse_time = |text: &Option<String>| match text {
         Some(text) => match time::parse_time(text, now_ms) {
             Some(unix_ms) => Ok(Some(unix_ms)),
             None => {
@@ -139,13 +139,13 @@ fn entry_filter(filter: &LogFilterFlags, now_ms: i64) -> Result<JournalEntryQuer
         },
         None => Ok(None),
     };
-    let path = filter.path.as_deref().map(RelPath::from_wire).transpose();
+    let path = filter.path.as_deref().map(|path| open_workspace::parse_relative_path(&RelPath::root(), path));
     Ok(JournalEntryQuery {
-        path: path.map_err(|error| output::usage_error(format!("--path: {error}")))?,
+        path: path.transpose()?,
         principal: filter.principal.clone(),
         operation: filter.operation.clone(),
-        since_ms: moment(&filter.since)?,
-        until_ms: moment(&filter.until)?,
+        since_ms: parse_time(&filter.since)?,
+        until_ms: parse_time(&filter.until)?,
         selection: if filter.changes { JournalEntrySelection::WithChanges } else { JournalEntrySelection::All },
         order: JournalEntryOrder::NewestFirst,
         ..JournalEntryQuery::default()
@@ -165,7 +165,7 @@ fn entry_line(stored: &StoredJournalEntry) -> String {
     };
     let changes: Vec<&str> = entry.changes.iter().take(CHANGES_SHOWN).map(|change| change.path.as_str()).collect();
     let more = entry.changes.len().saturating_sub(CHANGES_SHOWN);
-    let what = match (changes.is_empty(), more) {
+    let subject = match (changes.is_empty(), more) {
         (true, _) => format!("  {}", entry.arguments),
         (false, 0) => format!("  {}", changes.join(", ")),
         (false, more) => format!("  {} and {more} more", changes.join(", ")),
@@ -174,7 +174,7 @@ fn entry_line(stored: &StoredJournalEntry) -> String {
     let approval = entry.approval.as_ref().map_or_else(String::new, |id| format!("  approval: {id}"));
     let (number, time) = (entry.number, time::iso_utc(entry.time_ms));
     let who = &entry.caller.principal;
-    format!("r{number}  {time}  {who}  {}{what}{outcome}{tool}{approval}", entry.operation)
+    format!("r{number}  {time}  {who}  {}{subject}{outcome}{tool}{approval}", entry.operation)
 }
 
 fn export_journal(opened: &CommandWorkspace, file: Option<&Path>) -> CommandResult {
@@ -182,7 +182,7 @@ fn export_journal(opened: &CommandWorkspace, file: Option<&Path>) -> CommandResu
         Some(path) => {
             let mut out = host_files::create_new(path)?;
             let lines = opened.local.export_journal(&mut out)?;
-            out.flush().map_err(|error| host_files::file_error(path, &error))?;
+            out.flush().map_err(|error| host_files::file_error("write", path, &error))?;
             lines
         }
         None => {

@@ -67,7 +67,7 @@ fn run(definition: &DialectDefinition) -> CommandExit {
             if let Some(origin) = layered.origin_of_error(&error) {
                 output::print_error(&format!("invalid value from {origin}:"));
             }
-            // Clap reports help and version as errors. A closed pipe is ignored.
+            // Clap reports help and version as errors. Printing fails only if the output is closed.
             drop(error.print());
             return if error.use_stderr() { CommandExit::Usage } else { CommandExit::Success };
         }

@@ -327,18 +327,19 @@ pub(crate) fn grants_from_flags(flags: &CallerFlags, home: &RelPath) -> Result<G
     Ok(grants)
 }
 
-/// Parses paths relative to the workspace.
-fn parse_relative_paths(home: &RelPath, wires: &[String]) -> Result<Vec<RelPath>, CommandError> {
-    let path = |wire: &String| {
-        if wire.starts_with('/') {
-            return Err(CommandError::Usage(format!("{wire} is absolute; use a path relative to the workspace")));
-        }
-        // Shell completion adds a slash to a directory.
-        RelPath::from_wire(wire.strip_suffix('/').unwrap_or(wire))
-            .and_then(|path| RelPath::from_components(home.components().chain(path.components())))
-            .map_err(|error| CommandError::Usage(format!("{wire}: {error}; paths are relative to the workspace")))
-    };
-    wires.iter().map(path).collect()
+fn parse_relative_paths(home: &RelPath, paths: &[String]) -> Result<Vec<RelPath>, CommandError> {
+    paths.iter().map(|path| parse_relative_path(home, path)).collect()
+}
+
+/// Parses a path relative to the workspace. `home` is the workspace directory, relative to the opened root.
+pub(crate) fn parse_relative_path(home: &RelPath, path: &str) -> Result<RelPath, CommandError> {
+    if path.starts_with('/') {
+        return Err(CommandError::Usage(format!("{path} is absolute; use a path relative to the workspace")));
+    }
+    // Shell completion adds a slash to a directory.
+    RelPath::from_wire(path.strip_suffix('/').unwrap_or(path))
+        .and_then(|relative| RelPath::from_components(home.components().chain(relative.components())))
+        .map_err(|error| CommandError::Usage(format!("{path}: {error}; paths are relative to the workspace")))
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ use stead_text::visible::{escape_deceptive, escape_deceptive_line};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommandExit {
     Success,
-    /// The current state or the system prevented it.
+    /// The state of the workspace or the operating system prevented the command.
     Failed,
     Usage,
-    /// A rule refused it.
+    /// A rule refused the call.
     Refused,
     /// A stale base or a conflict.
     Stale,
@@ -50,7 +50,7 @@ pub(crate) enum CommandError {
     Usage(String),
     /// The reader of the output closed the pipe.
     OutputClosed,
-    /// A file outside the workspace, or another system resource, failed.
+    /// Access to a file outside the workspace, or to another system resource, failed.
     System(String),
 }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_error_kind_has_an_exit_code() {
+    fn exit_code_follows_the_error_kind() {
         for (kind, code) in [
             (ErrorKind::BadRequest, 2),
             (ErrorKind::ProtectedPath, 3),

@@ -48,7 +48,7 @@ impl<W: Write> ProgressLine<W> {
             return;
         }
         let mut line = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if line.last_update.is_some_and(|shown| now.duration_since(shown) < UPDATE_INTERVAL) {
+        if line.last_update.is_some_and(|last| now.duration_since(last) < UPDATE_INTERVAL) {
             return;
         }
         line.last_update = Some(now);
@@ -79,11 +79,11 @@ mod tests {
     fn output_after_updates(at_ms: &[u64]) -> String {
         let mut out = Vec::new();
         let started = Instant::now();
-        let meter = ProgressLine::new(&mut out, started);
+        let line = ProgressLine::new(&mut out, started);
         for (done, ms) in (1..).zip(at_ms) {
-            meter.update_at(CallProgress { entries_done: done, found: Some(0) }, started + Duration::from_millis(*ms));
+            line.update_at(CallProgress { entries_done: done, found: Some(0) }, started + Duration::from_millis(*ms));
         }
-        drop(meter);
+        drop(line);
         String::from_utf8(out).unwrap()
     }
 

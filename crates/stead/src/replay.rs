@@ -51,7 +51,7 @@ struct ReplaySummary {
 
 pub(crate) fn run(arguments: &ReplayCliArgs) -> CommandResult {
     let [dialect] = arguments.dialects.dialect.as_slice() else {
-        return Err(output::usage_error("a recording has exactly one dialect"));
+        return Err(output::usage_error("a recording is of one dialect; pass --dialect once"));
     };
     let expected = load_deviations(arguments)?;
     let steps = recording::parse_recording(&host_files::read_text(&arguments.file)?)
@@ -63,8 +63,8 @@ pub(crate) fn run(arguments: &ReplayCliArgs) -> CommandResult {
     }
     let mut player = RecordingPlayer::new(dialect, &arguments.dialects.dialect_option)?;
     let mut summary = ReplaySummary::default();
-    for RecordingStep { line, source_line: text, action: what } in steps {
-        match (player.play_step(what)?, expected.get(&line)) {
+    for RecordingStep { line, source_line: text, action } in steps {
+        match (player.play_step(action)?, expected.get(&line)) {
             (None, _) => {}
             (Some(Ok(())), None) => summary.passed += 1,
             (Some(Ok(())), Some(_)) => {

@@ -143,10 +143,8 @@ fn serve_hosted(
     bound: BoundListener,
 ) -> CommandResult {
     open_workspace::print_warnings(flags);
-    let idle = time::parse_duration(&serve_flags.idle_close)
-        .and_then(|idle_ms| u64::try_from(idle_ms).ok())
-        .map(Duration::from_millis)
-        .ok_or_else(|| output::usage_error("--idle-close: invalid duration; use a form such as 90s, 30m, 2h or 7d"))?;
+    let idle_ms = time::parse_duration("--idle-close", &serve_flags.idle_close)?;
+    let idle = Duration::from_millis(idle_ms.unsigned_abs());
     bound.refuse_key_inside(directory)?;
     stead_disk::raise_open_file_limit();
     let mut options = workspace_admin::registry_options(flags, directory);
@@ -260,7 +258,7 @@ async fn serve_until_stopped(
         }
         BoundListener::Unix(listener, path) => {
             let user = host_files::effective_user()
-                .ok_or_else(|| output::usage_error("cannot determine the user of this process"))?;
+                .ok_or_else(|| output::usage_error("cannot read /proc/self, which shows the user of this process"))?;
             socket = Some(path);
             HttpListener::Unix(tokio::net::UnixListener::from_std(listener).map_err(failed)?, user)
         }
@@ -334,7 +332,7 @@ impl LimitFlags {
         (self.rate > 0).then_some(RateLimit { per_second: self.rate, burst })
     }
 
-    /// The limit on unauthenticated connections.
+    /// The limit on unauthenticated connections per address.
     pub(crate) fn per_address_limit(&self, addresses: PeerAddressMeaning) -> PerAddressLimit {
         match (addresses, self.strangers_per_address) {
             (PeerAddressMeaning::Shared, _) | (PeerAddressMeaning::PerClient, 0) => PerAddressLimit::Unlimited,
@@ -342,7 +340,7 @@ impl LimitFlags {
         }
     }
 
-    /// The connection limit beside this many open workspaces. Prints a note if it is lower than configured.
+    /// The connection limit when this many workspaces are open. Prints a note if it is lower than configured.
     pub(crate) fn connections(&self, workspaces: usize) -> usize {
         let allowed = match stead_disk::raise_open_file_limit() {
             OpenFileLimit::Unbounded => return self.connections,
@@ -359,7 +357,7 @@ impl LimitFlags {
     }
 }
 
-/// Connections that fit beside the server's own files: at least half of the limit.
+/// Connections for which open files remain after those of the server and its workspaces: at least half of the limit.
 fn connection_limit(allowed: u64, workspaces: usize) -> usize {
     let own = SERVER_OPEN_FILES + OPEN_FILES_PER_WORKSPACE * workspaces as u64;
     let room = allowed.saturating_sub(own).max(allowed / 2).max(1);

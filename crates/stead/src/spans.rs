@@ -46,7 +46,7 @@ pub(crate) fn start_export() {
     let name = variable("OTEL_SERVICE_NAME").unwrap_or_else(|| "stead".to_owned());
     let started = start_exporter(&address, &name).and_then(install_subscriber);
     if let Err(reason) = started {
-        output::print_error(&format!("spans are not exported: {reason}"));
+        output::print_error(&format!("cannot export spans: {reason}"));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Parses and formats times and durations, in UTC.
 
+use crate::output::{self, CommandError};
+
 const SECOND_MS: i64 = 1000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -51,9 +53,11 @@ pub(crate) fn parse_time(text: &str, now_ms: i64) -> Option<i64> {
     iso_utc(unix_ms).starts_with(&format!("{year:04}-{month:02}-{day:02}")).then_some(unix_ms)
 }
 
-/// Parses a duration: `90s`, `30m`, `2h`, `7d`.
-pub(crate) fn parse_duration(text: &str) -> Option<i64> {
-    parse_age(text).filter(|length_ms| *length_ms >= 0)
+/// Parses the duration of a flag, such as `90s`, `30m`, `2h` or `7d`, to milliseconds.
+pub(crate) fn parse_duration(flag: &str, text: &str) -> Result<i64, CommandError> {
+    parse_age(text).ok_or_else(|| {
+        output::usage_error(format!("{flag}: '{text}' is not a duration; use a form such as 90s, 30m, 2h or 7d"))
+    })
 }
 
 fn parse_age(text: &str) -> Option<i64> {

@@ -84,7 +84,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandRe
             print_new_token(&token, &secret, OutputFormat::from(*json))
         }
         TokenSubcommand::Rotate { id, overlap, json } => {
-            let (token, secret) = store.rotate(id, parse_duration_flag(overlap)?)?;
+            let (token, secret) = store.rotate(id, time::parse_duration("--overlap", overlap)?)?;
             print_new_token(&token, &secret, OutputFormat::from(*json))
         }
         TokenSubcommand::List { json } => {
@@ -190,14 +190,12 @@ fn token_request(
     Ok(CreateTokenRequest {
         principal: Principal::parse(principal)?,
         grants: open_workspace::grants_from_flags(caller, &RelPath::root())?,
-        expires_ms: lasts.map(parse_duration_flag).transpose()?.map(|lasts_ms| now_ms.saturating_add(lasts_ms)),
+        expires_ms: lasts
+            .map(|lasts| time::parse_duration("--lasts", lasts))
+            .transpose()?
+            .map(|lasts_ms| now_ms.saturating_add(lasts_ms)),
         label: label.to_owned(),
     })
-}
-
-fn parse_duration_flag(text: &str) -> Result<i64, CommandError> {
-    time::parse_duration(text)
-        .ok_or_else(|| output::usage_error("invalid duration; use a form such as 90s, 30m, 2h or 7d"))
 }
 
 fn print_new_token(token: &AccessTokenRecord, secret: &str, format: OutputFormat) -> CommandResult {

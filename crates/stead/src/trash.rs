@@ -146,7 +146,10 @@ fn purge_items(opened: &CommandWorkspace, caller: &Caller, scope: TrashPurgeScop
 
 fn check_purgeable(opened: &CommandWorkspace, owner: Option<&Principal>, id: &str) -> Result<String, CommandError> {
     let item = opened.local.trash_item(id)?;
-    let item = item.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{id} is not in the trash")))?;
+    let item = item.ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("there is no item {id} in the trash"))
+            .with_next_step("to list the trash, run: stead trash list")
+    })?;
     if owner.is_some_and(|owner| item.owner != owner.to_string()) {
         return Err(Error::new(ErrorKind::NotOwner, format!("{id} was removed by {}", item.owner))
             .with_next_step("add --all to purge items that others removed")

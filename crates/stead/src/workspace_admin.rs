@@ -75,7 +75,7 @@ struct CreateTokenArgs {
 
 fn decode_args<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Error> {
     serde_json::from_value(Value::Object(arguments))
-        .map_err(|error| Error::new(ErrorKind::BadRequest, format!("the arguments do not fit: {error}")))
+        .map_err(|error| Error::new(ErrorKind::BadRequest, format!("invalid arguments: {error}")))
 }
 
 fn parse_paths(wires: Option<Vec<String>>) -> Result<Vec<RelPath>, Error> {
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     /// The accepted fields of a body, from the error for an unknown field.
-    fn taken<T: DeserializeOwned>(probe: Value) -> String {
+    fn error_message<T: DeserializeOwned>(probe: Value) -> String {
         let Value::Object(probe) = probe else { return String::new() };
         decode_args::<T>(probe).err().map(|failure| failure.message).unwrap_or_default()
     }
@@ -206,17 +206,17 @@ mod tests {
     #[test]
     fn bodies_have_the_fields_of_0_1_0() {
         let probe = json!({ "nothing": 1 });
-        let start = "the arguments do not fit: unknown field `nothing`, expected";
+        let start = "invalid arguments: unknown field `nothing`, expected";
         for (refusal, expected) in [
-            (taken::<ListWorkspacesArgs>(probe.clone()), "one of `cursor`, `limit`, `trash`"),
-            (taken::<RestoreWorkspaceArgs>(probe.clone()), "`name`"),
+            (error_message::<ListWorkspacesArgs>(probe.clone()), "one of `cursor`, `limit`, `trash`"),
+            (error_message::<RestoreWorkspaceArgs>(probe.clone()), "`name`"),
             (
-                taken::<CreateTokenArgs>(probe),
+                error_message::<CreateTokenArgs>(probe),
                 "one of `principal`, `read_only`, `readable`, `writable`, `lasts_seconds`, `label`",
             ),
         ] {
             assert_eq!(refusal, format!("{start} {expected}"));
         }
-        assert_eq!(taken::<NamedWorkspaceArgs>(json!({})), "the arguments do not fit: missing field `name`");
+        assert_eq!(error_message::<NamedWorkspaceArgs>(json!({})), "invalid arguments: missing field `name`");
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct LocalRootOpener {
     open_workspaces: Mutex<HashMap<PathBuf, open_workspace::CommandWorkspace>>,
 }
 
-/// The directory of a root.
+/// The directory of a session root.
 struct SessionRootDirectory {
     spellings: Vec<String>,
     canonical_path: PathBuf,
@@ -86,41 +86,39 @@ impl LocalRootOpener {
         }
     }
 
-    fn flags_for(&self, real: &Path) -> WorkspaceFlags {
+    fn flags_for(&self, directory: &Path) -> WorkspaceFlags {
         let mut flags = self.flags.clone();
-        flags.workspace = real.to_owned();
+        flags.workspace = directory.to_owned();
         // One state directory cannot hold several workspaces.
         flags.state = self
             .flags
             .state
             .as_ref()
-            .map(|state| state.join(open_workspace::state_directory_name(real, &FilesystemReach::Workspace)));
+            .map(|state| state.join(open_workspace::state_directory_name(directory, &FilesystemReach::Workspace)));
         flags
     }
 
-    fn engine_for(&self, real: &Path) -> Result<Engine, Error> {
+    fn engine_for(&self, directory: &Path) -> Result<Engine, Error> {
         let mut opened = self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = opened.get(real) {
+        if let Some(known) = opened.get(directory) {
             return Ok(known.engine.clone());
         }
-        let mut new =
-            open_workspace::open_workspace(&self.flags_for(real), LandlockMode::Off).map_err(error_from_command)?;
+        let mut new = open_workspace::open_workspace(&self.flags_for(directory), LandlockMode::Off)
+            .map_err(error_from_command)?;
         new.engine = new.engine.clone().with_approval_mode(self.approval_mode);
         let engine = new.engine.clone();
-        opened.insert(real.to_owned(), new);
+        opened.insert(directory.to_owned(), new);
         Ok(engine)
     }
-}
 
-impl LocalRootOpener {
-    /// Closes all workspaces, also those that sessions still use.
+    /// Closes all workspaces, including those that sessions still use.
     pub(super) fn close_workspaces(&self) {
         self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    fn open_local_workspace(&self, real: &Path) -> Option<Arc<LocalWorkspace>> {
+    fn open_local_workspace(&self, directory: &Path) -> Option<Arc<LocalWorkspace>> {
         let opened = self.open_workspaces.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.get(real).map(|opened| opened.local.clone())
+        opened.get(directory).map(|opened| opened.local.clone())
     }
 }
 
@@ -128,18 +126,18 @@ impl RootOpener for LocalRootOpener {
     fn open_root(&self, root: &str) -> Result<OpenedRoot, Error> {
         let found = self.find_root(root)?;
         let engine = self.engine_for(&found.canonical_path)?;
-        let only = match found.file {
+        let single_file = match found.file {
             None => None,
-            Some(spelled) => {
-                let leads_to = engine.workspace().locate(&spelled, FinalSymlink::Follow)?;
-                let node = engine.workspace().stat(&leads_to)?;
+            Some(requested) => {
+                let resolved = engine.workspace().locate(&requested, FinalSymlink::Follow)?;
+                let node = engine.workspace().stat(&resolved)?;
                 if node.is_none_or(|node| node.kind != FileKind::File) {
                     return Err(Error::new(ErrorKind::NotRegular, "a root must be a directory or a regular file"));
                 }
-                Some(SingleFileRoot { requested: spelled, resolved: leads_to })
+                Some(SingleFileRoot { requested, resolved })
             }
         };
-        Ok(OpenedRoot { engine, root_paths: found.spellings, single_file: only })
+        Ok(OpenedRoot { engine, root_paths: found.spellings, single_file })
     }
 
     fn mcp_server_command(&self, root: &str) -> Option<McpServerCommand> {
@@ -211,7 +209,7 @@ fn open_root_directory(path: &Path) -> Result<SessionRootDirectory, Error> {
     let root = RootDirectory::open(path, RootOptions::default()).map_err(|error| {
         let is_file = error.kind == DiskErrorKind::NotDirectory;
         let kind = if is_file { ErrorKind::NotDirectory } else { ErrorKind::NotFound };
-        Error::new(kind, format!("cannot be opened: {error}"))
+        Error::new(kind, format!("the root cannot be opened: {error}"))
     })?;
     let spellings = root.equivalent_paths().to_vec();
     // The last spelling is the canonical one.

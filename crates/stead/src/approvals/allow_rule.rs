@@ -13,7 +13,7 @@ use crate::{
 /// Whether the person has confirmed the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleConfirmation {
-    /// With --yes, or in an editor.
+    /// The person confirmed with --yes, or in an editor.
     Given,
     AskAtTerminal,
 }
@@ -41,16 +41,16 @@ pub(super) fn write_rule(
     let line = fact("line").and_then(Value::as_u64).and_then(|line| usize::try_from(line).ok());
     let header = find_insert_point(&text, line)?;
     let patterns = if paths.is_empty() { rule_paths(approval)? } else { paths.to_vec() };
-    let what = if word("tool").is_empty() { word("operation") } else { word("tool") };
+    let operation = if word("tool").is_empty() { word("operation") } else { word("tool") };
     let when = time::iso_utc(opened.local.now_ms());
     let rule = format!(
         "# Written by {} on {when} for {}.\n{}\nname = {}\nprincipals = [{}]\noperations = [{}]\npaths = [{}]\ntier = \"autonomous\"\n",
         caller.principal,
         word("id"),
         header.table_header,
-        quote_toml_string(&format!("always {what} ({})", word("id"))),
+        quote_toml_string(&format!("always {operation} ({})", word("id"))),
         quote_toml_string(word("principal")),
-        quote_toml_string(what),
+        quote_toml_string(operation),
         patterns.iter().map(|pattern| quote_toml_string(pattern)).collect::<Vec<_>>().join(", "),
     );
     output::print_note(&format!("this rule will be added to {}:", opened.local.policy_file().display()));
@@ -61,7 +61,7 @@ pub(super) fn write_rule(
         let answer = stead_disk::terminal::prompt("Write it? [y/N] ")
             .map_err(|_| output::usage_error("no terminal to ask for confirmation; pass --yes to confirm"))?;
         if !["y", "Y", "yes"].contains(&answer.trim()) {
-            return Err(output::usage_error("nothing was written and nothing was approved"));
+            return Err(output::usage_error("not confirmed: no rule was written and the call was not approved"));
         }
     }
     opened.local.write_policy(&insert_rule(&text, header.before_line, &rule))?;
@@ -75,7 +75,8 @@ struct PolicyRuleInsertPoint {
     before_line: Option<usize>,
 }
 
-/// Before the rule that required the approval, given by its line; without one, before all rules of the system layer.
+/// Finds where to insert the rule: before the rule at `line`, which required the approval, or without a line before all rules
+/// of the system layer.
 fn find_insert_point(text: &str, line: Option<usize>) -> Result<PolicyRuleInsertPoint, CommandError> {
     const SYSTEM_RULES_HEADER: &str = "[[system.rules]]";
     let lines: Vec<&str> = text.lines().collect();
@@ -121,7 +122,10 @@ fn rule_paths(approval: &Map<String, Value>) -> Result<Vec<String>, CommandError
     patterns.sort();
     patterns.dedup();
     if patterns.is_empty() || patterns.len() > RULE_PATHS_MAX {
-        return Err(output::usage_error("pass --paths with the paths of the rule"));
+        return Err(output::usage_error(format!(
+            "a rule can name 1 to {RULE_PATHS_MAX} paths, but the plan has {}; pass the paths of the rule with --paths",
+            patterns.len()
+        )));
     }
     Ok(patterns)
 }
@@ -151,10 +155,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rule_is_inserted_before_the_asking_rule() {
+    fn rule_is_inserted_before_the_rule_that_required_approval() {
         let text = "[system]\ndefault = \"notify\"\n\n# about a\n[[system.rules]]\ntier = \"blocked\"\n\n[[agent.\"agent:x\".rules]]\nname = \"b\"\ntier = \"approval_required\"\n";
-        let own = find_insert_point(text, Some(8)).unwrap();
-        assert_eq!((own.table_header.as_str(), own.before_line), ("[[agent.\"agent:x\".rules]]", Some(7)));
+        let from_line = find_insert_point(text, Some(8)).unwrap();
+        assert_eq!((from_line.table_header.as_str(), from_line.before_line), ("[[agent.\"agent:x\".rules]]", Some(7)));
         let built_in = find_insert_point(text, None).unwrap();
         assert_eq!((built_in.table_header.as_str(), built_in.before_line), ("[[system.rules]]", Some(4)));
         let whole = insert_rule(text, built_in.before_line, "[[system.rules]]\ntier = \"autonomous\"\n");

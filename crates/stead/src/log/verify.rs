@@ -47,14 +47,14 @@ struct SavedVerification {
 }
 
 pub(super) fn run(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs) -> CommandResult {
-    let form = OutputFormat::from(arguments.json);
+    let format = OutputFormat::from(arguments.json);
     match arguments.entry {
-        Some(number) => verify_entry(opened, number, form),
-        None => verify_journal(opened, arguments, form),
+        Some(number) => verify_entry(opened, number, format),
+        None => verify_journal(opened, arguments, format),
     }
 }
 
-fn verify_journal(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs, form: OutputFormat) -> CommandResult {
+fn verify_journal(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs, format: OutputFormat) -> CommandResult {
     let mut against =
         arguments.against.iter().map(|path| host_files::read_text(path)).collect::<Result<Vec<_>, _>>()?;
     let from = match &arguments.from_checkpoint {
@@ -66,7 +66,7 @@ fn verify_journal(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs, form:
         None => None,
     };
     let report = opened.local.verify_journal(from, &against)?;
-    print_report(&report, form)?;
+    print_report(&report, format)?;
     if report.integrity_error.is_some() {
         return Ok(CommandExit::Tampered);
     }
@@ -76,9 +76,9 @@ fn verify_journal(opened: &CommandWorkspace, arguments: &LogVerifyCliArgs, form:
     Ok(CommandExit::Success)
 }
 
-fn print_report(report: &JournalVerifyReport, form: OutputFormat) -> Result<(), CommandError> {
+fn print_report(report: &JournalVerifyReport, format: OutputFormat) -> Result<(), CommandError> {
     let size = report.verified_prefix.frontier.size();
-    match (form, &report.integrity_error) {
+    match (format, &report.integrity_error) {
         (OutputFormat::Json, tamper) => output::print_json(&json!({
             "ok": tamper.is_none(),
             "checked": report.entries,
@@ -97,14 +97,14 @@ fn print_report(report: &JournalVerifyReport, form: OutputFormat) -> Result<(), 
     Ok(())
 }
 
-fn verify_entry(opened: &CommandWorkspace, number: u64, form: OutputFormat) -> CommandResult {
+fn verify_entry(opened: &CommandWorkspace, number: u64, format: OutputFormat) -> CommandResult {
     let proof = opened.local.prove_entry(number)?;
     let unreadable = |error: stead_journal::CheckpointError| Error::new(ErrorKind::CorruptHistory, error.to_string());
     let checkpoint = Checkpoint::parse(&proof.checkpoint).map_err(unreadable)?;
-    let holds = proof.proof.verify(&MerkleLeaf::from_entry_hash(&proof.hash), &checkpoint.root).is_ok();
-    match (form, holds) {
+    let is_proven = proof.proof.verify(&MerkleLeaf::from_entry_hash(&proof.hash), &checkpoint.root).is_ok();
+    match (format, is_proven) {
         (OutputFormat::Json, _) => output::print_json(&json!({
-            "ok": holds,
+            "ok": is_proven,
             "entry": number,
             "hash": proof.hash.to_string(),
             "proof": proof.proof,
@@ -118,15 +118,15 @@ fn verify_entry(opened: &CommandWorkspace, number: u64, form: OutputFormat) -> C
             output::print_text(&format!("TAMPERED: r{number} does not match the signed journal"))?
         }
     }
-    Ok(if holds { CommandExit::Success } else { CommandExit::Tampered })
+    Ok(if is_proven { CommandExit::Success } else { CommandExit::Tampered })
 }
 
 fn load_saved(path: &Path) -> Result<(VerifiedPrefix, Option<String>), CommandError> {
-    let broken = |what: &str| CommandError::Usage(format!("{}: {what}", path.display()));
+    let invalid = |reason: &str| CommandError::Usage(format!("{}: {reason}", path.display()));
     let saved: SavedVerification =
-        serde_json::from_str(&host_files::read_text(path)?).map_err(|_| broken("not a file written by --save"))?;
-    let bytes = STANDARD.decode(&saved.trusted).map_err(|_| broken("not a file written by --save"))?;
-    let trusted = VerifiedPrefix::from_bytes(&bytes).map_err(|error| broken(&error.to_string()))?;
+        serde_json::from_str(&host_files::read_text(path)?).map_err(|_| invalid("not a file written by --save"))?;
+    let bytes = STANDARD.decode(&saved.trusted).map_err(|_| invalid("not a file written by --save"))?;
+    let trusted = VerifiedPrefix::from_bytes(&bytes).map_err(|error| invalid(&error.to_string()))?;
     Ok((trusted, saved.checkpoint))
 }
 

@@ -62,8 +62,8 @@ pub(super) fn compare_answer(
         };
         let missing: Vec<String> =
             issues.iter().filter(is_missing).map(|issue| format!("`{}`: {}", issue.path, issue.message)).collect();
-        let fine = missing.is_empty() && reply.status == ReplyStatus::Error;
-        return Some(if fine { Ok(()) } else { Err(ReplayMismatch::new(missing.join("\n"), reply.text.clone())) });
+        let is_match = missing.is_empty() && reply.status == ReplyStatus::Error;
+        return Some(if is_match { Ok(()) } else { Err(ReplayMismatch::new(missing.join("\n"), reply.text.clone())) });
     }
     if let Some(thrown) = &call.throws {
         // The recorded server crashed; the dialect must return an error.
@@ -74,15 +74,15 @@ pub(super) fn compare_answer(
     }
     let expected = call.expect.as_ref()?;
     let actual = to_recorded_form(expected, &reply.json);
-    let fits = object_matches(expected, &actual, words);
-    Some(if fits {
+    let is_match = object_matches(expected, &actual, words);
+    Some(if is_match {
         Ok(())
     } else {
         Err(ReplayMismatch::from_values(&Value::Object(words.substitute_object(expected)), &Value::Object(actual)))
     })
 }
 
-/// Whether two objects have the same fields, each as expected.
+/// Whether two objects have the same field names, and every value matches the expected one.
 fn object_matches(expected: &Map<String, Value>, actual: &Map<String, Value>, words: &mut Placeholders) -> bool {
     let failed = expected.get("is_error") == Some(&Value::Bool(true));
     expected.len() == actual.len()
@@ -107,7 +107,7 @@ fn value_matches(expected: &Value, actual: &Value, words: &mut Placeholders) -> 
     }
 }
 
-/// `prefix: step path: reason` with the same prefix and the same reason.
+/// Whether two error texts of the form `prefix: step path: reason` have the same prefix and the same reason.
 fn error_matches(expected: &str, actual: &str) -> bool {
     let ends = |text: &str| {
         let (prefix, _) = text.split_once(": ")?;
@@ -117,7 +117,7 @@ fn error_matches(expected: &str, actual: &str) -> bool {
     expected == actual || ends(expected).is_some_and(|expected| Some(expected) == ends(actual))
 }
 
-/// The answer in the form of recordings.
+/// Converts an answer to the form that recordings use.
 fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) -> Map<String, Value> {
     let mut actual = answer.clone();
     if expected.contains_key("for_llm") {
@@ -165,7 +165,7 @@ pub(super) fn compare_file(facts: &Map<String, Value>, found: Option<&ReplayFile
     Err(ReplayMismatch::from_values(&json!(facts), &json!(actual)))
 }
 
-/// Compares one recorded row; `found` are the rows already matched.
+/// Compares one recorded audit row. `found` has the indexes of the rows that earlier steps matched.
 pub(super) fn compare_audit_row(
     workspace: &dyn Workspace,
     expected: &Map<String, Value>,
@@ -195,7 +195,7 @@ pub(super) fn compare_audit_row(
     }
 }
 
-/// Whether a row has the recorded fields. The path may also be the requested one, if a link led elsewhere.
+/// Whether a row has the recorded fields. If a symbolic link led elsewhere, the recorded path may also be the requested one.
 fn row_matches(row: &AuditRow, wanted: &Map<String, Value>) -> bool {
     wanted.iter().all(|(name, value)| {
         row.fields.get(name) == Some(value)
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn diff_text_shows_only_differing_lines() {
-        let shown = ReplayMismatch::new("a\nb\nc", "a\nx\nc").diff_text();
-        assert_eq!(shown, "  - b\n  + x");
+        let text = ReplayMismatch::new("a\nb\nc", "a\nx\nc").diff_text();
+        assert_eq!(text, "  - b\n  + x");
     }
 }

@@ -33,22 +33,22 @@ pub(super) struct ReplayFileState {
 }
 
 impl ReplayDirectory {
-    /// Creates one in the system's temporary directory.
+    /// Creates a directory in the system's temporary directory.
     pub(super) fn new() -> Result<Self, CommandError> {
         let temporary = std::env::temp_dir();
         let failed = |error: DiskError| CommandError::System(format!("{}: {error}", temporary.display()));
         let outer = RootDirectory::open(&temporary, RootOptions::default()).map_err(failed)?;
         let number = u64::from_be_bytes(stead_disk::random_bytes().map_err(failed)?);
-        let called = format!("{DIRECTORY_NAME_PREFIX}{number:016x}");
-        let name = FileName::new(called.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
-        let holder = outer.open_directory(&RelPath::root()).map_err(failed)?;
-        holder.create_directory(&name, 0o700).map_err(failed)?;
-        let inside = holder.open_directory(&name).map_err(failed)?;
-        let seen = FileName::new(ROOT_NAME.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
-        inside.create_directory(&seen, DIRECTORY_MODE).map_err(failed)?;
-        let base = PathBuf::from(outer.absolute_path()).join(called);
+        let name_text = format!("{DIRECTORY_NAME_PREFIX}{number:016x}");
+        let name = FileName::new(name_text.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
+        let parent = outer.open_directory(&RelPath::root()).map_err(failed)?;
+        parent.create_directory(&name, 0o700).map_err(failed)?;
+        let inside = parent.open_directory(&name).map_err(failed)?;
+        let root_name = FileName::new(ROOT_NAME.as_bytes()).map_err(|error| CommandError::System(error.to_string()))?;
+        inside.create_directory(&root_name, DIRECTORY_MODE).map_err(failed)?;
+        let base = PathBuf::from(outer.absolute_path()).join(name_text);
         let root = RootDirectory::open(&base.join(ROOT_NAME), RootOptions::default()).map_err(failed)?;
-        Ok(Self { parent: holder, name, base, root })
+        Ok(Self { parent, name, base, root })
     }
 
     /// The directory that recordings call `$ROOT`.
@@ -56,12 +56,12 @@ impl ReplayDirectory {
         self.root.absolute_path()
     }
 
-    /// Where the journal goes.
+    /// The state directory, which holds the journal.
     pub(super) fn state_path(&self) -> PathBuf {
         self.base.join(STATE_NAME)
     }
 
-    /// The path below `$ROOT` that an absolute path means.
+    /// Converts an absolute path to a path relative to `$ROOT`.
     fn relative_path(&self, path: &Path) -> Result<RelPath, CommandError> {
         let below = path.strip_prefix(self.root()).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| path_error(path, "not below $ROOT"))?;
@@ -80,8 +80,8 @@ impl ReplayDirectory {
 
     pub(super) fn make_directory(&self, path: &Path) -> Result<(), CommandError> {
         let place = self.relative_path(path)?;
-        let made = self.root.create_directories(&place, DIRECTORY_MODE);
-        made.map(|_| ()).map_err(|error| path_error(path, &error.to_string()))
+        let created = self.root.create_directories(&place, DIRECTORY_MODE);
+        created.map(drop).map_err(|error| path_error(path, &error.to_string()))
     }
 
     pub(super) fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
@@ -108,7 +108,7 @@ impl ReplayDirectory {
     pub(super) fn read_file(&self, path: &Path) -> Result<Option<ReplayFileState>, CommandError> {
         let failed = |error: DiskError| path_error(path, &error.to_string());
         let place = self.relative_path(path)?;
-        let Some(own) = self.root.stat(&place).or_else(missing_as_none).map_err(failed)? else {
+        let Some(link_stat) = self.root.stat(&place).or_else(missing_as_none).map_err(failed)? else {
             return Ok(None);
         };
         let real = match self.root.canonicalize(&place, FinalSymlink::Follow) {
@@ -132,13 +132,17 @@ impl ReplayDirectory {
             | FileType::BlockDevice
             | FileType::Unknown => None,
         };
-        Ok(Some(ReplayFileState { bytes, mode: own.mode & 0o777, is_link: own.file_type == FileType::Symlink }))
+        Ok(Some(ReplayFileState {
+            bytes,
+            mode: link_stat.mode & 0o777,
+            is_link: link_stat.file_type == FileType::Symlink,
+        }))
     }
 }
 
 impl Drop for ReplayDirectory {
     fn drop(&mut self) {
-        // Leftovers stay in the system's temporary directory.
+        // If removal fails, the files stay in the system's temporary directory.
         self.parent.remove_tree(&self.name).map(|_| ()).unwrap_or_default();
     }
 }

@@ -38,7 +38,7 @@ impl Placeholders {
         let known = self.directories.iter().fold(text.to_owned(), |text, (word, path)| text.replace(word, path));
         // The longest number first: `$TRASH1` is the start of `$TRASH12`.
         let trash = self.trash.iter().rev();
-        trash.fold(known, |text, (number, place)| text.replace(&format!("{TRASH_PREFIX}{number}"), place))
+        trash.fold(known, |text, (number, path)| text.replace(&format!("{TRASH_PREFIX}{number}"), path))
     }
 
     pub(super) fn substitute_object(&self, object: &Map<String, Value>) -> Map<String, Value> {
@@ -54,7 +54,7 @@ impl Placeholders {
         }
     }
 
-    /// Whether a text matches. An unbound trash placeholder is bound to the text that it matches.
+    /// Whether an actual text matches an expected one. An unbound trash placeholder is bound to the text that it matches.
     pub(super) fn matches(&mut self, expected: &str, actual: &str) -> bool {
         let expected = self.substitute(expected);
         let pieces = split_pieces(&expected);

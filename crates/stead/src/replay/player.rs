@@ -1,5 +1,5 @@
-//! Plays a recording: a temporary directory, the dialect over an engine, and the placeholders. All of it starts anew with each
-//! `new_workspace` step.
+//! Plays a recording with a temporary directory, a dialect over an engine, and placeholders. Each `new_workspace` step replaces
+//! all of them by new ones.
 
 use std::path::{Path, PathBuf};
 
@@ -52,8 +52,8 @@ impl RecordingPlayer {
         Ok(player)
     }
 
-    pub(super) fn play_step(&mut self, what: RecordingAction) -> ReplayStepResult {
-        if let RecordingAction::NewWorkspace(new) = what {
+    pub(super) fn play_step(&mut self, action: RecordingAction) -> ReplayStepResult {
+        if let RecordingAction::NewWorkspace(new) = action {
             self.played = None;
             self.played = Some(self.new_workspace(&new)?);
             return Ok(None);
@@ -62,7 +62,7 @@ impl RecordingPlayer {
             self.played = Some(self.new_workspace(&NewWorkspaceStep { workspace: None, restrict: None })?);
         }
         let Some(set) = &mut self.played else { return Ok(None) };
-        match what {
+        match action {
             RecordingAction::NewWorkspace(_) => {}
             RecordingAction::Mkdir { path } => set.directory.make_directory(&set.resolve_path(&path))?,
             RecordingAction::WriteFile(put) => {
@@ -79,7 +79,7 @@ impl RecordingPlayer {
             }
             RecordingAction::ExpectAuditEntry { entry } => {
                 let Some(opened) = &set.open_workspace else {
-                    return Ok(Some(Err(ReplayMismatch::new("an entry", "nothing was called yet"))));
+                    return Ok(Some(Err(ReplayMismatch::new("an audit row", "no call was made yet"))));
                 };
                 return compare::compare_audit_row(&*opened.local, &entry, &mut set.matched_rows).map(Some);
             }
@@ -119,12 +119,15 @@ impl PlayedWorkspace {
         let forbidden = call.forbidden_globs.as_deref().unwrap_or("none");
         let settings: Vec<String> = [base, &self.settings].concat();
         let chosen = build_dialects(dialect, &settings, &self.workspace)?;
-        let own = supported_settings(&chosen, [("forbidden_globs", forbidden.to_owned())].into_iter());
+        let call_settings = supported_settings(&chosen, [("forbidden_globs", forbidden.to_owned())].into_iter());
         let variant: Vec<String> = variant.into_iter().map(|setting| self.placeholders.substitute(&setting)).collect();
-        let dialects = match build_dialects(dialect, &[settings, own, variant].concat(), &self.workspace) {
+        let dialects = match build_dialects(dialect, &[settings, call_settings, variant].concat(), &self.workspace) {
             // The dialect lacks a setting of the recorded server: that is a difference, not a usage error.
             Err(CommandError::Usage(problem)) => {
-                return Ok(call.expect.is_some().then(|| Err(ReplayMismatch::new("that setting", problem))));
+                return Ok(call
+                    .expect
+                    .is_some()
+                    .then(|| Err(ReplayMismatch::new("the settings of the call", problem))));
             }
             other => other?,
         };
@@ -182,7 +185,7 @@ fn build_dialects(dialect: &str, settings: &[String], workspace: &Path) -> Resul
         .map_err(|error| CommandError::Usage(error.to_string()))
 }
 
-/// Filters the settings that the dialect has.
+/// Selects the settings that the dialect has.
 fn supported_settings(dialects: &DialectSet, wanted: impl Iterator<Item = (&'static str, String)>) -> Vec<String> {
     let has = |name: &str| {
         dialects.iter().any(|dialect| dialect.definition().options.iter().any(|option| option.name == name))

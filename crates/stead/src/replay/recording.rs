@@ -13,7 +13,7 @@ pub(super) struct RecordingStep {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum RecordingAction {
-    /// Starts anew with an empty workspace.
+    /// Replaces the workspace by a new, empty one.
     NewWorkspace(NewWorkspaceStep),
     Mkdir {
         path: String,
@@ -95,8 +95,8 @@ pub(super) struct ExpectedFileState {
 pub(super) fn parse_recording(text: &str) -> Result<Vec<RecordingStep>, String> {
     let mut steps = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let what = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))?;
-        steps.push(RecordingStep { line: at + 1, source_line: line.to_owned(), action: what });
+        let action = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", at + 1))?;
+        steps.push(RecordingStep { line: at + 1, source_line: line.to_owned(), action });
     }
     Ok(steps)
 }
@@ -130,8 +130,8 @@ mod tests {
         assert_eq!(steps.iter().map(|step| step.line).collect::<Vec<_>>(), [1, 3]);
         let RecordingAction::WriteFile(put) = &steps[1].action else { panic!("a put") };
         assert_eq!(put.bytes(), Ok(vec![0x61, 0xff]));
-        for strange in ["{\"op\":\"fly\"}", "{}", "x", "{\"op\":\"call\",\"tool\":\"t\",\"hope\":1}"] {
-            assert!(parse_recording(strange).is_err(), "{strange}");
+        for invalid in ["{\"op\":\"fly\"}", "{}", "x", "{\"op\":\"call\",\"tool\":\"t\",\"hope\":1}"] {
+            assert!(parse_recording(invalid).is_err(), "{invalid}");
         }
         assert_eq!(decode_hex("6"), None);
     }

@@ -68,12 +68,12 @@ fn may_print_token(flags: &ServeFlags) -> bool {
     flags.print_token || std::io::stderr().is_terminal()
 }
 
-/// The URL for clients. A Unix socket has none; it is printed here.
-fn public_address(bound: &BoundListener, flags: &ServeFlags, own: &str) -> Option<String> {
+/// The URL for clients. A Unix socket has no URL; its path is printed here instead.
+fn public_address(bound: &BoundListener, flags: &ServeFlags, user_rights: &str) -> Option<String> {
     let (scheme, address) = match bound {
         BoundListener::Unix(_, socket) => {
             output::print_note(&format!(
-                "listening on the socket {}; processes of this user {own}",
+                "listening on the socket {}; processes of this user {user_rights}",
                 socket.path().display()
             ));
             return None;
@@ -128,12 +128,12 @@ mod tests {
     #[test]
     fn each_client_gets_its_own_config_snippet() {
         let snippets = client_config_snippets("http://127.0.0.1:7777", "t");
-        let told: Vec<Value> = snippets.iter().filter_map(|one| serde_json::from_str(&one.text).ok()).collect();
-        assert_eq!(told.len(), 4);
-        for (at, way) in
+        let configs: Vec<Value> = snippets.iter().filter_map(|one| serde_json::from_str(&one.text).ok()).collect();
+        assert_eq!(configs.len(), 4);
+        for (at, pointer) in
             [(0, "/mcpServers/stead"), (1, "/mcpServers/stead"), (2, "/servers/stead"), (3, "/context_servers/stead")]
         {
-            let server = told[at].pointer(way).unwrap();
+            let server = configs[at].pointer(pointer).unwrap();
             assert_eq!(server["url"], "http://127.0.0.1:7777/mcp");
             assert_eq!(server["headers"]["Authorization"], "Bearer t");
         }
@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn unspecified_address_is_printed_with_the_given_host() {
-        let (wide, own) = ("0.0.0.0:8443".parse().unwrap(), "127.0.0.1:1".parse().unwrap());
-        assert_eq!(address_url("https", &wide, Some("files.example")), "https://files.example:8443");
-        assert_eq!(address_url("https", &wide, Some("files.example:443")), "https://files.example:443");
-        assert_eq!(address_url("https", &wide, None), "https://0.0.0.0:8443");
-        assert_eq!(address_url("http", &own, Some("files.example")), "http://127.0.0.1:1");
+        let (unspecified, loopback) = ("0.0.0.0:8443".parse().unwrap(), "127.0.0.1:1".parse().unwrap());
+        assert_eq!(address_url("https", &unspecified, Some("files.example")), "https://files.example:8443");
+        assert_eq!(address_url("https", &unspecified, Some("files.example:443")), "https://files.example:443");
+        assert_eq!(address_url("https", &unspecified, None), "https://0.0.0.0:8443");
+        assert_eq!(address_url("http", &loopback, Some("files.example")), "http://127.0.0.1:1");
     }
 }

@@ -114,7 +114,8 @@ pub(super) struct TlsFiles {
 
 impl TlsFiles {
     pub(super) fn load(chain: &Path, key: &Path) -> Result<Self, CommandError> {
-        let absolute = |path: &Path| std::path::absolute(path).map_err(|error| host_files::file_error(path, &error));
+        let absolute =
+            |path: &Path| std::path::absolute(path).map_err(|error| host_files::file_error("read", path, &error));
         let (chain, key) = (absolute(chain)?, absolute(key)?);
         if host_files::is_world_readable(&key) {
             output::print_note(&format!("{}: this private key is readable by all users", key.display()));

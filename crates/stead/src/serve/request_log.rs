@@ -113,10 +113,10 @@ impl StderrRequestLog {
 
     /// Waits briefly until the last lines are written.
     pub(crate) fn flush(&self) {
-        let (done, out) = sync_channel(1);
+        let (done, flushed) = sync_channel(1);
         if self.sender.try_send(LogMessage::Flush(done)).is_ok() {
-            // Lines that are not written by then are lost.
-            out.recv_timeout(FLUSH_WAIT).unwrap_or_default();
+            // Lines that are not written within this time are lost.
+            flushed.recv_timeout(FLUSH_WAIT).unwrap_or_default();
         }
     }
 }
@@ -207,30 +207,30 @@ fn write_lines(receiver: &Receiver<LogMessage>, dropped_lines: &AtomicU64, form:
     while let Ok(first) = receiver.recv() {
         let (mut batch, mut done) = (String::new(), Vec::new());
         let mut next = Some(first);
-        while let Some(word) = next.take() {
-            match word {
+        while let Some(message) = next.take() {
+            match message {
                 LogMessage::Line(line) => batch.push_str(&line),
-                LogMessage::Flush(tell) => done.push(tell),
+                LogMessage::Flush(sender) => done.push(sender),
             }
             if batch.len() < BATCH_BYTES_MAX {
                 next = receiver.try_recv().ok();
             }
         }
-        let left_out = dropped_lines.swap(0, Ordering::Relaxed);
-        if left_out > 0 {
+        let dropped_count = dropped_lines.swap(0, Ordering::Relaxed);
+        if dropped_count > 0 {
             batch.push_str(&match form {
                 LogLineFormat::Json => {
-                    format!("{}\n", json!({ "level": "warn", "event": "left_out", "lines": left_out }))
+                    format!("{}\n", json!({ "level": "warn", "event": "left_out", "lines": dropped_count }))
                 }
                 LogLineFormat::Plain => {
-                    format!("stead: {left_out} log lines dropped: output was not read in time\n")
+                    format!("stead: {dropped_count} log lines dropped: output was not read in time\n")
                 }
             });
         }
         // Standard error may be closed.
         drop(err.write_all(batch.as_bytes()));
         // The receiver may have stopped waiting.
-        done.iter().for_each(|tell| tell.send(()).unwrap_or_default());
+        done.iter().for_each(|sender| sender.send(()).unwrap_or_default());
     }
 }
 

@@ -99,8 +99,8 @@ mod tests {
     fn parse_settings(text: &str) -> Result<Vec<(String, Vec<String>, usize)>, String> {
         let settings = settings::all_settings(&cli::build_command_line(&DialectDefinition::native().unwrap()));
         let given = parse_config(text, Path::new("/etc/stead"), &settings).map_err(|error| error.to_string())?;
-        let told = |given: FileSetting| (settings[given.setting_index].name.clone(), given.values, given.line);
-        let mut given: Vec<_> = given.into_iter().map(told).collect();
+        let to_row = |given: FileSetting| (settings[given.setting_index].name.clone(), given.values, given.line);
+        let mut given: Vec<_> = given.into_iter().map(to_row).collect();
         given.sort_by_key(|(.., line)| *line);
         Ok(given)
     }

@@ -241,7 +241,7 @@ fn find_config_file(
     };
     let named = cli::innermost_matches(typed).try_get_one::<PathBuf>(CONFIG_FLAG).ok().flatten().cloned();
     if let Some(path) = named.or_else(|| variable(&format!("{VARIABLE_PREFIX}CONFIG"))) {
-        let path = std::path::absolute(&path).map_err(|error| host_files::file_error(&path, &error))?;
+        let path = std::path::absolute(&path).map_err(|error| host_files::file_error("read", &path, &error))?;
         let text = host_files::read_text(&path)?;
         return Ok(Some((path, text)));
     }

@@ -1,5 +1,5 @@
-//! The whole story as a newcomer lives it: an agent deletes through the krux capabilities, a person at another terminal is
-//! told, reads what would be lost, types the secret and answers; and the audit tells all of it.
+//! One approval from end to end: an agent deletes a file through the krux capabilities; a person at another terminal sees the
+//! request, reads what would be deleted, types the secret and answers; and the journal records all of it.
 
 use std::{
     io::{Read, Write},
@@ -16,7 +16,7 @@ use crate::{
 
 const SECRET: &str = "battery staple";
 
-/// A command at a terminal of its own.
+/// A command with its own terminal.
 struct TerminalProcess {
     child: Child,
     screen_text: String,
@@ -40,13 +40,13 @@ impl TerminalProcess {
         Self { child, screen_text: String::new() }
     }
 
-    /// Waits for a question, then types.
+    /// Waits for a prompt, then types a line.
     fn type_answer(&mut self, question: &str, typed: &str) {
         let before = self.screen_text.len();
         let mut byte = [0];
         while !self.screen_text[before..].ends_with(question) {
             let read = self.child.stdout.as_mut().unwrap().read(&mut byte).unwrap();
-            assert_eq!(read, 1, "it ended before it asked '{question}': {}", self.screen_text);
+            assert_eq!(read, 1, "the command ended before it asked '{question}': {}", self.screen_text);
             self.screen_text.push(char::from(byte[0]));
         }
         let input = self.child.stdin.as_mut().unwrap();
@@ -54,7 +54,7 @@ impl TerminalProcess {
         input.flush().unwrap();
     }
 
-    /// Waits for the end. Answers how it ended and everything that was on the screen.
+    /// Waits for the exit. Returns whether it succeeded, and everything that was on the screen.
     fn wait_for_exit(mut self) -> (bool, String) {
         let mut rest = Vec::new();
         self.child.stdout.as_mut().unwrap().read_to_end(&mut rest).unwrap();
@@ -71,12 +71,12 @@ fn secret_is_typed_twice_and_never_shown() {
     differing.type_answer("new approver's secret: ", SECRET);
     differing.type_answer("repeat it: ", "something else");
     let (fine, seen) = differing.wait_for_exit();
-    assert!(!fine && seen.contains("the secrets differ; nothing was set"), "{seen}");
+    assert!(!fine && seen.contains("the two secrets differ; no secret was set"), "{seen}");
     let mut typed = TerminalProcess::new(&bench, &["approvals", "setup"]);
     typed.type_answer("new approver's secret: ", SECRET);
     typed.type_answer("repeat it: ", SECRET);
     let (fine, seen) = typed.wait_for_exit();
-    assert!(fine && seen.contains("approver's secret set"), "{seen}");
+    assert!(fine && seen.contains("approver's secret is set"), "{seen}");
     assert!(!seen.contains(SECRET), "{seen}");
     let mut again = TerminalProcess::new(&bench, &["approvals", "setup"]);
     again.type_answer("approver's secret: ", "wrong");
@@ -135,12 +135,12 @@ fn play_approval_story(face: StdioProtocol) {
     let (deleted, failed) = request_delete(&mut served);
     assert!(!failed && deleted["trash_path"].is_string(), "{deleted}");
     let (again, failed) = request_delete(&mut served);
-    assert!(failed && again["error"] == "FileNotFound", "used once: {again}");
+    assert!(failed && again["error"] == "FileNotFound", "the approval is used only once: {again}");
     assert_approval_journaled(served.fixture(), &id);
     served.close();
 }
 
-/// The journal and the supervisor's stream tell what happened, by whom and with whose yes.
+/// Checks that the journal and the supervisor events show what happened, who did it and who approved it.
 fn assert_approval_journaled(bench: &CliFixture, id: &str) {
     let seen = bench.run_successfully(&["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
     let events: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
