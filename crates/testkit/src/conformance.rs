@@ -1,7 +1,8 @@
 //! Conformance tests over the workspace trait, so that directories, memory and clusters behave alike. A case fails by
 //! panicking; each gets its own workspace.
 //!
-//! Excludes waiting for locks (an implementation may be atomic without them) and features of a single implementation.
+//! The cases do not cover waiting for locks, because an implementation may be atomic without them, nor features that only one
+//! implementation has.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
@@ -64,10 +65,10 @@ pub fn all_cases() -> Vec<ConformanceCase> {
 }
 
 /// Runs all cases. Prints each name first, so that the last name printed is the one that failed.
-pub fn run_all(maker: &dyn WorkspaceFactory, mut tell: impl FnMut(&str)) {
+pub fn run_all(factory: &dyn WorkspaceFactory, mut print_name: impl FnMut(&str)) {
     for case in all_cases() {
-        tell(case.name);
-        (case.run)(maker);
+        print_name(case.name);
+        (case.run)(factory);
     }
 }
 
@@ -95,8 +96,8 @@ struct WorkspaceFixture {
 }
 
 impl WorkspaceFixture {
-    fn new(maker: &dyn WorkspaceFactory) -> Self {
-        Self { workspace: maker.create(), caller: agent_caller("one") }
+    fn new(factory: &dyn WorkspaceFactory) -> Self {
+        Self { workspace: factory.create(), caller: agent_caller("one") }
     }
 
     /// Another caller at the same workspace.
@@ -104,8 +105,8 @@ impl WorkspaceFixture {
         Self { workspace: Arc::clone(&self.workspace), caller: agent_caller(name) }
     }
 
-    fn reopen(self, maker: &dyn WorkspaceFactory) -> Self {
-        Self { workspace: maker.reopen(self.workspace), caller: self.caller }
+    fn reopen(self, factory: &dyn WorkspaceFactory) -> Self {
+        Self { workspace: factory.reopen(self.workspace), caller: self.caller }
     }
 
     fn journal_record<'a>(&'a self, operation: &'static str, key: Option<&'a str>) -> CallRecord<'a> {
@@ -153,18 +154,18 @@ impl WorkspaceFixture {
         self.try_plan(&Plan::with_link(changes, link), None).unwrap_or_else(|error| panic!("{error:?}")).entry
     }
 
-    /// A plan whose expectation does not hold: the error names the path, and nothing is changed or recorded.
+    /// Commits a plan whose expectation does not hold. The error must name the path, and nothing is changed or recorded.
     #[track_caller]
     fn assert_changed_since(&self, changes: Vec<PlannedChange>, path: &str) {
         let before = (self.list_tree(), self.head_number());
         match self.try_commit(changes) {
-            Err(CommitError::ExpectationFailed(told)) => assert_eq!(told, rel_path(path)),
+            Err(CommitError::ExpectationFailed(failed_path)) => assert_eq!(failed_path, rel_path(path)),
             other => panic!("should have moved: {other:?}"),
         }
         assert_eq!((self.list_tree(), self.head_number()), before);
     }
 
-    /// A plan that cannot be applied: the tree stays unchanged.
+    /// Commits a plan that cannot be applied. The tree must stay unchanged.
     #[track_caller]
     fn assert_impossible(&self, changes: Vec<PlannedChange>) {
         let before = self.list_tree();

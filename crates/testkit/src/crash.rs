@@ -136,12 +136,12 @@ fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) ->
     let mut text = serde_json::to_string(work)?;
     text.push('\n');
     let mut life = ChildRun::default();
-    let told = input.write_all(text.as_bytes());
+    let written = input.write_all(text.as_bytes());
     if kill.after_steps == u64::MAX {
         busy_wait(kill.wait_us);
         child.kill()?;
     } else {
-        told?;
+        written?;
     }
     let mut killed = false;
     // Changes reported before the kill are acknowledged, even if they are read later.
@@ -164,7 +164,7 @@ fn watch_child(child: &mut Child, work: &WorkloadOrders, kill: &KillSchedule) ->
     Ok(life)
 }
 
-/// Busy waiting, because a sleep is too coarse.
+/// Waits in a busy loop, because a sleep is too coarse.
 fn busy_wait(microseconds: u64) {
     let end = Instant::now() + Duration::from_micros(microseconds);
     while Instant::now() < end {

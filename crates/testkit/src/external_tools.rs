@@ -91,13 +91,13 @@ pub fn run_program(mut command: Command) -> Result<ProgramOutput, String> {
 }
 
 fn read_in_thread(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
             drop(stream.read_to_end(&mut bytes));
         }
-        drop(told.send(bytes));
+        drop(sender.send(bytes));
     });
-    heard
+    receiver
 }

@@ -68,7 +68,7 @@ impl JournalReplay {
     }
 
     fn set_item(&mut self, change: &RecordedChange) {
-        let said = match (&change.before, &change.after) {
+        let item = match (&change.before, &change.after) {
             (before, PathState::Absent) => {
                 let branch = self.take_subtree(&change.path);
                 if let PathState::Tree { trash: Some(id), .. } = before {
@@ -86,7 +86,7 @@ impl JournalReplay {
             (_, PathState::Directory { .. }) => ReplayedItem::Directory,
             (_, PathState::Link { target }) => ReplayedItem::Link(target.clone()),
         };
-        self.items.insert(change.path.clone(), said);
+        self.items.insert(change.path.clone(), item);
     }
 
     /// Removes a path and everything below it; the returned keys are relative to it.
@@ -97,15 +97,15 @@ impl JournalReplay {
         inside
             .into_iter()
             .filter_map(|path| {
-                let said = self.items.remove(&path)?;
-                Some((path[top.len()..].to_owned(), said))
+                let item = self.items.remove(&path)?;
+                Some((path[top.len()..].to_owned(), item))
             })
             .collect()
     }
 
     fn insert_subtree(&mut self, top: &str, branch: ReplayedTree) {
-        for (below, said) in branch {
-            self.items.insert(format!("{top}{below}"), said);
+        for (below, item) in branch {
+            self.items.insert(format!("{top}{below}"), item);
         }
     }
 }

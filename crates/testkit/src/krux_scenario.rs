@@ -77,7 +77,8 @@ pub struct KruxScenarioStep {
     /// Its inputs. `$WS` is the workspace; saved values are referred to by name.
     #[serde(default)]
     pub inputs: Map<String, Value>,
-    /// A person must answer first: the reply is pending, its recovery actions are followed, and the call is repeated.
+    /// The answer of a person, if the call needs approval: the first reply is pending, its recovery actions are followed, and the
+    /// call is repeated.
     #[serde(default)]
     pub asks: Option<PersonAnswer>,
     /// The error kind to inject.
@@ -255,65 +256,65 @@ fn parse_suite(name: &str, text: &str) -> KruxScenarioSuite {
 
 /// Runs one scenario and returns every reply. Panics at the first difference.
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
-pub fn play_scenario(scenario: &KruxScenario, ground: &mut dyn ScenarioBackend) -> Vec<ScenarioCallResult> {
-    if scenario.needs.is_some_and(|need| !ground.supports(need)) {
+pub fn play_scenario(scenario: &KruxScenario, backend: &mut dyn ScenarioBackend) -> Vec<ScenarioCallResult> {
+    if scenario.needs.is_some_and(|need| !backend.supports(need)) {
         return Vec::new();
     }
     for (path, content) in &scenario.tree {
         match content {
             Value::String(_) if path.ends_with('/') => {
-                ground.create_item(path.trim_end_matches('/'), InitialItem::Directory);
+                backend.create_item(path.trim_end_matches('/'), InitialItem::Directory);
             }
-            Value::String(text) => ground.create_item(path, InitialItem::File(text.as_bytes())),
+            Value::String(text) => backend.create_item(path, InitialItem::File(text.as_bytes())),
             other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                ground.create_item(path, InitialItem::File(&byte_list(other)));
+                backend.create_item(path, InitialItem::File(&byte_list(other)));
             }
         }
     }
     for (path, target) in &scenario.links {
-        ground.create_item(path, InitialItem::Link(target));
+        backend.create_item(path, InitialItem::Link(target));
     }
     if let Some(policy) = &scenario.policy {
-        ground.set_policy(policy);
+        backend.set_policy(policy);
     }
-    let mut names: BTreeMap<String, String> = BTreeMap::from([("$WS".to_owned(), ground.workspace_path())]);
-    let mut told = Vec::new();
+    let mut names: BTreeMap<String, String> = BTreeMap::from([("$WS".to_owned(), backend.workspace_path())]);
+    let mut replies = Vec::new();
     for (number, step) in scenario.steps.iter().enumerate() {
         let place = format!("{}, step {}", scenario.title, number + 1);
-        ground.advance_ms(step.advance_ms);
+        backend.advance_ms(step.advance_ms);
         let inputs = substitute_names(&Value::Object(step.inputs.clone()), &names);
         let Value::Object(inputs) = inputs else { panic!("{place}: inputs are an object") };
         let by = |(prefix, who): &(&str, OtherCaller)| Some((*who, step.call.strip_prefix(prefix)?));
         if let Some((who, operation)) = OTHER_CALLER_PREFIXES.iter().find_map(by) {
-            ground.call_as_other(who, operation, &inputs);
+            backend.call_as_other(who, operation, &inputs);
             continue;
         }
         for _ in 0..step.after {
-            ground.call(&step.call, &inputs);
+            backend.call(&step.call, &inputs);
         }
         if let Some(kind) = &step.fails {
-            ground.fail_next(kind);
+            backend.fail_next(kind);
         }
-        let mut outcome = ground.call(&step.call, &inputs);
+        let mut outcome = backend.call(&step.call, &inputs);
         if let Some(word) = step.asks {
             let pending = outcome.object["status"] == "pending_approval" && outcome.is_error;
-            assert!(pending, "{place}: nobody was asked: {}", outcome.object);
-            ground.answer_approval(outcome.object["approval_id"].as_str().unwrap_or_default(), word);
-            told.push(follow_recovery(&place, "wait", &inputs, &outcome, ground));
-            let again = retry_call(&place, &inputs, &outcome, ground);
-            told.push(std::mem::replace(&mut outcome, again));
+            assert!(pending, "{place}: no approval was requested: {}", outcome.object);
+            backend.answer_approval(outcome.object["approval_id"].as_str().unwrap_or_default(), word);
+            replies.push(follow_recovery(&place, "wait", &inputs, &outcome, backend));
+            let again = retry_call(&place, &inputs, &outcome, backend);
+            replies.push(std::mem::replace(&mut outcome, again));
         }
         check_step(&place, step, &outcome, &names);
         for (name, field) in &step.keep {
             let kept = outcome.object[field].as_str().unwrap_or_default();
             names.insert(format!("${name}"), kept.to_owned());
         }
-        told.push(outcome.clone());
+        replies.push(outcome.clone());
         for action in &step.follow {
-            told.push(follow_recovery(&place, action, &inputs, &outcome, ground));
+            replies.push(follow_recovery(&place, action, &inputs, &outcome, backend));
         }
     }
-    told
+    replies
 }
 
 #[expect(clippy::panic, reason = "a scenario fails by panicking")]
@@ -350,15 +351,15 @@ fn contains_expected(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Follows a recovery action as it stands: the call it names must succeed.
+/// Makes the call of a recovery action exactly as the error gives it. The call must succeed.
 fn follow_recovery(
     place: &str,
     action: &str,
     inputs: &Map<String, Value>,
     outcome: &ScenarioCallResult,
-    ground: &mut dyn ScenarioBackend,
+    backend: &mut dyn ScenarioBackend,
 ) -> ScenarioCallResult {
-    let led = call_recovery(place, action, inputs, outcome, ground);
+    let led = call_recovery(place, action, inputs, outcome, backend);
     assert!(!led.is_error, "{place}: {action} leads to {}", led.object);
     led
 }
@@ -368,9 +369,9 @@ fn retry_call(
     place: &str,
     inputs: &Map<String, Value>,
     outcome: &ScenarioCallResult,
-    ground: &mut dyn ScenarioBackend,
+    backend: &mut dyn ScenarioBackend,
 ) -> ScenarioCallResult {
-    call_recovery(place, "retry", inputs, outcome, ground)
+    call_recovery(place, "retry", inputs, outcome, backend)
 }
 
 /// Makes the call that a recovery action names.
@@ -380,7 +381,7 @@ fn call_recovery(
     action: &str,
     inputs: &Map<String, Value>,
     outcome: &ScenarioCallResult,
-    ground: &mut dyn ScenarioBackend,
+    backend: &mut dyn ScenarioBackend,
 ) -> ScenarioCallResult {
     let ways = outcome.object["recovery"].as_array();
     let Some(way) = ways.into_iter().flatten().find(|way| way["action"] == action) else {
@@ -392,7 +393,7 @@ fn call_recovery(
     }
     call.extend(way["inputs"].as_object().cloned().unwrap_or_default());
     let capability = way["capability"].as_str().unwrap_or_default();
-    ground.call(capability, &call)
+    backend.call(capability, &call)
 }
 
 /// Replaces saved names in a value.

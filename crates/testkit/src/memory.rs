@@ -122,7 +122,7 @@ impl MemoryWorkspace {
     }
 }
 
-/// Holds nothing, because every operation is atomic.
+/// A lock guard without content: every operation is atomic, so no lock is needed.
 struct NoopGuard;
 
 impl CallLockGuard for NoopGuard {}

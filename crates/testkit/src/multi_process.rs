@@ -54,7 +54,7 @@ pub struct MultiProcessStatistics {
 struct MemberProcess {
     number: usize,
     child: Child,
-    /// Closing it ends the process after its last call.
+    /// Standard input of the process. Closing it ends the process after its last call.
     input: Option<ChildStdin>,
 }
 
@@ -128,8 +128,8 @@ impl MultiProcessTest<'_> {
             }
         }
         // Messages sent before the kill.
-        while let Ok((number, word)) = words.try_recv() {
-            self.record_message(number, word)?;
+        while let Ok((number, message)) = words.try_recv() {
+            self.record_message(number, message)?;
         }
         check_results(&self.orders, &self.messages, &mut figures)?;
         Ok(figures)
@@ -145,8 +145,9 @@ impl MultiProcessTest<'_> {
         let orders = MemberOrders {
             name: format!("p{number}"),
             seed: self.rng.next_u64(),
-            // Keys overlap, whenever a process starts.
-            first_key: self.messages.values().flatten().filter(|word| key_of_message(word).is_some()).count() as u64
+            // Every process gets keys that others use too, whenever it starts.
+            first_key: self.messages.values().flatten().filter(|message| key_of_message(message).is_some()).count()
+                as u64
                 / 2,
             ..self.orders.clone()
         };
@@ -159,8 +160,8 @@ impl MultiProcessTest<'_> {
         let sender = sender.clone();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                if let Some(word) = parse_child_line(&line)
-                    && sender.send((number, word)).is_err()
+                if let Some(message) = parse_child_line(&line)
+                    && sender.send((number, message)).is_err()
                 {
                     return;
                 }
@@ -170,34 +171,41 @@ impl MultiProcessTest<'_> {
     }
 
     fn receive_message(&mut self, words: &Receiver<(usize, MemberMessage)>) -> Fallible<()> {
-        let (number, word) = words.recv_timeout(SILENCE_MAX).map_err(|_| "nobody says anything any more")?;
-        self.record_message(number, word)
+        let (number, message) = words.recv_timeout(SILENCE_MAX).map_err(|_| "nobody says anything any more")?;
+        self.record_message(number, message)
     }
 
-    fn record_message(&mut self, number: usize, word: MemberMessage) -> Fallible<()> {
-        if let MemberMessage::Failed(text) = &word {
+    fn record_message(&mut self, number: usize, message: MemberMessage) -> Fallible<()> {
+        if let MemberMessage::Failed(text) = &message {
             return Err(format!("process {number}: {text}").into());
         }
-        self.messages.entry(number).or_default().push(word);
+        self.messages.entry(number).or_default().push(message);
         Ok(())
     }
 
     fn have_all_ended(&self) -> bool {
         let ended = |number: usize| {
-            self.messages.get(&number).and_then(|words| words.last()).is_some_and(|word| *word == MemberMessage::End)
+            self.messages
+                .get(&number)
+                .and_then(|words| words.last())
+                .is_some_and(|message| *message == MemberMessage::End)
         };
         self.processes.iter().all(|member| ended(member.number))
     }
 }
 
-fn key_of_message(word: &MemberMessage) -> Option<&str> {
-    match word {
+fn key_of_message(message: &MemberMessage) -> Option<&str> {
+    match message {
         MemberMessage::Done { key, .. } => key.as_deref(),
         MemberMessage::Saw(_) | MemberMessage::Refused | MemberMessage::Failed(_) | MemberMessage::End => None,
     }
 }
 
-fn check_results(orders: &MemberOrders, said: &MemberMessages, figures: &mut MultiProcessStatistics) -> Fallible<()> {
+fn check_results(
+    orders: &MemberOrders,
+    messages: &MemberMessages,
+    figures: &mut MultiProcessStatistics,
+) -> Fallible<()> {
     let workspace = orders.open()?;
     if workspace.recovery().conflicts > 0 {
         return Err(format!("recovery met conflicts: {:?}", workspace.recovery()).into());
@@ -213,27 +221,27 @@ fn check_results(orders: &MemberOrders, said: &MemberMessages, figures: &mut Mul
     // The tree before the journal began.
     places.retain(|path, _| !path.starts_with("stable"));
     check_journal_matches_disk(&entries, &places)?;
-    check_acknowledged(&entries, said, figures)?;
-    check_keys(&entries, &orders.workspace, said, figures)?;
-    check_feeds(&entries, said, figures)
+    check_acknowledged(&entries, messages, figures)?;
+    check_keys(&entries, &orders.workspace, messages, figures)?;
+    check_feeds(&entries, messages, figures)
 }
 
 fn check_acknowledged(
     entries: &[StoredJournalEntry],
-    said: &MemberMessages,
+    messages: &MemberMessages,
     figures: &mut MultiProcessStatistics,
 ) -> Fallible<()> {
     let known: BTreeMap<u64, &StoredJournalEntry> =
         entries.iter().map(|stored| (stored.entry.number, stored)).collect();
-    for word in said.values().flatten() {
-        match word {
+    for message in messages.values().flatten() {
+        match message {
             MemberMessage::Done { operation, entry, hash, .. } => {
                 figures.acknowledged += 1;
                 let fits = known
                     .get(entry)
                     .is_some_and(|stored| stored.hash.to_string() == *hash && stored.entry.operation == *operation);
                 if !fits {
-                    return Err(format!("acknowledged and not in the journal: {word:?}").into());
+                    return Err(format!("acknowledged and not in the journal: {message:?}").into());
                 }
             }
             MemberMessage::Refused => figures.refused += 1,
@@ -246,7 +254,7 @@ fn check_acknowledged(
 fn check_keys(
     entries: &[StoredJournalEntry],
     top: &Path,
-    said: &MemberMessages,
+    messages: &MemberMessages,
     figures: &mut MultiProcessStatistics,
 ) -> Fallible<()> {
     let mut made: BTreeMap<&str, u64> = BTreeMap::new();
@@ -269,12 +277,12 @@ fn check_keys(
         }
     }
     let mut users: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (number, words) in said {
-        for word in words {
-            if let (Some(key), MemberMessage::Done { entry, .. }) = (key_of_message(word), word) {
+    for (number, words) in messages {
+        for message in words {
+            if let (Some(key), MemberMessage::Done { entry, .. }) = (key_of_message(message), message) {
                 users.entry(key).or_default().push(*number);
                 if made.get(key) != Some(entry) {
-                    return Err(format!("the key {key} was answered with another entry: {word:?}").into());
+                    return Err(format!("the key {key} was answered with another entry: {message:?}").into());
                 }
             }
         }
@@ -283,17 +291,17 @@ fn check_keys(
     Ok(())
 }
 
-/// A process must see the journal's changes from its first to its last, without gaps or duplicates.
+/// Checks that a process received the changes of the journal from its first to its last, without gaps or duplicates.
 fn check_feeds(
     entries: &[StoredJournalEntry],
-    said: &MemberMessages,
+    messages: &MemberMessages,
     figures: &mut MultiProcessStatistics,
 ) -> Fallible<()> {
     let changes: Vec<&StoredJournalEntry> = entries.iter().filter(|stored| !stored.entry.changes.is_empty()).collect();
-    for (number, words) in said {
+    for (number, words) in messages {
         let mut seen: Vec<u64> = Vec::new();
-        for word in words {
-            if let MemberMessage::Saw(entries) = word {
+        for message in words {
+            if let MemberMessage::Saw(entries) = message {
                 seen.extend(entries);
             }
         }

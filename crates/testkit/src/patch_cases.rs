@@ -56,21 +56,21 @@ pub fn load_cases() -> Vec<PatchCase> {
 
 impl PatchCase {
     /// Runs the case on an empty workspace and returns the problem, if any.
-    pub fn check(&self, ground: &dyn PatchBackend) -> Result<(), String> {
+    pub fn check(&self, backend: &dyn PatchBackend) -> Result<(), String> {
         for (path, text) in &self.tree {
-            ground.put_file(path, text.as_bytes());
+            backend.put_file(path, text.as_bytes());
         }
         for (path, target) in &self.links {
-            ground.put_link(path, target);
+            backend.put_link(path, target);
         }
-        let before = ground.read_tree();
-        let answer = ground.call("patch", self.patch_arguments());
-        let now = ground.read_tree();
+        let before = backend.read_tree();
+        let answer = backend.call("patch", self.patch_arguments());
+        let now = backend.read_tree();
         match (&self.error, answer) {
             (Some(kind), Err(failure)) => self.check_refusal(kind, &failure, &before, &now),
             (Some(kind), Ok(answer)) => Err(format!("should fail as {kind}, but: {}", answer.text)),
             (None, Err(failure)) => Err(failure.to_string()),
-            (None, Ok(answer)) => self.check_success(ground, &answer, &before, &now),
+            (None, Ok(answer)) => self.check_success(backend, &answer, &before, &now),
         }
     }
 
@@ -93,7 +93,7 @@ impl PatchCase {
 
     fn check_success(
         &self,
-        ground: &dyn PatchBackend,
+        backend: &dyn PatchBackend,
         answer: &CallOutcome,
         before: &PatchTree,
         now: &PatchTree,
@@ -107,29 +107,29 @@ impl PatchCase {
         }
         compare_trees("the patch left", &without_directories(&expected), &without_directories(now))?;
         if let Some(files) = &self.files {
-            let told: Vec<String> = answer.json["files"].as_array().into_iter().flatten().map(row_text).collect();
-            if told != *files {
-                return Err(format!("told {told:?}"));
+            let listed: Vec<String> = answer.json["files"].as_array().into_iter().flatten().map(row_text).collect();
+            if listed != *files {
+                return Err(format!("the result lists {listed:?}"));
             }
         }
         if self.unchanged {
             return compare_trees("an idle patch left", before, now);
         }
-        ground.call("undo", json!({})).map_err(|failure| format!("undo: {failure}"))?;
-        compare_trees("undo left", before, &ground.read_tree())?;
-        ground.call("redo", json!({})).map_err(|failure| format!("redo: {failure}"))?;
-        compare_trees("redo left", now, &ground.read_tree())
+        backend.call("undo", json!({})).map_err(|failure| format!("undo: {failure}"))?;
+        compare_trees("undo left", before, &backend.read_tree())?;
+        backend.call("redo", json!({})).map_err(|failure| format!("redo: {failure}"))?;
+        compare_trees("redo left", now, &backend.read_tree())
     }
 }
 
-/// A random patch, whose sections may or may not fit together.
+/// Generates a random patch. Its sections may contradict each other.
 ///
 /// A rejected patch leaves everything unchanged, and an applied one can be undone and redone.
-pub fn try_random_patch(seed: u64, ground: &dyn PatchBackend) -> Result<RandomPatchOutcome, String> {
+pub fn try_random_patch(seed: u64, backend: &dyn PatchBackend) -> Result<RandomPatchOutcome, String> {
     let mut dice = PatchRng(seed.wrapping_mul(2).wrapping_add(1));
     for path in ["a", "b", "d/c"] {
         if dice.roll(4) > 0 {
-            ground.put_file(path, format!("{path}1\nx\n{path}3\nx\n").as_bytes());
+            backend.put_file(path, format!("{path}1\nx\n{path}3\nx\n").as_bytes());
         }
     }
     let mut patch = String::from("*** Begin Patch\n");
@@ -137,25 +137,25 @@ pub fn try_random_patch(seed: u64, ground: &dyn PatchBackend) -> Result<RandomPa
         patch.push_str(&random_section(&mut dice));
     }
     patch.push_str("*** End Patch\n");
-    let before = ground.read_tree();
-    let asked = json!({ "patch": patch, "overwrite": dice.roll(2) == 0 });
+    let before = backend.read_tree();
+    let arguments = json!({ "patch": patch, "overwrite": dice.roll(2) == 0 });
     let wrong = |what: String| format!("seed {seed}: {what}\n{patch}");
-    match ground.call("patch", asked) {
+    match backend.call("patch", arguments) {
         Err(failure) => {
-            compare_trees("a refused patch left", &before, &ground.read_tree()).map_err(wrong)?;
+            compare_trees("a refused patch left", &before, &backend.read_tree()).map_err(wrong)?;
             let is_known = failure.message.contains("nothing was written");
             if is_known { Ok(RandomPatchOutcome::Refused) } else { Err(wrong(failure.to_string())) }
         }
         Ok(answer) if answer.json.get("changed") == Some(&json!(false)) => {
-            compare_trees("an idle patch left", &before, &ground.read_tree()).map_err(wrong)?;
+            compare_trees("an idle patch left", &before, &backend.read_tree()).map_err(wrong)?;
             Ok(RandomPatchOutcome::Unchanged)
         }
         Ok(_) => {
-            let now = ground.read_tree();
-            ground.call("undo", json!({})).map_err(|failure| wrong(format!("undo: {failure}")))?;
-            compare_trees("undo left", &before, &ground.read_tree()).map_err(wrong)?;
-            ground.call("redo", json!({})).map_err(|failure| wrong(format!("redo: {failure}")))?;
-            compare_trees("redo left", &now, &ground.read_tree()).map_err(wrong)?;
+            let now = backend.read_tree();
+            backend.call("undo", json!({})).map_err(|failure| wrong(format!("undo: {failure}")))?;
+            compare_trees("undo left", &before, &backend.read_tree()).map_err(wrong)?;
+            backend.call("redo", json!({})).map_err(|failure| wrong(format!("redo: {failure}")))?;
+            compare_trees("redo left", &now, &backend.read_tree()).map_err(wrong)?;
             Ok(RandomPatchOutcome::Applied)
         }
     }
@@ -164,11 +164,11 @@ pub fn try_random_patch(seed: u64, ground: &dyn PatchBackend) -> Result<RandomPa
 /// Result of a random patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RandomPatchOutcome {
-    /// Applied, undone and redone.
+    /// The patch was applied, undone and redone.
     Applied,
-    /// Changed nothing.
+    /// The patch changed nothing.
     Unchanged,
-    /// Rejected as a whole.
+    /// The patch was rejected as a whole.
     Refused,
 }
 

@@ -32,7 +32,7 @@ const RACE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Minimum number of swaps per thousand calls.
 const SWAPS_PER_THOUSAND_CALLS: u64 = 50;
 
-/// What the attacker does.
+/// What the attacker swaps during a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RaceAttackKind {
     /// A directory is swapped with a relative link to the outside.
@@ -55,7 +55,7 @@ pub enum RaceAttackKind {
     RetargetedLink,
 }
 
-/// What a shape allows and requires.
+/// The errors that a shape of attack allows, and the minimum shares of calls that it requires.
 struct RaceRules {
     /// Errors that show that the victim met the attacker.
     attack_errors: &'static [ErrorKind],

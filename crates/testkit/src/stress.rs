@@ -10,19 +10,19 @@ use tempfile::TempDir;
 /// Error of a stress test whose invariant does not hold.
 pub type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Repeats a run: the same seed gives the same choices, but not the same timing.
+/// The variable with the seed of a run to repeat. The same seed gives the same choices, but not the same timing.
 const SEED_VARIABLE: &str = "STEAD_SEED";
-/// Set by `cargo xtask test --long`.
+/// The variable that `cargo xtask test --long` sets.
 const LONG_VARIABLE: &str = "STEAD_LONG";
-/// A tmpfs, if there is one: races and crashes happen faster there.
+/// The directory of a tmpfs, on which races and crashes happen faster.
 const MEMORY_DIRECTORY: &str = "/dev/shm";
 
 /// How long the stress tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StressLength {
-    /// In every test run.
+    /// The length in every test run.
     Ordinary,
-    /// With `--long`.
+    /// The length with `--long`.
     Long,
 }
 

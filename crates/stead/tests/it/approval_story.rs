@@ -23,13 +23,13 @@ struct TerminalProcess {
 }
 
 impl TerminalProcess {
-    fn new(bench: &CliFixture, arguments: &[&str]) -> Self {
-        let plain = bench.command(arguments);
+    fn new(fixture: &CliFixture, arguments: &[&str]) -> Self {
+        let plain = fixture.command(arguments);
         let mut words = vec![plain.get_program().to_str().unwrap().to_owned()];
         words.extend(plain.get_args().map(|word| word.to_str().unwrap().to_owned()));
         let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
         let mut command = Command::new("script");
-        command.args(["-qec", &line.join(" "), "/dev/null"]).current_dir(bench.workspace());
+        command.args(["-qec", &line.join(" "), "/dev/null"]).current_dir(fixture.workspace());
         for (name, value) in plain.get_envs() {
             match value {
                 Some(value) => command.env(name, value),
@@ -66,19 +66,19 @@ impl TerminalProcess {
 
 #[test]
 fn secret_is_typed_twice_and_never_shown() {
-    let bench = CliFixture::new();
-    let mut differing = TerminalProcess::new(&bench, &["approvals", "setup"]);
+    let fixture = CliFixture::new();
+    let mut differing = TerminalProcess::new(&fixture, &["approvals", "setup"]);
     differing.type_answer("new approver's secret: ", SECRET);
     differing.type_answer("repeat it: ", "something else");
     let (fine, seen) = differing.wait_for_exit();
     assert!(!fine && seen.contains("the two secrets differ; no secret was set"), "{seen}");
-    let mut typed = TerminalProcess::new(&bench, &["approvals", "setup"]);
+    let mut typed = TerminalProcess::new(&fixture, &["approvals", "setup"]);
     typed.type_answer("new approver's secret: ", SECRET);
     typed.type_answer("repeat it: ", SECRET);
     let (fine, seen) = typed.wait_for_exit();
     assert!(fine && seen.contains("approver's secret is set"), "{seen}");
     assert!(!seen.contains(SECRET), "{seen}");
-    let mut again = TerminalProcess::new(&bench, &["approvals", "setup"]);
+    let mut again = TerminalProcess::new(&fixture, &["approvals", "setup"]);
     again.type_answer("approver's secret: ", "wrong");
     let (fine, seen) = again.wait_for_exit();
     assert!(!fine && seen.contains("a secret is already set"), "{seen}");
@@ -90,11 +90,11 @@ fn request_delete(served: &mut ProtocolProcess) -> (Value, bool) {
     (outcome.object, outcome.is_error)
 }
 
-fn play_approval_story(face: StdioProtocol) {
-    let mut served = ProtocolProcess::new(face);
-    let bench = served.fixture();
-    std::fs::create_dir(bench.workspace().join("notes")).unwrap();
-    std::fs::write(bench.workspace().join("notes/plan.txt"), "first\nsecond\n").unwrap();
+fn play_approval_story(protocol: StdioProtocol) {
+    let mut served = ProtocolProcess::new(protocol);
+    let fixture = served.fixture();
+    std::fs::create_dir(fixture.workspace().join("notes")).unwrap();
+    std::fs::write(fixture.workspace().join("notes/plan.txt"), "first\nsecond\n").unwrap();
     let mut setup = TerminalProcess::new(served.fixture(), &["approvals", "setup"]);
     setup.type_answer("new approver's secret: ", SECRET);
     setup.type_answer("repeat it: ", SECRET);
@@ -129,9 +129,9 @@ fn play_approval_story(face: StdioProtocol) {
     assert!(fine && !seen.contains(SECRET), "{seen}");
     assert!(seen.contains("approved once; the agent must repeat exactly the same call"), "{seen}");
 
-    let told = served.call("session.events", json!({ "wait_ms": 5000 }).as_object().unwrap()).object;
-    assert_eq!(told["events"][0]["type"], "approval_resolved", "{told}");
-    assert_eq!(told["events"][0]["data"]["reason"], "fine by me", "{told}");
+    let events = served.call("session.events", json!({ "wait_ms": 5000 }).as_object().unwrap()).object;
+    assert_eq!(events["events"][0]["type"], "approval_resolved", "{events}");
+    assert_eq!(events["events"][0]["data"]["reason"], "fine by me", "{events}");
     let (deleted, failed) = request_delete(&mut served);
     assert!(!failed && deleted["trash_path"].is_string(), "{deleted}");
     let (again, failed) = request_delete(&mut served);
@@ -141,8 +141,8 @@ fn play_approval_story(face: StdioProtocol) {
 }
 
 /// Checks that the journal and the supervisor events show what happened, who did it and who approved it.
-fn assert_approval_journaled(bench: &CliFixture, id: &str) {
-    let seen = bench.run_successfully(&["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
+fn assert_approval_journaled(fixture: &CliFixture, id: &str) {
+    let seen = fixture.run_successfully(&["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
     let events: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of: Vec<&Value> = events.iter().filter(|event| event["data"]["approval"] == id).collect();
     let types: Vec<&str> = of.iter().map(|event| event["type"].as_str().unwrap()).collect();
@@ -153,14 +153,15 @@ fn assert_approval_journaled(bench: &CliFixture, id: &str) {
         (&json!("agent:tester"), &json!("user:tester"), &json!("agent:tester"))
     );
     assert_eq!(of[3]["data"]["changed"], json!(["notes/plan.txt"]));
-    let log = bench.run_successfully(&["log"]).text();
+    let log = fixture.run_successfully(&["log"]).text();
     let about: Vec<&str> = log.lines().filter(|line| line.ends_with(&format!("  approval: {id}"))).collect();
-    let told = ["remove  notes/plan.txt  as krux/filesystem.delete", "approve", "refused: approval_pending  as krux/"];
-    assert_eq!(about.len(), told.len(), "{log}");
-    for (line, words) in about.iter().zip(told) {
+    let expected =
+        ["remove  notes/plan.txt  as krux/filesystem.delete", "approve", "refused: approval_pending  as krux/"];
+    assert_eq!(about.len(), expected.len(), "{log}");
+    for (line, words) in about.iter().zip(expected) {
         assert!(line.contains(words), "newest first, {words}: {line}");
     }
-    assert_eq!(bench.run(&["log", "verify"]).code, 0);
+    assert_eq!(fixture.run(&["log", "verify"]).code, 0);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A person answers an agent's question from another terminal, and whatever an agent may try to answer itself.
+//! A person answers the approval requests of an agent from another terminal; the agent cannot answer them.
 
 use serde_json::Value;
 
@@ -6,35 +6,35 @@ use crate::cli_fixture::{CliFixture, CommandOutput};
 
 const SECRET: &str = "correct horse\n";
 
-/// A bench with a policy, a file and an approver's secret.
+/// A fixture with a policy, a file and an approver's secret.
 fn fixture_with_approver() -> CliFixture {
-    let bench = CliFixture::new();
-    std::fs::write(bench.directory.path().join("secret"), SECRET).unwrap();
+    let fixture = CliFixture::new();
+    std::fs::write(fixture.directory.path().join("secret"), SECRET).unwrap();
     std::fs::write(
-        bench.directory.path().join("policy.toml"),
+        fixture.directory.path().join("policy.toml"),
         "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\", \"append\"]\nprincipals = [\"agent:*\"]\ntier = \"approval_required\"\n",
     )
     .unwrap();
-    std::fs::write(bench.workspace().join("a.txt"), "a\n").unwrap();
-    run_successfully(&bench, &["approvals", "setup", "--secret-file", "../secret"]);
-    bench
+    std::fs::write(fixture.workspace().join("a.txt"), "a\n").unwrap();
+    run_successfully(&fixture, &["approvals", "setup", "--secret-file", "../secret"]);
+    fixture
 }
 
-fn run_with_policy(bench: &CliFixture, arguments: &[&str]) -> CommandOutput {
-    bench.run(&[&["--policy", "../policy.toml"], arguments].concat())
+fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+    fixture.run(&[&["--policy", "../policy.toml"], arguments].concat())
 }
 
 #[track_caller]
-fn run_successfully(bench: &CliFixture, arguments: &[&str]) -> CommandOutput {
-    let ran = run_with_policy(bench, arguments);
+fn run_successfully(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+    let ran = run_with_policy(fixture, arguments);
     assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
     ran
 }
 
 const REMOVE_ARGUMENTS: &[&str] = &["remove", "a.txt", "--principal", "agent:a", "--json"];
 
-fn request_removal(bench: &CliFixture) -> String {
-    let ran = run_with_policy(bench, REMOVE_ARGUMENTS);
+fn request_removal(fixture: &CliFixture) -> String {
+    let ran = run_with_policy(fixture, REMOVE_ARGUMENTS);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     let error = ran.json()["error"].clone();
     assert_eq!(error["kind"], "approval_pending");
@@ -43,18 +43,18 @@ fn request_removal(bench: &CliFixture) -> String {
 
 #[test]
 fn approval_is_requested_and_answered_by_two_processes() {
-    let bench = fixture_with_approver();
-    let id = request_removal(&bench);
-    assert!(run_successfully(&bench, &["approvals", "list"]).text().contains(&id));
-    let shown = run_successfully(&bench, &["approvals", "show", &id]).text();
+    let fixture = fixture_with_approver();
+    let id = request_removal(&fixture);
+    assert!(run_successfully(&fixture, &["approvals", "list"]).text().contains(&id));
+    let shown = run_successfully(&fixture, &["approvals", "show", &id]).text();
     for word in ["agent:a", "remove a.txt", "rule 'removals' of the system layer (line 1)"] {
         assert!(shown.contains(word), "{shown}");
     }
-    run_successfully(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--reason", "fine"]);
-    let entry = run_successfully(&bench, REMOVE_ARGUMENTS).json()["entry"].clone();
-    assert!(!bench.workspace().join("a.txt").exists());
-    // The audit tells the whole story.
-    let log = run_successfully(&bench, &["log", "--json"]).text();
+    run_successfully(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret", "--reason", "fine"]);
+    let entry = run_successfully(&fixture, REMOVE_ARGUMENTS).json()["entry"].clone();
+    assert!(!fixture.workspace().join("a.txt").exists());
+    // The journal shows the request, the approval and the removal.
+    let log = run_successfully(&fixture, &["log", "--json"]).text();
     let rows: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let with = |operation: &str| {
         rows.iter()
@@ -62,37 +62,37 @@ fn approval_is_requested_and_answered_by_two_processes() {
             .count()
     };
     assert_eq!((with("remove"), with("approve")), (2, 1), "{log}");
-    let used = run_successfully(&bench, &["approvals", "show", &id, "--json"]).json();
+    let used = run_successfully(&fixture, &["approvals", "show", &id, "--json"]).json();
     assert_eq!((&used["state"], &used["used"], &used["answered_by"]), (&"used".into(), &entry, &"user:tester".into()));
-    run_successfully(&bench, &["log", "verify"]);
+    run_successfully(&fixture, &["log", "verify"]);
 }
 
 #[test]
 fn approval_requires_the_secret_and_delays_wrong_ones() {
-    let bench = fixture_with_approver();
-    let id = request_removal(&bench);
-    std::fs::write(bench.directory.path().join("wrong"), "a guess\n").unwrap();
+    let fixture = fixture_with_approver();
+    let id = request_removal(&fixture);
+    std::fs::write(fixture.directory.path().join("wrong"), "a guess\n").unwrap();
     let guess = ["approvals", "approve", &id, "--secret-file", "../wrong"];
     for _ in 0..3 {
-        let ran = run_with_policy(&bench, &guess);
+        let ran = run_with_policy(&fixture, &guess);
         assert!(ran.code == 3 && ran.stderr.contains("wrong approver secret"), "{}", ran.stderr);
     }
-    // Now even the right one waits.
-    let right = run_with_policy(&bench, &["approvals", "approve", &id, "--secret-file", "../secret"]);
+    // After wrong secrets, even the right one is delayed.
+    let right = run_with_policy(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret"]);
     assert!(right.code == 3 && right.stderr.contains("rate_limited"), "{}", right.stderr);
-    assert_eq!(run_successfully(&bench, &["approvals", "show", &id, "--json"]).json()["state"], "pending");
+    assert_eq!(run_successfully(&fixture, &["approvals", "show", &id, "--json"]).json()["state"], "pending");
 }
 
 #[test]
 fn agent_principal_cannot_answer_even_with_the_secret() {
-    let bench = fixture_with_approver();
-    let id = request_removal(&bench);
+    let fixture = fixture_with_approver();
+    let id = request_removal(&fixture);
     let own = ["approvals", "approve", &id, "--secret-file", "../secret", "--principal", "agent:a"];
-    let ran = run_with_policy(&bench, &own);
+    let ran = run_with_policy(&fixture, &own);
     assert!(ran.code == 3 && ran.stderr.contains("only a person"), "{}", ran.stderr);
-    // The operations themselves are no commands.
-    assert_eq!(run_with_policy(&bench, &["approve", &id]).code, 2);
-    assert_eq!(run_with_policy(&bench, &["deny", &id]).code, 2);
+    // The operations `approve` and `deny` are not commands.
+    assert_eq!(run_with_policy(&fixture, &["approve", &id]).code, 2);
+    assert_eq!(run_with_policy(&fixture, &["deny", &id]).code, 2);
     let unset = CliFixture::new();
     let ran = unset.run(&["approvals", "approve", &id, "--secret-file", "/dev/null"]);
     assert!(ran.code == 3 && ran.stderr.contains("approvals setup"), "{}", ran.stderr);
@@ -100,109 +100,110 @@ fn agent_principal_cannot_answer_even_with_the_secret() {
 
 #[test]
 fn replacing_the_secret_requires_the_old_one() {
-    let bench = fixture_with_approver();
-    std::fs::write(bench.directory.path().join("new"), "another secret\n").unwrap();
-    let blind =
-        run_with_policy(&bench, &["approvals", "setup", "--secret-file", "../new", "--old-secret-file", "../new"]);
-    assert_eq!(blind.code, 3, "{}", blind.stderr);
-    run_successfully(&bench, &["approvals", "setup", "--secret-file", "../new", "--old-secret-file", "../secret"]);
-    let id = request_removal(&bench);
-    assert_eq!(run_with_policy(&bench, &["approvals", "approve", &id, "--secret-file", "../secret"]).code, 3);
-    run_successfully(&bench, &["approvals", "approve", &id, "--secret-file", "../new"]);
-    let made = CliFixture::new().run_successfully(&["approvals", "setup", "--generate"]).text();
-    assert_eq!(made.trim().len(), 40, "{made}");
+    let fixture = fixture_with_approver();
+    std::fs::write(fixture.directory.path().join("new"), "another secret\n").unwrap();
+    let without_old_secret =
+        run_with_policy(&fixture, &["approvals", "setup", "--secret-file", "../new", "--old-secret-file", "../new"]);
+    assert_eq!(without_old_secret.code, 3, "{}", without_old_secret.stderr);
+    run_successfully(&fixture, &["approvals", "setup", "--secret-file", "../new", "--old-secret-file", "../secret"]);
+    let id = request_removal(&fixture);
+    assert_eq!(run_with_policy(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret"]).code, 3);
+    run_successfully(&fixture, &["approvals", "approve", &id, "--secret-file", "../new"]);
+    let created = CliFixture::new().run_successfully(&["approvals", "setup", "--generate"]).text();
+    assert_eq!(created.trim().len(), 40, "{created}");
 }
 
 #[test]
 fn approve_always_shows_and_writes_a_rule() {
-    let bench = fixture_with_approver();
-    let id = request_removal(&bench);
+    let fixture = fixture_with_approver();
+    let id = request_removal(&fixture);
     let ran =
-        run_successfully(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
+        run_successfully(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
     assert!(ran.stderr.contains("tier = \"autonomous\""), "{}", ran.stderr);
-    let policy = std::fs::read_to_string(bench.directory.path().join("policy.toml")).unwrap();
+    let policy = std::fs::read_to_string(fixture.directory.path().join("policy.toml")).unwrap();
     assert!(policy.starts_with("# Written by user:tester on "), "{policy}");
-    run_successfully(&bench, REMOVE_ARGUMENTS);
-    std::fs::write(bench.workspace().join("a.txt"), "again\n").unwrap();
-    run_successfully(&bench, REMOVE_ARGUMENTS);
-    std::fs::write(bench.workspace().join("b.txt"), "b\n").unwrap();
-    assert_eq!(run_with_policy(&bench, &["remove", "b.txt", "--principal", "agent:a"]).code, 3);
-    // The rule is about that place and not about its name.
-    std::fs::create_dir_all(bench.workspace().join("deep")).unwrap();
-    std::fs::write(bench.workspace().join("deep/a.txt"), "a\n").unwrap();
-    assert_eq!(run_with_policy(&bench, &["remove", "deep/a.txt", "--principal", "agent:a"]).code, 3);
+    run_successfully(&fixture, REMOVE_ARGUMENTS);
+    std::fs::write(fixture.workspace().join("a.txt"), "again\n").unwrap();
+    run_successfully(&fixture, REMOVE_ARGUMENTS);
+    std::fs::write(fixture.workspace().join("b.txt"), "b\n").unwrap();
+    assert_eq!(run_with_policy(&fixture, &["remove", "b.txt", "--principal", "agent:a"]).code, 3);
+    // The rule matches only that path, not every file of that name.
+    std::fs::create_dir_all(fixture.workspace().join("deep")).unwrap();
+    std::fs::write(fixture.workspace().join("deep/a.txt"), "a\n").unwrap();
+    assert_eq!(run_with_policy(&fixture, &["remove", "deep/a.txt", "--principal", "agent:a"]).code, 3);
 }
 
 #[test]
 fn approve_always_is_refused_for_rate_limits() {
-    let bench = fixture_with_approver();
+    let fixture = fixture_with_approver();
     let rate = "[system.rate]\ncalls = 1\nper_seconds = 1000\nthen = \"approval_required\"\n";
-    std::fs::write(bench.directory.path().join("policy.toml"), rate).unwrap();
-    run_with_policy(&bench, &["stat", "a.txt", "--principal", "agent:a"]);
-    let id = request_removal(&bench);
+    std::fs::write(fixture.directory.path().join("policy.toml"), rate).unwrap();
+    run_with_policy(&fixture, &["stat", "a.txt", "--principal", "agent:a"]);
+    let id = request_removal(&fixture);
     let ran =
-        run_with_policy(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
+        run_with_policy(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
     assert!(ran.code == 2 && ran.stderr.contains("cannot lift a rate limit"), "{}", ran.stderr);
-    assert_eq!(std::fs::read_to_string(bench.directory.path().join("policy.toml")).unwrap(), rate);
-    run_successfully(&bench, &["approvals", "approve", &id, "--secret-file", "../secret"]);
-    // Nor for a question that is answered already.
+    assert_eq!(std::fs::read_to_string(fixture.directory.path().join("policy.toml")).unwrap(), rate);
+    run_successfully(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret"]);
+    // An approval that is already answered cannot become a rule either.
     let again =
-        run_with_policy(&bench, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
+        run_with_policy(&fixture, &["approvals", "approve", &id, "--secret-file", "../secret", "--always", "--yes"]);
     assert!(again.code == 4 && !again.stderr.contains("this rule will be added to"), "{}", again.stderr);
-    run_successfully(&bench, REMOVE_ARGUMENTS);
+    run_successfully(&fixture, REMOVE_ARGUMENTS);
 }
 
 #[test]
 fn malformed_policy_is_reported_with_its_line() {
-    let bench = fixture_with_approver();
-    std::fs::write(bench.directory.path().join("policy.toml"), "[system]\ndefault = \"open\"\n").unwrap();
+    let fixture = fixture_with_approver();
+    std::fs::write(fixture.directory.path().join("policy.toml"), "[system]\ndefault = \"open\"\n").unwrap();
     for command in [&["read", "a.txt"][..], &["mcp"], &["rpc"]] {
-        let ran = run_with_policy(&bench, command);
+        let ran = run_with_policy(&fixture, command);
         assert!(ran.code == 3 && ran.stderr.contains("line 2: there is no tier 'open'"), "{command:?}: {}", ran.stderr);
     }
-    let missing = bench.run(&["--policy", "../none.toml", "read", "a.txt"]);
+    let missing = fixture.run(&["--policy", "../none.toml", "read", "a.txt"]);
     assert!(missing.code == 3 && missing.stderr.contains("no such file"), "{}", missing.stderr);
-    std::os::unix::fs::symlink("policy.toml", bench.directory.path().join("link.toml")).unwrap();
-    let linked = bench.run(&["--policy", "../link.toml", "read", "a.txt"]);
+    std::os::unix::fs::symlink("policy.toml", fixture.directory.path().join("link.toml")).unwrap();
+    let linked = fixture.run(&["--policy", "../link.toml", "read", "a.txt"]);
     assert_eq!(linked.code, 3, "{}", linked.stderr);
 }
 
 #[test]
 fn policy_check_explains_without_running() {
-    let bench = fixture_with_approver();
-    let told = run_successfully(&bench, &["policy", "check", "--principal", "agent:a", "remove", "path=a.txt"]).text();
-    assert_eq!(told, "agent:a remove: approval_required (rule 'removals' of the system layer (line 1))\n");
+    let fixture = fixture_with_approver();
+    let decision =
+        run_successfully(&fixture, &["policy", "check", "--principal", "agent:a", "remove", "path=a.txt"]).text();
+    assert_eq!(decision, "agent:a remove: approval_required (rule 'removals' of the system layer (line 1))\n");
     let json =
-        run_successfully(&bench, &["policy", "check", "--json", "write", "{\"path\":\".git/x\",\"content\":\"\"}"])
+        run_successfully(&fixture, &["policy", "check", "--json", "write", "{\"path\":\".git/x\",\"content\":\"\"}"])
             .json();
     assert_eq!((&json["tier"], &json["rule"]), (&"approval_required".into(), &"protected places".into()));
-    let of_tool = |tool: &str| {
-        let path = format!("path={}", bench.workspace().join("a.txt").display());
-        run_with_policy(&bench, &["policy", "check", "--principal", "agent:a", tool, &path])
+    let check_tool = |tool: &str| {
+        let path = format!("path={}", fixture.workspace().join("a.txt").display());
+        run_with_policy(&fixture, &["policy", "check", "--principal", "agent:a", tool, &path])
     };
-    let told = of_tool("filesystem.append");
-    assert_eq!(told.code, 0, "{}", told.stderr);
-    assert!(told.text().starts_with("agent:a krux/filesystem.append: "), "{}", told.text());
-    let told = of_tool("krux/filesystem.delete").text();
+    let decision = check_tool("filesystem.append");
+    assert_eq!(decision.code, 0, "{}", decision.stderr);
+    assert!(decision.text().starts_with("agent:a krux/filesystem.append: "), "{}", decision.text());
+    let decision = check_tool("krux/filesystem.delete").text();
     assert_eq!(
-        told,
+        decision,
         "agent:a krux/filesystem.delete: approval_required (rule 'removals' of the system layer (line 1))\n"
     );
-    let unknown = of_tool("filesystem.remov");
+    let unknown = check_tool("filesystem.remov");
     assert!(unknown.code == 2 && unknown.stderr.contains("no operation 'filesystem.remov'"), "{}", unknown.stderr);
-    let twice = of_tool("read_file");
+    let twice = check_tool("read_file");
     assert!(twice.code == 2 && twice.stderr.contains("is ambiguous"), "{}", twice.stderr);
-    assert!(run_successfully(&bench, &["policy", "list"]).text().contains("removals -> approval_required"));
-    assert!(bench.workspace().join("a.txt").exists());
+    assert!(run_successfully(&fixture, &["policy", "list"]).text().contains("removals -> approval_required"));
+    assert!(fixture.workspace().join("a.txt").exists());
 }
 
 #[test]
 fn policy_file_in_the_workspace_is_protected_under_every_name() {
-    let bench = fixture_with_approver();
-    let inside = bench.workspace().join("rules.toml");
-    std::fs::rename(bench.directory.path().join("policy.toml"), &inside).unwrap();
-    std::fs::hard_link(&inside, bench.workspace().join("twin")).unwrap();
-    std::os::unix::fs::symlink("rules.toml", bench.workspace().join("link")).unwrap();
+    let fixture = fixture_with_approver();
+    let inside = fixture.workspace().join("rules.toml");
+    std::fs::rename(fixture.directory.path().join("policy.toml"), &inside).unwrap();
+    std::fs::hard_link(&inside, fixture.workspace().join("twin")).unwrap();
+    std::os::unix::fs::symlink("rules.toml", fixture.workspace().join("link")).unwrap();
     let before = std::fs::read(&inside).unwrap();
     for arguments in [
         &["append", "rules.toml", "--content", "x"][..],
@@ -214,25 +215,25 @@ fn policy_file_in_the_workspace_is_protected_under_every_name() {
         &["lock", "rules.toml"],
     ] {
         let words = [&["--policy", "rules.toml"], arguments, &["--principal", "agent:a"]].concat();
-        let ran = bench.run(&words);
+        let ran = fixture.run(&words);
         assert!(ran.code == 3 && ran.stderr.contains("protected_path"), "{arguments:?}: {}", ran.stderr);
     }
     assert_eq!(std::fs::read(&inside).unwrap(), before);
-    let own = bench.run(&["--policy", "rules.toml", "append", "rules.toml", "--content", "# a person may\n"]);
+    let own = fixture.run(&["--policy", "rules.toml", "append", "rules.toml", "--content", "# a person may\n"]);
     assert_eq!(own.code, 0, "{}", own.stderr);
 }
 
 const APPEND_ARGUMENTS: &[&str] = &["append", "log", "--content", "x", "--principal", "agent:a", "--json"];
 
-fn approved_append(bench: &CliFixture) -> String {
-    let id = run_with_policy(bench, APPEND_ARGUMENTS).json()["error"]["approval"].as_str().unwrap().to_owned();
-    run_successfully(bench, &["approvals", "approve", &id, "--secret-file", "../secret"]);
+fn approved_append(fixture: &CliFixture) -> String {
+    let id = run_with_policy(fixture, APPEND_ARGUMENTS).json()["error"]["approval"].as_str().unwrap().to_owned();
+    run_successfully(fixture, &["approvals", "approve", &id, "--secret-file", "../secret"]);
     id
 }
 
-/// How many entries changed something with this approval.
-fn count_approval_uses(bench: &CliFixture, id: &str) -> usize {
-    let log = run_successfully(bench, &["log", "--json"]).text();
+/// Counts the entries that changed something with this approval.
+fn count_approval_uses(fixture: &CliFixture, id: &str) -> usize {
+    let log = run_successfully(fixture, &["log", "--json"]).text();
     let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     rows.filter(|row| {
         let entry = &row["entry"];
@@ -243,25 +244,25 @@ fn count_approval_uses(bench: &CliFixture, id: &str) -> usize {
 
 #[test]
 fn one_approval_is_used_once_by_many_processes() {
-    let bench = fixture_with_approver();
-    let id = approved_append(&bench);
+    let fixture = fixture_with_approver();
+    let id = approved_append(&fixture);
     let codes: Vec<i32> = std::thread::scope(|scope| {
-        let runs: Vec<_> = (0..6).map(|_| scope.spawn(|| run_with_policy(&bench, APPEND_ARGUMENTS).code)).collect();
+        let runs: Vec<_> = (0..6).map(|_| scope.spawn(|| run_with_policy(&fixture, APPEND_ARGUMENTS).code)).collect();
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
-    assert_eq!(std::fs::read(bench.workspace().join("log")).unwrap(), b"x");
-    assert_eq!(count_approval_uses(&bench, &id), 1);
+    assert_eq!(std::fs::read(fixture.workspace().join("log")).unwrap(), b"x");
+    assert_eq!(count_approval_uses(&fixture, &id), 1);
 }
 
 #[test]
 fn killed_process_uses_an_approval_at_most_once() {
-    let bench = fixture_with_approver();
-    let log = bench.workspace().join("log");
+    let fixture = fixture_with_approver();
+    let log = fixture.workspace().join("log");
     for round in 0..8_u64 {
         let before = std::fs::read(&log).map_or(0, |bytes| bytes.len());
-        let id = approved_append(&bench);
-        let mut child = bench
+        let id = approved_append(&fixture);
+        let mut child = fixture
             .command(&[&["--policy", "../policy.toml"], APPEND_ARGUMENTS].concat())
             .stdout(std::process::Stdio::null())
             .stderr(std::process::Stdio::null())
@@ -273,37 +274,42 @@ fn killed_process_uses_an_approval_at_most_once() {
         }
         drop(child.kill());
         child.wait().unwrap();
-        // Whatever it had recorded is finished by the next to come; one more try may use what was left.
-        run_with_policy(&bench, APPEND_ARGUMENTS);
+        // The next process completes what the killed one had recorded; otherwise the approval is still unused.
+        run_with_policy(&fixture, APPEND_ARGUMENTS);
         let after = std::fs::read(&log).unwrap().len();
-        assert_eq!((after - before, count_approval_uses(&bench, &id)), (1, 1), "round {round}");
+        assert_eq!((after - before, count_approval_uses(&fixture, &id)), (1, 1), "round {round}");
     }
 }
 
 #[test]
 fn supervisor_watch_shows_approvals_reports_and_violations() {
-    let bench = fixture_with_approver();
-    let policy = bench.directory.path().join("policy.toml");
+    let fixture = fixture_with_approver();
+    let policy = fixture.directory.path().join("policy.toml");
     let mut rules = std::fs::read_to_string(&policy).unwrap();
     rules.push_str("[[system.rules]]\noperations = [\"write\"]\ntier = \"notify\"\n[[system.rules]]\noperations = [\"lock\"]\ntier = \"blocked\"\n");
     std::fs::write(&policy, rules).unwrap();
-    let id = approved_append(&bench);
-    run_successfully(&bench, APPEND_ARGUMENTS);
-    run_successfully(&bench, &["write", "n", "--content", "n", "--principal", "agent:a"]);
-    assert_eq!(run_with_policy(&bench, &["lock", "n", "--principal", "agent:a"]).code, 3);
-    let outside = run_with_policy(&bench, &["read", "../../secret", "--principal", "agent:a", "--json"]);
+    let id = approved_append(&fixture);
+    run_successfully(&fixture, APPEND_ARGUMENTS);
+    run_successfully(&fixture, &["write", "n", "--content", "n", "--principal", "agent:a"]);
+    assert_eq!(run_with_policy(&fixture, &["lock", "n", "--principal", "agent:a"]).code, 3);
+    let outside = run_with_policy(&fixture, &["read", "../../secret", "--principal", "agent:a", "--json"]);
     assert_eq!(outside.json()["error"]["kind"], "invalid_path", "what an agent hears stays as it is");
-    run_successfully(&bench, &["read", "n", "--principal", "agent:a"]);
-    let seen = run_successfully(&bench, &["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
+    run_successfully(&fixture, &["read", "n", "--principal", "agent:a"]);
+    let seen = run_successfully(&fixture, &["watch", "--supervisor", "--since", "0", "--no-wait", "--json"]).text();
     let events: Vec<Value> = seen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    let told = ["capability_invoked", "capability_result"];
-    let expected =
-        [&["approval_requested", "approval_resolved"][..], &told, &told, &["policy_violation"], &["policy_violation"]]
-            .concat();
+    let reported = ["capability_invoked", "capability_result"];
+    let expected = [
+        &["approval_requested", "approval_resolved"][..],
+        &reported,
+        &reported,
+        &["policy_violation"],
+        &["policy_violation"],
+    ]
+    .concat();
     assert_eq!(types, expected, "{seen}");
     assert!(events[..3].iter().all(|event| event["data"]["approval"] == id.as_str()), "{seen}");
-    let text = run_successfully(&bench, &["watch", "--supervisor", "--since", "0", "--no-wait"]).text();
+    let text = run_successfully(&fixture, &["watch", "--supervisor", "--since", "0", "--no-wait"]).text();
     assert!(text.contains("policy_violation agent:a lock error=policy_denied"), "{text}");
     assert!(text.contains("policy_violation agent:a read error=path_escape ../../secret"), "{text}");
 }

@@ -1,5 +1,5 @@
-//! The attack corpus over MCP: the same cases, the same verdicts, the same oracles, asked of the binary as a client asks
-//! it. What needs a clock that can be moved is asked of the engine only.
+//! The attack corpus over MCP: the same cases and checks as on the engine, run against the binary by an MCP client. Cases that
+//! advance the clock run on the engine only.
 
 #![expect(
     clippy::print_stdout,
@@ -37,7 +37,7 @@ macro_rules! test_groups {
             assert_group_passes(&group, CaseLocation::ThisProcess);
         })+
 
-        /// Every group of the corpus has its test.
+        /// Checks that every group of the corpus has a test.
         #[test]
         fn every_attack_group_has_a_test() {
             let found: Vec<String> = load_groups().unwrap().into_iter().map(|group| group.group).collect();
@@ -83,10 +83,10 @@ fn mount_cases_pass() {
             }
         }
         NamespaceOutcome::Child(output) => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            let cried = String::from_utf8_lossy(&output.stderr);
-            println!("{said}");
-            assert!(output.status.success() && said.contains("1 passed"), "{said}{cried}");
+            let printed = String::from_utf8_lossy(&output.stdout);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            println!("{printed}");
+            assert!(output.status.success() && printed.contains("1 passed"), "{printed}{stderr}");
         }
         NamespaceOutcome::Unavailable => {
             for group in load_groups().unwrap() {

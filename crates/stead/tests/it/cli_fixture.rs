@@ -1,4 +1,4 @@
-//! A place to try the binary: a workspace and a state directory that go away afterwards.
+//! A temporary workspace and state directory in which tests run the binary.
 
 use std::{
     io::Write,
@@ -13,7 +13,7 @@ pub(crate) struct CliFixture {
     pub(crate) directory: TempDir,
 }
 
-/// How a run ended.
+/// Exit code and output of a finished command.
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) stdout: Vec<u8>,
@@ -32,7 +32,7 @@ impl CommandOutput {
 
 impl CliFixture {
     pub(crate) fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a place");
+        let directory = tempfile::tempdir().expect("a temporary directory");
         std::fs::create_dir(directory.path().join("ws")).expect("a workspace");
         Self { directory }
     }
@@ -45,7 +45,7 @@ impl CliFixture {
         self.directory.path().join("state")
     }
 
-    /// The binary with its place set.
+    /// A command of the binary in the workspace, with the state directory of the fixture.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stead"));
         command
@@ -65,23 +65,26 @@ impl CliFixture {
         Self::run_command(&mut self.command(arguments), input)
     }
 
-    /// Runs a command to its end.
     pub(crate) fn run_command(command: &mut Command, input: &[u8]) -> CommandOutput {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut stdin = child.stdin.take().expect("it has an input");
-        // A command that needs no input may be gone already.
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut stdin = child.stdin.take().expect("standard input is a pipe");
+        // A command that needs no input may already have exited.
         drop(stdin.write_all(input));
         drop(stdin);
-        let output = child.wait_with_output().expect("it ends");
+        let output = child.wait_with_output().expect("the command exits");
         CommandOutput {
-            code: output.status.code().expect("it was not killed"),
+            code: output.status.code().expect("the command was not killed"),
             stdout: output.stdout,
             stderr: String::from_utf8(output.stderr).expect("text"),
         }
     }
 
-    /// A run that must succeed.
+    /// Runs a command that must succeed.
     pub(crate) fn run_successfully(&self, arguments: &[&str]) -> CommandOutput {
         let ran = self.run(arguments);
         assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);

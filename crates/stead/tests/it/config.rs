@@ -1,4 +1,4 @@
-//! Settings from every place they can come from, and what is said about them.
+//! Settings from flags, environment variables and the configuration file, and the errors about them.
 
 use std::{path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::server_process::{BINARY, ServerProcess};
 
-/// What the command line is told about its settings: the line, variables, the text of the file.
+/// The sources of settings for one run: flags, environment variables, and the text of the configuration file.
 struct ConfigInput<'a> {
     flags: &'a [&'a str],
     variables: &'a [(&'a str, &'a str)],
@@ -16,25 +16,25 @@ struct ConfigInput<'a> {
 const EMPTY_INPUT: ConfigInput<'_> = ConfigInput { flags: &[], variables: &[], file: "" };
 
 impl ConfigInput<'_> {
-    fn run(&self, place: &Path, action: &[&str]) -> std::process::Output {
-        std::fs::create_dir_all(place.join("stead")).unwrap();
-        std::fs::write(place.join("stead/config.toml"), self.file).unwrap();
+    fn run(&self, directory: &Path, action: &[&str]) -> std::process::Output {
+        std::fs::create_dir_all(directory.join("stead")).unwrap();
+        std::fs::write(directory.join("stead/config.toml"), self.file).unwrap();
         let mut command = Command::new(BINARY);
-        command.args(action).args(self.flags).current_dir(place).env("XDG_CONFIG_HOME", place);
+        command.args(action).args(self.flags).current_dir(directory).env("XDG_CONFIG_HOME", directory);
         command.envs(self.variables.iter().copied()).output().unwrap()
     }
 
-    /// Every setting, as `stead config show` tells it.
-    fn show_settings(&self, place: &Path) -> Vec<Value> {
-        let output = self.run(place, &["config", "show", "--json"]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{:?} {:?} {}: {said}", self.flags, self.variables, self.file);
+    /// All settings that `stead config show` prints.
+    fn show_settings(&self, directory: &Path) -> Vec<Value> {
+        let output = self.run(directory, &["config", "show", "--json"]);
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{:?} {:?} {}: {printed}", self.flags, self.variables, self.file);
         let lines = String::from_utf8(output.stdout).unwrap();
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn run_expecting_error(&self, place: &Path, action: &[&str]) -> String {
-        let output = self.run(place, action);
+    fn run_expecting_error(&self, directory: &Path, action: &[&str]) -> String {
+        let output = self.run(directory, action);
         assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stdout));
         String::from_utf8(output.stderr).unwrap()
     }
@@ -44,7 +44,7 @@ fn find_setting<'a>(shown: &'a [Value], name: &str) -> &'a Value {
     shown.iter().find(|setting| setting["name"] == name).expect(name)
 }
 
-/// A text that this setting may have.
+/// A valid value of a setting.
 fn sample_value(setting: &Value) -> String {
     let first =
         |value: &Value| value.as_array().and_then(|list| list.first()).and_then(Value::as_str).map(str::to_owned);
@@ -54,8 +54,8 @@ fn sample_value(setting: &Value) -> String {
 
 #[test]
 fn every_setting_has_a_flag_a_variable_and_a_key() {
-    let place = tempfile::tempdir().unwrap();
-    let settings = EMPTY_INPUT.show_settings(place.path());
+    let directory = tempfile::tempdir().unwrap();
+    let settings = EMPTY_INPUT.show_settings(directory.path());
     assert!(settings.len() > 20, "{settings:?}");
     for known in &settings {
         let name = known["name"].as_str().unwrap();
@@ -70,7 +70,7 @@ fn every_setting_has_a_flag_a_variable_and_a_key() {
                 format!("{name} = {text:?}")
             }
         };
-        // One of the two files alone is refused, whoever says it.
+        // One of the two files alone is refused, whatever its source.
         let partner = match name {
             "tls_cert" => vec!["--tls-key=k"],
             "tls_key" => vec!["--tls-cert=c"],
@@ -82,8 +82,8 @@ fn every_setting_has_a_flag_a_variable_and_a_key() {
         let by_file = ConfigInput { flags: &partner, variables: &[], file: &key };
         let by_variable = ConfigInput { flags: &partner, variables: &variables, file: &key };
         let by_flag = ConfigInput { flags: &flags, variables: &variables, file: &key };
-        for (told, origin) in [(by_file, "file"), (by_variable, "variable"), (by_flag, "flag")] {
-            let shown = told.show_settings(place.path());
+        for (input, origin) in [(by_file, "file"), (by_variable, "variable"), (by_flag, "flag")] {
+            let shown = input.show_settings(directory.path());
             assert_eq!(find_setting(&shown, name)["origin"], origin, "{name}");
         }
     }
@@ -91,26 +91,26 @@ fn every_setting_has_a_flag_a_variable_and_a_key() {
 
 #[test]
 fn flag_overrides_variable_overrides_file() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let file = "\nlisten = \"127.0.0.1:3\"\nhost = [\"f\"]\nbehind_proxy = true\npolicy = \"p.toml\"\n";
-    let told = ConfigInput {
+    let input = ConfigInput {
         flags: &["--listen", "127.0.0.1:1", "--behind-proxy=false"],
         variables: &[("STEAD_LISTEN", "127.0.0.1:2"), ("STEAD_HOST", "v,w")],
         file,
     };
-    let shown = told.show_settings(place.path());
+    let shown = input.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "listen")["value"], "127.0.0.1:1");
     assert_eq!(find_setting(&shown, "host")["value"], serde_json::json!(["v", "w"]));
-    assert_eq!(find_setting(&shown, "host")["place"], "STEAD_HOST");
+    assert_eq!(find_setting(&shown, "host")["directory"], "STEAD_HOST");
     assert_eq!(find_setting(&shown, "behind_proxy")["value"], false);
     // Paths in the file are relative to it.
-    let at = place.path().join("stead");
+    let at = directory.path().join("stead");
     assert_eq!(find_setting(&shown, "policy")["value"], at.join("p.toml").to_str().unwrap());
-    assert_eq!(find_setting(&shown, "policy")["place"], format!("{}:5", at.join("config.toml").display()));
-    // What is shown is a file that means the same.
-    let output = told.run(place.path(), &["config", "show"]);
+    assert_eq!(find_setting(&shown, "policy")["directory"], format!("{}:5", at.join("config.toml").display()));
+    // The output is a configuration file with the same values.
+    let output = input.run(directory.path(), &["config", "show"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    let again = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(place.path());
+    let again = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
     for (one, other) in shown.iter().zip(&again).filter(|(one, _)| !one["value"].is_null()) {
         assert_eq!((&one["value"], "file"), (&other["value"], other["origin"].as_str().unwrap()));
     }
@@ -118,53 +118,53 @@ fn flag_overrides_variable_overrides_file() {
 
 #[test]
 fn invalid_setting_is_reported_with_its_origin() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let file = |file| ConfigInput { file, ..EMPTY_INPUT };
     for action in [&["config", "check"][..], &["config", "show"], &["serve"]] {
-        let said = file("host = []\nlistn = \"x\"").run_expecting_error(place.path(), action);
-        assert!(said.contains("config.toml:2: unknown setting listn; did you mean listen?"), "{said}");
-        let said = file("\nlisten = \"nowhere\"").run_expecting_error(place.path(), action);
-        assert!(said.contains("config.toml:2:") && said.contains("--listen"), "{said}");
+        let printed = file("host = []\nlistn = \"x\"").run_expecting_error(directory.path(), action);
+        assert!(printed.contains("config.toml:2: unknown setting listn; did you mean listen?"), "{printed}");
+        let printed = file("\nlisten = \"nowhere\"").run_expecting_error(directory.path(), action);
+        assert!(printed.contains("config.toml:2:") && printed.contains("--listen"), "{printed}");
     }
     let variables = [("STEAD_DURABILITY", "some")];
-    let said =
-        ConfigInput { variables: &variables, ..EMPTY_INPUT }.run_expecting_error(place.path(), &["config", "check"]);
-    assert!(said.contains("invalid value from STEAD_DURABILITY"), "{said}");
-    let said = file("listen = \"0.0.0.0:1\"").run_expecting_error(place.path(), &["config", "check"]);
-    assert!(said.contains("--behind-proxy"), "{said}");
-    let said = file("dialect = [\"klingon\"]").run_expecting_error(place.path(), &["config", "check"]);
-    assert!(said.contains("klingon"), "{said}");
-    let fine = file("behind_proxy = true\nlisten = \"0.0.0.0:1\"").run(place.path(), &["config", "check"]);
+    let printed = ConfigInput { variables: &variables, ..EMPTY_INPUT }
+        .run_expecting_error(directory.path(), &["config", "check"]);
+    assert!(printed.contains("invalid value from STEAD_DURABILITY"), "{printed}");
+    let printed = file("listen = \"0.0.0.0:1\"").run_expecting_error(directory.path(), &["config", "check"]);
+    assert!(printed.contains("--behind-proxy"), "{printed}");
+    let printed = file("dialect = [\"klingon\"]").run_expecting_error(directory.path(), &["config", "check"]);
+    assert!(printed.contains("klingon"), "{printed}");
+    let fine = file("behind_proxy = true\nlisten = \"0.0.0.0:1\"").run(directory.path(), &["config", "check"]);
     assert!(fine.status.success());
 }
 
 #[test]
 fn default_config_file_applies_only_to_serve() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("config/stead/config.toml");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("config/stead/config.toml");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, "listen = \"127.0.0.1:0\"\nprincipal = \"agent:filed\"\nprint_token = false\n").unwrap();
-    let server = ServerProcess::start_at(place, &[], &[("STEAD_HOST", "files.example")]);
+    let server = ServerProcess::start_at(directory, &[], &[("STEAD_HOST", "files.example")]);
     assert_eq!(server.get("/health", "").0, 200);
     server.terminate();
-    let place = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(place.path().join("elsewhere")).unwrap();
-    std::fs::write(place.path().join("elsewhere/x.txt"), "x\n").unwrap();
-    let file = format!("workspace = {:?}\nstate = \"../state\"\n", place.path().join("elsewhere"));
-    let told = ConfigInput { file: &file, ..EMPTY_INPUT };
-    assert_eq!(told.run(place.path(), &["read", "x.txt"]).status.code(), Some(1));
-    let named = told.run(place.path(), &["read", "x.txt", "--config", "stead/config.toml"]);
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(directory.path().join("elsewhere")).unwrap();
+    std::fs::write(directory.path().join("elsewhere/x.txt"), "x\n").unwrap();
+    let file = format!("workspace = {:?}\nstate = \"../state\"\n", directory.path().join("elsewhere"));
+    let input = ConfigInput { file: &file, ..EMPTY_INPUT };
+    assert_eq!(input.run(directory.path(), &["read", "x.txt"]).status.code(), Some(1));
+    let named = input.run(directory.path(), &["read", "x.txt", "--config", "stead/config.toml"]);
     assert_eq!(String::from_utf8_lossy(&named.stdout), "x\n", "{}", String::from_utf8_lossy(&named.stderr));
 }
 
 #[test]
 fn example_config_files_are_valid() {
     let contrib = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib");
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(contrib.join("config.toml")).unwrap();
-    let shown = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(place.path());
+    let shown = ConfigInput { file: &text, ..EMPTY_INPUT }.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "workspace")["value"], "/srv/project");
-    // What is commented out is there to be used.
+    // The commented-out settings must be valid too.
     let whole: String = text
         .lines()
         .map(|line| match line.strip_prefix("# ") {
@@ -172,9 +172,9 @@ fn example_config_files_are_valid() {
             Some(_) | None => format!("{line}\n"),
         })
         .collect();
-    let shown = ConfigInput { file: &whole, ..EMPTY_INPUT }.show_settings(place.path());
+    let shown = ConfigInput { file: &whole, ..EMPTY_INPUT }.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "tls_key")["origin"], "file");
-    // The container is set by variables, each of them one of ours.
+    // Every variable in the Containerfile is a setting.
     let container = std::fs::read_to_string(contrib.join("Containerfile")).unwrap();
     let line = container.lines().find_map(|line| line.strip_prefix("ENV ")).unwrap();
     for (name, _) in line.split(' ').filter_map(|pair| pair.split_once('=')) {
@@ -187,12 +187,12 @@ fn example_config_files_are_valid() {
 
 #[test]
 fn settings_reference_is_up_to_date() {
-    let place = tempfile::tempdir().unwrap();
-    let output = EMPTY_INPUT.run(place.path(), &["config", "reference"]);
+    let directory = tempfile::tempdir().unwrap();
+    let output = EMPTY_INPUT.run(directory.path(), &["config", "reference"]);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/configuration.md");
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        std::fs::read_to_string(path).is_ok_and(|kept| kept == printed),
+        std::fs::read_to_string(path).is_ok_and(|stored| stored == printed),
         "run: cargo run -- config reference > docs/reference/configuration.md"
     );
 }

@@ -1,6 +1,6 @@
-//! The attack corpus through the published vocabularies. They take spellings that the native one refuses, so what a case
-//! wants as an answer does not count here; what must always hold does: nothing outside changes, nothing of it is
-//! answered, nothing hangs.
+//! The attack corpus through the published dialects. They accept paths that the native dialect rejects, so the expected reply
+//! of a case is not checked. The invariants are: nothing outside the workspace changes, no reply contains data from outside,
+//! and no call hangs.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use testkit::attack::{
     SubjectRequest, case_requirements, load_groups, load_matrix, run_sharing_fixture, split_shareable,
 };
 
-/// One vocabulary over a workspace.
+/// One dialect over a workspace.
 struct DialectAttackSubject {
     engine: Engine,
     dialects: DialectSet,
@@ -21,14 +21,14 @@ struct DialectAttackSubject {
     workspace: String,
 }
 
-/// What a native operation is called there.
+/// The tool of a dialect for a native operation.
 fn tool_of_operation(dialect: &str, operation: &str) -> Option<&'static str> {
     match (dialect, operation) {
         ("weaver", "read" | "stat") => Some("read_file"),
         ("weaver", "write") => Some("write_file"),
         ("weaver", "append") => Some("append_file"),
         ("weaver", "list") => Some("list_dir"),
-        // Arguments have the same names there; those of the other tools do not.
+        // Only these tools have arguments of the same names.
         ("comma", "read" | "stat") => Some("read_file"),
         ("comma", "list") => Some("list_directory"),
         ("comma", "write") => Some("create_file"),
@@ -56,15 +56,15 @@ impl DialectAttackSubject {
     }
 
     fn call_tool(&self, caller: &Caller, tool: &str, arguments: &Map<String, Value>) -> SubjectReply {
-        let dialect = self.dialects.find_by_tool(tool).expect("it has the tool");
+        let dialect = self.dialects.find_by_tool(tool).expect("the dialect has the tool");
         let request = dialect.translate(tool, arguments);
         let mut call = Call::new(caller, &request.operation, request.arguments);
         call.options = request.options;
         let reply = dialect.render_reply(tool, arguments, self.engine.call(&call));
-        // These vocabularies tell the workspace's own path, and what holds it to whoever named that already.
+        // These dialects reveal the path of the workspace, and of its parent to a caller that already named it.
         let holder = Path::new(&self.workspace).parent().and_then(Path::to_str).unwrap_or_default();
         let named = arguments.values().filter_map(Value::as_str).any(|given| given.contains(holder));
-        // An escape is told with the absolute spelling of what was asked for, which starts where the workspace lies.
+        // The error for an escape has the absolute form of the requested path, which starts with the path of the workspace.
         let named = named || self.name == "comma";
         let hide = |text: String| {
             let plain = text.replace(&self.workspace, "$W");
@@ -77,11 +77,11 @@ impl DialectAttackSubject {
 }
 
 impl AttackSubject for DialectAttackSubject {
-    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
-        let principal = Principal::parse(&asked.principal).map_err(io::Error::other)?;
+    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+        let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
         let caller = Caller::new(principal, "attack", "library");
-        let arguments = match &asked.raw {
-            None => asked.arguments.clone(),
+        let arguments = match &request.raw {
+            None => request.arguments.clone(),
             Some(raw) => match serde_json::from_slice(raw) {
                 Ok(arguments) => arguments,
                 Err(_) => {
@@ -89,11 +89,11 @@ impl AttackSubject for DialectAttackSubject {
                 }
             },
         };
-        if let Some(tool) = tool_of_operation(self.name, &asked.operation) {
+        if let Some(tool) = tool_of_operation(self.name, &request.operation) {
             return Ok(self.call_tool(&caller, tool, &arguments));
         }
-        // What a setup asks for is asked in the native words.
-        Ok(match self.engine.call(&Call::new(&caller, &asked.operation, arguments)) {
+        // Setup calls use the native operations.
+        Ok(match self.engine.call(&Call::new(&caller, &request.operation, arguments)) {
             Ok(answer) => SubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
             Err(failure) => {
                 SubjectReply { refusal: Some(failure.kind.code().into()), json: failure.to_json(), text: String::new() }
@@ -109,7 +109,7 @@ impl AttackSubject for DialectAttackSubject {
 fn assert_corpus_passes(name: &'static str, options: &[&str]) {
     let open = |opening: &SubjectOptions| DialectAttackSubject::open(name, options, opening);
     let (mut ran, mut harmed) = (0, Vec::new());
-    // Who races is met below the vocabularies, where nobody knows one.
+    // Races are tested on the engine, because they do not depend on the dialect.
     let groups = load_groups().unwrap().into_iter().filter(|group| group.group != "race");
     for group in groups.chain([load_matrix().unwrap()]) {
         let fitting = |case: &&AttackCase| {
@@ -123,11 +123,11 @@ fn assert_corpus_passes(name: &'static str, options: &[&str]) {
             for case in &mut portion {
                 case.expect.result = ExpectedAttackResult::Safe;
                 case.check = Default::default();
-                // Nobody asks for a version here.
+                // These dialects have no base versions.
                 case.arguments.remove("base");
             }
             let verdicts = match run_sharing_fixture(&group, &portion, &open, stead_disk::PathResolution::Auto) {
-                // What is set up with a call that this vocabulary refuses cannot be asked in it.
+                // A case whose setup call the dialect rejects cannot run.
                 Err(error) if error.to_string().starts_with("setup: ") => continue,
                 other => other.unwrap(),
             };

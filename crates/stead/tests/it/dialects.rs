@@ -1,4 +1,4 @@
-//! The published vocabularies as a client meets them: `stead mcp --dialect` over pipes.
+//! The published dialects as a client uses them: `stead mcp --dialect` over pipes.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -18,8 +18,8 @@ struct DialectMcpClient {
 }
 
 impl DialectMcpClient {
-    fn start(bench: &CliFixture, arguments: &[&str]) -> Self {
-        let mut command = bench.command(&["mcp", "--durability", "fast", "--dialect"]);
+    fn start(fixture: &CliFixture, arguments: &[&str]) -> Self {
+        let mut command = fixture.command(&["mcp", "--durability", "fast", "--dialect"]);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let output = child.stdin.take().unwrap();
@@ -36,10 +36,10 @@ impl DialectMcpClient {
         writeln!(self.output, "{request}").unwrap();
         let mut line = String::new();
         self.input.read_line(&mut line).unwrap();
-        serde_json::from_str::<Value>(&line).expect("one answer a line")["result"].clone()
+        serde_json::from_str::<Value>(&line).expect("one response per line")["result"].clone()
     }
 
-    /// The result of a call: its object, after a look at what must be so for every one.
+    /// Calls a tool. Returns the object of the result, after checks that hold for every result.
     fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
         let object = result["structuredContent"].clone();
@@ -69,11 +69,11 @@ impl DialectMcpClient {
 
 #[test]
 fn weaver_with_machine_reach_reads_outside_the_workspace() {
-    let bench = CliFixture::new();
-    let secret = bench.directory.path().join("secret.txt");
+    let fixture = CliFixture::new();
+    let secret = fixture.directory.path().join("secret.txt");
     std::fs::write(&secret, "top").unwrap();
-    symlink(&secret, bench.workspace().join("leak")).unwrap();
-    let mut client = DialectMcpClient::start(&bench, &["weaver", "--dialect-option", "restrict=false"]);
+    symlink(&secret, fixture.workspace().join("leak")).unwrap();
+    let mut client = DialectMcpClient::start(&fixture, &["weaver", "--dialect-option", "restrict=false"]);
     assert_eq!(client.call_for_text("read_file", &json!({ "path": "leak" })), "top");
     assert_eq!(client.call_for_text("read_file", &json!({ "path": secret })), "top");
     assert_eq!(
@@ -82,33 +82,33 @@ fn weaver_with_machine_reach_reads_outside_the_workspace() {
     );
     assert_eq!(client.call_for_text("write_file", &json!({ "path": "leak", "content": "NEW" })), "File written: leak");
     assert_eq!(std::fs::read(&secret).unwrap(), b"NEW");
-    // What the server keeps is not among what can be reached.
-    let hidden = client.call("list_dir", &json!({ "path": bench.state().join("stead") }));
+    // The state directory is not accessible.
+    let hidden = client.call("list_dir", &json!({ "path": fixture.state().join("stead") }));
     assert_eq!(hidden["is_error"], true, "{hidden}");
     client.close();
-    let states: Vec<_> = std::fs::read_dir(bench.state().join("stead")).unwrap().map(Result::unwrap).collect();
-    let [state] = states.as_slice() else { panic!("one state directory") };
+    let states: Vec<_> = std::fs::read_dir(fixture.state().join("stead")).unwrap().map(Result::unwrap).collect();
+    let [state] = states.as_slice() else { panic!("expected one state directory") };
     assert!(state.file_name().to_str().unwrap().ends_with("-machine"), "a journal of its own");
-    // The journal is read, and a change taken back, by whoever names that reach.
+    // With `--reach machine` the command line shows the journal and undoes a change.
     let undo = ["undo", "--reach", "machine", "--principal", "agent:mcp"];
-    assert!(bench.run_successfully(&["log", "--reach", "machine"]).text().contains("up.txt"));
-    bench.run_successfully(&undo);
+    assert!(fixture.run_successfully(&["log", "--reach", "machine"]).text().contains("up.txt"));
+    fixture.run_successfully(&undo);
     assert_eq!(std::fs::read(&secret).unwrap(), b"top");
-    bench.run_successfully(&undo);
-    assert!(!bench.directory.path().join("up.txt").exists());
+    fixture.run_successfully(&undo);
+    assert!(!fixture.directory.path().join("up.txt").exists());
 }
 
 #[test]
 fn weaver_stays_inside_the_workspace_by_default() {
-    let bench = CliFixture::new();
-    let outside = bench.directory.path().join("outside");
+    let fixture = CliFixture::new();
+    let outside = fixture.directory.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("secret"), "top").unwrap();
     for (link, target) in [("leak", "secret"), ("dangout", "new.txt"), ("outdir", ".")] {
-        symlink(outside.join(target), bench.workspace().join(link)).unwrap();
+        symlink(outside.join(target), fixture.workspace().join(link)).unwrap();
     }
-    symlink("nowhere", bench.workspace().join("dangling")).unwrap();
-    let mut client = DialectMcpClient::start(&bench, &["weaver"]);
+    symlink("nowhere", fixture.workspace().join("dangling")).unwrap();
+    let mut client = DialectMcpClient::start(&fixture, &["weaver"]);
     let by_link = "access denied: symlink resolves outside workspace";
     for path in ["leak", "dangout", "outdir/new", "outdir/deep/new"] {
         assert_eq!(client.call_for_text("write_file", &json!({ "path": path, "content": "x" })), by_link, "{path}");
@@ -119,26 +119,26 @@ fn weaver_stays_inside_the_workspace_by_default() {
     for path in ["..", "../outside/secret", "a/../../outside/secret", "/etc/passwd", "/", "../ws2/x"] {
         assert_eq!(client.call_for_text("list_dir", &json!({ "path": path })), by_name, "{path}");
     }
-    // A link inside that leads to nothing yet is followed, and stays a link.
+    // A dangling link to a path inside the workspace is followed, and stays a link.
     client.call("write_file", &json!({ "path": "dangling", "content": "x" }));
-    assert!(bench.workspace().join("dangling").is_symlink());
+    assert!(fixture.workspace().join("dangling").is_symlink());
     client.call("write_file", &json!({ "path": "new/deep/f", "content": "x" }));
-    let mode = |path: &str| std::fs::metadata(bench.workspace().join(path)).unwrap().mode() & 0o777;
+    let mode = |path: &str| std::fs::metadata(fixture.workspace().join(path)).unwrap().mode() & 0o777;
     assert_eq!((mode("nowhere"), mode("new/deep"), mode("new/deep/f")), (0o644, 0o755, 0o644));
-    std::fs::set_permissions(bench.workspace().join("nowhere"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(fixture.workspace().join("nowhere"), std::fs::Permissions::from_mode(0o755)).unwrap();
     client.call("append_file", &json!({ "path": "nowhere", "content": "y" }));
     assert_eq!(mode("nowhere"), 0o755, "an existing file keeps its mode");
     client.close();
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1);
-    let log = bench.run_successfully(&["log", "--json"]).text();
+    let log = fixture.run_successfully(&["log", "--json"]).text();
     assert!(log.contains("weaver/write_file") && log.contains("path_escape"), "refusals are recorded");
 }
 
 #[test]
 fn jettson_replies_match_its_documentation() {
     const MIB: usize = 1 << 20;
-    let bench = CliFixture::new();
-    let ws = bench.workspace();
+    let fixture = CliFixture::new();
+    let ws = fixture.workspace();
     std::fs::write(ws.join("data.csv"), "id\n").unwrap();
     std::fs::write(ws.join("bad.bin"), b"a\xffb").unwrap();
     std::fs::write(ws.join("exact.txt"), "x".repeat(MIB)).unwrap();
@@ -148,7 +148,7 @@ fn jettson_replies_match_its_documentation() {
     symlink("scratch", ws.join("to_dir")).unwrap();
     symlink("data.csv", ws.join("to_file")).unwrap();
     symlink("/etc", ws.join("to_outside")).unwrap();
-    let mut client = DialectMcpClient::start(&bench, &["jettson"]);
+    let mut client = DialectMcpClient::start(&fixture, &["jettson"]);
     let listed = client.call("jettson_files_list", &json!({}));
     let entry = |name: &str, size: usize, is_dir: bool| json!({ "name": name, "size_bytes": size, "is_dir": is_dir });
     let entries = json!([

@@ -150,7 +150,7 @@ fn run_commands(commands: &[DocumentedCommand]) -> Vec<String> {
     problems
 }
 
-/// What may stand before `stead` where it is the command, and not the name of a server.
+/// Words before `stead` where it is a command, and not the name of a server.
 const BEFORE_A_COMMAND: [&str; 5] = ["-- ", "| ", "$(", "&& ", "stead "];
 
 /// Reports `stead` commands and flags that do not exist.
@@ -160,7 +160,7 @@ fn find_unknown_flags(line: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for command in starts.filter(is_command).map(|at| &line[at + "stead ".len()..]) {
         let words: Vec<&str> = command.split([' ', '|', ')', '"']).take_while(|word| !word.starts_with('#')).collect();
-        // Behind `--` stands the command line of another program.
+        // After `--` comes the command line of another program.
         let words = words.split(|word| *word == "--").next().unwrap_or_default();
         let is_name = |word: &&&str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
         let names: Vec<&str> = words.iter().take_while(is_name).copied().collect();

@@ -1,11 +1,11 @@
-//! Every example of the definitions, typed as a command: what is advertised can be called here too.
+//! Runs every example of the definitions as a command.
 
 use serde_json::{Map, Value};
 use stead_protocols::definition::{DialectDefinition, ToolDefinition};
 
 use crate::cli_fixture::CliFixture;
 
-/// The words of a command line that mean these arguments.
+/// The command line for a call with these arguments.
 fn command_line_of(operation: &ToolDefinition, arguments: &Map<String, Value>) -> Vec<String> {
     let mut positional: Vec<(usize, String)> = Vec::new();
     let mut options = Vec::new();
@@ -32,10 +32,10 @@ fn command_line_of(operation: &ToolDefinition, arguments: &Map<String, Value>) -
     words
 }
 
-fn run_step(bench: &CliFixture, definition: &DialectDefinition, step: &Value) -> Value {
+fn run_step(fixture: &CliFixture, definition: &DialectDefinition, step: &Value) -> Value {
     let operation = definition.find_tool(step["operation"].as_str().unwrap()).unwrap();
     let words = command_line_of(operation, step["arguments"].as_object().unwrap());
-    let ran = bench.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    let ran = fixture.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(!ran.stdout.is_empty(), "{words:?}: {}", ran.stderr);
     let answer = ran.json();
     assert_eq!(ran.code != 0, answer.get("error").is_some(), "{words:?}: exit {} with {answer}", ran.code);
@@ -48,21 +48,21 @@ fn every_definition_example_passes_on_the_command_line() {
     let generated: Value = serde_json::from_str(include_str!("../../../protocols/tests/generated/stead.json")).unwrap();
     let examples = generated["examples"].as_array().unwrap();
     assert!(!examples.is_empty());
-    // People have commands of their own for these; they are tried there. A buffer would end with the command.
-    let otherwise = ["alerts", "respond", "policy", "approvals", "approve", "deny", "watch"];
+    // These operations have builtin commands with tests of their own. A buffer would close when the command exits.
+    let without_command = ["alerts", "respond", "policy", "approvals", "approve", "deny", "watch"];
     let of_editors = ["buffer.open", "buffer.change", "buffer.save", "buffer.close"];
-    let elsewhere = otherwise.iter().chain(&of_editors).copied().map(Value::from).collect::<Vec<_>>();
+    let elsewhere = without_command.iter().chain(&of_editors).copied().map(Value::from).collect::<Vec<_>>();
     for example in examples.iter().filter(|example| !elsewhere.contains(&example["operation"])) {
-        let bench = CliFixture::new();
+        let fixture = CliFixture::new();
         for (path, content) in example["tree"].as_object().unwrap() {
-            let place = bench.workspace().join(path);
+            let place = fixture.workspace().join(path);
             std::fs::create_dir_all(place.parent().unwrap()).unwrap();
             std::fs::write(place, content.as_str().unwrap()).unwrap();
         }
         for step in example["before"].as_array().unwrap() {
-            assert!(run_step(&bench, &definition, step).get("error").is_none(), "{step}");
+            assert!(run_step(&fixture, &definition, step).get("error").is_none(), "{step}");
         }
-        let answer = run_step(&bench, &definition, example);
+        let answer = run_step(&fixture, &definition, example);
         if let Some(kind) = example["error"].as_str() {
             assert_eq!(answer["error"]["kind"], kind, "{example}");
         }

@@ -1,5 +1,5 @@
-//! `stead serve` as people start it: the attack corpus by every address, tokens from the command line, a socket for this
-//! user, and a page of another site.
+//! `stead serve` over HTTP: the attack corpus at every endpoint, tokens from the command line, a Unix socket for this user, and
+//! requests from a page of another site.
 
 use std::{io, os::unix::net::UnixStream, path::Path, process::Command};
 
@@ -35,7 +35,7 @@ const RPC_SUITE: AttackSuite<'_> =
 const MCP_SUITE: AttackSuite<'_> =
     AttackSuite { subject: "mcp", opener: &open_mcp_subject, resolvers: &[stead_disk::PathResolution::Auto] };
 
-/// The groups that are about paths; races, and what is about text for models, are asked where there is some.
+/// The groups about paths. Races and texts for models are tested with other subjects.
 const PATH_GROUPS: &[&str] = &[
     "traversal",
     "absolute",
@@ -100,10 +100,10 @@ fn token_is_created_used_rotated_and_revoked() {
     server.run_cli(&["token", "revoke", &id]);
     assert_eq!(server.get("/v1/files/a.txt", &bearer(&token)).0, 401);
     assert_eq!(server.get("/v1/files/a.txt", &bearer(&next)).0, 200);
-    // The journal tells who was let in, and nothing that lets in.
+    // The journal records the tokens, but not their secrets.
     let log = server.run_cli(&["log", "--json"]);
     assert!(log.contains("token_create") && log.contains("token_revoke") && !log.contains(secret), "{log}");
-    // A page of another site, with the right token and without.
+    // A page of another site is refused, with and without a valid token.
     let page = "Origin: https://evil.example\r\nSec-Fetch-Site: cross-site\r\n";
     assert_eq!(server.get("/v1/files/a.txt", &format!("{page}{}", bearer(&next))).0, 403);
     assert_eq!(server.get("/health", page).0, 403);
@@ -115,17 +115,17 @@ fn same_user_needs_no_token_on_a_socket() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("socket");
     let server = ServerProcess::start(&["--socket", path.to_str().unwrap()]);
-    // Answered, and not only begun.
+    // The server answers a request, so startup is complete.
     let ask = || exchange_http(UnixStream::connect(&path).unwrap(), "localhost", "/v1/files/a.txt", "");
     assert_eq!(ask(), (200, "one\n".to_owned()));
-    // A server that lives keeps its place, whoever wants it.
+    // A second server cannot take the socket of a running one.
     let refused =
         stead_command(server.directory.path(), &["serve", "--socket", path.to_str().unwrap()]).output().unwrap();
     assert!(!refused.status.success());
     assert_eq!(ask().0, 200);
     server.terminate();
     assert!(!path.exists(), "the wall is no hindrance");
-    // One that was killed leaves its file, and the next one takes the place.
+    // A killed server leaves its socket file, which the next server replaces.
     let mut killed = ServerProcess::start(&["--socket", path.to_str().unwrap()]);
     killed.child.kill().unwrap();
     killed.child.wait().unwrap();
@@ -134,7 +134,7 @@ fn same_user_needs_no_token_on_a_socket() {
     assert_eq!(ask().0, 200);
     next.terminate();
     assert!(!path.exists());
-    // One that does not come to serve takes nothing with it.
+    // A server that fails to start does not remove the socket of another one.
     let nowhere = ["serve", "--socket", path.to_str().unwrap(), "--workspace", "/nowhere", "--state", "/nowhere"];
     assert!(!Command::new(BINARY).args(nowhere).output().unwrap().status.success());
     assert!(!path.exists());
@@ -145,7 +145,7 @@ fn remote_listening_without_tls_is_refused() {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir(place.path().join("ws")).unwrap();
     let output = stead_command(place.path(), &["serve", "--listen", "0.0.0.0:0"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("--behind-proxy"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("--behind-proxy"), "{printed}");
 }

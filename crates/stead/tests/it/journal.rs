@@ -1,4 +1,4 @@
-//! The journal from the command line.
+//! `stead log` and `stead status`.
 
 use std::{io::Read, path::Path, process::Stdio};
 
@@ -19,15 +19,15 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) {
 
 #[test]
 fn log_filters_select_entries() {
-    let bench = CliFixture::new();
-    bench.run_successfully(&["write", "a.txt", "--content", "a"]);
-    bench.run_successfully(&["write", "d/b.txt", "--content", "b", "--principal", "agent:x"]);
-    bench.run(&["read", "../etc/passwd"]);
-    let all = bench.run_successfully(&["log"]).text();
+    let fixture = CliFixture::new();
+    fixture.run_successfully(&["write", "a.txt", "--content", "a"]);
+    fixture.run_successfully(&["write", "d/b.txt", "--content", "b", "--principal", "agent:x"]);
+    fixture.run(&["read", "../etc/passwd"]);
+    let all = fixture.run_successfully(&["log"]).text();
     assert_eq!(all.lines().count(), 3, "{all}");
     assert!(all.lines().next().unwrap().contains("refused: invalid_path"), "newest first: {all}");
     let count =
-        |arguments: &[&str]| bench.run_successfully(&[&["log", "--json"], arguments].concat()).text().lines().count();
+        |arguments: &[&str]| fixture.run_successfully(&[&["log", "--json"], arguments].concat()).text().lines().count();
     assert_eq!(count(&["--path", "d"]), 1);
     assert_eq!(count(&["--principal", "agent:x"]), 1);
     assert_eq!(count(&["--operation", "write"]), 2);
@@ -35,19 +35,19 @@ fn log_filters_select_entries() {
     assert_eq!(count(&["--since", "1h"]), 3);
     assert_eq!(count(&["--until", "2020-01-01"]), 0);
     assert_eq!(count(&["--limit", "1"]), 1);
-    assert_eq!(bench.run(&["log", "--since", "whenever"]).code, 2);
+    assert_eq!(fixture.run(&["log", "--since", "whenever"]).code, 2);
 }
 
 #[test]
 fn every_change_and_refusal_has_an_audit_row() {
-    let bench = CliFixture::new();
-    bench.run_successfully(&["write", "a.txt", "--content", "abc"]);
-    bench.run(&["write", "a.txt", "--content", "x"]);
-    bench.run_successfully(&["move", "a.txt", "b.txt"]);
-    bench.run_successfully(&["remove", "b.txt"]);
-    bench.run(&["remove", "../x"]);
-    bench.run_successfully(&["list"]);
-    let log = bench.run_successfully(&["log", "--json"]).text();
+    let fixture = CliFixture::new();
+    fixture.run_successfully(&["write", "a.txt", "--content", "abc"]);
+    fixture.run(&["write", "a.txt", "--content", "x"]);
+    fixture.run_successfully(&["move", "a.txt", "b.txt"]);
+    fixture.run_successfully(&["remove", "b.txt"]);
+    fixture.run(&["remove", "../x"]);
+    fixture.run_successfully(&["list"]);
+    let log = fixture.run_successfully(&["log", "--json"]).text();
     let rows: Vec<serde_json::Value> = log
         .lines()
         .rev()
@@ -75,53 +75,57 @@ fn every_change_and_refusal_has_an_audit_row() {
 
 #[test]
 fn intact_log_passes_every_verification() {
-    let bench = CliFixture::new();
+    let fixture = CliFixture::new();
     for name in ["a", "b", "c"] {
-        bench.run_successfully(&["write", name, "--content", name]);
+        fixture.run_successfully(&["write", name, "--content", name]);
     }
-    let report = bench.run_successfully(&["log", "verify", "--json"]).json();
+    let report = fixture.run_successfully(&["log", "verify", "--json"]).json();
     assert_eq!((&report["ok"], &report["entries"]), (&true.into(), &3.into()), "{report}");
-    let saved = bench.directory.path().join("saved.json");
+    let saved = fixture.directory.path().join("saved.json");
     let saved = saved.to_str().unwrap();
-    bench.run_successfully(&["log", "verify", "--full", "--save", saved]);
-    bench.run_successfully(&["write", "d", "--content", "d"]);
-    let later = bench.run_successfully(&["log", "verify", "--from-checkpoint", saved, "--json"]).json();
+    fixture.run_successfully(&["log", "verify", "--full", "--save", saved]);
+    fixture.run_successfully(&["write", "d", "--content", "d"]);
+    let later = fixture.run_successfully(&["log", "verify", "--from-checkpoint", saved, "--json"]).json();
     assert_eq!((&later["ok"], &later["checked"], &later["entries"]), (&true.into(), &1.into(), &4.into()), "{later}");
-    assert_eq!(bench.run_successfully(&["log", "verify", "--entry", "2", "--json"]).json()["ok"], true);
-    assert_eq!(bench.run(&["log", "verify", "--entry", "99"]).code, 1);
-    bench.run_successfully(&["log", "rotate-key"]);
-    bench.run_successfully(&["write", "e", "--content", "e"]);
-    bench.run_successfully(&["log", "verify"]);
-    let export = bench.directory.path().join("export.jsonl");
-    bench.run_successfully(&["log", "export", export.to_str().unwrap()]);
+    assert_eq!(fixture.run_successfully(&["log", "verify", "--entry", "2", "--json"]).json()["ok"], true);
+    assert_eq!(fixture.run(&["log", "verify", "--entry", "99"]).code, 1);
+    fixture.run_successfully(&["log", "rotate-key"]);
+    fixture.run_successfully(&["write", "e", "--content", "e"]);
+    fixture.run_successfully(&["log", "verify"]);
+    let export = fixture.directory.path().join("export.jsonl");
+    fixture.run_successfully(&["log", "export", export.to_str().unwrap()]);
     assert!(std::fs::read_to_string(&export).unwrap().lines().count() >= 5);
-    assert_eq!(bench.run(&["log", "export", export.to_str().unwrap()]).code, 1, "a file that is there is not touched");
+    assert_eq!(
+        fixture.run(&["log", "export", export.to_str().unwrap()]).code,
+        1,
+        "a file that is there is not touched"
+    );
 }
 
 #[test]
 fn truncated_log_is_detected_by_an_external_checkpoint() {
-    let bench = CliFixture::new();
-    bench.run_successfully(&["write", "a", "--content", "a"]);
-    let before = bench.directory.path().join("before");
-    copy_tree(&bench.state(), &before);
-    bench.run_successfully(&["write", "b", "--content", "b"]);
-    let kept = bench.directory.path().join("checkpoint");
-    std::fs::write(&kept, bench.run_successfully(&["log", "checkpoint"]).stdout).unwrap();
-    bench.run_successfully(&["log", "verify", "--against", kept.to_str().unwrap()]);
-    std::fs::remove_dir_all(bench.state()).unwrap();
-    copy_tree(&before, &bench.state());
-    let ran = bench.run(&["log", "verify", "--against", kept.to_str().unwrap()]);
+    let fixture = CliFixture::new();
+    fixture.run_successfully(&["write", "a", "--content", "a"]);
+    let before = fixture.directory.path().join("before");
+    copy_tree(&fixture.state(), &before);
+    fixture.run_successfully(&["write", "b", "--content", "b"]);
+    let kept = fixture.directory.path().join("checkpoint");
+    std::fs::write(&kept, fixture.run_successfully(&["log", "checkpoint"]).stdout).unwrap();
+    fixture.run_successfully(&["log", "verify", "--against", kept.to_str().unwrap()]);
+    std::fs::remove_dir_all(fixture.state()).unwrap();
+    copy_tree(&before, &fixture.state());
+    let ran = fixture.run(&["log", "verify", "--against", kept.to_str().unwrap()]);
     assert_eq!(ran.code, 5, "{}{}", ran.text(), ran.stderr);
     assert!(ran.text().contains("TAMPERED"), "{}", ran.text());
 }
 
 #[test]
 fn closed_output_pipe_is_not_an_error() {
-    let bench = CliFixture::new();
-    bench.run_successfully(&["write", "a", "--content", "a"]);
+    let fixture = CliFixture::new();
+    fixture.run_successfully(&["write", "a", "--content", "a"]);
     for arguments in [&["log", "export"][..], &["log", "--json"]] {
-        let mut child = bench.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // A reader that is gone before the first byte.
+        let mut child = fixture.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The reader closes the pipe before the first byte.
         drop(child.stdout.take());
         let mut complaint = String::new();
         child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
@@ -132,9 +136,9 @@ fn closed_output_pipe_is_not_an_error() {
 
 #[test]
 fn status_shows_how_the_workspace_is_opened() {
-    let bench = CliFixture::new();
-    bench.run_successfully(&["write", "a", "--content", "a"]);
-    let status = bench.run_successfully(&["status", "--json", "--durability", "fast", "--resolver", "walker"]).json();
+    let fixture = CliFixture::new();
+    fixture.run_successfully(&["write", "a", "--content", "a"]);
+    let status = fixture.run_successfully(&["status", "--json", "--durability", "fast", "--resolver", "walker"]).json();
     assert_eq!(
         (&status["entries"], &status["durability"], &status["resolver"]),
         (&1.into(), &"fast".into(), &"walker".into())

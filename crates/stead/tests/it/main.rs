@@ -1,6 +1,6 @@
-//! The binary as people and clients start it.
+//! Tests of the binary, started as people and clients start it.
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::disallowed_methods, reason = "tests start the binary and look at the files it leaves")]
+#![expect(clippy::disallowed_methods, reason = "tests start the binary and read the files it writes")]
 
 mod acp;
 mod approval_story;

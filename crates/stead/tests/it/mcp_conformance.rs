@@ -1,5 +1,5 @@
-//! The protocol's own suite against the program as it is shipped: every scenario that needs nothing but what any server has.
-//! The others, which want tools of the suite's own, are passed by the same face in `faces`.
+//! The official conformance suite of MCP against the binary: every scenario that needs no special tools. The crate
+//! `stead-protocols` runs the others, with the tools that the suite expects.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use testkit::{external_tools, socket_relay};
 
 use crate::server_process::ServerProcess;
 
-/// Scenarios of 2025-11-25, and those that came after its release.
+/// Scenarios of revision 2025-11-25, including those added after its release.
 const SCENARIOS_2025_11_25: &[&str] = &[
     "server-initialize",
     "ping",
@@ -21,7 +21,7 @@ const SCENARIOS_2025_11_25: &[&str] = &[
     "server-sse-polling",
 ];
 
-/// Scenarios of 2026-07-28, and those that came after its release.
+/// Scenarios of revision 2026-07-28, including those added after its release.
 const SCENARIOS_2026_07_28: &[&str] = &[
     "completion-complete",
     "tools-list",
@@ -38,7 +38,7 @@ const SCENARIOS_2026_07_28: &[&str] = &[
     "http-header-validation",
 ];
 
-/// A server that the suite can reach.
+/// A server for the suite.
 struct ConformanceServer {
     server: ServerProcess,
     port: u16,
@@ -62,14 +62,14 @@ impl ConformanceServer {
     }
 }
 
-/// Everything of a revision is run; what needs no fixtures must pass without a failed check.
+/// Runs all scenarios of a revision. Those that need no special tools must pass without a failed check.
 fn assert_revision_passes(revision: &str, scenarios: &[&str]) {
     let judged = ConformanceServer::start();
-    let said = judged.run_suite(&["--requirements", revision]);
+    let printed = judged.run_suite(&["--requirements", revision]);
     for scenario in scenarios {
         let passed = format!("✓ {scenario}: ");
-        let line = said.stdout.lines().find(|line| line.contains(&passed));
-        assert!(line.is_some_and(|line| line.ends_with(", 0 failed")), "{scenario}: {}", said.full_text());
+        let line = printed.stdout.lines().find(|line| line.contains(&passed));
+        assert!(line.is_some_and(|line| line.ends_with(", 0 failed")), "{scenario}: {}", printed.full_text());
     }
     judged.server.terminate();
 }
@@ -89,12 +89,12 @@ fn binary_passes_stateless_and_skills_scenarios() {
     let judged = ConformanceServer::start();
     let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("node").join("diagnostics.yml");
     let stateless = ["--scenario", "server-stateless", "--spec-version", "2026-07-28", "--expected-failures"];
-    let said = judged.run_suite(&[&stateless[..], &[known.to_str().unwrap()]].concat());
-    assert_eq!(said.code, Some(0), "{}", said.full_text());
+    let printed = judged.run_suite(&[&stateless[..], &[known.to_str().unwrap()]].concat());
+    assert_eq!(printed.code, Some(0), "{}", printed.full_text());
     for scenario in ["sep-2640-skills-directory", "sep-2640-skills-enumeration"] {
-        let said = judged.run_suite(&["--scenario", scenario]);
-        assert_eq!(said.code, Some(0), "{}", said.full_text());
-        assert!(said.stdout.contains("0 failed, 0 warnings"), "{}", said.full_text());
+        let printed = judged.run_suite(&["--scenario", scenario]);
+        assert_eq!(printed.code, Some(0), "{}", printed.full_text());
+        assert!(printed.stdout.contains("0 failed, 0 warnings"), "{}", printed.full_text());
     }
     judged.server.terminate();
 }

@@ -1,5 +1,5 @@
-//! Every dialect before the official Inspector, whose strict mode refuses schemas that some client cannot read; and the
-//! Inspector's own clients of every era, by standard streams and over HTTP.
+//! The official MCP Inspector: its strict mode checks the tool schemas of every dialect, and its clients of every protocol era
+//! connect over standard streams and over HTTP.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,9 +12,9 @@ use testkit::external_tools::{self, ProgramOutput};
 use crate::server_process::ServerProcess;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// The eras that the Inspector can be told to speak.
+/// The protocol eras that the Inspector supports.
 const PROTOCOL_ERAS: [&str; 3] = ["legacy", "auto", "modern"];
-/// What it ends with when a tool answers an error.
+/// Exit code of the Inspector when a tool returns an error.
 const TOOL_ERROR_EXIT_CODE: Option<i32> = Some(5);
 
 #[test]
@@ -24,19 +24,19 @@ fn strict_tool_lint_passes_for_every_dialect() {
         let mut command = inspector_command();
         command.args([BINARY, "mcp", "--dialect", dialect, "--workspace"]).arg(place.path());
         command.args(["--method", "tools/list", "--strict"]).env("XDG_STATE_HOME", state.path());
-        let said = external_tools::run_program(command).unwrap();
-        let listed = successful_result(dialect, &said);
-        assert!(!said.stderr.contains("schema"), "{dialect}: {}", said.stderr);
+        let printed = external_tools::run_program(command).unwrap();
+        let listed = successful_result(dialect, &printed);
+        assert!(!printed.stderr.contains("schema"), "{dialect}: {}", printed.stderr);
         assert!(!listed["tools"].as_array().unwrap().is_empty(), "{dialect}");
     }
 }
 
-/// Where the packages from npm are.
+/// The directory of the npm packages.
 pub(crate) fn npm_packages_directory() -> PathBuf {
     external_tools::npm_packages_directory().unwrap()
 }
 
-/// The Node that came with them.
+/// The Node installed with them.
 pub(crate) fn node_binary() -> PathBuf {
     external_tools::node_binary().unwrap()
 }
@@ -48,13 +48,13 @@ fn inspector_command() -> Command {
 }
 
 /// The result of a call that must succeed.
-fn successful_result(what: &str, said: &ProgramOutput) -> Value {
-    assert_eq!(said.code, Some(0), "{what}: {}", said.full_text());
-    let said: Value = serde_json::from_str(&said.stdout).unwrap();
-    said.get("result").cloned().unwrap_or(said)
+fn successful_result(what: &str, printed: &ProgramOutput) -> Value {
+    assert_eq!(printed.code, Some(0), "{what}: {}", printed.full_text());
+    let printed: Value = serde_json::from_str(&printed.stdout).unwrap();
+    printed.get("result").cloned().unwrap_or(printed)
 }
 
-/// Every step with one way to reach the server.
+/// Runs all steps over one transport.
 fn run_inspector_steps(what: &str, workspace: &Path, reach: &dyn Fn(&mut Command)) {
     let run = |arguments: &[&str]| {
         let mut command = inspector_command();

@@ -1,4 +1,4 @@
-//! How much memory the server takes to search what is made to take much: measured from outside, on the process itself.
+//! Peak memory of the server process while it searches files that are made to need much memory.
 
 use std::{
     fs::{self, File},
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::cli_fixture::CliFixture;
 
 const MIB: usize = 1 << 20;
-/// Memory that a server without work may take, and that each of its threads may take on top, in MB.
+/// Maximum memory of an idle server, and of each search thread, in MB.
 const BASE_MEMORY_MB_MAX: u64 = 60;
 const THREAD_MEMORY_MB_MAX: u64 = 60;
-/// Most threads of one search.
+/// Maximum number of threads of one search.
 const THREADS_MAX: usize = 8;
 
 struct McpSearchProcess {
@@ -24,8 +24,8 @@ struct McpSearchProcess {
 }
 
 impl McpSearchProcess {
-    fn start(bench: &CliFixture) -> Self {
-        let mut command = bench.command(&["rpc"]);
+    fn start(fixture: &CliFixture) -> Self {
+        let mut command = fixture.command(&["rpc"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
@@ -42,7 +42,7 @@ impl McpSearchProcess {
         answer["result"].take()
     }
 
-    /// The most memory it ever held, in MB; it ends.
+    /// Stops the server and returns its peak memory in MB.
     fn peak_memory_mb(self) -> u64 {
         let Self { mut child, input, output } = self;
         let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
@@ -54,11 +54,11 @@ impl McpSearchProcess {
     }
 }
 
-/// Searches a workspace of its own and holds the peak against what its threads may take.
+/// Searches a new workspace and compares the peak memory with the limit.
 fn search_within_memory_bound(fill: impl Fn(&CliFixture), arguments: &Value) -> Value {
-    let bench = CliFixture::new();
-    fill(&bench);
-    let mut server = McpSearchProcess::start(&bench);
+    let fixture = CliFixture::new();
+    fill(&fixture);
+    let mut server = McpSearchProcess::start(&fixture);
     let found = server.search(arguments);
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX) as u64;
     let (peak, most) = (server.peak_memory_mb(), BASE_MEMORY_MB_MAX + threads * THREAD_MEMORY_MB_MAX);
@@ -68,8 +68,8 @@ fn search_within_memory_bound(fill: impl Fn(&CliFixture), arguments: &Value) -> 
 
 #[test]
 fn search_does_not_hold_a_64_mib_line() {
-    let fill = |bench: &CliFixture| {
-        let mut file = File::create(bench.workspace().join("line.txt")).unwrap();
+    let fill = |fixture: &CliFixture| {
+        let mut file = File::create(fixture.workspace().join("line.txt")).unwrap();
         let part = "words without an end ".repeat(MIB / 21);
         for _ in 0..64 {
             file.write_all(part.as_bytes()).unwrap();
@@ -82,9 +82,9 @@ fn search_does_not_hold_a_64_mib_line() {
 
 #[test]
 fn search_does_not_hold_a_million_hits() {
-    let fill = |bench: &CliFixture| {
+    let fill = |fixture: &CliFixture| {
         for number in 0..20 {
-            let path = bench.workspace().join(format!("f{number}.txt"));
+            let path = fixture.workspace().join(format!("f{number}.txt"));
             fs::write(path, "a needle in a line of some length, as lines are\n".repeat(50_000)).unwrap();
         }
     };
@@ -94,11 +94,11 @@ fn search_does_not_hold_a_million_hits() {
 
 #[test]
 fn large_regex_stays_within_memory_bound() {
-    let fill = |bench: &CliFixture| {
+    let fill = |fixture: &CliFixture| {
         let line: String = (0_u32..3_000)
             .map(|number| char::from(b'a' + (number.wrapping_mul(2_654_435_761) >> 24) as u8 % 20))
             .collect();
-        fs::write(bench.workspace().join("a.txt"), format!("{line}\n").repeat(40)).unwrap();
+        fs::write(fixture.workspace().join("a.txt"), format!("{line}\n").repeat(40)).unwrap();
     };
     let found = search_within_memory_bound(fill, &json!({ "query": "[a-m][a-t]{2000}[A-Z]", "regex": true }));
     assert_eq!(found["total"], 0, "{found}");

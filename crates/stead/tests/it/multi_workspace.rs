@@ -1,4 +1,4 @@
-//! `stead serve --workspaces` as a platform uses it: a workspace and a token for every agent, and nobody sees another's.
+//! `stead serve --workspaces` as a platform uses it: every agent has a workspace and a token, and cannot access the others.
 
 mod isolation;
 
@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use crate::server_process::{self, LINE_TIMEOUT};
 
-/// What the token of a run follows.
+/// The text before the token in the output of the server.
 const TOKEN_MARKER: &str = "(valid until the server stops): ";
 
-/// A server over an estate.
+/// A server for hosted workspaces.
 pub(crate) struct RegistryServerProcess {
     process: server_process::ServerProcess,
-    /// What administers.
+    /// The administrator token.
     pub(crate) token: String,
 }
 
@@ -34,16 +34,16 @@ impl Deref for RegistryServerProcess {
     }
 }
 
-/// The command line on the estate of a place.
-pub(crate) fn stead_command(place: &Path, arguments: &[&str]) -> Command {
+/// A command for the hosted workspaces below a directory.
+pub(crate) fn stead_command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(server_process::BINARY);
     command
         .args(arguments)
         .arg("--workspaces")
-        .arg(place.join("estate"))
-        .current_dir(place)
+        .arg(directory.join("estate"))
+        .current_dir(directory)
         .env("USER", "tester")
-        .env("XDG_STATE_HOME", place.join("elsewhere"));
+        .env("XDG_STATE_HOME", directory.join("elsewhere"));
     command
 }
 
@@ -52,11 +52,11 @@ impl RegistryServerProcess {
         Self::start_in(tempfile::tempdir().unwrap(), flags)
     }
 
-    pub(crate) fn start_in(place: tempfile::TempDir, flags: &[&str]) -> Self {
-        let mut command = stead_command(place.path(), &["serve", "--print-token"]);
+    pub(crate) fn start_in(directory: tempfile::TempDir, flags: &[&str]) -> Self {
+        let mut command = stead_command(directory.path(), &["serve", "--print-token"]);
         command.args(flags);
-        let process = server_process::ServerProcess::start_command(place, command, stead_command);
-        // Through a socket nobody needs one.
+        let process = server_process::ServerProcess::start_command(directory, command, stead_command);
+        // On a socket no token is needed.
         let line = match process.address.as_str() {
             "" => String::new(),
             _ => process.wait_for_line(|line| line.contains(TOKEN_MARKER)),
@@ -65,35 +65,35 @@ impl RegistryServerProcess {
         Self { process, token }
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     pub(crate) fn send_request(&self, token: &str, line: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
         exchange_http(stream, &self.address, token, line, body)
     }
 
-    /// The same where the answer is an object.
+    /// Sends a JSON request and parses the response.
     pub(crate) fn send_json_request(&self, token: &str, line: &str, body: &Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let (status, answer) = self.send_request(token, line, body.as_bytes());
         (status, serde_json::from_slice(&answer).unwrap_or(Value::Null))
     }
 
-    /// A new workspace and a token of it.
+    /// Creates a workspace and returns a token for it.
     pub(crate) fn create_workspace(&self, name: &str) -> String {
-        let made = self.send_json_request(
+        let created = self.send_json_request(
             &self.token,
             "POST /v1/workspaces",
             &json!({ "name": name, "lasting": "ephemeral" }),
         );
-        assert_eq!(made.0, 201, "{made:?}");
+        assert_eq!(created.0, 201, "{created:?}");
         let line = format!("POST /v1/workspaces/{name}/tokens");
-        let made = self.send_json_request(&self.token, &line, &json!({ "principal": format!("agent:{name}") }));
-        assert_eq!(made.0, 201, "{made:?}");
-        made.1["token"].as_str().unwrap().to_owned()
+        let created = self.send_json_request(&self.token, &line, &json!({ "principal": format!("agent:{name}") }));
+        assert_eq!(created.0, 201, "{created:?}");
+        created.1["token"].as_str().unwrap().to_owned()
     }
 
-    /// Asks it to end, as a service manager does.
+    /// Sends SIGTERM, as a service manager does, and waits for the exit.
     pub(crate) fn terminate(self) {
         self.process.terminate();
     }
@@ -123,7 +123,7 @@ fn workspaces_are_created_used_and_destroyed_over_http() {
     assert_eq!(server.send_request(&one, "PUT /v1/files/a.txt", b"of one").0, 201);
     assert_eq!(server.send_request(&one, "GET /v1/files/a.txt", b""), (200, b"of one".to_vec()));
     assert_eq!(server.send_request(&two, "GET /v1/files/a.txt", b"").0, 404);
-    // Who administers opens no files, and who works in a workspace administers nothing, whatever it names.
+    // An administrator token opens no files, and a workspace token administers nothing.
     assert_eq!(server.send_request(&server.token, "GET /v1/files/a.txt", b"").0, 403);
     let refused: Vec<(u16, Vec<u8>)> = ["two", "nobody", "%2e%2e"]
         .iter()
@@ -132,23 +132,26 @@ fn workspaces_are_created_used_and_destroyed_over_http() {
     assert!(refused.iter().all(|answer| *answer == refused[0] && answer.0 == 403), "{refused:?}");
     assert_eq!(server.send_request(&one, "GET /metrics", b"").0, 403);
     assert_eq!(server.send_request(&server.token, "GET /metrics", b"").0, 200);
-    // An unknown token, one of an unknown id, and one with a wrong secret are told the same.
+    // The responses to a malformed token, an unknown id and a wrong secret are identical.
     let (most, last) = one.split_at(one.len() - 1);
     let wrong = format!("{most}{}", if last == "0" { "1" } else { "0" });
-    let strangers: Vec<(u16, Vec<u8>)> = ["stead_0_0", &wrong, "x", "stead_0123456789abcdef_"]
+    let unauthenticated: Vec<(u16, Vec<u8>)> = ["stead_0_0", &wrong, "x", "stead_0123456789abcdef_"]
         .iter()
         .map(|token| server.send_request(token, "GET /v1/files/a.txt", b""))
         .collect();
-    assert!(strangers.iter().all(|answer| *answer == strangers[0] && answer.0 == 401), "{strangers:?}");
-    let told = server.send_json_request(&server.token, "GET /v1/workspaces/one", &Value::Null).1;
-    assert_eq!((&told["files"], &told["state"]), (&json!(1), &json!("open")));
+    assert!(
+        unauthenticated.iter().all(|answer| *answer == unauthenticated[0] && answer.0 == 401),
+        "{unauthenticated:?}"
+    );
+    let described = server.send_json_request(&server.token, "GET /v1/workspaces/one", &Value::Null).1;
+    assert_eq!((&described["files"], &described["state"]), (&json!(1), &json!("open")));
     let listed = server.send_json_request(&server.token, "GET /v1/workspaces?limit=1", &Value::Null).1;
     assert_eq!(listed["workspaces"][0]["name"], "one");
     let cursor = listed["cursor"].as_str().unwrap();
     let rest = server.send_json_request(&server.token, &format!("GET /v1/workspaces?cursor={cursor}"), &Value::Null).1;
     assert_eq!((&rest["workspaces"][0]["name"], &rest["truncated"]), (&json!("two"), &json!(false)));
     assert_eq!(server.send_json_request(&server.token, "DELETE /v1/workspaces/one", &Value::Null).0, 200);
-    assert_eq!(server.send_request(&one, "GET /v1/files/a.txt", b""), strangers[0].clone());
+    assert_eq!(server.send_request(&one, "GET /v1/files/a.txt", b""), unauthenticated[0].clone());
     assert_eq!(server.send_json_request(&server.token, "POST /v1/workspaces", &json!({ "name": "../x" })).0, 400);
     assert_eq!(server.send_json_request(&server.token, "POST /v1/workspaces", &json!({ "name": "two" })).0, 409);
     server.terminate();
@@ -156,7 +159,7 @@ fn workspaces_are_created_used_and_destroyed_over_http() {
 
 #[test]
 fn listing_a_missing_registry_creates_nothing() {
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for arguments in [
         &["workspace", "list"][..],
         &["workspace", "show", "one"],
@@ -164,10 +167,10 @@ fn listing_a_missing_registry_creates_nothing() {
         &["token", "list", "--estate"],
         &["token", "create", "--workspace-name", "one", "--principal", "agent:a"],
     ] {
-        let ran = stead_command(place.path(), arguments).output().unwrap();
-        let said = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.code() == Some(1) && said.contains("there are no workspaces in"), "{said}");
-        assert!(!place.path().join("estate").exists(), "{arguments:?}");
+        let ran = stead_command(directory.path(), arguments).output().unwrap();
+        let printed = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.code() == Some(1) && printed.contains("there are no workspaces in"), "{printed}");
+        assert!(!directory.path().join("estate").exists(), "{arguments:?}");
     }
 }
 
@@ -186,12 +189,16 @@ fn cli_works_beside_a_running_server() {
     server.run_cli(&["workspace", "restore", "kept", "--as", "again"]);
     let token = server.run_cli(&["token", "create", "--workspace-name", "again", "--principal", "agent:a"]);
     assert_eq!(server.send_request(token.trim(), "GET /v1/files/a.txt", b""), (200, b"kept".to_vec()));
-    let steward = server.run_cli(&["token", "create", "--estate", "--principal", "user:platform"]);
-    let listed = server.send_json_request(steward.trim(), "GET /v1/workspaces", &Value::Null).1;
+    let admin_caller = server.run_cli(&["token", "create", "--estate", "--principal", "user:platform"]);
+    let listed = server.send_json_request(admin_caller.trim(), "GET /v1/workspaces", &Value::Null).1;
     assert_eq!(listed["workspaces"][0]["name"], "again");
-    let place = server.directory.path().join("estate/estate");
+    let directory = server.directory.path().join("estate/estate");
     let mut verify = Command::new(server_process::BINARY);
-    verify.args(["log", "verify", "--workspace"]).arg(place.join("files")).arg("--state").arg(place.join("state"));
+    verify
+        .args(["log", "verify", "--workspace"])
+        .arg(directory.join("files"))
+        .arg("--state")
+        .arg(directory.join("state"));
     assert!(verify.output().unwrap().status.success());
     server.terminate();
 }
@@ -208,15 +215,15 @@ fn workspace_is_forked_exported_imported_and_destroyed() {
     let archive = decode_chunked(&archive);
     assert_eq!(archive.len() % 512, 0);
     let import = "PUT /v1/workspaces/copy/import?lasting=ephemeral&label=a%20copy";
-    let made = server.send_request(&server.token, import, &archive);
-    assert_eq!(made.0, 201, "{}", String::from_utf8_lossy(&made.1));
+    let created = server.send_request(&server.token, import, &archive);
+    assert_eq!(created.0, 201, "{}", String::from_utf8_lossy(&created.1));
     let token = server.run_cli(&["token", "create", "--workspace-name", "copy", "--principal", "agent:a"]);
     assert_eq!(server.send_request(token.trim(), "GET /v1/files/d/a.txt", b""), (200, b"carried".to_vec()));
     assert_eq!(server.send_request(&server.token, import, &archive).0, 409);
     assert_eq!(server.send_request(&server.token, "PUT /v1/workspaces/bad/import", &archive[..700]).0, 400);
     assert_eq!(server.send_request(&server.token, "GET /v1/workspaces/nobody/export", b"").0, 404);
     assert_eq!(server.send_request(&one, "GET /v1/workspaces/one/export", b"").0, 403);
-    // The same by the command line, into another estate.
+    // The command line imports the same archive into another registry.
     let file = server.directory.path().join("one.tar");
     server.run_cli(&["workspace", "export", "one", "--output", file.to_str().unwrap()]);
     let other = tempfile::tempdir().unwrap();
@@ -234,7 +241,7 @@ fn workspace_is_forked_exported_imported_and_destroyed() {
     server.terminate();
 }
 
-/// A body that came in pieces.
+/// Decodes a chunked body.
 fn decode_chunked(mut bytes: &[u8]) -> Vec<u8> {
     let mut whole = Vec::new();
     while let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") {
@@ -245,19 +252,19 @@ fn decode_chunked(mut bytes: &[u8]) -> Vec<u8> {
     whole
 }
 
-/// Processes make and end one name at the same time, and some are killed on the way.
+/// Processes create and destroy a workspace of the same name concurrently, and some are killed meanwhile.
 #[test]
 fn racing_and_killed_processes_leave_the_registry_consistent() {
-    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let start = |arguments: &[&str]| {
-        stead_command(place.path(), arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        stead_command(directory.path(), arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     for round in 0..6 {
-        let mut makers: Vec<Child> = (0..3).map(|_| start(&["workspace", "create", "one", "--ephemeral"])).collect();
-        let made = makers.iter_mut().map(|maker| maker.wait().unwrap()).filter(ExitStatus::success).count();
-        assert_eq!(made, 1, "round {round}");
-        let mut enders: Vec<Child> = (0..3).map(|_| start(&["workspace", "destroy", "one"])).collect();
-        let ended = enders.iter_mut().map(|ender| ender.wait().unwrap()).filter(ExitStatus::success).count();
+        let mut creators: Vec<Child> = (0..3).map(|_| start(&["workspace", "create", "one", "--ephemeral"])).collect();
+        let created = creators.iter_mut().map(|maker| maker.wait().unwrap()).filter(ExitStatus::success).count();
+        assert_eq!(created, 1, "round {round}");
+        let mut destroyers: Vec<Child> = (0..3).map(|_| start(&["workspace", "destroy", "one"])).collect();
+        let ended = destroyers.iter_mut().map(|ender| ender.wait().unwrap()).filter(ExitStatus::success).count();
         assert_eq!(ended, 1, "round {round}");
     }
     for round in 0..12_u64 {
@@ -266,7 +273,7 @@ fn racing_and_killed_processes_leave_the_registry_consistent() {
         victim.kill().unwrap();
         victim.wait().unwrap();
         let name = format!("victim-{round}");
-        // Whether it was made or not, the name can be had and given back.
+        // Whether or not the workspace was created, the name can be used and freed again.
         start(&["workspace", "create", &name]).wait().unwrap();
         let mut victim = start(&["workspace", "destroy", &name]);
         std::thread::sleep(Duration::from_millis(round * 3));
@@ -274,11 +281,12 @@ fn racing_and_killed_processes_leave_the_registry_consistent() {
         victim.wait().unwrap();
     }
     let listed = |flag: &[&str]| {
-        let output = stead_command(place.path(), &[&["workspace", "list", "--json"], flag].concat()).output().unwrap();
+        let output =
+            stead_command(directory.path(), &[&["workspace", "list", "--json"], flag].concat()).output().unwrap();
         let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
         listed["workspaces"].as_array().unwrap().len()
     };
-    let lying = |of: &str| std::fs::read_dir(place.path().join("estate").join(of)).unwrap().count();
+    let lying = |of: &str| std::fs::read_dir(directory.path().join("estate").join(of)).unwrap().count();
     let (ready, trash) = (listed(&[]), listed(&["--trash"]));
     assert_eq!((lying("workspaces"), lying("trash")), (ready, trash));
     assert!(ready + trash >= 12);
@@ -286,8 +294,8 @@ fn racing_and_killed_processes_leave_the_registry_consistent() {
 
 #[test]
 fn same_user_administers_over_the_socket() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("socket");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
     let server = RegistryServerProcess::start(&["--socket", path.to_str().unwrap()]);
     let ask = |token: &str, line: &str, body: &str| {
         let stream = UnixStream::connect(&path).unwrap();
@@ -295,20 +303,20 @@ fn same_user_administers_over_the_socket() {
         exchange_http(stream, "localhost", token, line, body.as_bytes())
     };
     assert_eq!(ask("", "POST /v1/workspaces", r#"{"name":"one"}"#).0, 201);
-    let made = ask("", "POST /v1/workspaces/one/tokens", r#"{"principal":"agent:one"}"#);
-    let made: Value = serde_json::from_slice(&made.1).unwrap();
-    assert_eq!(ask(made["token"].as_str().unwrap(), "PUT /v1/files/a", "x").0, 201);
+    let created = ask("", "POST /v1/workspaces/one/tokens", r#"{"principal":"agent:one"}"#);
+    let created: Value = serde_json::from_slice(&created.1).unwrap();
+    assert_eq!(ask(created["token"].as_str().unwrap(), "PUT /v1/files/a", "x").0, 201);
     assert_eq!(ask("", "GET /v1/files/a", "").0, 403);
-    let line = format!("DELETE /v1/workspaces/one/tokens/{}", made["id"].as_str().unwrap());
+    let line = format!("DELETE /v1/workspaces/one/tokens/{}", created["id"].as_str().unwrap());
     assert_eq!(ask("", &line, "").0, 200);
-    assert_eq!(ask(made["token"].as_str().unwrap(), "GET /v1/files/a", "").0, 401);
+    assert_eq!(ask(created["token"].as_str().unwrap(), "GET /v1/files/a", "").0, 401);
     server.terminate();
 }
 
 #[test]
 fn single_workspace_server_has_no_workspace_admin() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("socket");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("socket");
     let server = server_process::ServerProcess::start(&["--socket", path.to_str().unwrap()]);
     let stream = UnixStream::connect(&path).unwrap();
     stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();

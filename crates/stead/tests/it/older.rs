@@ -1,4 +1,4 @@
-//! The binary on a state directory that 0.1.0 left in the middle of a change; `local` has the other tests of it.
+//! The binary on a state directory of version 0.1.0 with an unfinished change; `stead-local` has further tests with it.
 
 use std::{os::unix::fs::PermissionsExt, path::Path};
 
@@ -9,19 +9,19 @@ use crate::{
     journal::copy_tree,
 };
 
-const MADE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../local/tests/fixtures/0.1.0");
+const FIXTURE_0_1_0: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../local/tests/fixtures/0.1.0");
 
 #[test]
 fn a_state_directory_of_0_1_0_is_finished_verified_shown_and_undone() {
-    let bench = CliFixture::new();
-    let state = bench.directory.path().join("kept");
-    copy_tree(&Path::new(MADE).join("workspace"), &bench.workspace());
-    copy_tree(&Path::new(MADE).join("state"), &state);
+    let fixture = CliFixture::new();
+    let state = fixture.directory.path().join("kept");
+    copy_tree(&Path::new(FIXTURE_0_1_0).join("workspace"), &fixture.workspace());
+    copy_tree(&Path::new(FIXTURE_0_1_0).join("state"), &state);
     std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700)).unwrap();
     let ok = |arguments: &[&str]| -> CommandOutput {
-        bench.run_successfully(&[&["--state", "../kept"], arguments].concat())
+        fixture.run_successfully(&[&["--state", "../kept"], arguments].concat())
     };
-    let text = |path: &str| std::fs::read_to_string(bench.workspace().join(path)).unwrap();
+    let text = |path: &str| std::fs::read_to_string(fixture.workspace().join(path)).unwrap();
     ok(&["log", "verify"]);
     assert_eq!((text("replaced.txt").as_str(), text("pending/new.txt").as_str()), ("after\n", "pending\n"));
     let log = ok(&["log", "--json", "--limit", "1000"]).text();
@@ -35,7 +35,7 @@ fn a_state_directory_of_0_1_0_is_finished_verified_shown_and_undone() {
     let tokens = ok(&["token", "list", "--json"]).text();
     assert!(tokens.contains("\"agent:ci\""), "{tokens}");
     let refused = ["--state", "../kept", "write", "closed/x", "--content", "x", "--principal", "agent:writer"];
-    assert_eq!(bench.run(&refused).code, 3, "the policy holds");
+    assert_eq!(fixture.run(&refused).code, 3, "the policy of 0.1.0 still applies");
     ok(&["undo", "--principal", "agent:writer"]);
     assert_eq!(text("replaced.txt"), "before\n");
     ok(&["log", "verify"]);

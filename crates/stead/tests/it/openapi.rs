@@ -1,5 +1,5 @@
-//! The OpenAPI document against the server it describes: requests made up from it, fitting and not, and every answer held
-//! against it.
+//! The server against its OpenAPI document: Schemathesis generates valid and invalid requests from the document and checks
+//! every response.
 
 use std::{path::Path, process::Command};
 
@@ -7,9 +7,9 @@ use testkit::external_tools;
 
 use crate::{python_client::python_in_environment, server_process::ServerProcess};
 
-/// Requests made up for each operation, besides those that follow from its schema alone.
+/// Random requests per operation, besides the examples that follow from the schema.
 const FUZZ_EXAMPLES_MAX: &str = "10";
-/// The same requests every time.
+/// A fixed seed, so that every run sends the same requests.
 const FUZZ_SEED: &str = "1";
 
 #[test]
@@ -25,9 +25,9 @@ fn server_conforms_to_its_openapi_document() {
     run.arg(format!("http://{}/v1/openapi.json", server.address));
     run.args(["--header", &format!("Authorization: Bearer {}", token.trim())]);
     run.args(["--max-examples", FUZZ_EXAMPLES_MAX, "--seed", FUZZ_SEED, "--continue-on-failure", "--no-color"]);
-    // What it remembers of failures is nobody else's.
+    // It stores failures in its current directory.
     run.current_dir(server.directory.path());
-    let said = external_tools::run_program(run).unwrap();
-    assert_eq!(said.code, Some(0), "{}", said.full_text());
+    let printed = external_tools::run_program(run).unwrap();
+    assert_eq!(printed.code, Some(0), "{}", printed.full_text());
     server.terminate();
 }

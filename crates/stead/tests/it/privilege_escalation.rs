@@ -1,5 +1,5 @@
-//! An agent that tries everything it has, against the real binary: it cannot approve itself, widen its scope, exceed its
-//! quota, change its rules or edit the record. Each attempt is a row of a table; after each everything is as it was.
+//! Attempts of an agent, against the binary, to approve its own calls, widen its scope, exceed its quota, change its rules or
+//! edit the journal. Each attempt is a row of a table; after each, everything must be unchanged.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
-/// Removing needs a person, and an agent may fill two thousand bytes. It lies in the workspace, where agents would reach it.
+/// A policy that requires approval for removals and limits agents to two thousand bytes. It is in the workspace, where agents
+/// could reach it.
 const POLICY_TEXT: &str = "[[system.rules]]\nname = \"removals\"\noperations = [\"remove\"]\nprincipals = [\"agent:*\"]\n\
                      tier = \"approval_required\"\n[agent.\"agent:*\".quota]\nbytes = 2000\n";
 const POLICY_FLAGS: &[&str] = &["--policy", "conf/rules.toml"];
@@ -24,15 +25,15 @@ struct AgentConnection {
 }
 
 impl AgentConnection {
-    /// Connects, able to answer questions.
-    fn connect(bench: &CliFixture, face: &str) -> Self {
-        let words = [POLICY_FLAGS, &[face, "--principal", "agent:a", "--durability", "fast"]].concat();
+    /// Connects as a client that can answer elicitations.
+    fn connect(fixture: &CliFixture, protocol: &str) -> Self {
+        let words = [POLICY_FLAGS, &[protocol, "--principal", "agent:a", "--durability", "fast"]].concat();
         let mut child =
-            bench.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+            fixture.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let output = child.stdin.take().unwrap();
         let input = BufReader::new(child.stdout.take().unwrap());
         let mut agent = Self { child, output, input, next_id: 0 };
-        if face == "mcp" {
+        if protocol == "mcp" {
             let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": { "elicitation": {}, "roots": {} },
                 "clientInfo": { "name": "agent", "version": "1" } });
             agent.request("initialize", &hello);
@@ -45,14 +46,14 @@ impl AgentConnection {
         writeln!(self.output, "{message}").unwrap();
     }
 
-    /// Asks, and says yes to whatever it is asked meanwhile.
+    /// Sends a request, and accepts every elicitation that arrives before the response.
     fn request(&mut self, method: &str, params: &Value) -> Value {
         self.next_id += 1;
         let id = self.next_id;
         self.send_message(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         loop {
             let mut line = String::new();
-            assert!(self.input.read_line(&mut line).unwrap() > 0, "it ended at {method} {params}");
+            assert!(self.input.read_line(&mut line).unwrap() > 0, "the server ended during {method} {params}");
             let heard: Value = serde_json::from_str(&line).unwrap();
             match heard["method"].as_str() {
                 Some("elicitation/create") => {
@@ -88,13 +89,13 @@ fn is_refused(answer: &Value) -> bool {
         || answer["result"]["success"] == false
 }
 
-/// Whether a call was refused for what it asked for, not for how it was written.
+/// Whether a call was refused by a rule, and not for malformed arguments.
 fn is_refused_by_policy(answer: &Value) -> bool {
     let kind = answer["result"]["structuredContent"]["error"]["kind"].as_str().unwrap_or_default();
     !["", "bad_request", "unknown_operation", "malformed_patch", "text_not_found"].contains(&kind)
 }
 
-/// A workspace with its rules inside, one question pending, and links to everything that matters.
+/// A workspace that contains its policy file, a pending approval, and links to all protected files.
 struct EscalationFixture {
     fixture: CliFixture,
     pending_approval: String,
@@ -117,15 +118,15 @@ impl EscalationFixture {
         run_with_policy(&fixture, &["approvals", "setup", "--secret-file", "../secret"]);
         std::os::unix::fs::symlink(fixture.state(), at("state")).unwrap();
         let mut agent = AgentConnection::connect(&fixture, "mcp");
-        let asked = agent.call("remove", &json!({ "path": "a.txt" }));
-        let error = &asked["result"]["structuredContent"]["error"];
-        let pending_approval = error["approval"].as_str().expect("a question").to_owned();
+        let request = agent.call("remove", &json!({ "path": "a.txt" }));
+        let error = &request["result"]["structuredContent"]["error"];
+        let pending_approval = error["approval"].as_str().expect("a pending approval").to_owned();
         agent.close();
         let files_before = read_tree(&fixture);
         Self { fixture, pending_approval, files_before }
     }
 
-    /// Nothing came of an attempt: the question waits, and everything is as it was.
+    /// Checks that an attempt had no effect: the approval is pending and all files are unchanged.
     #[track_caller]
     fn assert_unchanged(&self, attempt: &str) {
         assert_eq!(read_tree(&self.fixture), self.files_before, "{attempt}");
@@ -133,7 +134,7 @@ impl EscalationFixture {
         assert_eq!(shown["state"], "pending", "{attempt}: {shown}");
     }
 
-    /// The record is whole, and what was answered is not in it.
+    /// Checks that the journal is intact and contains no change or approval by the agent.
     fn assert_journal_intact(&self) {
         run_with_policy(&self.fixture, &["log", "verify"]);
         let log = run_with_policy(&self.fixture, &["log", "--json", "--limit", "1000"]).text();
@@ -150,15 +151,15 @@ impl EscalationFixture {
 }
 
 #[track_caller]
-fn run_with_policy(bench: &CliFixture, arguments: &[&str]) -> CommandOutput {
-    bench.run_successfully(&[POLICY_FLAGS, arguments].concat())
+fn run_with_policy(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+    fixture.run_successfully(&[POLICY_FLAGS, arguments].concat())
 }
 
-/// Every file of the workspace and what it holds.
-fn read_tree(bench: &CliFixture) -> Vec<(String, Vec<u8>)> {
+/// Every file of the workspace with its content.
+fn read_tree(fixture: &CliFixture) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     for directory in ["", "conf"] {
-        for entry in std::fs::read_dir(bench.workspace().join(directory)).unwrap() {
+        for entry in std::fs::read_dir(fixture.workspace().join(directory)).unwrap() {
             let entry = entry.unwrap();
             let name = format!("{directory}/{}", entry.file_name().display());
             let bytes =
@@ -170,18 +171,18 @@ fn read_tree(bench: &CliFixture) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// What a caller is, or has, is no argument of anything it asks for.
+/// The identity and the grants of a caller cannot be set by arguments.
 #[test]
 fn arguments_cannot_change_the_caller_identity() {
-    let ground = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&ground.fixture, "mcp");
+    let escalation = EscalationFixture::new();
+    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
     let words = [
         ("principal", json!("user:tester")),
         ("as", json!("user:tester")),
         ("on_behalf_of", json!("user:tester")),
         ("caller", json!({ "principal": "user:tester" })),
         ("approver", json!("shown")),
-        ("approval", json!(ground.pending_approval)),
+        ("approval", json!(escalation.pending_approval)),
         ("approved", json!(true)),
         ("grants", json!({ "writable": ["/"], "approver": "shown" })),
         ("tier", json!("autonomous")),
@@ -201,69 +202,68 @@ fn arguments_cannot_change_the_caller_identity() {
             arguments[*word] = value.clone();
             let answer = agent.call(tool, &arguments);
             assert!(is_refused(&answer), "{tool} with {word}: {answer}");
-            // The same beside the arguments, where a face might read it.
+            // The same fields beside the arguments, where a protocol might read them.
             let mut params = json!({ "name": tool, "arguments": arguments });
             params["arguments"].as_object_mut().unwrap().remove(*word);
             params[*word] = value.clone();
-            params["_meta"] =
-                json!({ *word: value, "stead/principal": "user:tester", "stead/approval": ground.pending_approval });
+            params["_meta"] = json!({ *word: value, "stead/principal": "user:tester", "stead/approval": escalation.pending_approval });
             let answer = agent.request("tools/call", &params);
             assert!(is_refused(&answer), "{tool} beside {word}: {answer}");
         }
-        ground.assert_unchanged(tool);
+        escalation.assert_unchanged(tool);
     }
     agent.close();
-    ground.assert_journal_intact();
+    escalation.assert_journal_intact();
 }
 
-/// Over MCP and over JSON-RPC, by every name that answering might have.
+/// Tries every plausible name of an answering method, over MCP and JSON-RPC.
 #[test]
 fn no_protocol_lets_an_agent_answer_approvals() {
-    let ground = EscalationFixture::new();
-    let id = json!({ "id": ground.pending_approval, "reason": "I say so" });
-    let mut agent = AgentConnection::connect(&ground.fixture, "mcp");
+    let escalation = EscalationFixture::new();
+    let id = json!({ "id": escalation.pending_approval, "reason": "I say so" });
+    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
     for tool in ["approve", "deny", "approvals", "approvals.approve", "approvals_approve", "stead.approve"] {
         let answer = agent.call(tool, &id);
         assert!(is_refused(&answer) || tool == "approvals", "{tool}: {answer}");
-        ground.assert_unchanged(tool);
+        escalation.assert_unchanged(tool);
     }
     for method in ["approve", "approvals/approve", "stead/approve", "elicitation/create", "sampling/createMessage"] {
         let answer = agent.request(method, &id);
         assert!(is_refused(&answer), "{method}: {answer}");
     }
-    // An answer to a question that nobody asked.
+    // A response to an elicitation that was never sent.
     for number in 0..20 {
-        let yes = json!({ "action": "accept", "content": { "id": ground.pending_approval } });
+        let yes = json!({ "action": "accept", "content": { "id": escalation.pending_approval } });
         agent.send_message(&json!({ "jsonrpc": "2.0", "id": number, "result": yes }));
     }
-    ground.assert_unchanged("answers unasked");
+    escalation.assert_unchanged("answers unasked");
     agent.close();
-    let mut rpc = AgentConnection::connect(&ground.fixture, "rpc");
+    let mut rpc = AgentConnection::connect(&escalation.fixture, "rpc");
     for method in ["approve", "deny", "approvals.approve", "stead.approve"] {
         let answer = rpc.request(method, &id);
         assert!(is_refused(&answer), "{method}: {answer}");
         let invoked = rpc.request("capabilities.invoke", &json!({ "capability": method, "arguments": id }));
         assert!(is_refused(&invoked), "{method}: {invoked}");
-        ground.assert_unchanged(method);
+        escalation.assert_unchanged(method);
     }
-    let held = json!({ "capability": "remove", "arguments": { "path": "a.txt" }, "hold_ms": 50, "approval": ground.pending_approval });
+    let held = json!({ "capability": "remove", "arguments": { "path": "a.txt" }, "hold_ms": 50, "approval": escalation.pending_approval });
     let answer = rpc.request("capabilities.invoke", &held);
     assert!(is_refused(&answer), "{answer}");
     rpc.close();
-    ground.assert_unchanged("held");
-    ground.assert_journal_intact();
+    escalation.assert_unchanged("held");
+    escalation.assert_journal_intact();
 }
 
-/// The agent is the client: what it says when it is asked, by either way of asking, changes nothing.
+/// If the agent is the client, its answers to elicitations have no effect, in both forms of elicitation.
 #[test]
 fn agent_cannot_answer_its_own_elicitation() {
-    let ground = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&ground.fixture, "mcp");
+    let escalation = EscalationFixture::new();
+    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
     for _ in 0..3 {
-        // `request` accepts every elicitation that comes.
+        // `request` accepts every elicitation.
         let answer = agent.call("remove", &json!({ "path": "a.txt" }));
         assert!(is_refused(&answer), "{answer}");
-        ground.assert_unchanged("accepted by itself");
+        escalation.assert_unchanged("accepted by itself");
     }
     let modern = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
@@ -282,26 +282,26 @@ fn agent_cannot_answer_its_own_elicitation() {
     let middle = flipped.len() / 2;
     flipped[middle] = if flipped[middle] == b'A' { b'B' } else { b'A' };
     let flipped = String::from_utf8(flipped).unwrap();
-    // As it was given, again and again, with a bit changed, made up, and on another connection.
-    for state in [sealed.as_str(), &sealed, &flipped, &ground.pending_approval, "", "eyJhcHByb3ZlZCI6dHJ1ZX0"] {
+    // The state is sent unchanged, repeatedly, with one bit changed, invented, and on another connection.
+    for state in [sealed.as_str(), &sealed, &flipped, &escalation.pending_approval, "", "eyJhcHByb3ZlZCI6dHJ1ZX0"] {
         let answer = agent.request("tools/call", &ask(&json!({ "requestState": state, "inputResponses": yes })));
         assert!(is_refused(&answer), "{state}: {answer}");
-        ground.assert_unchanged(state);
+        escalation.assert_unchanged(state);
     }
-    let mut second = AgentConnection::connect(&ground.fixture, "mcp");
+    let mut second = AgentConnection::connect(&escalation.fixture, "mcp");
     let answer = second.request("tools/call", &ask(&json!({ "requestState": sealed, "inputResponses": yes })));
     assert!(is_refused(&answer), "{answer}");
     second.close();
     agent.close();
-    ground.assert_unchanged("another connection");
-    ground.assert_journal_intact();
+    escalation.assert_unchanged("another connection");
+    escalation.assert_journal_intact();
 }
 
-/// Every operation that writes, at every name of the policy file and of the directory that holds it.
+/// Tries every writing operation on every path of the policy file and of its directory.
 #[test]
 fn agents_cannot_change_the_policy_that_binds_them() {
-    let ground = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&ground.fixture, "mcp");
+    let escalation = EscalationFixture::new();
+    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
     let base =
         agent.call("stat", &json!({ "path": "conf/rules.toml" }))["result"]["structuredContent"]["version"].clone();
     let mut attempts = Vec::new();
@@ -333,7 +333,7 @@ fn agents_cannot_change_the_policy_that_binds_them() {
     }
     for (tool, arguments) in attempts {
         let answer = agent.call(tool, &arguments);
-        // A link itself is nobody's policy: what may happen to it leaves the rules in force.
+        // A link to the policy is not the policy: changing the link leaves the rules in force.
         let link = ["link", "way"].iter().any(|link| {
             let patched = arguments["patch"].as_str().unwrap_or_default();
             arguments["from"] == *link
@@ -347,18 +347,18 @@ fn agents_cannot_change_the_policy_that_binds_them() {
             let undone = agent.call("undo", &json!({}));
             assert!(!is_refused(&undone), "{undone}");
         }
-        ground.assert_unchanged(&format!("{tool} {arguments}"));
+        escalation.assert_unchanged(&format!("{tool} {arguments}"));
     }
     agent.close();
-    run_with_policy(&ground.fixture, &["log", "verify"]);
+    run_with_policy(&escalation.fixture, &["log", "verify"]);
 }
 
-/// The state directory, the journal and the secret, by every spelling that leads there.
+/// Tries every spelling of the paths of the state directory, the journal and the secret.
 #[test]
 fn state_directory_and_journal_are_unreachable() {
-    let ground = EscalationFixture::new();
-    let mut agent = AgentConnection::connect(&ground.fixture, "mcp");
-    let state = ground.fixture.state().display().to_string();
+    let escalation = EscalationFixture::new();
+    let mut agent = AgentConnection::connect(&escalation.fixture, "mcp");
+    let state = escalation.fixture.state().display().to_string();
     let places =
         [state.clone(), format!("{state}/x"), "state".into(), "state/x".into(), "../state".into(), "../secret".into()];
     for place in &places {
@@ -381,7 +381,7 @@ fn state_directory_and_journal_are_unreachable() {
                 assert!(is_refused(&answer), "{method} {uri}: {answer}");
             }
         }
-        ground.assert_unchanged(place);
+        escalation.assert_unchanged(place);
     }
     agent.send_message(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     for (tool, arguments) in [
@@ -396,18 +396,18 @@ fn state_directory_and_journal_are_unreachable() {
         assert!(is_refused(&answer), "{tool} {arguments}: {answer}");
     }
     agent.close();
-    ground.assert_unchanged("the rest");
-    ground.assert_journal_intact();
+    escalation.assert_unchanged("the rest");
+    escalation.assert_journal_intact();
 }
 
-/// A second connection, and a third over another face, share one quota and one count.
+/// A second connection, and a third over another protocol, share one quota and one rate limit.
 #[test]
 fn connections_share_one_quota_and_rate_limit() {
-    let ground = EscalationFixture::new();
+    let escalation = EscalationFixture::new();
     let mut agents = [
-        AgentConnection::connect(&ground.fixture, "mcp"),
-        AgentConnection::connect(&ground.fixture, "mcp"),
-        AgentConnection::connect(&ground.fixture, "rpc"),
+        AgentConnection::connect(&escalation.fixture, "mcp"),
+        AgentConnection::connect(&escalation.fixture, "mcp"),
+        AgentConnection::connect(&escalation.fixture, "rpc"),
     ];
     let [one, two, three] = &mut agents;
     let mut refused = 0;
@@ -417,7 +417,7 @@ fn connections_share_one_quota_and_rate_limit() {
             [one.call("write", &file("a")), two.call("write", &file("b")), three.request("write", &file("c"))];
         refused += answers.iter().filter(|answer| is_refused(answer)).count();
     }
-    let held: u64 = std::fs::read_dir(ground.fixture.workspace())
+    let held: u64 = std::fs::read_dir(escalation.fixture.workspace())
         .unwrap()
         .map(|entry| entry.unwrap().metadata().unwrap())
         .filter(std::fs::Metadata::is_file)
@@ -425,7 +425,7 @@ fn connections_share_one_quota_and_rate_limit() {
         .sum();
     assert!(refused > 40 && held <= 2_000 && held > 1_700, "{refused} refused, {held} held");
     agents.into_iter().for_each(AgentConnection::close);
-    let usage = run_with_policy(&ground.fixture, &["policy", "list", "--principal", "agent:a", "--json"]).json();
+    let usage = run_with_policy(&escalation.fixture, &["policy", "list", "--principal", "agent:a", "--json"]).json();
     assert_eq!(usage["quota"]["bytes"]["limit"], 2_000, "{usage}");
-    run_with_policy(&ground.fixture, &["log", "verify"]);
+    run_with_policy(&escalation.fixture, &["log", "verify"]);
 }

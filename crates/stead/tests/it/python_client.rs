@@ -1,4 +1,4 @@
-//! The server met by a foreign hand: the official client library of the protocol's makers.
+//! The official Python client library of MCP against the server.
 
 use std::{
     env,
@@ -6,31 +6,34 @@ use std::{
     process::Command,
 };
 
-/// Names the Python that has the client; `cargo xtask test` sets it.
+/// The variable with the Python interpreter that has the client; `cargo xtask test` sets it.
 const PYTHON_VARIABLE: &str = "STEAD_TEST_PYTHON";
 
-/// The Python with the client. A missing one is a failure: this test is never skipped in silence.
+/// The Python interpreter with the client. A missing one fails the test, which is never skipped silently.
 pub(crate) fn python_binary() -> PathBuf {
     if let Some(given) = env::var_os(PYTHON_VARIABLE) {
         return PathBuf::from(given);
     }
     let binary = Path::new(env!("CARGO_BIN_EXE_stead"));
     let target = binary.ancestors().nth(2).expect("the binary lies in a profile's directory");
-    let made = target.join("tools").join("py").join("bin").join("python");
-    assert!(made.is_file(), "no Python with the official client: run `cargo xtask test`, or once `cargo xtask needs`");
-    made
+    let python = target.join("tools").join("py").join("bin").join("python");
+    assert!(
+        python.is_file(),
+        "no Python with the official client: run `cargo xtask test`, or once `cargo xtask needs`"
+    );
+    python
 }
 
-/// A Python with an earlier client; it lies beside the one with the newest.
+/// The Python interpreter of another environment, in a directory next to the newest one.
 pub(crate) fn python_in_environment(environment: &str) -> PathBuf {
     let newest = python_binary();
     let tools = newest.ancestors().nth(3).expect("an environment lies among others");
-    let made = tools.join(environment).join("bin").join("python");
-    assert!(made.is_file(), "no {environment}: run `cargo xtask test`, or once `cargo xtask needs`");
-    made
+    let python = tools.join(environment).join("bin").join("python");
+    assert!(python.is_file(), "no {environment}: run `cargo xtask test`, or once `cargo xtask needs`");
+    python
 }
 
-/// What a script of the newest client says, when everything it tried held.
+/// Runs a script with the newest client. Returns its output; a failed check fails the test.
 fn run_script(script: &str) -> String {
     run_script_with(&python_binary(), script, &[])
 }
@@ -46,33 +49,33 @@ fn run_script_with(python: &Path, script: &str, more: &[PathBuf]) -> String {
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .unwrap();
-    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}\n{complaint}");
-    said.into_owned()
+    let (printed, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{printed}\n{complaint}");
+    printed.into_owned()
 }
 
 #[test]
 fn official_python_client_works_in_every_era() {
-    let said = run_script("client.py");
-    assert_eq!(said.lines().count(), 6, "one line for each way and era: {said}");
+    let printed = run_script("client.py");
+    assert_eq!(printed.lines().count(), 6, "one line for each transport and era: {printed}");
 }
 
 #[test]
 fn earlier_official_python_clients_work() {
     for (environment, revision) in [("py-mcp-1.30", "2025-11-25"), ("py-mcp-1.12", "2025-06-18")] {
-        let said = run_script_with(&python_in_environment(environment), "client.py", &[]);
-        let spoken = said.lines().filter(|line| line.ends_with(&format!("speaks {revision}"))).count();
-        assert_eq!(spoken, 2, "one line for each way: {said}");
+        let printed = run_script_with(&python_in_environment(environment), "client.py", &[]);
+        let spoken = printed.lines().filter(|line| line.ends_with(&format!("speaks {revision}"))).count();
+        assert_eq!(spoken, 2, "one line for each transport: {printed}");
     }
 }
 
 #[test]
 fn python_client_sees_every_dialect_as_documented() {
-    let said = run_script("dialects.py");
+    let printed = run_script("dialects.py");
     assert_eq!(
-        said.lines().count() + 1,
+        printed.lines().count() + 1,
         stead_protocols::dialect::dialect_names().len(),
-        "one line for each dialect: {said}"
+        "one line for each dialect: {printed}"
     );
 }
 
@@ -80,6 +83,6 @@ fn python_client_sees_every_dialect_as_documented() {
 fn every_json_rpc_method_matches_openrpc() {
     let generated = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocols/tests/generated");
     let examples = ["stead.json", "krux.json"].map(|name| generated.join(name));
-    let said = run_script_with(&python_binary(), "openrpc.py", &examples);
-    assert!(said.contains(" methods, "), "{said}");
+    let printed = run_script_with(&python_binary(), "openrpc.py", &examples);
+    assert!(printed.contains(" methods, "), "{printed}");
 }

@@ -1,4 +1,4 @@
-//! The recordings of the originals, through the command that makes them again.
+//! `stead replay` with the recordings of the published servers.
 
 use std::path::PathBuf;
 
@@ -37,8 +37,8 @@ fn comma_matches_its_recording() {
 
 #[test]
 fn mismatches_are_printed_and_counted() {
-    let bench = CliFixture::new();
-    let file = bench.directory.path().join("r.jsonl");
+    let fixture = CliFixture::new();
+    let file = fixture.directory.path().join("r.jsonl");
     let lines = [
         r#"{"op": "put", "path": "a.txt", "text": "a"}"#,
         r#"{"op": "call", "tool": "read_file", "args": {"path": "a.txt"}, "expect": {"for_llm": "b", "is_error": false}}"#,
@@ -47,17 +47,17 @@ fn mismatches_are_printed_and_counted() {
     ];
     std::fs::write(&file, lines.join("\n")).unwrap();
     let file = file.to_str().unwrap();
-    let ran = bench.run(&["replay", file, "--dialect", "weaver"]);
+    let ran = fixture.run(&["replay", file, "--dialect", "weaver"]);
     assert_eq!(ran.code, 1);
     assert!(ran.text().contains("line 2: ") && ran.text().contains("\"for_llm\": \"a\""), "{}", ran.text());
     assert!(ran.text().ends_with("2 passed, 1 failed\n"), "{}", ran.text());
-    let listed = bench.directory.path().join("d.json");
+    let listed = fixture.directory.path().join("d.json");
     std::fs::write(&listed, r#"[{"line": 2, "reason": "because"}]"#).unwrap();
     let listed = listed.to_str().unwrap();
-    let ran = bench.run(&["replay", file, "--dialect", "weaver", "--deviations", listed]);
+    let ran = fixture.run(&["replay", file, "--dialect", "weaver", "--deviations", listed]);
     assert_eq!((ran.code, ran.text().lines().last()), (0, Some("2 passed, 0 failed, 1 deviations")));
     std::fs::write(listed, r#"[{"line": 2, "reason": "because"}, {"line": 3, "reason": "why"}]"#).unwrap();
-    let ran = bench.run(&["replay", file, "--dialect", "weaver", "--deviations", listed]);
-    assert_eq!(ran.code, 1, "a deviation that is none is told");
-    assert_eq!(bench.run(&["replay", file, "--dialect", "stead", "--dialect", "weaver"]).code, 2);
+    let ran = fixture.run(&["replay", file, "--dialect", "weaver", "--deviations", listed]);
+    assert_eq!(ran.code, 1, "a listed deviation that does not differ is reported");
+    assert_eq!(fixture.run(&["replay", file, "--dialect", "stead", "--dialect", "weaver"]).code, 2);
 }

@@ -1,10 +1,10 @@
-//! The log of the server: a line for every request, and nothing in it that a client wrote.
+//! The request log of the server: one line per request, without any content from clients.
 
 use serde_json::Value;
 
 use crate::server_process::ServerProcess;
 
-/// Stands for everything that must not be written down.
+/// Text in every field that must not be logged.
 const SECRET: &str = "hunter2";
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 
@@ -15,7 +15,7 @@ fn start_logging_server() -> (ServerProcess, String) {
     (server, token)
 }
 
-/// The line about the request of this id, once it is there.
+/// Waits for the log line of the request with this id.
 fn wait_for_log_line(server: &ServerProcess, id: &str) -> Value {
     let about = format!("\"id\":\"{id}\"");
     serde_json::from_str(&server.wait_for_line(|line| line.contains(&about))).unwrap()
@@ -41,7 +41,7 @@ fn every_request_has_a_log_line() {
         assert_eq!(put[member], value, "{put}");
     }
     assert!(put["status"] == 201 && put["duration_us"].as_u64() > Some(0) && put["workspace"].is_string(), "{put}");
-    // Each protocol, and what never became a call.
+    // Every protocol, and requests that never became a call.
     let call = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"read\",\"params\":{\"path\":\"a.txt\"}}";
     server.send_request("POST /rpc", &[&bearer, JSON_CONTENT_TYPE, "X-Request-Id: r1"], &format!("[{call},{call}]"));
     let both = wait_for_log_line(&server, "r1");
@@ -73,9 +73,9 @@ fn every_request_has_a_log_line() {
     let nobody = wait_for_log_line(&server, "n1");
     assert_eq!((&nobody["status"], &nobody["level"]), (&401.into(), &"warn".into()), "{nobody}");
     assert!(nobody.get("principal").is_none(), "{nobody}");
-    // With this format nothing on standard error is anything else.
-    for said in server.stderr_lines() {
-        assert!(serde_json::from_str::<Value>(&said).is_ok(), "{said}");
+    // With this format every line on standard error is JSON.
+    for printed in server.stderr_lines() {
+        assert!(serde_json::from_str::<Value>(&printed).is_ok(), "{printed}");
     }
     server.terminate();
 }
@@ -127,14 +127,14 @@ fn request_log_contains_no_client_content() {
         server.send_request(line, &[JSON_CONTENT_TYPE, &format!("Authorization: Bearer {token}x")], &body);
         sent += 2;
     }
-    // Not even a request at all.
+    // Bytes that are not an HTTP request.
     server.send_raw(&format!("{SECRET}\r\n\r\n"));
     server.send_request("GET /health", &["X-Request-Id: last"], "");
     wait_for_log_line(&server, "last");
-    let said = server.stderr_lines();
-    let requests = said.iter().filter(|line| line.contains("\"event\":\"request\"")).count();
+    let printed = server.stderr_lines();
+    let requests = printed.iter().filter(|line| line.contains("\"event\":\"request\"")).count();
     assert_eq!(requests, sent + 1, "a line each");
-    for line in said {
+    for line in printed {
         let line = line.to_lowercase();
         assert!(!line.contains(SECRET) && !line.contains(&secret), "{line}");
     }

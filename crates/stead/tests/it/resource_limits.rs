@@ -1,4 +1,4 @@
-//! What clients can make the server hold, and what a repeated request does: measured on the process itself.
+//! Memory that clients can make the server allocate, and repeated requests with one idempotency key.
 
 use std::{
     io::{Read, Write},
@@ -9,13 +9,13 @@ use std::{
 use crate::server_process::{BINARY, LINE_TIMEOUT, ServerProcess};
 
 const MIB: usize = 1 << 20;
-/// Memory that a server without work may take, in MiB.
+/// Maximum memory of an idle server, in MiB.
 const IDLE_MEMORY_MIB_MAX: usize = 60;
-/// What is held for one principal at most, in MiB, and what its calls may have read meanwhile, several times over.
+/// Maximum memory for one principal in MiB: its buffered requests and responses, and the files that its calls read.
 const HELD_PER_PRINCIPAL_MIB_MAX: usize = 256;
 const CALL_MEMORY_MIB_MAX: usize = 3 * 64;
-/// Makes the allocator give back at once what the server gives back: what it keeps for each thread is not the server's, and as
-/// many times as much as threads happened to run at a time.
+/// Makes the allocator return freed memory at once. Otherwise it would keep some per thread, and the measurement would depend
+/// on the number of threads.
 const MALLOC_RETURN_VARIABLE: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "1048576");
 const JSON_CONTENT_TYPE: &str = "Content-Type: application/json";
 
@@ -30,12 +30,12 @@ fn create_token(server: &ServerProcess, principal: &str) -> String {
     format!("Authorization: Bearer {}", token.trim())
 }
 
-/// A connection that has sent this and is read by nobody.
+/// Sends bytes on a new connection without reading the response.
 fn send_without_reading(server: &ServerProcess, bytes: &[u8]) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
     stream.set_write_timeout(Some(LINE_TIMEOUT)).unwrap();
-    // A server that has heard enough may have closed.
+    // The server may already have closed the connection.
     drop(stream.write_all(bytes));
     stream
 }
@@ -53,7 +53,7 @@ fn stalled_clients_are_limited_to_their_memory_share() {
     let large = vec![b'x'; 16 * MIB];
     std::fs::write(server.directory.path().join("ws/large.bin"), &large).unwrap();
     let (slow, other) = (create_token(&server, "agent:slow"), create_token(&server, "agent:other"));
-    // 96 times 16 MiB is 1.5 GiB, which nobody reads.
+    // 96 responses of 16 MiB, together 1.5 GiB, are not read.
     let get = format!("GET /v1/files/large.bin HTTP/1.1\r\nHost: {}\r\n{slow}\r\n\r\n", server.address);
     let mut readers: Vec<TcpStream> = (0..96).map(|_| send_without_reading(&server, get.as_bytes())).collect();
     let answers: Vec<String> = readers.iter_mut().map(read_status_line).collect();
@@ -62,14 +62,14 @@ fn stalled_clients_are_limited_to_their_memory_share() {
         refused >= 96 - HELD_PER_PRINCIPAL_MIB_MAX / 16 && answers.iter().any(|status| status == "200"),
         "{answers:?}"
     );
-    // Another is served meanwhile, and the slow one again when its answers are gone.
+    // Another client is served meanwhile; the slow one is served again after its responses are discarded.
     assert_eq!(server.get("/v1/files/a.txt", &format!("{other}\r\n")).0, 200);
     let held = resident_mib(&server);
     assert!(held <= IDLE_MEMORY_MIB_MAX + HELD_PER_PRINCIPAL_MIB_MAX + CALL_MEMORY_MIB_MAX, "{held} MiB");
     drop(readers);
     let again = || server.get("/v1/files/a.txt", &format!("{slow}\r\nRange: bytes=0-1\r\n")).0;
     assert_eq!(again(), 206);
-    // 64 bodies of 90 MiB that stop after 8.
+    // 64 request bodies of 90 MiB, each of which stops after 8 MiB.
     let head = format!(
         "PUT /v1/files/new.bin HTTP/1.1\r\nHost: {}\r\n{slow}\r\nContent-Length: {}\r\n\r\n",
         server.address,
@@ -78,21 +78,21 @@ fn stalled_clients_are_limited_to_their_memory_share() {
     let part = [head.as_bytes(), &large[..8 * MIB]].concat();
     let mut writers: Vec<TcpStream> = (0..64).map(|_| send_without_reading(&server, &part)).collect();
     assert_eq!(server.get("/v1/files/a.txt", &format!("{other}\r\n")).0, 200);
-    // Those for whom there was no room were told so.
-    let mut told = 0;
+    // Requests beyond the limit were rejected with a reason.
+    let mut rejected = 0;
     for writer in &mut writers {
         writer.set_nonblocking(true).unwrap();
         let mut status = [0; 12];
-        told += usize::from(writer.read(&mut status).is_ok_and(|read| read == 12 && &status[9..] == b"429"));
+        rejected += usize::from(writer.read(&mut status).is_ok_and(|read| read == 12 && &status[9..] == b"429"));
     }
-    assert!(told > 0, "nobody was refused");
+    assert!(rejected > 0, "no request was rejected");
     let held = resident_mib(&server);
     assert!(held <= IDLE_MEMORY_MIB_MAX + 2 * HELD_PER_PRINCIPAL_MIB_MAX + CALL_MEMORY_MIB_MAX, "{held} MiB");
     drop(writers);
     server.terminate();
 }
 
-/// Appends by every way there is, with a key of its own each.
+/// Appends over every protocol, each time with another idempotency key.
 fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, String)> {
     let meta = format!(
         "{{\"stead/key\":\"{key}-meta\",\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\
@@ -128,7 +128,7 @@ fn append_requests_by_protocol(key: &str) -> Vec<(&'static str, Vec<String>, Str
     ]
 }
 
-/// The number of the entry in an answer.
+/// The number of the journal entry in a response.
 fn entry_number(answer: &str) -> String {
     let (_, rest) = answer.split_once("\"entry\":").expect(answer);
     rest.chars().take_while(char::is_ascii_digit).collect()
@@ -156,9 +156,9 @@ fn idempotency_key_is_honoured_after_a_restart() {
     let text = |server: &ServerProcess| server.get("/v1/files/log.txt", &format!("{bearer}\r\n")).1;
     assert_eq!(text(&server), "xxxxx");
     assert_eq!((append(&server), files(&server)), (first.clone(), first_files.clone()));
-    let place = std::mem::replace(&mut server.directory, tempfile::tempdir().unwrap());
+    let directory = std::mem::replace(&mut server.directory, tempfile::tempdir().unwrap());
     server.terminate();
-    let server = ServerProcess::start_at(place, &["--listen", "127.0.0.1:0"], &[]);
+    let server = ServerProcess::start_at(directory, &["--listen", "127.0.0.1:0"], &[]);
     assert_eq!((append(&server), files(&server)), (first, first_files));
     assert_eq!(text(&server), "xxxxx");
     assert_eq!(server.get("/v1/files/put.txt", &format!("{bearer}\r\n")).0, 404);
@@ -167,23 +167,26 @@ fn idempotency_key_is_honoured_after_a_restart() {
 
 #[test]
 fn server_warns_when_the_file_limit_is_too_low() {
-    let place = tempfile::tempdir().unwrap();
-    std::fs::create_dir(place.path().join("ws")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("ws")).unwrap();
     let script = "ulimit -n 600 && exec \"$0\" \"$@\"";
     let mut child = Command::new("sh")
         .args(["-c", script, BINARY, "serve", "--listen", "127.0.0.1:0", "--connections", "1000"])
         .arg("--workspace")
-        .arg(place.path().join("ws"))
+        .arg(directory.path().join("ws"))
         .arg("--state")
-        .arg(place.path().join("state"))
-        .env("XDG_CONFIG_HOME", place.path())
+        .arg(directory.path().join("state"))
+        .env("XDG_CONFIG_HOME", directory.path())
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    let said = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("ulimit -Hn")));
+    let printed = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("ulimit -Hn")));
     drop(child.kill());
     drop(child.wait());
-    let said = said.expect("it is said").unwrap();
-    assert!(said.contains("600 open files") && said.contains("limiting connections to 300 instead of 1000"), "{said}");
+    let printed = printed.expect("it is printed").unwrap();
+    assert!(
+        printed.contains("600 open files") && printed.contains("limiting connections to 300 instead of 1000"),
+        "{printed}"
+    );
 }

@@ -1,5 +1,5 @@
-//! The real server, killed with SIGKILL in the middle of its work, again and again: what was open is open, what was counted is
-//! what is there, and a yes is used once.
+//! A server that is killed with SIGKILL repeatedly while it works: sessions stay open, the recorded usage equals the files on
+//! disk, and an approval is used once.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -16,19 +16,19 @@ const POLICY_TEXT: &str = "[[system.rules]]\noperations = [\"append\"]\nprincipa
 const SIGKILL: i32 = 9;
 
 #[track_caller]
-fn run_successfully(bench: &CliFixture, arguments: &[&str]) -> CommandOutput {
-    bench.run_successfully(&[&["--policy", "../policy.toml"], arguments].concat())
+fn run_successfully(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+    fixture.run_successfully(&[&["--policy", "../policy.toml"], arguments].concat())
 }
 
-fn run_as_agent(bench: &CliFixture, arguments: &[&str]) -> CommandOutput {
-    bench.run(&[&["--policy", "../policy.toml"], arguments, &["--principal", "agent:a", "--json"]].concat())
+fn run_as_agent(fixture: &CliFixture, arguments: &[&str]) -> CommandOutput {
+    fixture.run(&[&["--policy", "../policy.toml"], arguments, &["--principal", "agent:a", "--json"]].concat())
 }
 
-/// Asks a server these things, hears so many answers, and kills it while it works on the rest.
-fn call_and_kill_server(bench: &CliFixture, asks: &[(&str, Value)], heard: usize) -> Vec<Value> {
+/// Sends requests to a server, reads this many responses, and kills it while it works on the rest.
+fn call_and_kill_server(fixture: &CliFixture, asks: &[(&str, Value)], heard: usize) -> Vec<Value> {
     let words = ["--policy", "../policy.toml", "rpc", "--principal", "agent:a"];
     let mut child =
-        bench.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        fixture.command(&words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut output = child.stdin.take().unwrap();
     for (id, (method, params)) in asks.iter().enumerate() {
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
@@ -41,7 +41,7 @@ fn call_and_kill_server(bench: &CliFixture, asks: &[(&str, Value)], heard: usize
     answers
 }
 
-/// Bytes and files of a tree, as the operating system counts them.
+/// The bytes and the number of files of a tree, counted without stead.
 fn count_tree_usage(directory: &std::path::Path) -> (u64, u64) {
     let mut sum = (0, 0);
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -56,9 +56,9 @@ fn count_tree_usage(directory: &std::path::Path) -> (u64, u64) {
     sum
 }
 
-/// Whatever the journal says was written in a round is there.
-fn assert_journaled_writes_exist(bench: &CliFixture, round: usize) {
-    let log = run_successfully(bench, &["log", "--json", "--limit", "1000"]).text();
+/// Checks that every file that the journal lists as written in a round exists.
+fn assert_journaled_writes_exist(fixture: &CliFixture, round: usize) {
+    let log = run_successfully(fixture, &["log", "--json", "--limit", "1000"]).text();
     let rows = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut entries: Vec<Value> = rows.map(|row| row["entry"].clone()).collect();
     entries.sort_by_key(|entry| entry["number"].as_u64());
@@ -68,7 +68,7 @@ fn assert_journaled_writes_exist(bench: &CliFixture, round: usize) {
         there.insert(path, change["kind"] != "remove");
     }
     for (path, there) in there.iter().filter(|(path, _)| path.starts_with(&format!("d{round}"))) {
-        assert_eq!(bench.workspace().join(path).exists(), *there, "{path}");
+        assert_eq!(fixture.workspace().join(path).exists(), *there, "{path}");
     }
 }
 
@@ -78,29 +78,29 @@ fn approval_id(ran: &CommandOutput) -> String {
 
 #[test]
 fn killed_server_loses_nothing_and_repeats_nothing() {
-    let bench = CliFixture::new();
+    let fixture = CliFixture::new();
     for (file, text) in [("policy.toml", POLICY_TEXT), ("secret", "correct horse\n")] {
-        std::fs::write(bench.directory.path().join(file), text).unwrap();
+        std::fs::write(fixture.directory.path().join(file), text).unwrap();
     }
-    std::fs::write(bench.workspace().join("gone"), "precious\n").unwrap();
-    std::fs::write(bench.workspace().join("log"), "").unwrap();
-    run_successfully(&bench, &["approvals", "setup", "--secret-file", "../secret"]);
-    let begun = [
+    std::fs::write(fixture.workspace().join("gone"), "precious\n").unwrap();
+    std::fs::write(fixture.workspace().join("log"), "").unwrap();
+    run_successfully(&fixture, &["approvals", "setup", "--secret-file", "../secret"]);
+    let started = [
         ("session", json!({ "action": "begin" })),
         ("lock", json!({ "path": "held", "seconds": 3600 })),
         ("remove", json!({ "path": "gone" })),
         ("append", json!({ "path": "log", "content": "never" })),
     ];
-    let answers = call_and_kill_server(&bench, &begun, begun.len());
+    let answers = call_and_kill_server(&fixture, &started, started.len());
     let find = |id: usize| answers.iter().find(|answer| answer["id"] == id).unwrap();
     let session = find(0)["result"]["session"].as_str().expect("an answer").to_owned();
     let trash = find(2)["result"]["trash"].as_str().expect("an answer").to_owned();
     let once: &[&str] = &["append", "log", "--content", "once"];
     let (pending, yes) = (
-        approval_id(&run_as_agent(&bench, &["append", "log", "--content", "never"])),
-        approval_id(&run_as_agent(&bench, once)),
+        approval_id(&run_as_agent(&fixture, &["append", "log", "--content", "never"])),
+        approval_id(&run_as_agent(&fixture, once)),
     );
-    run_successfully(&bench, &["approvals", "approve", &yes, "--secret-file", "../secret"]);
+    run_successfully(&fixture, &["approvals", "approve", &yes, "--secret-file", "../secret"]);
     for round in 0..6_usize {
         let mut asks: Vec<(&str, Value)> = (0..30)
             .map(|file| {
@@ -110,31 +110,32 @@ fn killed_server_loses_nothing_and_repeats_nothing() {
             .collect();
         asks.insert(2 + round, ("append", json!({ "path": "log", "content": "once" })));
         asks.insert(9, ("remove", json!({ "path": format!("d{round}/f0") })));
-        call_and_kill_server(&bench, &asks, 1 + round * 5);
-        // Whatever was left is finished by the next to come. What it has counted is what is there.
-        let usage = run_as_agent(&bench, &["usage"]).json();
-        let (bytes, files) = count_tree_usage(&bench.workspace());
+        call_and_kill_server(&fixture, &asks, 1 + round * 5);
+        // The next server completes unfinished changes, and its usage equals the files on disk.
+        let usage = run_as_agent(&fixture, &["usage"]).json();
+        let (bytes, files) = count_tree_usage(&fixture.workspace());
         assert_eq!(
             (&usage["quota"]["bytes"]["used"], &usage["quota"]["files"]["used"]),
             (&json!(bytes), &json!(files)),
             "round {round}: {usage}"
         );
         assert!(bytes <= 6_000, "round {round}: {bytes}");
-        assert_journaled_writes_exist(&bench, round);
+        assert_journaled_writes_exist(&fixture, round);
     }
-    // The yes was used in one of the rounds, or it is used now; never more than once.
-    run_as_agent(&bench, once);
-    assert_eq!(std::fs::read_to_string(bench.workspace().join("log")).unwrap(), "once");
-    let shown = |id: &str| run_successfully(&bench, &["approvals", "show", id, "--json"]).json()["state"].clone();
+    // The approval was used in one of the rounds or is used now, but only once.
+    run_as_agent(&fixture, once);
+    assert_eq!(std::fs::read_to_string(fixture.workspace().join("log")).unwrap(), "once");
+    let shown = |id: &str| run_successfully(&fixture, &["approvals", "show", id, "--json"]).json()["state"].clone();
     assert_eq!(shown(&yes), "used");
     assert_eq!(shown(&pending), "pending");
-    let again = run_as_agent(&bench, once);
+    let again = run_as_agent(&fixture, once);
     assert_eq!(again.json()["error"]["kind"], "approval_pending", "{}", again.stderr);
-    let known = run_as_agent(&bench, &["session", "show", "--id", &session]);
+    let known = run_as_agent(&fixture, &["session", "show", "--id", &session]);
     assert!(known.code == 0 && known.json().get("ended").is_none(), "{}", known.stderr);
-    let other = bench.run(&["--policy", "../policy.toml", "write", "held", "--content", "x", "--principal", "agent:b"]);
+    let other =
+        fixture.run(&["--policy", "../policy.toml", "write", "held", "--content", "x", "--principal", "agent:b"]);
     assert!(other.stderr.contains("held by agent:a"), "{}", other.stderr);
-    assert_eq!(run_as_agent(&bench, &["restore", &trash]).code, 0);
-    assert_eq!(std::fs::read_to_string(bench.workspace().join("gone")).unwrap(), "precious\n");
-    run_successfully(&bench, &["log", "verify"]);
+    assert_eq!(run_as_agent(&fixture, &["restore", &trash]).code, 0);
+    assert_eq!(std::fs::read_to_string(fixture.workspace().join("gone")).unwrap(), "precious\n");
+    run_successfully(&fixture, &["log", "verify"]);
 }

@@ -1,4 +1,4 @@
-//! Every scenario of the capabilities against the real thing: a directory, `stead rpc` and `stead mcp` over pipes.
+//! Every scenario of the krux capabilities on a real directory, with `stead rpc` and `stead mcp` over pipes.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -33,21 +33,21 @@ pub(crate) struct ProtocolProcess {
 }
 
 impl ProtocolProcess {
-    pub(crate) fn new(face: StdioProtocol) -> Self {
-        let bench = CliFixture::new();
-        let command = match face {
+    pub(crate) fn new(protocol: StdioProtocol) -> Self {
+        let fixture = CliFixture::new();
+        let command = match protocol {
             StdioProtocol::Mcp => "mcp",
             StdioProtocol::Rpc => "rpc",
         };
-        std::fs::write(bench.directory.path().join(POLICY_FILE), "").unwrap();
-        let mut command = bench.command(&[command, "--durability", "fast", "--dialect", "krux"]);
+        std::fs::write(fixture.directory.path().join(POLICY_FILE), "").unwrap();
+        let mut command = fixture.command(&[command, "--durability", "fast", "--dialect", "krux"]);
         command.args(["--principal", "agent:tester", "--policy", &format!("../{POLICY_FILE}")]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let output = child.stdin.take();
         let input = BufReader::new(child.stdout.take().unwrap());
-        let mut served = Self { fixture: bench, protocol: face, child, output, input, next_id: 0 };
-        if face == StdioProtocol::Mcp {
+        let mut served = Self { fixture: fixture, protocol: protocol, child, output, input, next_id: 0 };
+        if protocol == StdioProtocol::Mcp {
             let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
             served.request("initialize", &hello);
         }
@@ -62,7 +62,7 @@ impl ProtocolProcess {
             let mut line = String::new();
             self.input.read_line(&mut line).unwrap();
             let answer: Value = serde_json::from_str(&line).expect("one message a line");
-            // Events are pushed in between.
+            // Events may arrive before the response.
             if answer.get("id").is_some() {
                 return answer;
             }
@@ -151,10 +151,10 @@ impl ScenarioBackend for ProtocolProcess {
     }
 }
 
-fn play_all_scenarios(face: StdioProtocol) {
+fn play_all_scenarios(protocol: StdioProtocol) {
     for suite in krux_scenario::load_suites() {
         for scenario in &suite.scenarios {
-            let mut served = ProtocolProcess::new(face);
+            let mut served = ProtocolProcess::new(protocol);
             krux_scenario::play_scenario(scenario, &mut served);
             served.close();
         }

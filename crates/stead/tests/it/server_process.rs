@@ -1,4 +1,4 @@
-//! `stead serve` in a process of its own, over a scratch workspace or whatever a test serves: started, listened to, ended.
+//! A `stead serve` process for tests, usually with a temporary workspace: starts it, collects its output and stops it.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -10,20 +10,20 @@ use std::{
 };
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_stead");
-/// Nothing here takes longer unless something hangs.
+/// Every wait in the tests is shorter, unless something hangs.
 pub(crate) const LINE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a server has said so far on standard error.
+/// The lines of standard error so far.
 #[derive(Default)]
 struct StderrLines {
     lines: Mutex<Vec<String>>,
     line_added: Condvar,
 }
 
-/// How the command line is told what the server serves.
+/// Builds a `stead` command for the directory that the server serves.
 pub(crate) type CommandBuilderFn = fn(&Path, &[&str]) -> Command;
 
-/// A server.
+/// A running server.
 pub(crate) struct ServerProcess {
     pub(crate) child: Child,
     pub(crate) directory: tempfile::TempDir,
@@ -33,33 +33,33 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Over a scratch workspace that holds `a.txt`.
+    /// Starts a server with a temporary workspace that contains `a.txt`.
     pub(crate) fn start(flags: &[&str]) -> Self {
         Self::start_at(tempfile::tempdir().unwrap(), flags, &[])
     }
 
-    /// In this place, which may hold more, with these variables.
-    pub(crate) fn start_at(place: tempfile::TempDir, flags: &[&str], variables: &[(&str, &str)]) -> Self {
-        std::fs::create_dir_all(place.path().join("ws")).unwrap();
-        std::fs::write(place.path().join("ws/a.txt"), "one\n").unwrap();
-        let mut command = stead_command(place.path(), &["serve"]);
+    /// Starts a server in this directory, with these environment variables.
+    pub(crate) fn start_at(directory: tempfile::TempDir, flags: &[&str], variables: &[(&str, &str)]) -> Self {
+        std::fs::create_dir_all(directory.path().join("ws")).unwrap();
+        std::fs::write(directory.path().join("ws/a.txt"), "one\n").unwrap();
+        let mut command = stead_command(directory.path(), &["serve"]);
         command.args(flags).envs(variables.iter().copied());
-        let server = Self::start_command(place, command, stead_command);
-        let said = server.stderr_lines();
-        let first: Vec<&String> = said.iter().take_while(|line| !is_listening_line(line)).collect();
+        let server = Self::start_command(directory, command, stead_command);
+        let printed = server.stderr_lines();
+        let first: Vec<&String> = printed.iter().take_while(|line| !is_listening_line(line)).collect();
         assert!(!first.iter().any(|line| line.contains("stead_run_")), "a secret in a log: {first:?}");
         server
     }
 
-    /// As this command starts it, with a command line that means the same; takes connections when this returns.
+    /// Starts a server with this command and waits until it accepts connections.
     pub(crate) fn start_command(
-        place: tempfile::TempDir,
+        directory: tempfile::TempDir,
         mut command: Command,
         command_line: CommandBuilderFn,
     ) -> Self {
         let mut child = command
-            // The settings of whoever runs the tests are not the tests'.
-            .env("XDG_CONFIG_HOME", place.path().join("config"))
+            // The configuration of the user who runs the tests must not apply.
+            .env("XDG_CONFIG_HOME", directory.path().join("config"))
             .env_remove("STEAD_LONG")
             .stdin(Stdio::null())
             .stderr(Stdio::piped())
@@ -67,7 +67,7 @@ impl ServerProcess {
             .unwrap();
         let heard = Arc::new(StderrLines::default());
         collect_stderr(&mut child, &heard);
-        let mut server = Self { child, directory: place, address: String::new(), command_line, stderr: heard };
+        let mut server = Self { child, directory: directory, address: String::new(), command_line, stderr: heard };
         let line = server.wait_for_line(is_listening_line);
         if let Some((_, rest)) = line.split_once("://") {
             server.address = rest.split(':').take(2).collect::<Vec<_>>().join(":");
@@ -75,7 +75,7 @@ impl ServerProcess {
         server
     }
 
-    /// The first line on standard error that fits, once it is there.
+    /// Waits for the first matching line on standard error.
     pub(crate) fn wait_for_line(&self, mut fits: impl FnMut(&str) -> bool) -> String {
         let mut seen = 0;
         let mut lines = self.stderr.lines.lock().unwrap();
@@ -90,12 +90,12 @@ impl ServerProcess {
         }
     }
 
-    /// Everything it has said on standard error so far.
+    /// All lines on standard error so far.
     pub(crate) fn stderr_lines(&self) -> Vec<String> {
         self.stderr.lines.lock().unwrap().clone()
     }
 
-    /// A request as it is written here, on a connection of its own; the answer, head and body.
+    /// Sends the bytes of a request on a new connection. Returns the head and the body of the response.
     pub(crate) fn send_raw(&self, request: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(LINE_TIMEOUT)).unwrap();
@@ -105,7 +105,7 @@ impl ServerProcess {
         String::from_utf8_lossy(&answer).into_owned()
     }
 
-    /// A request with these headers and this body.
+    /// Sends a request with these headers and this body.
     pub(crate) fn send_request(&self, line: &str, headers: &[&str], body: &str) -> String {
         let headers: String = headers.iter().map(|header| format!("{header}\r\n")).collect();
         self.send_raw(&format!(
@@ -115,7 +115,7 @@ impl ServerProcess {
         ))
     }
 
-    /// What the command line answers.
+    /// Runs a command on the workspace of the server. Returns its output.
     pub(crate) fn run_cli(&self, arguments: &[&str]) -> String {
         let output = (self.command_line)(self.directory.path(), arguments).output().unwrap();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -126,13 +126,12 @@ impl ServerProcess {
         exchange_http(TcpStream::connect(&self.address).unwrap(), &self.address, path, headers)
     }
 
-    /// Sends a signal.
     pub(crate) fn send_signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name]).arg(self.child.id().to_string()).status();
         assert!(sent.unwrap().success());
     }
 
-    /// Asks it to end, as a service manager does.
+    /// Sends SIGTERM, as a service manager does, and waits for the exit.
     pub(crate) fn terminate(mut self) {
         self.send_signal("TERM");
         assert!(self.child.wait().unwrap().success());
@@ -141,7 +140,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // Only when a test broke off.
+        // The process still runs only if a test failed.
         if matches!(self.child.try_wait(), Ok(None)) {
             drop(self.child.kill());
             drop(self.child.wait());
@@ -149,7 +148,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Whether this is what a server says when it listens.
+/// Whether this is the line that a server prints when it listens.
 fn is_listening_line(line: &str) -> bool {
     line.contains("on http://") || line.contains("on https://") || line.contains("on the socket ")
 }
@@ -164,9 +163,9 @@ fn collect_stderr(child: &mut Child, heard: &Arc<StderrLines>) {
     });
 }
 
-pub(crate) fn stead_command(place: &Path, arguments: &[&str]) -> Command {
+pub(crate) fn stead_command(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
-    command.args(arguments).arg("--workspace").arg(place.join("ws")).arg("--state").arg(place.join("state"));
+    command.args(arguments).arg("--workspace").arg(directory.join("ws")).arg("--state").arg(directory.join("state"));
     command
 }
 

@@ -1,5 +1,5 @@
-//! How a process ends that is told to, or whose client has gone: in good order from its first word on, and with everything
-//! recorded that was done, whatever is still at work inside.
+//! Shutdown by a signal or by the end of the client: clean from the first line of output on, with every completed call in the
+//! journal, even if some work is still running.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -16,13 +16,13 @@ use crate::{
     server_process::{BINARY, LINE_TIMEOUT, ServerProcess, exchange_http},
 };
 
-/// How long a system call is held up: longer than everything else takes together.
+/// How long strace delays a system call: longer than the rest of the test takes.
 const SYSCALL_DELAY_US: &str = "1500000";
 
-/// The binary with one system call held up, and where it is written down that one was made.
+/// The binary under strace, which delays one system call and logs each use of it to a file.
 fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
     let mut command = Command::new("strace");
-    // The tracer stands aside, so that the child is the binary itself.
+    // strace runs detached, so that the child process is the binary itself.
     command.args(["-D", "-f", "-qq", "-e", &format!("trace={call}"), "-e", "signal=none"]);
     command.args(["-e", &format!("inject={call}:delay_enter={SYSCALL_DELAY_US}"), "-o"]).arg(seen).arg(BINARY);
     command
@@ -30,9 +30,9 @@ fn delayed_syscall_command(call: &str, seen: &Path) -> Command {
 
 /// Waits until a condition holds.
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < LINE_TIMEOUT, "{what}: it never came");
+        assert!(started.elapsed() < LINE_TIMEOUT, "{what}: timed out");
         std::thread::yield_now();
     }
 }
@@ -54,16 +54,16 @@ fn server_that_printed_its_address_handles_signals() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().contains("on http://")), "it says where it is");
-    let told = Command::new("kill").arg(child.id().to_string()).status().unwrap();
-    assert!(told.success());
-    said.for_each(drop);
+    let mut printed = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(printed.any(|line| line.unwrap().contains("on http://")), "the server prints its address");
+    let killed = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(killed.success());
+    printed.for_each(drop);
     let ended = child.wait().unwrap();
     assert!(ended.success(), "{ended}");
 }
 
-/// One who listens for a stream has the workspace too, and ends with the process.
+/// An event stream holds the workspace too, and ends with the process.
 #[test]
 fn last_read_is_journaled_despite_an_open_stream() {
     let place = tempfile::tempdir().unwrap();
@@ -81,16 +81,16 @@ fn last_read_is_journaled_despite_an_open_stream() {
     assert!(log.contains("\"operation\":\"read\""), "{log}");
 }
 
-/// The thread that brings changes to the device has the workspace while it does.
+/// The thread that syncs changes to disk holds the workspace while it runs.
 #[test]
 fn last_read_is_journaled_despite_a_slow_device() {
-    let bench = CliFixture::new();
-    let seen = bench.directory.path().join("seen");
+    let fixture = CliFixture::new();
+    let seen = fixture.directory.path().join("seen");
     let mut child = delayed_syscall_command("syncfs", &seen)
         .args(["rpc"])
-        .current_dir(bench.workspace())
+        .current_dir(fixture.workspace())
         .env("USER", "tester")
-        .env("XDG_STATE_HOME", bench.state())
+        .env("XDG_STATE_HOME", fixture.state())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -109,6 +109,6 @@ fn last_read_is_journaled_despite_a_slow_device() {
     ask("read", json!({ "path": "a.txt" }));
     drop(output);
     assert!(child.wait().unwrap().success());
-    let log = bench.run_successfully(&["log", "--json"]).text();
+    let log = fixture.run_successfully(&["log", "--json"]).text();
     assert!(log.contains("\"operation\":\"read\""), "{log}");
 }

@@ -1,5 +1,5 @@
-//! `stead serve` with a certificate: beyond this machine only with it, read again without a restart, and a key that no
-//! caller can reach.
+//! `stead serve` with TLS: required for addresses that other machines can reach, reloaded without a restart, and with a key
+//! that no caller can read.
 
 use std::{net::TcpStream, path::Path};
 
@@ -11,25 +11,25 @@ use crate::server_process::{LINE_TIMEOUT, ServerProcess, exchange_http, stead_co
 const SERVER_NAME: &str = "localhost";
 
 fn fixture_directory() -> tempfile::TempDir {
-    let place = tempfile::tempdir().unwrap();
-    std::fs::create_dir(place.path().join("ws")).unwrap();
-    place
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("ws")).unwrap();
+    directory
 }
 
-/// Writes both files, as a program that renews certificates does: beside, and then by a rename.
-fn write_certificate(place: &Path, identity: &TestCertificate) {
+/// Replaces both files by a rename, as programs that renew certificates do.
+fn write_certificate(directory: &Path, identity: &TestCertificate) {
     for (name, text) in [("chain.pem", &identity.certificate_pem), ("key.pem", &identity.key_pem)] {
-        std::fs::write(place.join("next"), text).unwrap();
-        std::fs::rename(place.join("next"), place.join(name)).unwrap();
+        std::fs::write(directory.join("next"), text).unwrap();
+        std::fs::rename(directory.join("next"), directory.join(name)).unwrap();
     }
 }
 
-fn tls_flags(place: &Path) -> [String; 4] {
-    let file = |name: &str| place.join(name).to_str().unwrap().to_owned();
+fn tls_flags(directory: &Path) -> [String; 4] {
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
     ["--tls-cert".to_owned(), file("chain.pem"), "--tls-key".to_owned(), file("key.pem")]
 }
 
-/// The status of the health, by a client that trusts this identity.
+/// The status of `/health`, for a client that trusts this identity.
 fn request_health(server: &ServerProcess, trusted: &TestCertificate) -> std::io::Result<u16> {
     let port = server.address.rsplit(':').next().unwrap();
     let mut stream = TcpStream::connect(format!("127.0.0.1:{port}"))?;
@@ -45,12 +45,12 @@ fn request_health(server: &ServerProcess, trusted: &TestCertificate) -> std::io:
 #[test]
 fn unauthenticated_connections_per_address_are_limited() {
     let one = TestCertificate::for_server(SERVER_NAME);
-    let place = fixture_directory();
-    write_certificate(place.path(), &one);
-    let flags = tls_flags(place.path());
+    let directory = fixture_directory();
+    write_certificate(directory.path(), &one);
+    let flags = tls_flags(directory.path());
     let mut all = vec!["--listen", "0.0.0.0:0", "--strangers-per-address", "3"];
     all.extend(flags.iter().map(String::as_str));
-    let server = ServerProcess::start_at(place, &all, &[]);
+    let server = ServerProcess::start_at(directory, &all, &[]);
     let port = server.address.rsplit(':').next().unwrap();
     let stay = || TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
     let mut silent: Vec<TcpStream> = (0..3).map(|_| stay()).collect();
@@ -68,15 +68,15 @@ fn unauthenticated_connections_per_address_are_limited() {
 #[test]
 fn certificate_allows_remote_listening_and_reloads_on_sighup() {
     let (one, two) = (TestCertificate::for_server(SERVER_NAME), TestCertificate::for_server(SERVER_NAME));
-    let place = fixture_directory();
-    write_certificate(place.path(), &one);
-    let flags = tls_flags(place.path());
+    let directory = fixture_directory();
+    write_certificate(directory.path(), &one);
+    let flags = tls_flags(directory.path());
     let mut all = vec!["--listen", "0.0.0.0:0"];
     all.extend(flags.iter().map(String::as_str));
-    let server = ServerProcess::start_at(place, &all, &[]);
+    let server = ServerProcess::start_at(directory, &all, &[]);
     assert_eq!(request_health(&server, &one).unwrap(), 200);
     request_health(&server, &two).expect_err("another certificate");
-    // What cannot be used changes nothing.
+    // An invalid certificate is not loaded; the old one stays in use.
     std::fs::write(server.directory.path().join("key.pem"), &two.key_pem).unwrap();
     server.send_signal("HUP");
     server.wait_for_line(|line| line.contains("not reloaded"));
@@ -91,19 +91,21 @@ fn certificate_allows_remote_listening_and_reloads_on_sighup() {
 
 #[test]
 fn tls_key_inside_the_workspace_is_refused() {
-    let place = fixture_directory();
-    let inside = place.path().join("ws");
+    let directory = fixture_directory();
+    let inside = directory.path().join("ws");
     write_certificate(&inside, &TestCertificate::for_server(SERVER_NAME));
-    let output =
-        stead_command(place.path(), &["serve", "--listen", "127.0.0.1:0"]).args(tls_flags(&inside)).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("is inside the workspace"), "{said}");
+    let output = stead_command(directory.path(), &["serve", "--listen", "127.0.0.1:0"])
+        .args(tls_flags(&inside))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{printed}");
+    assert!(printed.contains("is inside the workspace"), "{printed}");
 }
 
 #[test]
 fn certificate_and_key_are_required_together() {
-    let place = fixture_directory();
-    let one = stead_command(place.path(), &["serve", "--tls-cert", "chain.pem"]).output().unwrap();
+    let directory = fixture_directory();
+    let one = stead_command(directory.path(), &["serve", "--tls-cert", "chain.pem"]).output().unwrap();
     assert_eq!(one.status.code(), Some(2), "{}", String::from_utf8_lossy(&one.stderr));
 }

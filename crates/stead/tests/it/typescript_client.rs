@@ -1,4 +1,4 @@
-//! The server met by the official client of another language.
+//! The official TypeScript client of MCP against the server.
 
 use std::{path::Path, process::Command};
 
@@ -11,7 +11,7 @@ fn official_typescript_client_works_in_every_era() {
     let mut driver = Command::new(external_tools::node_binary().unwrap());
     driver.arg(script).arg(external_tools::npm_packages_directory().unwrap());
     driver.arg(env!("CARGO_BIN_EXE_stead")).arg(place.path());
-    let said = external_tools::run_program(driver).unwrap();
-    assert_eq!(said.code, Some(0), "{}", said.full_text());
-    assert_eq!(said.stdout.lines().count(), 6, "one line for each way and era: {}", said.full_text());
+    let printed = external_tools::run_program(driver).unwrap();
+    assert_eq!(printed.code, Some(0), "{}", printed.full_text());
+    assert_eq!(printed.stdout.lines().count(), 6, "one line for each transport and era: {}", printed.full_text());
 }

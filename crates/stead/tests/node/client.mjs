@@ -1,8 +1,8 @@
-// The official TypeScript client against the server over standard streams and over HTTP, in every era it knows.
+// The official TypeScript client of MCP against the server, over standard streams and over HTTP, in every era it supports.
 //
 // usage: client.mjs PACKAGES SERVER PLACE
 //
-// Ends with 0 when everything held, and with a stack otherwise. Makes its workspaces below PLACE.
+// Exits with 0 if every check passes, and with a stack trace otherwise. Creates its workspaces below PLACE.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -20,11 +20,11 @@ const load = (name) => import(pathToFileURL(require.resolve(name)));
 const { Client, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client");
 const { StdioClientTransport } = await load("@modelcontextprotocol/client/stdio");
 
-// Nothing here takes longer unless something hangs.
+// Every wait is shorter, unless something hangs.
 const PATIENCE_MS = 60_000;
-// More than the server lets wait at the same time, so that one that is not given up holds up the next.
+// More than the server lets wait at once, so that calls that are not cancelled would block the next one.
 const CANCELLED_CALLS = 20;
-// The server counts by the few hundred.
+// Enough for several progress reports, which the server sends every few hundred files.
 const TREE_FILES = 1200;
 const ERAS = { legacy: "legacy", auto: "auto", modern: { pin: "2026-07-28" } };
 
@@ -34,7 +34,7 @@ const sha256 = (text) => createHash("sha256").update(text).digest("hex");
 async function well(client, name, args) {
   const result = await client.callTool({ name, arguments: args });
   assert(!result.isError, JSON.stringify(result));
-  assert(result.content[0].text, "the text twin is there");
+  assert(result.content[0].text, "the result also has a text form");
   return result.structuredContent;
 }
 
@@ -68,7 +68,7 @@ async function readAndWrite(client, root) {
   assert.equal(readFileSync(join(root, "notes.txt"), "utf8"), "two\n");
   const resource = await client.readResource({ uri: "stead:///notes.txt" });
   assert.equal(resource.contents[0].text, "two\n");
-  await assert.rejects(client.readResource({ uri: "stead:///nowhere.txt" }), "what is not there is an error");
+  await assert.rejects(client.readResource({ uri: "stead:///nowhere.txt" }), "a missing resource is an error");
 }
 
 async function complete(client) {
@@ -82,12 +82,12 @@ async function progress(client, root) {
   for (let number = 0; number < TREE_FILES; number += 1) {
     writeFileSync(join(root, "tree", `${number}.txt`), `${number}\n`);
   }
-  const told = [];
-  const onprogress = ({ progress }) => told.push(progress);
+  const reports = [];
+  const onprogress = ({ progress }) => reports.push(progress);
   await client.callTool({ name: "copy", arguments: { from: "tree", to: "again" } }, { onprogress });
   assert.equal(readdirSync(join(root, "again")).length, TREE_FILES);
-  assert(told.length > 0, "progress is told");
-  assert.deepEqual(told, [...new Set(told)].sort((one, other) => one - other));
+  assert(reports.length > 0, "progress is reported");
+  assert.deepEqual(reports, [...new Set(reports)].sort((one, other) => one - other));
 }
 
 async function giveUp(client) {
@@ -99,11 +99,11 @@ async function giveUp(client) {
       { signal: enough.signal },
     );
     setTimeout(() => enough.abort(), 30);
-    await assert.rejects(waiting, "the call waits until it is given up");
+    await assert.rejects(waiting, "the call waits until it is cancelled");
   }
-  const begun = Date.now();
+  const started = Date.now();
   await well(client, "changes", { since: cursor, wait_ms: 1 });
-  assert(Date.now() - begun < 10_000, "what was given up holds nobody up");
+  assert(Date.now() - started < 10_000, "cancelled calls do not block others");
 }
 
 async function listen(client, root) {
@@ -123,7 +123,7 @@ async function listen(client, root) {
   if (client.getProtocolEra() === "modern") {
     const subscription = await client.listen({ resourceSubscriptions: [uri] });
     assert.deepEqual(subscription.honoredFilter.resourceSubscriptions, [uri]);
-    // Once the watch stands the client is told to look, because something may have changed meanwhile.
+    // When the watch starts, the client gets one update, because the file may have changed meanwhile.
     assert.equal(await next(), uri);
     write();
     assert.equal(await next(), uri);
@@ -155,7 +155,7 @@ async function http(flags) {
   const requestInit = { headers: { Authorization: `Bearer ${token}` } };
   const end = async () => {
     child.kill();
-    assert.deepEqual(await ended, [0, null], "the server ends in good order");
+    assert.deepEqual(await ended, [0, null], "the server exits cleanly");
   };
   return [new StreamableHTTPClientTransport(new URL(`${address}/mcp`), { requestInit }), end];
 }

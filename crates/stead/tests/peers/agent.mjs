@@ -1,5 +1,5 @@
-// An agent on the official TypeScript library. It does what the prompt says, a list of steps as JSON, and answers with
-// what came of each. The library's place is the first argument.
+// An agent on the official TypeScript library. The prompt is a JSON list of steps; the agent runs them and replies with the
+// result of each. The first argument is the directory of the library.
 import { Readable, Writable } from "node:stream";
 import { pathToFileURL } from "node:url";
 

@@ -1,5 +1,5 @@
-"""An agent on the official Python library. It does what the prompt says, a list of steps as JSON, and answers with what
-came of each."""
+"""An agent on the official Python library. The prompt is a JSON list of steps; the agent runs them and replies with the
+result of each."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Holds values against the official schemas. Reads lines of JSON: the schema file, the definition, the value."""
+"""Validates values against the official schemas. Each input line is JSON: the schema file, the definition, the value."""
 
 import json
 import sys

@@ -1,9 +1,9 @@
-"""The official MCP client, of whatever version, against the server over standard streams and over HTTP, in every era
-that version knows.
+"""The official MCP client of any version against the server, over standard streams and over HTTP, in every protocol
+era that the version supports.
 
 usage: client.py SERVER PLACE
 
-Ends with 0 when everything held, and with a traceback otherwise. Makes its workspaces below PLACE.
+Exits with 0 if every check passes, and with a traceback otherwise. Creates its workspaces below PLACE.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ import anyio
 import serving
 import versions
 
-# Nothing here takes longer unless something hangs.
+# Every wait is shorter, unless something hangs.
 PATIENCE_SECONDS = 60
-# More than the server lets wait at the same time, so that one that is not given up holds up the next.
+# More than the server lets wait at once, so that calls that are not cancelled would block the next one.
 CANCELLED_CALLS = 20
-# The server counts by the few hundred.
+# Enough for several progress reports, which the server sends every few hundred files.
 TREE_FILES = 1200
 TOOLS = {
     "read", "stat", "list", "find", "search", "write", "edit", "patch", "append", "copy", "move", "remove", "restore",
@@ -34,15 +34,15 @@ def sha256(text):
 
 
 async def well(client, tool, **arguments):
-    """A call that must succeed; answers its object."""
+    """Makes a call that must succeed. Returns its object."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, (tool, result)
-    assert result.content[0].text, "the text twin is there"
+    assert result.content[0].text, "the result also has a text form"
     return result.structured_content
 
 
 async def badly(client, kind, tool, **arguments):
-    """A call that must fail in this way; answers its error object."""
+    """Makes a call that must fail with this kind. Returns its error object."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error, (tool, result)
     error = result.structured_content["error"]
@@ -72,7 +72,7 @@ async def read_and_write(client, root):
     assert error["version"] == written["version"], error
     await badly(client, "base_required", "write", path="notes.txt", content="four\n")
     await badly(client, "exists", "write", path="notes.txt", content="four\n", base="")
-    assert (root / "notes.txt").read_text() == "three\n", "what was refused changed nothing"
+    assert (root / "notes.txt").read_text() == "three\n", "a refused call changes nothing"
     await badly(client, "not_found", "read", path="nowhere.txt")
     await badly(client, "invalid_path", "read", path="../notes.txt")
 
@@ -85,12 +85,12 @@ async def take_back(client, root):
     assert restored["path"] == "notes.txt"
     assert path.read_text() == "three\n"
     await well(client, "undo")
-    assert not path.exists(), "the restore is taken back"
+    assert not path.exists(), "the restore is undone"
     await well(client, "redo")
     assert path.read_text() == "three\n"
     await well(client, "append", path="notes.txt", content="four\n")
     await well(client, "undo")
-    assert path.read_text() == "three\n", "the append is taken back"
+    assert path.read_text() == "three\n", "the append is undone"
     history = await well(client, "history", path="notes.txt")
     assert [entry["operation"] for entry in history["entries"]][0] == "undo", history
 
@@ -100,7 +100,7 @@ async def give_up(client):
     for _ in range(CANCELLED_CALLS):
         with anyio.move_on_after(0.05) as waiting:
             await client.call_tool("changes", {"since": head, "wait_ms": 50_000})
-        assert waiting.cancelled_caught, "the call waits until it is given up"
+        assert waiting.cancelled_caught, "the call waits until it is cancelled"
     with anyio.fail_after(10):
         await well(client, "changes", since=head, wait_ms=1)
 
@@ -131,13 +131,13 @@ async def prompts(client):
 
 
 async def listen(client, root, receive):
-    """Somebody else changes a file, and the client hears of it in the way of its era."""
+    """Another program changes a file, and the client is notified in the form of its era."""
     address = "stead:///heard"
     (root / "heard").mkdir()
     if client.protocol_version >= "2026":
         async with client.listen(resource_subscriptions=[address]) as subscription:
             events = aiter(subscription)
-            # Once the watch stands the client is told to look, because something may have changed meanwhile.
+            # When the watch starts, the client gets one update, because the file may have changed meanwhile.
             assert str((await anext(events)).uri) == address
             (root / "heard" / "a.txt").write_text("new\n")
             assert str((await anext(events)).uri) == address
@@ -158,7 +158,7 @@ def standard_streams(server, flags):
 
 @contextlib.contextmanager
 def http(server, flags):
-    """The server is there already, and says what it wants to see."""
+    """The server is already running, and requires a token."""
     with serving.serve(server, *flags) as running:
         yield versions.Address(f"{running.address}/mcp", running.token)
 
@@ -172,7 +172,7 @@ async def converse(way, server, place, mode):
         async with versions.connect(target, mode, send.send) as client:
             print(versions.VERSION, way.__name__, mode, "speaks", client.protocol_version)
             if mode == "2026-07-28":
-                # Told what to speak, the client asks nobody who they are.
+                # With a fixed version the client does not negotiate.
                 assert client.protocol_version == mode
             else:
                 assert client.server_info.name == "stead"

@@ -1,4 +1,4 @@
-"""One WebSocket, as far as a conversation in JSON needs it: text in whole frames, pings answered."""
+"""A minimal WebSocket client for JSON messages: unfragmented text frames, and replies to pings."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ class Conversation:
             pass
 
     def ask(self, message):
-        """The answer to a message. What is told meanwhile is passed over."""
+        """Sends a message and returns the response. Notifications are skipped."""
         self.send(TEXT, json.dumps(message).encode())
         while True:
             kind, content = self.frame()
@@ -58,7 +58,7 @@ class Conversation:
 
     def frame(self):
         first, size = struct.unpack("!BB", self.stream.read(2))
-        assert first & FINAL, "a frame in parts"
+        assert first & FINAL, "a fragmented frame"
         if size == 126:
             (size,) = struct.unpack("!H", self.stream.read(2))
         elif size == 127:

@@ -2,7 +2,7 @@
 
 usage: dialects.py SERVER PLACE
 
-Prints one line for each dialect and ends with 0 when everything held, and with a traceback otherwise.
+Prints one line for each dialect and exits with 0 if every check passes, and with a traceback otherwise.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ import anyio
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-# Nothing here takes longer unless something hangs.
+# Every wait is shorter, unless something hangs.
 PATIENCE_SECONDS = 60
 MEBIBYTE = 1 << 20
 
 
 async def ask(client, tool, **arguments):
-    """One call: its object, its text, and whether it is an error."""
+    """Makes a call. Returns its object, its text, and whether it is an error."""
     result = await client.call_tool(tool, arguments)
     return result.structured_content, result.content[0].text, result.is_error
 
@@ -41,7 +41,7 @@ async def jettson(client, root):
     assert await said("jettson_files_write", path="scratch/notes.md", content=notes) == {
         "path": "scratch/notes.md", "bytes_written": 421,
     }
-    assert (root / "scratch" / "notes.md").read_text() == notes, "the directory above was made"
+    assert (root / "scratch" / "notes.md").read_text() == notes, "the parent directory was created"
     assert await said("jettson_files_list") == {
         "path": ".",
         "entries": [
@@ -137,7 +137,7 @@ async def comma(client, root):
     before = hashlib.sha256(server.read_bytes()).hexdigest()
     assert read["data"]["sha256"] == before, "the hash of the whole file"
     sliced = await said("read_file", path="src/server.ts", startLine=1, endLine=1)
-    assert sliced["data"]["sha256"] == before, "whatever slice was read"
+    assert sliced["data"]["sha256"] == before, "also if only a slice was read"
     edits = [{"oldText": "PORT = 3000", "newText": "PORT = 4000"}]
     edited = await said("edit_file", path="src/server.ts", expectedSha256=before, edits=edits)
     assert edited["ok"] and edited["data"]["beforeSha256"] == before, edited

@@ -1,10 +1,10 @@
-"""Every method of /rpc is called, with the examples of the definitions, and what it answers is held against the document
-that the server gives of itself. What an editor has open lasts as long as its connection, so those methods are called over a
-WebSocket, and the others each with a request.
+"""Calls every method of /rpc with the examples of the definitions, and validates the responses against the document that
+the server provides. Buffers of an editor last as long as its connection, so their methods are called over a WebSocket; the
+others are called with one HTTP request each.
 
 usage: openrpc.py SERVER PLACE EXAMPLES...
 
-EXAMPLES are the generated files that have them. Prints how many methods were called and ends with 0 when everything held,
+EXAMPLES are the generated files with the examples. Prints how many methods were called. Exits with 0 if every check passes,
 and with a traceback otherwise.
 """
 
@@ -18,12 +18,12 @@ import jsonschema
 import conversation
 import serving
 
-# The root that the examples speak of.
+# The workspace root in the examples.
 ROOT = "/ws"
 
 
 class Rpc:
-    """Calls methods, and holds every answer against the document."""
+    """Calls methods and validates every response against the document."""
 
     def __init__(self, server):
         self.server = server
@@ -70,7 +70,7 @@ class Rpc:
 
 
 def placed(value, root):
-    """The same with the root of this run."""
+    """Replaces the root of the examples by the root of this run."""
     if isinstance(value, str):
         return root + value[len(ROOT):] if value == ROOT or value.startswith(ROOT + "/") else value
     if isinstance(value, list):
@@ -81,7 +81,7 @@ def placed(value, root):
 
 
 def run(server, place, example):
-    """One example, in a workspace of its own."""
+    """Runs one example in a new workspace."""
     root = place / "ws"
     root.mkdir(parents=True)
     for name, content in example["tree"].items():
@@ -93,7 +93,7 @@ def run(server, place, example):
         steps = [*example["before"], example]
         answers = [rpc.call(step["operation"], placed(step["arguments"], str(root))) for step in steps]
         failed = "error" in answers[-1]
-        # A dialect whose errors are answers of its own says so in the answer.
+        # Some dialects report errors as results.
         fails = "error" in example or "error" in (example.get("answer") or {})
         assert failed == fails, answers[-1]
         assert not rpc.wrong, rpc.wrong
@@ -101,7 +101,7 @@ def run(server, place, example):
 
 
 def themselves(server, place):
-    """The methods that are about methods."""
+    """Calls the methods that describe other methods."""
     (place / "ws").mkdir(parents=True)
     with serving.serve(server, "--workspace", str(place / "ws"), "--state", str(place / "state")) as running:
         rpc = Rpc(running)
@@ -113,20 +113,20 @@ def themselves(server, place):
         ):
             answer = rpc.call(method, params)
             assert "result" in answer, answer
-        # A notification has no answer.
+        # A notification has no response.
         status, answer = running.post("/rpc", {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 1}})
         assert answer is None and status in (202, 204), (status, answer)
         called = {"rpc.discover", "capabilities.list", "capabilities.describe", "capabilities.invoke", "$/cancelRequest"}
         return called, set(rpc.methods)
 
 
-# Called with the examples, and refused as documented: what is answered at a terminal and nowhere else, and what an editor
-# must have left behind when it crashed.
+# The examples of these methods are refused as documented: approvals are answered only at a terminal, and drafts exist only
+# after a crash of an editor.
 REFUSED = {"approve", "deny", "buffer.drop"}
 
 
 def story(server, place):
-    """Methods that need what others answered before, as a person who edits."""
+    """Calls the methods that need results of other methods, as a person with an editor."""
     root = place / "ws"
     root.mkdir(parents=True)
     (root / "a.txt").write_text("one\n")
@@ -169,7 +169,7 @@ def story(server, place):
 
 
 def by_agent(server, flags, running, names):
-    """An agent writes files."""
+    """Writes files as an agent."""
     words = [server, "token", "create", "--principal", "agent:bob", *flags]
     token = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
     rpc = Rpc(serving.Server(running.address, token))
@@ -190,7 +190,7 @@ def main():
         except (AssertionError, jsonschema.ValidationError) as finding:
             wrong.append(f"{example['operation']}, {example['title']}: {finding}")
     assert not wrong, "\n".join(wrong)
-    assert called == known, f"never answered: {known - called}; not in the document: {called - known}"
+    assert called == known, f"never called: {known - called}; not in the document: {called - known}"
     print(f"{len(called)} methods, {len(examples)} examples")
 
 

@@ -1,4 +1,4 @@
-"""A server over HTTP for as long as a block lasts, on a port of its own."""
+"""A context manager that runs an HTTP server on a free port."""
 
 import contextlib
 import http.client
@@ -6,7 +6,7 @@ import json
 import subprocess
 import urllib.parse
 
-# Nothing here takes longer unless something hangs.
+# Every wait is shorter, unless something hangs.
 PATIENCE_SECONDS = 60
 SAID = {"address": "stead: listening on ", "token": "stead: temporary token (valid until the server stops): "}
 
@@ -17,7 +17,7 @@ class Server:
         self.token = token
 
     def post(self, path, body):
-        """The status and the JSON of an answer; nothing where there is no body."""
+        """Returns the status and the JSON of a response, or None without a body."""
         where = urllib.parse.urlsplit(self.address)
         connection = http.client.HTTPConnection(where.hostname, where.port, timeout=PATIENCE_SECONDS)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -44,4 +44,4 @@ def serve(binary, *flags):
         finally:
             process.terminate()
             process.stderr.close()
-    assert process.returncode == 0, "the server ends in good order"
+    assert process.returncode == 0, "the server exits cleanly"

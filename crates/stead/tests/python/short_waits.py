@@ -1,4 +1,4 @@
-"""Requests that may wait for something are made to wait a moment: how long they wait is tried elsewhere."""
+"""Shortens the waits in generated requests; other tests cover long waits."""
 
 import schemathesis
 

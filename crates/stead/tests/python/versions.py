@@ -1,6 +1,6 @@
-"""The official MCP client of any version behind one set of names: what the second line of it calls them.
+"""The official MCP client of any version, with the names that version 2 uses.
 
-`eras()` tells which eras the installed version knows, and `connect` opens a conversation in one of them.
+`eras()` lists the protocol eras that the installed version supports, and `connect` opens a session in one of them.
 """
 
 import contextlib
@@ -9,15 +9,15 @@ import importlib.metadata
 import anyio
 
 VERSION = importlib.metadata.version("mcp")
-IS_FIRST_LINE = VERSION.startswith("1.")
+IS_VERSION_1 = VERSION.startswith("1.")
 
 
 def eras():
-    return ["legacy"] if IS_FIRST_LINE else ["legacy", "auto", "2026-07-28"]
+    return ["legacy"] if IS_VERSION_1 else ["legacy", "auto", "2026-07-28"]
 
 
 class Address:
-    """A server that is there already."""
+    """The address of a running server."""
 
     def __init__(self, url, token):
         self.url = url
@@ -25,18 +25,18 @@ class Address:
 
 
 @contextlib.asynccontextmanager
-async def connect(target, mode, heard=None):
-    """A client of a command (a list of words) or of an address; `heard` is called with the URI of every update."""
+async def connect(target, mode, on_update=None):
+    """A client of a command (a list of words) or of an address; `on_update` is called with the URI of every update."""
 
     async def message(incoming):
-        if heard is not None:
-            # The first line wraps what comes.
+        if on_update is not None:
+            # Version 1 wraps the notification.
             inner = getattr(incoming, "root", incoming)
             uri = getattr(getattr(inner, "params", None), "uri", None)
             if uri is not None:
-                await heard(str(uri))
+                await on_update(str(uri))
 
-    if IS_FIRST_LINE:
+    if IS_VERSION_1:
         async with first_line(target, message) as client:
             yield client
     else:
@@ -75,12 +75,12 @@ async def first_line(target, message):
 
 
 class FirstLine:
-    """A session of the first line, by the names of the second."""
+    """A session of version 1 with the names of version 2."""
 
-    def __init__(self, session, begun):
+    def __init__(self, session, initialized):
         self.session = session
-        self.protocol_version = str(begun.protocolVersion)
-        self.server_info = begun.serverInfo
+        self.protocol_version = str(initialized.protocolVersion)
+        self.server_info = initialized.serverInfo
 
     async def list_tools(self):
         listed = await self.session.list_tools()
@@ -94,7 +94,7 @@ class FirstLine:
     async def call_tool(self, name, arguments, progress_callback=None):
         from mcp import types
 
-        # This line does not tell the server when nobody waits any more.
+        # Version 1 does not send a cancellation when the caller stops waiting.
         number = self.session._request_id
         try:
             result = await self.session.call_tool(name, arguments, progress_callback=progress_callback)
@@ -130,7 +130,7 @@ class FirstLine:
 
 
 class Result:
-    """A result by the names of the second line."""
+    """A result with the names of version 2."""
 
     def __init__(self, result):
         self.is_error = result.isError

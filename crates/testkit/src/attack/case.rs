@@ -90,7 +90,7 @@ pub struct AttackCase {
     /// Time limit, if not the default.
     #[serde(default)]
     pub within_ms: Option<u64>,
-    /// The decision, where there was a choice.
+    /// The reason for the expected result, where several results were possible.
     #[serde(default)]
     pub decision: Option<String>,
     /// The control server that must fail the case.
@@ -147,7 +147,7 @@ pub enum ExpectedAttackResult {
     Deny,
     /// The call does not fit the state of the tree.
     Error,
-    /// Either, while attackers change the tree: only the invariants count.
+    /// The call may succeed or fail, because attackers change the tree. Only the invariants are checked.
     Safe,
 }
 

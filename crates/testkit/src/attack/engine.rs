@@ -72,13 +72,13 @@ impl EngineAttackSubject {
 }
 
 impl AttackSubject for EngineAttackSubject {
-    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
-        let principal = Principal::parse(&asked.principal).map_err(io::Error::other)?;
+    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+        let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
         let mut caller = Caller::new(principal, "attack", "library");
-        if asked.principal == APPROVER {
+        if request.principal == APPROVER {
             caller.grants.approver = ApproverProof::SecretVerified;
         }
-        let call = Call::new(&caller, &asked.operation, asked.arguments.clone());
+        let call = Call::new(&caller, &request.operation, request.arguments.clone());
         Ok(match self.engine.call(&call) {
             Ok(answer) => SubjectReply { refusal: None, json: Value::Object(answer.json), text: answer.text },
             Err(failure) => SubjectReply {

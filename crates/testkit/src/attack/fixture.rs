@@ -283,8 +283,8 @@ fn run_program(program: &str, arguments: &[&Path]) -> io::Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(format!("{program} {arguments:?}: {said}")))
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(io::Error::other(format!("{program} {arguments:?}: {stderr}")))
 }
 
 /// Whether this process may create devices.

@@ -73,9 +73,9 @@ impl AttackHttpServer {
         command.args(["--listen", "127.0.0.1:0", "--print-token"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = ServerChild(command.spawn()?);
-        let said = child.0.stderr.take().ok_or_else(|| io::Error::other("no output"))?;
+        let stderr = child.0.stderr.take().ok_or_else(|| io::Error::other("no output"))?;
         let (mut host, mut token) = (None, None);
-        let mut lines = BufReader::new(said).lines();
+        let mut lines = BufReader::new(stderr).lines();
         while host.is_none() || token.is_none() {
             let line = lines.next().ok_or_else(|| io::Error::other("the server ended"))??;
             let word = |after: &str| {
@@ -156,9 +156,9 @@ impl AttackHttpServer {
     fn terminate(mut self) -> io::Result<()> {
         // The server would wait for an open connection.
         self.connection.get_ref().shutdown(Shutdown::Both)?;
-        let told = Command::new("kill").arg(self.child.0.id().to_string()).status()?;
-        if !told.success() {
-            return Err(io::Error::other("the server cannot be told to end"));
+        let killed = Command::new("kill").arg(self.child.0.id().to_string()).status()?;
+        if !killed.success() {
+            return Err(io::Error::other("cannot send SIGTERM to the server"));
         }
         self.child.wait_for_exit()
     }
@@ -174,17 +174,17 @@ fn wrap_arguments(method: &str, before: &str, arguments: &[u8], after: &str) -> 
 }
 
 impl AttackSubject for HttpAttackSubject {
-    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
-        let arguments = match &asked.raw {
+    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+        let arguments = match &request.raw {
             Some(raw) => raw.clone(),
-            None => serde_json::to_vec(&asked.arguments)?,
+            None => serde_json::to_vec(&request.arguments)?,
         };
-        let operation = serde_json::to_string(&asked.operation)?;
+        let operation = serde_json::to_string(&request.operation)?;
         let way = self.api;
-        let server = self.server_for(&asked.principal)?;
+        let server = self.server_for(&request.principal)?;
         match way {
             HttpApiKind::Rest => {
-                let answer = server.post(&format!("/v1/{}", asked.operation), "", &arguments)?;
+                let answer = server.post(&format!("/v1/{}", request.operation), "", &arguments)?;
                 Ok(reply_from_object(&serde_json::from_slice(&answer)?))
             }
             HttpApiKind::Rpc => {
@@ -201,7 +201,7 @@ impl AttackSubject for HttpAttackSubject {
                 let before = format!(r#"{{"_meta":{meta},"name":{operation},"arguments":"#);
                 let headers = format!(
                     "MCP-Protocol-Version: {MCP_VERSION}\r\nMcp-Method: tools/call\r\nMcp-Name: {}\r\n",
-                    asked.operation
+                    request.operation
                 );
                 let message = wrap_arguments("\"tools/call\"", &before, &arguments, "}");
                 let answer = server.post("/mcp", &headers, &message)?;

@@ -8,7 +8,7 @@ use super::{
     subject::{RecordedRequest, SubjectJournal},
 };
 
-/// The differences.
+/// Returns the differences between the requests and the journal.
 pub(crate) fn compare_with_journal(went: &[SentRequest], ledger: &SubjectJournal) -> Vec<AttackFault> {
     let mut faults: Vec<String> = Vec::new();
     if let Some(tamper) = &ledger.tampering {
@@ -29,7 +29,7 @@ pub(crate) fn compare_with_journal(went: &[SentRequest], ledger: &SubjectJournal
     }
     if !missing.is_empty() || !extra.is_empty() {
         faults.push(format!(
-            "{} requests made {} entries; missing {:?}; not asked for {:?}",
+            "{} requests left {} entries; missing {:?}; unexpected {:?}",
             wanted.len(),
             ledger.entries.len(),
             missing.iter().take(3).collect::<Vec<_>>(),

@@ -116,17 +116,17 @@ impl AttackMcpServer {
 }
 
 impl AttackSubject for McpAttackSubject {
-    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
-        let arguments = match &asked.raw {
+    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+        let arguments = match &request.raw {
             Some(raw) => raw.clone(),
-            None => serde_json::to_vec(&asked.arguments)?,
+            None => serde_json::to_vec(&request.arguments)?,
         };
         let mut params = b"{\"name\":".to_vec();
-        params.extend(serde_json::to_vec(&asked.operation)?);
+        params.extend(serde_json::to_vec(&request.operation)?);
         params.extend_from_slice(b",\"arguments\":");
         params.extend_from_slice(&arguments);
         params.push(b'}');
-        let answer = self.server_for(&asked.principal)?.request("tools/call", &params)?;
+        let answer = self.server_for(&request.principal)?.request("tools/call", &params)?;
         Ok(reply_from_answer(&answer))
     }
 

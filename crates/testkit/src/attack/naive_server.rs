@@ -65,7 +65,7 @@ impl NaiveServer {
         self.check_fence(place)
     }
 
-    /// The path, unless it is beyond the fence.
+    /// Returns the path, or an error if it is beyond the fence.
     fn check_fence(&self, place: PathBuf) -> io::Result<PathBuf> {
         let ground = self.root.parent().ok_or(BEYOND_FENCE)?;
         let mut at = place.clone();
@@ -73,14 +73,14 @@ impl NaiveServer {
             if let Ok(real) = fs::canonicalize(&at) {
                 return if real.starts_with(ground) { Ok(place) } else { Err(BEYOND_FENCE.into()) };
             }
-            // A missing path: the directory it would be created in, or the target of a dangling link, counts.
+            // For a missing path, the directory in which it would be created, or the target of a dangling link, is checked.
             let Some(above) = at.parent() else { break };
             at = match fs::read_link(&at) {
                 Ok(target) => above.join(target),
                 Err(_) => above.to_path_buf(),
             };
         }
-        // A path that cannot be resolved; the operating system refuses it too.
+        // The operating system refuses a path that cannot be resolved.
         if at.starts_with(ground) { Ok(place) } else { Err(BEYOND_FENCE.into()) }
     }
 
@@ -131,16 +131,16 @@ impl NaiveServer {
 }
 
 impl AttackSubject for NaiveServer {
-    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
-        let arguments = &asked.arguments;
-        let done = match asked.operation.as_str() {
+    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+        let arguments = &request.arguments;
+        let done = match request.operation.as_str() {
             "remove" => self.resolve_naively(arguments, "path").and_then(|place| self.move_to_trash(&place)),
             "restore" => self.restore_from_trash(arguments),
             "copy" | "move" => {
                 let places = self
                     .resolve_naively(arguments, "from")
                     .and_then(|from| Ok((from, self.resolve_naively(arguments, "to")?)));
-                let (operation, arguments) = (asked.operation.clone(), arguments.clone());
+                let (operation, arguments) = (request.operation.clone(), arguments.clone());
                 places.and_then(|(from, to)| {
                     run_with_timeout(&self.root, move || copy_or_move(&operation, &arguments, &from, &to))
                 })
@@ -155,7 +155,7 @@ impl AttackSubject for NaiveServer {
                 }
             },
             _ => {
-                let (operation, arguments) = (asked.operation.clone(), arguments.clone());
+                let (operation, arguments) = (request.operation.clone(), arguments.clone());
                 let place = self.resolve_naively(&arguments, "path");
                 place.and_then(|place| {
                     run_with_timeout(&self.root, move || run_single_path(&operation, &arguments, &place))
@@ -369,7 +369,7 @@ fn percent_decode(text: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The engine kind closest to an I/O error, in the control's favour.
+/// The engine's error kind for an I/O error. In doubt it is the kind that lets the control pass.
 fn error_kind_code(error: &io::Error) -> &'static str {
     const KIND_CODES: &[(io::ErrorKind, &str)] = &[
         (io::ErrorKind::NotFound, "not_found"),
@@ -421,9 +421,9 @@ mod tests {
                 if operation != "write" && operation != "append" && !path.contains('/') {
                     continue;
                 }
-                let asked =
+                let request =
                     SubjectRequest { principal: String::new(), operation: operation.to_owned(), arguments, raw: None };
-                assert_eq!(control.send(&asked).unwrap().json["beyond"], true, "{operation} {path}");
+                assert_eq!(control.send(&request).unwrap().json["beyond"], true, "{operation} {path}");
             }
         }
         assert_eq!(fs::read_to_string(machine.path().join("file")).unwrap(), "host");

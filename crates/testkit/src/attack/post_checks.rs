@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{case::PostAttackChecks, run::AttackRun, snapshot::file_kind_name, subject::SubjectReply};
 
-/// No outside data is in a reply, neither in its object nor in its text.
+/// Finds outside data in the object or the text of a reply.
 pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
     let json = reply.json.to_string();
     for secret in fight.fixture.forbidden_texts() {
@@ -16,7 +16,7 @@ pub(crate) fn check_leaks(fight: &mut AttackRun<'_>, reply: &SubjectReply) {
     }
 }
 
-/// The case's own expectations.
+/// Finds differences from the expectations of the case itself.
 pub(crate) fn check_after(
     fight: &mut AttackRun<'_>,
     checks: &PostAttackChecks,

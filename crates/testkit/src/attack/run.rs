@@ -280,8 +280,8 @@ impl<'a> AttackRun<'a> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
         };
         let principal = principal.unwrap_or(&self.principal).to_owned();
-        let asked = SubjectRequest { principal, operation: operation.to_owned(), arguments, raw };
-        let reply = self.open_subject()?.send(&asked)?;
+        let request = SubjectRequest { principal, operation: operation.to_owned(), arguments, raw };
+        let reply = self.open_subject()?.send(&request)?;
         for (name, field) in [("TRASH", "trash"), ("ENTRY", "entry"), ("VERSION", "version")] {
             match reply.json.get(field) {
                 Some(Value::String(text)) => drop(self.known_values.insert(name, text.clone())),
@@ -292,7 +292,7 @@ impl<'a> AttackRun<'a> {
         if let Some(Value::String(id)) = reply.json.pointer("/error/approval") {
             self.known_values.insert("APPROVAL", id.clone());
         }
-        self.sent.push(SentRequest { request: asked, refusal: reply.refusal.clone() });
+        self.sent.push(SentRequest { request, refusal: reply.refusal.clone() });
         Ok(reply)
     }
 

@@ -18,7 +18,7 @@ const BYTES_MAX: u64 = 1 << 16;
 pub(crate) enum ComparedTimes {
     /// All.
     All,
-    /// All but those of directories, which a temporary file may touch.
+    /// All times except those of directories, which a temporary file changes.
     FilesOnly,
 }
 

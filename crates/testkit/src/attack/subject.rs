@@ -92,7 +92,7 @@ pub struct SubjectJournal {
 /// A server of a directory.
 pub trait AttackSubject {
     /// Makes a request.
-    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply>;
+    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply>;
 
     /// Moves its clock or runs its maintenance.
     fn maintain(&mut self, chore: SubjectMaintenance) -> io::Result<()> {

@@ -16,9 +16,9 @@ use super::{
     subject::SubjectOpener,
 };
 
-/// Runs only cases whose id starts with this, if set.
+/// The variable that limits a run to cases whose id starts with its value.
 const FILTER_VARIABLE: &str = "STEAD_ATTACK_ONLY";
-/// Tells a test that it runs in a mount namespace.
+/// The variable that is set in a process with its own mount namespace.
 const NAMESPACE_VARIABLE: &str = "STEAD_ATTACK_MOUNTS";
 
 /// Where cases run.
@@ -106,11 +106,11 @@ impl AttackSuite<'_> {
 /// Result of requesting a mount namespace.
 #[derive(Debug)]
 pub enum NamespaceOutcome {
-    /// This process has one: continue.
+    /// This process has a mount namespace, so the test continues.
     Inside,
-    /// A child had one; this is its output.
+    /// The test ran in a child process with a mount namespace. This is its output.
     Child(Output),
-    /// Not available.
+    /// This machine does not allow mount namespaces.
     Unavailable,
 }
 

@@ -23,10 +23,10 @@ pub(super) fn unfiltered() -> JournalEntryQuery {
 }
 
 /// Numbers increase by one and every hash follows from the previous one.
-pub(super) fn check_chain(bench: &WorkspaceFixture) {
-    let head = bench.workspace.head().unwrap();
-    let entries = bench.workspace.entries(&unfiltered()).unwrap();
-    let mut hash = genesis_hash(&JournalOrigin::new(&bench.workspace.profile().id).unwrap());
+pub(super) fn check_chain(fixture: &WorkspaceFixture) {
+    let head = fixture.workspace.head().unwrap();
+    let entries = fixture.workspace.entries(&unfiltered()).unwrap();
+    let mut hash = genesis_hash(&JournalOrigin::new(&fixture.workspace.profile().id).unwrap());
     for (number, stored) in (1..).zip(&entries) {
         assert_eq!(stored.entry.number, number);
         hash = chain_hash(&hash, &encode_entry(&stored.entry));
@@ -35,31 +35,32 @@ pub(super) fn check_chain(bench: &WorkspaceFixture) {
     assert_eq!((head.number, head.hash), (entries.len() as u64, hash));
 }
 
-fn hash_chain_has_no_gap(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    check_chain(&bench);
-    bench.create_file("f", b"1");
-    bench.workspace.record_call(&bench.journal_record("read", None)).unwrap();
-    let committed = bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"2")]);
-    let head = bench.workspace.head().unwrap();
+fn hash_chain_has_no_gap(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    check_chain(&fixture);
+    fixture.create_file("f", b"1");
+    fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
+    let committed = fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"2")]);
+    let head = fixture.workspace.head().unwrap();
     assert_eq!((committed.entry, committed.hash), (head.number, head.hash));
-    assert_eq!(bench.workspace.entry(head.number + 1).unwrap().map(|stored| stored.hash), None);
-    assert_eq!(bench.workspace.entry(0).unwrap().map(|stored| stored.hash), None);
-    check_chain(&bench);
+    assert_eq!(fixture.workspace.entry(head.number + 1).unwrap().map(|stored| stored.hash), None);
+    assert_eq!(fixture.workspace.entry(0).unwrap().map(|stored| stored.hash), None);
+    check_chain(&fixture);
 }
 
-fn reads_and_refusals_are_recorded(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.workspace.record_call(&bench.journal_record("read", None)).unwrap();
-    let refused = CallRecord { error_kind: Some(ErrorKind::OutOfScope), ..bench.journal_record("write", None) };
-    bench.workspace.record_call(&refused).unwrap();
-    let failed = CallRecord { error_kind: Some(ErrorKind::Stale), ..bench.journal_record("write", None) };
-    bench.workspace.record_call(&failed).unwrap();
-    assert_eq!(bench.head_number(), 3);
-    let entries = bench.workspace.entries(&unfiltered()).unwrap();
-    let told: Vec<_> = entries.iter().map(|stored| (stored.entry.decision, stored.entry.reason.as_deref())).collect();
+fn reads_and_refusals_are_recorded(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
+    let refused = CallRecord { error_kind: Some(ErrorKind::OutOfScope), ..fixture.journal_record("write", None) };
+    fixture.workspace.record_call(&refused).unwrap();
+    let failed = CallRecord { error_kind: Some(ErrorKind::Stale), ..fixture.journal_record("write", None) };
+    fixture.workspace.record_call(&failed).unwrap();
+    assert_eq!(fixture.head_number(), 3);
+    let entries = fixture.workspace.entries(&unfiltered()).unwrap();
+    let recorded: Vec<_> =
+        entries.iter().map(|stored| (stored.entry.decision, stored.entry.reason.as_deref())).collect();
     assert_eq!(
-        told,
+        recorded,
         [
             (EntryDecision::Allowed, None),
             (EntryDecision::Refused, Some(ErrorKind::OutOfScope.code())),
@@ -68,18 +69,18 @@ fn reads_and_refusals_are_recorded(maker: &dyn WorkspaceFactory) {
     );
 }
 
-fn entries_are_filtered(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    let other = bench.with_other_agent("two");
-    bench.create_directory("d");
-    bench.create_file("d/x", b"x");
+fn entries_are_filtered(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    let other = fixture.with_other_agent("two");
+    fixture.create_directory("d");
+    fixture.create_file("d/x", b"x");
     other.create_file("dx", b"y");
-    bench.workspace.record_call(&bench.journal_record("read", None)).unwrap();
-    bench.commit(vec![put_change("d/x", bench.expect_observed_file("d/x"), b"z")]);
-    bench.head_number();
+    fixture.workspace.record_call(&fixture.journal_record("read", None)).unwrap();
+    fixture.commit(vec![put_change("d/x", fixture.expect_observed_file("d/x"), b"z")]);
+    fixture.head_number();
     let numbers = |filter: JournalEntryQuery| -> Vec<u64> {
         let filter = JournalEntryQuery { limit: filter.limit.max(1), ..filter };
-        bench.workspace.entries(&filter).unwrap().iter().map(|stored| stored.entry.number).collect()
+        fixture.workspace.entries(&filter).unwrap().iter().map(|stored| stored.entry.number).collect()
     };
     let all = unfiltered;
     assert_eq!(numbers(all()), [1, 2, 3, 4, 5]);
@@ -96,11 +97,11 @@ fn entries_are_filtered(maker: &dyn WorkspaceFactory) {
     assert_eq!(numbers(JournalEntryQuery { selection: JournalEntrySelection::WithChanges, ..all() }), [1, 2, 3, 5]);
     assert_eq!(numbers(JournalEntryQuery { after: Some(1), before: Some(4), ..all() }), [2, 3]);
     // An entry without changes concerns the requested paths; a change only the changed ones.
-    let asked = CallRecord { paths: vec![rel_path("d/x")], ..bench.journal_record("read", None) };
-    bench.workspace.record_call(&asked).unwrap();
+    let record = CallRecord { paths: vec![rel_path("d/x")], ..fixture.journal_record("read", None) };
+    fixture.workspace.record_call(&record).unwrap();
     let plan = super::Plan::new(vec![put_change("copy", CommitExpectation::Absent, b"z")]);
-    bench.workspace.commit(&plan, &CallRecord { operation: "copy", ..asked }).unwrap();
-    bench.head_number();
+    fixture.workspace.commit(&plan, &CallRecord { operation: "copy", ..record }).unwrap();
+    fixture.head_number();
     assert_eq!(numbers(JournalEntryQuery { path: Some(rel_path("d/x")), ..all() }), [2, 5, 6]);
     assert_eq!(
         numbers(JournalEntryQuery {
@@ -110,68 +111,68 @@ fn entries_are_filtered(maker: &dyn WorkspaceFactory) {
         }),
         [2, 5]
     );
-    let now_ms = bench.workspace.now_ms();
+    let now_ms = fixture.workspace.now_ms();
     assert_eq!(numbers(JournalEntryQuery { since_ms: Some(now_ms + 60_000), ..all() }), Vec::<u64>::new());
     assert_eq!(numbers(JournalEntryQuery { until_ms: Some(now_ms - 60_000), ..all() }), Vec::<u64>::new());
     assert_eq!(numbers(JournalEntryQuery { since_ms: Some(now_ms - 60_000), ..all() }).len(), 7);
 }
 
-fn undone_entries_are_marked(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    let first = bench.create_file("f", b"1");
-    let undone = |number| bench.workspace.undone_by(number).unwrap();
+fn undone_entries_are_marked(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    let first = fixture.create_file("f", b"1");
+    let undone = |number| fixture.workspace.undone_by(number).unwrap();
     assert_eq!(undone(first), None);
     for _ in 0..2 {
-        let change = remove_change("f", bench.expect_observed_file("f"), super::single_file_tree(1));
-        let by = bench.commit_linked(vec![change], EntryRelation::Undoes(first));
+        let change = remove_change("f", fixture.expect_observed_file("f"), super::single_file_tree(1));
+        let by = fixture.commit_linked(vec![change], EntryRelation::Undoes(first));
         assert_eq!(undone(first), Some(by));
-        bench.commit_linked(vec![put_change("f", CommitExpectation::Absent, b"1")], EntryRelation::Redoes(first));
+        fixture.commit_linked(vec![put_change("f", CommitExpectation::Absent, b"1")], EntryRelation::Redoes(first));
         assert_eq!(undone(first), None);
     }
     // A plan that is not applied marks nothing as undone.
     let late =
         super::Plan::with_link(vec![put_change("f", CommitExpectation::Absent, b"x")], EntryRelation::Undoes(first));
-    assert!(bench.try_plan(&late, None).is_err());
+    assert!(fixture.try_plan(&late, None).is_err());
     assert_eq!(undone(first), None);
 }
 
-fn version_maps_to_its_entry(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn version_maps_to_its_entry(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     let rev = |path: &str, bytes: &[u8]| {
-        bench.workspace.entry_of_version(&rel_path(path), &Version::hash_bytes(bytes)).unwrap()
+        fixture.workspace.entry_of_version(&rel_path(path), &Version::hash_bytes(bytes)).unwrap()
     };
-    let first = bench.create_file("f", b"1");
-    let second = bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"2")]).entry;
+    let first = fixture.create_file("f", b"1");
+    let second = fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"2")]).entry;
     assert_eq!((rev("f", b"1"), rev("f", b"2"), rev("f", b"3")), (Some(first), Some(second), None));
-    let third = bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"1")]).entry;
+    let third = fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"1")]).entry;
     assert_eq!(rev("f", b"1"), Some(third), "the last one counts");
     let moved = super::move_change(
         "f",
         "g",
-        bench.expect_observed_file("f"),
+        fixture.expect_observed_file("f"),
         CommitExpectation::Absent,
         super::single_file_tree(1),
     );
-    let fourth = bench.commit(vec![moved]).entry;
+    let fourth = fixture.commit(vec![moved]).entry;
     assert_eq!((rev("g", b"1"), rev("g", b"2")), (Some(fourth), None));
 }
 
-fn waiting_ends_with_entry_or_deadline(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"1");
-    let head = bench.head_number();
+fn waiting_ends_with_entry_or_deadline(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"1");
+    let head = fixture.head_number();
     let soon = || Instant::now() + Duration::from_millis(30);
     let late = || Instant::now() + Duration::from_secs(20);
     let start = Instant::now();
-    bench.workspace.wait_for_entry_after(head - 1, late()).unwrap();
+    fixture.workspace.wait_for_entry_after(head - 1, late()).unwrap();
     assert!(start.elapsed() < Duration::from_secs(5), "there was an entry already");
-    bench.workspace.wait_for_entry_after(head, soon()).unwrap();
+    fixture.workspace.wait_for_entry_after(head, soon()).unwrap();
     assert!(start.elapsed() >= Duration::from_millis(30), "there was none");
-    assert_eq!(bench.head_number(), head);
+    assert_eq!(fixture.head_number(), head);
     let deadline = late();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| bench.workspace.wait_for_entry_after(head, deadline));
-        bench.with_other_agent("two").create_file("g", b"2");
+        let waiting = scope.spawn(|| fixture.workspace.wait_for_entry_after(head, deadline));
+        fixture.with_other_agent("two").create_file("g", b"2");
         waiting.join().unwrap().unwrap();
     });
     assert!(Instant::now() < deadline, "nobody was woken");

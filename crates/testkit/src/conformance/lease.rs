@@ -13,71 +13,71 @@ pub(super) const CASES: ConformanceCaseTable = &[
 
 pub(super) const LONG_MS: i64 = 600_000;
 
-pub(super) fn acquire_lease(bench: &WorkspaceFixture, path: &str, for_ms: i64) -> Result<Lease, Error> {
-    let ask = LeaseRequest::Acquire { path: rel_path(path), ends_ms: bench.workspace.now_ms() + for_ms };
-    bench.workspace.execute_lease_request(&ask, &bench.journal_record("lock", None)).map(|(lease, _)| lease)
+pub(super) fn acquire_lease(fixture: &WorkspaceFixture, path: &str, for_ms: i64) -> Result<Lease, Error> {
+    let ask = LeaseRequest::Acquire { path: rel_path(path), ends_ms: fixture.workspace.now_ms() + for_ms };
+    fixture.workspace.execute_lease_request(&ask, &fixture.journal_record("lock", None)).map(|(lease, _)| lease)
 }
 
-fn release_lease(bench: &WorkspaceFixture, path: &str) -> Result<Lease, Error> {
-    bench
+fn release_lease(fixture: &WorkspaceFixture, path: &str) -> Result<Lease, Error> {
+    fixture
         .workspace
-        .execute_lease_request(&LeaseRequest::Release { path: rel_path(path) }, &bench.journal_record("unlock", None))
+        .execute_lease_request(&LeaseRequest::Release { path: rel_path(path) }, &fixture.journal_record("unlock", None))
         .map(|(lease, _)| lease)
 }
 
-fn lease_holders(bench: &WorkspaceFixture, path: &str) -> Vec<String> {
-    let leases = bench.workspace.leases(&[rel_path(path)]).unwrap();
+fn lease_holders(fixture: &WorkspaceFixture, path: &str) -> Vec<String> {
+    let leases = fixture.workspace.leases(&[rel_path(path)]).unwrap();
     leases.into_iter().map(|lease| format!("{} {}", lease.holder, lease.path)).collect()
 }
 
-fn lease_is_exclusive_for_subtree(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    let other = bench.with_other_agent("two");
-    let before = bench.head_number();
-    let lease = acquire_lease(&bench, "d/e", LONG_MS).unwrap();
+fn lease_is_exclusive_for_subtree(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    let other = fixture.with_other_agent("two");
+    let before = fixture.head_number();
+    let lease = acquire_lease(&fixture, "d/e", LONG_MS).unwrap();
     assert_eq!((lease.path, lease.holder.as_str()), (rel_path("d/e"), "agent:one"));
-    assert_eq!(bench.head_number(), before + 1, "a lease is recorded");
+    assert_eq!(fixture.head_number(), before + 1, "a lease is recorded");
     for near in ["d", "d/e", "d/e/f", ""] {
         assert_fails(acquire_lease(&other, near, LONG_MS), ErrorKind::Locked);
-        assert_eq!(lease_holders(&bench, near), ["agent:one d/e"]);
+        assert_eq!(lease_holders(&fixture, near), ["agent:one d/e"]);
     }
     for far in ["d/f", "de", "d/e2"] {
-        assert_eq!(lease_holders(&bench, far), Vec::<String>::new());
+        assert_eq!(lease_holders(&fixture, far), Vec::<String>::new());
         acquire_lease(&other, far, LONG_MS).unwrap();
     }
-    assert_eq!(bench.head_number(), before + 4, "a refused lease is recorded by whoever asked");
+    assert_eq!(fixture.head_number(), before + 4, "a refused lease is not recorded by the workspace");
     // The holder may extend the lease to a parent.
-    acquire_lease(&bench, "d/e/g", LONG_MS).unwrap();
+    acquire_lease(&fixture, "d/e/g", LONG_MS).unwrap();
 }
 
-fn lease_expires(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    acquire_lease(&bench, "d", 0).unwrap();
-    assert_eq!(lease_holders(&bench, "d"), Vec::<String>::new());
-    acquire_lease(&bench.with_other_agent("two"), "d", LONG_MS).unwrap();
-    assert_eq!(lease_holders(&bench, "d"), ["agent:two d"]);
+fn lease_expires(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    acquire_lease(&fixture, "d", 0).unwrap();
+    assert_eq!(lease_holders(&fixture, "d"), Vec::<String>::new());
+    acquire_lease(&fixture.with_other_agent("two"), "d", LONG_MS).unwrap();
+    assert_eq!(lease_holders(&fixture, "d"), ["agent:two d"]);
 }
 
-fn fencing_numbers_rise(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn fencing_numbers_rise(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     let mut last = 0;
     for path in ["a", "b", "a"] {
-        let fence = acquire_lease(&bench, path, LONG_MS).unwrap().fencing_token;
+        let fence = acquire_lease(&fixture, path, LONG_MS).unwrap().fencing_token;
         assert!(fence > last, "{fence} after {last}");
         last = fence;
     }
-    assert_eq!(bench.workspace.leases(&[rel_path("")]).unwrap().len(), 2, "taken again is prolonged");
-    release_lease(&bench, "a").unwrap();
-    assert!(acquire_lease(&bench.with_other_agent("two"), "a", LONG_MS).unwrap().fencing_token > last);
+    assert_eq!(fixture.workspace.leases(&[rel_path("")]).unwrap().len(), 2, "taken again is prolonged");
+    release_lease(&fixture, "a").unwrap();
+    assert!(acquire_lease(&fixture.with_other_agent("two"), "a", LONG_MS).unwrap().fencing_token > last);
 }
 
-fn only_holder_releases(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    let other = bench.with_other_agent("two");
-    let lease = acquire_lease(&bench, "d", LONG_MS).unwrap();
+fn only_holder_releases(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    let other = fixture.with_other_agent("two");
+    let lease = acquire_lease(&fixture, "d", LONG_MS).unwrap();
     assert_fails(release_lease(&other, "d"), ErrorKind::NotOwner);
-    assert_fails(release_lease(&bench, "d/e"), ErrorKind::NotFound);
-    assert_eq!(release_lease(&bench, "d").unwrap().fencing_token, lease.fencing_token);
-    assert_fails(release_lease(&bench, "d"), ErrorKind::NotFound);
+    assert_fails(release_lease(&fixture, "d/e"), ErrorKind::NotFound);
+    assert_eq!(release_lease(&fixture, "d").unwrap().fencing_token, lease.fencing_token);
+    assert_fails(release_lease(&fixture, "d"), ErrorKind::NotFound);
     acquire_lease(&other, "d", LONG_MS).unwrap();
 }

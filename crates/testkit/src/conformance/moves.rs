@@ -18,87 +18,90 @@ pub(super) const CASES: ConformanceCaseTable = &[
 
 const MOVED_TREE: TreeSummary = TreeSummary { kind: FileKind::Directory, files: 1, directories: 2, bytes: 1 };
 
-fn file_moves_with_bytes_and_mode(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_directory("d");
+fn file_moves_with_bytes_and_mode(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_directory("d");
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (name, bytes) in [("small", b"s".as_slice()), ("large", &large)] {
-        bench.create_file(name, bytes);
+        fixture.create_file(name, bytes);
         let to = format!("d/{name}");
-        let mode = bench.stat(name).mode;
-        bench.commit(vec![move_change(
+        let mode = fixture.stat(name).mode;
+        fixture.commit(vec![move_change(
             name,
             &to,
-            bench.expect_observed_file(name),
+            fixture.expect_observed_file(name),
             CommitExpectation::Absent,
             single_file_tree(bytes.len() as u64),
         )]);
-        assert!(!bench.exists(name));
-        assert_eq!((bench.read_bytes(&to), bench.stat(&to).mode), (bytes.to_vec(), mode));
+        assert!(!fixture.exists(name));
+        assert_eq!((fixture.read_bytes(&to), fixture.stat(&to).mode), (bytes.to_vec(), mode));
     }
 }
 
-fn file_moves_over_another(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn file_moves_over_another(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for replaced in [b"replaced".as_slice(), &large] {
-        bench.create_file("from", b"from");
-        let expect = if bench.exists("to") { bench.expect_observed_file("to") } else { CommitExpectation::Absent };
-        bench.commit(vec![put_change("to", expect, replaced)]);
-        let (from, to) = (bench.expect_observed_file("from"), bench.expect_observed_file("to"));
-        let committed = bench.commit(vec![move_change("from", "to", from, to, single_file_tree(4))]);
-        assert!(!bench.exists("from"));
-        assert_eq!(bench.read_bytes("to"), b"from");
-        assert_eq!(bench.workspace.retained_bytes(&Version::hash_bytes(replaced)).unwrap().as_deref(), Some(replaced));
-        let changes = bench.workspace.entry(committed.entry).unwrap().unwrap().entry.changes;
+        fixture.create_file("from", b"from");
+        let expect = if fixture.exists("to") { fixture.expect_observed_file("to") } else { CommitExpectation::Absent };
+        fixture.commit(vec![put_change("to", expect, replaced)]);
+        let (from, to) = (fixture.expect_observed_file("from"), fixture.expect_observed_file("to"));
+        let committed = fixture.commit(vec![move_change("from", "to", from, to, single_file_tree(4))]);
+        assert!(!fixture.exists("from"));
+        assert_eq!(fixture.read_bytes("to"), b"from");
+        assert_eq!(
+            fixture.workspace.retained_bytes(&Version::hash_bytes(replaced)).unwrap().as_deref(),
+            Some(replaced)
+        );
+        let changes = fixture.workspace.entry(committed.entry).unwrap().unwrap().entry.changes;
         assert_eq!(changes.len(), 2, "what was replaced and what moved: {changes:?}");
     }
 }
 
-fn tree_moves_whole(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_directory("d");
-    bench.create_directory("d/e");
-    bench.create_file("d/e/f", b"f");
-    bench.create_directory("x");
-    let expect = CommitExpectation::SameEntry(bench.stat("d").identity);
-    bench.commit(vec![move_change("d", "x/d", expect, CommitExpectation::Absent, MOVED_TREE)]);
-    assert!(!bench.exists("d"));
-    assert_eq!(bench.read_bytes("x/d/e/f"), b"f");
+fn tree_moves_whole(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_directory("d");
+    fixture.create_directory("d/e");
+    fixture.create_file("d/e/f", b"f");
+    fixture.create_directory("x");
+    let expect = CommitExpectation::SameEntry(fixture.stat("d").identity);
+    fixture.commit(vec![move_change("d", "x/d", expect, CommitExpectation::Absent, MOVED_TREE)]);
+    assert!(!fixture.exists("d"));
+    assert_eq!(fixture.read_bytes("x/d/e/f"), b"f");
 }
 
-fn link_moves_itself(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"f");
-    bench.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
-    let expect = CommitExpectation::SameEntry(bench.stat("l").identity);
+fn link_moves_itself(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"f");
+    fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
+    let expect = CommitExpectation::SameEntry(fixture.stat("l").identity);
     let one_link = TreeSummary { kind: FileKind::Link, files: 0, directories: 0, bytes: 0 };
-    bench.commit(vec![move_change("l", "m", expect, CommitExpectation::Absent, one_link)]);
-    assert_eq!((bench.exists("l"), bench.workspace.read_link(&rel_path("m")).unwrap()), (false, b"f".to_vec()));
-    assert_eq!(bench.read_bytes("f"), b"f");
+    fixture.commit(vec![move_change("l", "m", expect, CommitExpectation::Absent, one_link)]);
+    assert_eq!((fixture.exists("l"), fixture.workspace.read_link(&rel_path("m")).unwrap()), (false, b"f".to_vec()));
+    assert_eq!(fixture.read_bytes("f"), b"f");
 }
 
-fn changed_source_is_not_moved(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"one");
-    let old = bench.expect_observed_file("f");
-    bench.commit(vec![put_change("f", old, b"two")]);
-    bench.create_file("g", b"g");
-    bench.create_directory("d");
-    bench.assert_changed_since(vec![move_change("f", "x", old, CommitExpectation::Absent, single_file_tree(3))], "f");
-    bench.assert_changed_since(
-        vec![move_change("f", "g", bench.expect_observed_file("f"), CommitExpectation::Absent, single_file_tree(3))],
+fn changed_source_is_not_moved(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"one");
+    let old = fixture.expect_observed_file("f");
+    fixture.commit(vec![put_change("f", old, b"two")]);
+    fixture.create_file("g", b"g");
+    fixture.create_directory("d");
+    fixture.assert_changed_since(vec![move_change("f", "x", old, CommitExpectation::Absent, single_file_tree(3))], "f");
+    fixture.assert_changed_since(
+        vec![move_change("f", "g", fixture.expect_observed_file("f"), CommitExpectation::Absent, single_file_tree(3))],
         "g",
     );
-    bench.assert_changed_since(
-        vec![move_change("f", "d", bench.expect_observed_file("f"), CommitExpectation::Absent, single_file_tree(3))],
+    fixture.assert_changed_since(
+        vec![move_change("f", "d", fixture.expect_observed_file("f"), CommitExpectation::Absent, single_file_tree(3))],
         "d",
     );
-    bench.assert_changed_since(
-        vec![move_change("g", "f", bench.expect_observed_file("g"), old, single_file_tree(1))],
+    fixture.assert_changed_since(
+        vec![move_change("g", "f", fixture.expect_observed_file("g"), old, single_file_tree(1))],
         "f",
     );
-    bench.assert_changed_since(
+    fixture.assert_changed_since(
         vec![move_change(
             "none",
             "x",
@@ -108,7 +111,7 @@ fn changed_source_is_not_moved(maker: &dyn WorkspaceFactory) {
         )],
         "none",
     );
-    bench.assert_changed_since(
+    fixture.assert_changed_since(
         vec![move_change(
             "d",
             "x",
@@ -118,24 +121,24 @@ fn changed_source_is_not_moved(maker: &dyn WorkspaceFactory) {
         )],
         "d",
     );
-    bench.assert_impossible(vec![move_change(
+    fixture.assert_impossible(vec![move_change(
         "f",
         "none/x",
-        bench.expect_observed_file("f"),
+        fixture.expect_observed_file("f"),
         CommitExpectation::Absent,
         single_file_tree(3),
     )]);
 }
 
-fn emptied_directory_can_be_removed(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_directory("d");
-    bench.create_file("d/f", b"f");
-    bench.assert_impossible(vec![PlannedChange::RemoveDirectory { path: rel_path("d") }]);
-    bench.assert_impossible(vec![PlannedChange::RemoveDirectory { path: rel_path("none") }]);
-    bench.commit(vec![
-        super::remove_change("d/f", bench.expect_observed_file("d/f"), single_file_tree(1)),
+fn emptied_directory_can_be_removed(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("d/f", b"f");
+    fixture.assert_impossible(vec![PlannedChange::RemoveDirectory { path: rel_path("d") }]);
+    fixture.assert_impossible(vec![PlannedChange::RemoveDirectory { path: rel_path("none") }]);
+    fixture.commit(vec![
+        super::remove_change("d/f", fixture.expect_observed_file("d/f"), single_file_tree(1)),
         PlannedChange::RemoveDirectory { path: rel_path("d") },
     ]);
-    assert_eq!(bench.list_tree(), Vec::new());
+    assert_eq!(fixture.list_tree(), Vec::new());
 }

@@ -22,123 +22,123 @@ const UNLIMITED_QUOTA: Quota = Quota { bytes: None, files: None, trash_bytes: No
 
 /// Commits under a quota and returns the entry.
 fn commit_under_quota(
-    bench: &WorkspaceFixture,
+    fixture: &WorkspaceFixture,
     quota: Quota,
     changes: Vec<PlannedChange>,
     link: EntryRelation,
 ) -> Result<(u64, Vec<String>), ErrorKind> {
-    let record = CallRecord { quota: Some(quota), ..bench.journal_record("test", None) };
-    match bench.workspace.commit(&Plan::with_link(changes, link), &record) {
+    let record = CallRecord { quota: Some(quota), ..fixture.journal_record("test", None) };
+    match fixture.workspace.commit(&Plan::with_link(changes, link), &record) {
         Ok(committed) => Ok((committed.entry, committed.trash_ids)),
         Err(CommitError::Failed(failure)) => Err(failure.kind),
         Err(other) => panic!("{other:?}"),
     }
 }
 
-fn usage_of(bench: &WorkspaceFixture, look: UsageFreshness) -> (u64, u64) {
+fn usage_of(fixture: &WorkspaceFixture, look: UsageFreshness) -> (u64, u64) {
     let WorkspaceUsage { bytes, files } =
-        bench.workspace.principal_usage(&bench.caller.principal, look).unwrap().unwrap().workspace;
+        fixture.workspace.principal_usage(&fixture.caller.principal, look).unwrap().unwrap().workspace;
     (bytes, files)
 }
 
-fn usage_follows_every_change(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_directory("d");
-    bench.create_file("d/a", b"12345");
-    assert_eq!(usage_of(&bench, UsageFreshness::RecountIfStale), (5, 2));
-    let run = |changes| commit_under_quota(&bench, UNLIMITED_QUOTA, changes, EntryRelation::None).unwrap();
+fn usage_follows_every_change(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("d/a", b"12345");
+    assert_eq!(usage_of(&fixture, UsageFreshness::RecountIfStale), (5, 2));
+    let run = |changes| commit_under_quota(&fixture, UNLIMITED_QUOTA, changes, EntryRelation::None).unwrap();
     run(vec![put_change("b", CommitExpectation::Absent, b"123")]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (8, 3));
-    run(vec![put_change("b", bench.expect_observed_file("b"), b"1")]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (6, 3));
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (8, 3));
+    run(vec![put_change("b", fixture.expect_observed_file("b"), b"1")]);
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (6, 3));
     run(vec![
         PlannedChange::MakeDirectory { path: rel_path("e"), mode: 0o755 },
         put_change("e/c", CommitExpectation::Absent, b"12"),
     ]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (8, 5));
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (8, 5));
     run(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"d/a".to_vec() }]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached).1, 6);
-    let with_link = usage_of(&bench, UsageFreshness::Cached).0;
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached).1, 6);
+    let with_link = usage_of(&fixture, UsageFreshness::Cached).0;
     run(vec![move_change(
         "e/c",
         "b",
-        bench.expect_observed_file("e/c"),
-        bench.expect_observed_file("b"),
+        fixture.expect_observed_file("e/c"),
+        fixture.expect_observed_file("b"),
         single_file_tree(2),
     )]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 1, 5));
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 1, 5));
     run(vec![PlannedChange::RemoveDirectory { path: rel_path("e") }]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 1, 4));
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 1, 4));
     let tree = TreeSummary { kind: FileKind::Directory, files: 1, directories: 1, bytes: 5 };
-    let (_, trash) = run(vec![remove_change("d", CommitExpectation::SameEntry(bench.stat("d").identity), tree)]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 6, 2));
+    let (_, trash) = run(vec![remove_change("d", CommitExpectation::SameEntry(fixture.stat("d").identity), tree)]);
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 6, 2));
     run(vec![PlannedChange::Restore { trash: trash[0].clone(), path: rel_path("d"), tree }]);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), (with_link - 1, 4));
-    let known = usage_of(&bench, UsageFreshness::Cached);
-    let bench = bench.reopen(maker);
-    assert_eq!(usage_of(&bench, UsageFreshness::Cached), known);
-    assert_eq!(usage_of(&bench, UsageFreshness::Recount), known);
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), (with_link - 1, 4));
+    let known = usage_of(&fixture, UsageFreshness::Cached);
+    let fixture = fixture.reopen(factory);
+    assert_eq!(usage_of(&fixture, UsageFreshness::Cached), known);
+    assert_eq!(usage_of(&fixture, UsageFreshness::Recount), known);
 }
 
-fn quota_is_enforced_in_commit(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    usage_of(&bench, UsageFreshness::RecountIfStale);
+fn quota_is_enforced_in_commit(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    usage_of(&fixture, UsageFreshness::RecountIfStale);
     let tight = Quota { bytes: Some(10), files: Some(2), ..UNLIMITED_QUOTA };
-    let run = |changes| commit_under_quota(&bench, tight, changes, EntryRelation::None).map(|_| ());
+    let run = |changes| commit_under_quota(&fixture, tight, changes, EntryRelation::None).map(|_| ());
     run(vec![put_change("a", CommitExpectation::Absent, b"123456")]).unwrap();
-    let before = (bench.list_tree(), bench.head_number());
+    let before = (fixture.list_tree(), fixture.head_number());
     assert_eq!(run(vec![put_change("b", CommitExpectation::Absent, b"12345")]), Err(ErrorKind::QuotaExceeded));
-    assert_eq!((bench.list_tree(), bench.head_number()), before, "nothing is changed or recorded");
+    assert_eq!((fixture.list_tree(), fixture.head_number()), before, "nothing is changed or recorded");
     run(vec![put_change("b", CommitExpectation::Absent, b"1234")]).unwrap();
     assert_eq!(run(vec![put_change("c", CommitExpectation::Absent, b"")]), Err(ErrorKind::QuotaExceeded));
-    run(vec![put_change("a", bench.expect_observed_file("a"), b"")]).unwrap();
-    run(vec![remove_change("b", bench.expect_observed_file("b"), single_file_tree(4))]).unwrap();
+    run(vec![put_change("a", fixture.expect_observed_file("a"), b"")]).unwrap();
+    run(vec![remove_change("b", fixture.expect_observed_file("b"), single_file_tree(4))]).unwrap();
     run(vec![put_change("b", CommitExpectation::Absent, b"1234567890")]).unwrap();
-    assert_eq!(run(vec![put_change("a", bench.expect_observed_file("a"), b"1")]), Err(ErrorKind::QuotaExceeded));
+    assert_eq!(run(vec![put_change("a", fixture.expect_observed_file("a"), b"1")]), Err(ErrorKind::QuotaExceeded));
 }
 
-fn undo_may_exceed_quota(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("a", b"1234567890");
-    usage_of(&bench, UsageFreshness::RecountIfStale);
+fn undo_may_exceed_quota(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("a", b"1234567890");
+    usage_of(&fixture, UsageFreshness::RecountIfStale);
     let tight = Quota { bytes: Some(5), ..UNLIMITED_QUOTA };
     let (removal, trash) = commit_under_quota(
-        &bench,
+        &fixture,
         tight,
-        vec![remove_change("a", bench.expect_observed_file("a"), single_file_tree(10))],
+        vec![remove_change("a", fixture.expect_observed_file("a"), single_file_tree(10))],
         EntryRelation::None,
     )
     .unwrap();
     let back =
         || vec![PlannedChange::Restore { trash: trash[0].clone(), path: rel_path("a"), tree: single_file_tree(10) }];
     assert_eq!(
-        commit_under_quota(&bench, tight, back(), EntryRelation::None).map(|_| ()),
+        commit_under_quota(&fixture, tight, back(), EntryRelation::None).map(|_| ()),
         Err(ErrorKind::QuotaExceeded)
     );
     // With another file in its path the total would exceed all earlier ones.
-    commit_under_quota(&bench, tight, vec![put_change("b", CommitExpectation::Absent, b"1")], EntryRelation::None)
+    commit_under_quota(&fixture, tight, vec![put_change("b", CommitExpectation::Absent, b"1")], EntryRelation::None)
         .unwrap();
     assert_eq!(
-        commit_under_quota(&bench, tight, back(), EntryRelation::Undoes(removal)).map(|_| ()),
+        commit_under_quota(&fixture, tight, back(), EntryRelation::Undoes(removal)).map(|_| ()),
         Err(ErrorKind::QuotaExceeded)
     );
     commit_under_quota(
-        &bench,
+        &fixture,
         tight,
-        vec![remove_change("b", bench.expect_observed_file("b"), single_file_tree(1))],
+        vec![remove_change("b", fixture.expect_observed_file("b"), single_file_tree(1))],
         EntryRelation::None,
     )
     .unwrap();
-    commit_under_quota(&bench, tight, back(), EntryRelation::Undoes(removal)).unwrap();
-    assert_eq!(bench.read_bytes("a"), b"1234567890");
+    commit_under_quota(&fixture, tight, back(), EntryRelation::Undoes(removal)).unwrap();
+    assert_eq!(fixture.read_bytes("a"), b"1234567890");
 }
 
-fn full_trash_refuses_removal(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn full_trash_refuses_removal(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     for path in ["a", "b"] {
-        bench.create_file(path, b"12345");
+        fixture.create_file(path, b"12345");
     }
-    usage_of(&bench, UsageFreshness::RecountIfStale);
+    usage_of(&fixture, UsageFreshness::RecountIfStale);
     let tight = Quota { trash_bytes: Some(5), ..UNLIMITED_QUOTA };
     let gone = |who: &WorkspaceFixture, path: &str| {
         commit_under_quota(
@@ -149,9 +149,9 @@ fn full_trash_refuses_removal(maker: &dyn WorkspaceFactory) {
         )
         .map(|_| ())
     };
-    gone(&bench, "a").unwrap();
-    assert_eq!(gone(&bench, "b"), Err(ErrorKind::QuotaExceeded));
-    assert!(bench.exists("b"));
+    gone(&fixture, "a").unwrap();
+    assert_eq!(gone(&fixture, "b"), Err(ErrorKind::QuotaExceeded));
+    assert!(fixture.exists("b"));
     // Every principal has its own trash.
-    gone(&bench.with_other_agent("two"), "b").unwrap();
+    gone(&fixture.with_other_agent("two"), "b").unwrap();
 }

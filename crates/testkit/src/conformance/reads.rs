@@ -7,44 +7,44 @@ use super::{ConformanceCaseTable, WorkspaceFactory, WorkspaceFixture, assert_fai
 
 pub(super) const CASES: ConformanceCaseTable = &[
     ("an empty workspace is empty", empty_workspace_is_empty),
-    ("what is there is told", existing_items_are_reported),
-    ("what is read is what is asked for", read_ranges_are_exact),
-    ("the wrong kind of thing is told apart", wrong_item_kind_is_an_error),
+    ("existing items are reported", existing_items_are_reported),
+    ("read ranges are exact", read_ranges_are_exact),
+    ("a wrong kind of item is an error", wrong_item_kind_is_an_error),
     ("links lead where they say, inside", inside_links_are_followed),
     ("links that lead nowhere good are refused", escaping_links_are_refused),
 ];
 
-fn empty_workspace_is_empty(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    assert_eq!(bench.list_tree(), Vec::new());
-    assert_eq!(bench.head_number(), 0);
-    assert_eq!(bench.stat("").kind, FileKind::Directory);
-    assert!(!bench.exists("a"));
-    assert!(!bench.exists("a/b"));
+fn empty_workspace_is_empty(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    assert_eq!(fixture.list_tree(), Vec::new());
+    assert_eq!(fixture.head_number(), 0);
+    assert_eq!(fixture.stat("").kind, FileKind::Directory);
+    assert!(!fixture.exists("a"));
+    assert!(!fixture.exists("a/b"));
 }
 
-fn existing_items_are_reported(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_directory("d");
-    bench.create_file("d/b", b"bb");
-    bench.create_file("d/a", b"a");
-    bench.create_file("d.c", b"c");
-    let node = bench.stat("d/b");
+fn existing_items_are_reported(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("d/b", b"bb");
+    fixture.create_file("d/a", b"a");
+    fixture.create_file("d.c", b"c");
+    let node = fixture.stat("d/b");
     assert_eq!((node.kind, node.size, node.link_count), (FileKind::File, 2, 1));
-    assert_eq!((bench.stat("d").kind, bench.stat("d").size), (FileKind::Directory, 0));
+    assert_eq!((fixture.stat("d").kind, fixture.stat("d").size), (FileKind::Directory, 0));
     let names = |path: &str| -> Vec<String> {
-        let listed = bench.workspace.list(&rel_path(path)).unwrap();
+        let listed = fixture.workspace.list(&rel_path(path)).unwrap();
         listed.iter().map(|listed| listed.name.to_wire().into_owned()).collect()
     };
     assert_eq!((names(""), names("d")), (vec!["d".to_owned(), "d.c".to_owned()], vec!["a".into(), "b".into()]));
-    let again = bench.stat("d/b").identity;
+    let again = fixture.stat("d/b").identity;
     assert_eq!(again, node.identity, "a stamp stays while nothing changes");
 }
 
-fn read_ranges_are_exact(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"0123456789");
-    let read = |want| bench.workspace.read(&rel_path("f"), want).unwrap();
+fn read_ranges_are_exact(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"0123456789");
+    let read = |want| fixture.workspace.read(&rel_path("f"), want).unwrap();
     let range = |offset, length| read(BytesToRead::Range { offset, length }).bytes;
     assert_eq!(range(2, 3), b"234");
     assert_eq!(range(8, 100), b"89");
@@ -59,15 +59,15 @@ fn read_ranges_are_exact(maker: &dyn WorkspaceFactory) {
         assert_eq!((file.version, file.stat.size), (version, 10), "{want:?}");
     }
     assert_eq!(read(BytesToRead::Whole { limit_bytes: 10 }).bytes, b"0123456789");
-    assert_fails(bench.workspace.read(&rel_path("f"), BytesToRead::Whole { limit_bytes: 9 }), ErrorKind::TooLarge);
+    assert_fails(fixture.workspace.read(&rel_path("f"), BytesToRead::Whole { limit_bytes: 9 }), ErrorKind::TooLarge);
 }
 
-fn wrong_item_kind_is_an_error(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_directory("d");
-    bench.create_file("f", b"f");
-    bench.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
-    let workspace = &bench.workspace;
+fn wrong_item_kind_is_an_error(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_directory("d");
+    fixture.create_file("f", b"f");
+    fixture.commit(vec![PlannedChange::MakeLink { path: rel_path("l"), target: b"f".to_vec() }]);
+    let workspace = &fixture.workspace;
     assert_fails(workspace.read(&rel_path("d"), BytesToRead::VersionOnly), ErrorKind::IsDirectory);
     assert_fails(workspace.read(&rel_path("none"), BytesToRead::VersionOnly), ErrorKind::NotFound);
     // A reader has resolved the path before, so a link found there is new and not a file.
@@ -75,20 +75,20 @@ fn wrong_item_kind_is_an_error(maker: &dyn WorkspaceFactory) {
     assert_fails(workspace.list(&rel_path("f")), ErrorKind::NotDirectory);
     assert_fails(workspace.list(&rel_path("none")), ErrorKind::NotFound);
     assert!(workspace.read_link(&rel_path("f")).is_err());
-    assert_eq!(bench.stat("l").kind, FileKind::Link);
+    assert_eq!(fixture.stat("l").kind, FileKind::Link);
     assert_eq!(workspace.read_link(&rel_path("l")).unwrap(), b"f");
 }
 
-fn inside_links_are_followed(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_directory("d");
-    bench.create_directory("d/e");
+fn inside_links_are_followed(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_directory("d");
+    fixture.create_directory("d/e");
     let link = |path: &str, target: &str| {
-        bench.commit(vec![PlannedChange::MakeLink { path: rel_path(path), target: target.as_bytes().to_vec() }]);
+        fixture.commit(vec![PlannedChange::MakeLink { path: rel_path(path), target: target.as_bytes().to_vec() }]);
     };
     link("l", "d/e");
     link("d/up", "../l");
-    let locate = |path: &str, last| bench.workspace.locate(&rel_path(path), last).unwrap();
+    let locate = |path: &str, last| fixture.workspace.locate(&rel_path(path), last).unwrap();
     assert_eq!(locate("l", FinalSymlink::Follow), rel_path("d/e"));
     assert_eq!(locate("l", FinalSymlink::Keep), rel_path("l"));
     assert_eq!(locate("l/new", FinalSymlink::Keep), rel_path("d/e/new"));
@@ -96,27 +96,27 @@ fn inside_links_are_followed(maker: &dyn WorkspaceFactory) {
     assert_eq!(locate("none/at/all", FinalSymlink::Follow), rel_path("none/at/all"));
     assert_eq!(locate("", FinalSymlink::Follow), RelPath::root());
     // Search must see the same as resolve followed by stat, or report nothing.
-    bench.create_file("d/e/f", b"f");
+    fixture.create_file("d/e/f", b"f");
     for path in ["d/e/f", "l/f", "l", "d/up/f", "d", "none", ""] {
         for last in [FinalSymlink::Follow, FinalSymlink::Keep] {
-            let (place, seen) = bench.workspace.locate_and_stat(&rel_path(path), last).unwrap();
+            let (place, seen) = fixture.workspace.locate_and_stat(&rel_path(path), last).unwrap();
             assert_eq!(place, locate(path, last), "{path}");
-            let looked = bench.workspace.stat(&place).unwrap();
+            let looked = fixture.workspace.stat(&place).unwrap();
             assert!(seen.is_none() || seen == looked, "{path}: {seen:?} {looked:?}");
         }
     }
 }
 
-fn escaping_links_are_refused(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn escaping_links_are_refused(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     let link = |path: &str, target: &str| {
-        bench.commit(vec![PlannedChange::MakeLink { path: rel_path(path), target: target.as_bytes().to_vec() }]);
+        fixture.commit(vec![PlannedChange::MakeLink { path: rel_path(path), target: target.as_bytes().to_vec() }]);
     };
     link("out", "../elsewhere");
     link("absolute", "/etc");
     link("ring", "ring");
-    bench.create_file("f", b"f");
-    let locate = |path: &str| bench.workspace.locate(&rel_path(path), FinalSymlink::Follow);
+    fixture.create_file("f", b"f");
+    let locate = |path: &str| fixture.workspace.locate(&rel_path(path), FinalSymlink::Follow);
     assert_fails(locate("out"), ErrorKind::PathEscape);
     assert_fails(locate("out/x"), ErrorKind::PathEscape);
     assert_fails(locate("absolute"), ErrorKind::PathEscape);

@@ -23,80 +23,85 @@ pub(super) const CASES: ConformanceCaseTable = &[
     ("the same key is never applied twice", idempotency_key_applies_once),
 ];
 
-fn new_file_needs_free_path(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"one");
-    assert_eq!(bench.read_bytes("f"), b"one");
-    bench.create_directory("d");
+fn new_file_needs_free_path(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"one");
+    assert_eq!(fixture.read_bytes("f"), b"one");
+    fixture.create_directory("d");
     for taken in ["f", "d"] {
-        bench.assert_changed_since(vec![put_change(taken, CommitExpectation::Absent, b"two")], taken);
+        fixture.assert_changed_since(vec![put_change(taken, CommitExpectation::Absent, b"two")], taken);
     }
-    bench.create_file("empty", b"");
-    assert_eq!(bench.read_bytes("empty"), b"");
+    fixture.create_file("empty", b"");
+    assert_eq!(fixture.read_bytes("empty"), b"");
 }
 
-fn replaced_file_must_be_the_seen_one(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"one");
-    let first = bench.observed_file("f");
-    bench.commit(vec![put_change("f", CommitExpectation::File(first), b"two")]);
-    assert_eq!(bench.read_bytes("f"), b"two");
-    bench.assert_changed_since(vec![put_change("f", CommitExpectation::File(first), b"three")], "f");
+fn replaced_file_must_be_the_seen_one(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"one");
+    let first = fixture.observed_file("f");
+    fixture.commit(vec![put_change("f", CommitExpectation::File(first), b"two")]);
+    assert_eq!(fixture.read_bytes("f"), b"two");
+    fixture.assert_changed_since(vec![put_change("f", CommitExpectation::File(first), b"three")], "f");
     // The version decides; a stamp only avoids a second read.
     let other_stamp = ObservedVersion { version: Version::hash_bytes(b"two"), identity: unmatched_stamp() };
-    bench.commit(vec![put_change("f", CommitExpectation::File(other_stamp), b"three")]);
-    assert_eq!(bench.read_bytes("f"), b"three");
-    bench.assert_changed_since(vec![put_change("none", CommitExpectation::File(first), b"x")], "none");
-    bench.create_directory("d");
-    bench.assert_changed_since(vec![put_change("d", CommitExpectation::File(first), b"x")], "d");
+    fixture.commit(vec![put_change("f", CommitExpectation::File(other_stamp), b"three")]);
+    assert_eq!(fixture.read_bytes("f"), b"three");
+    fixture.assert_changed_since(vec![put_change("none", CommitExpectation::File(first), b"x")], "none");
+    fixture.create_directory("d");
+    fixture.assert_changed_since(vec![put_change("d", CommitExpectation::File(first), b"x")], "d");
     let large = vec![b'l'; LARGE_FILE_BYTES];
-    bench.commit(vec![put_change("f", bench.expect_observed_file("f"), &large)]);
-    assert_eq!(bench.read_bytes("f"), large);
-    bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"small")]);
-    assert_eq!(bench.read_bytes("f"), b"small");
+    fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), &large)]);
+    assert_eq!(fixture.read_bytes("f"), large);
+    fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"small")]);
+    assert_eq!(fixture.read_bytes("f"), b"small");
 }
 
-fn mode_bits_are_kept_and_set(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    let mode = |path: &str| bench.stat(path).mode & 0o7777;
-    bench.commit(vec![put_change_with_mode("f", CommitExpectation::Absent, b"1", FileModeSource::Set(0o700))]);
+fn mode_bits_are_kept_and_set(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    let mode = |path: &str| fixture.stat(path).mode & 0o7777;
+    fixture.commit(vec![put_change_with_mode("f", CommitExpectation::Absent, b"1", FileModeSource::Set(0o700))]);
     assert_eq!(mode("f"), 0o700);
-    bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"2")]);
+    fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"2")]);
     assert_eq!(mode("f"), 0o700);
-    bench.commit(vec![put_change_with_mode("f", bench.expect_observed_file("f"), b"3", FileModeSource::Set(0o4600))]);
+    fixture.commit(vec![put_change_with_mode(
+        "f",
+        fixture.expect_observed_file("f"),
+        b"3",
+        FileModeSource::Set(0o4600),
+    )]);
     assert_eq!(mode("f"), 0o600);
-    let like = FileModeSource::CopyFrom(rel_path("f"), bench.observed_file("f"));
-    bench.commit(vec![
-        put_change_with_mode("f", bench.expect_observed_file("f"), b"4", FileModeSource::Set(0o640)),
+    let like = FileModeSource::CopyFrom(rel_path("f"), fixture.observed_file("f"));
+    fixture.commit(vec![
+        put_change_with_mode("f", fixture.expect_observed_file("f"), b"4", FileModeSource::Set(0o640)),
         put_change_with_mode("g", CommitExpectation::Absent, b"4", like.clone()),
     ]);
     assert_eq!((mode("f"), mode("g")), (0o640, 0o600));
-    bench.assert_changed_since(vec![put_change_with_mode("h", CommitExpectation::Absent, b"5", like)], "f");
-    assert!(!bench.exists("h"));
+    fixture.assert_changed_since(vec![put_change_with_mode("h", CommitExpectation::Absent, b"5", like)], "f");
+    assert!(!fixture.exists("h"));
 }
 
-fn replaced_bytes_are_retained(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn replaced_bytes_are_retained(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for old in [b"small".as_slice(), &large] {
-        let expect = if bench.exists("f") { bench.expect_observed_file("f") } else { CommitExpectation::Absent };
-        bench.commit(vec![put_change("f", expect, old)]);
-        bench.commit(vec![put_change("f", bench.expect_observed_file("f"), b"over")]);
+        let expect = if fixture.exists("f") { fixture.expect_observed_file("f") } else { CommitExpectation::Absent };
+        fixture.commit(vec![put_change("f", expect, old)]);
+        fixture.commit(vec![put_change("f", fixture.expect_observed_file("f"), b"over")]);
         let version = Version::hash_bytes(old);
-        assert_eq!(bench.workspace.retained_bytes(&version).unwrap().as_deref(), Some(old));
+        assert_eq!(fixture.workspace.retained_bytes(&version).unwrap().as_deref(), Some(old));
         let again = PlannedChange::Put {
             path: rel_path("f"),
-            expectation: bench.expect_observed_file("f"),
+            expectation: fixture.expect_observed_file("f"),
             content: PlannedContent::Retained(version),
             version,
             size: old.len() as u64,
             mode: FileModeSource::KeepExisting,
         };
-        bench.commit(vec![again]);
-        assert_eq!(bench.read_bytes("f"), old);
+        fixture.commit(vec![again]);
+        assert_eq!(fixture.read_bytes("f"), old);
     }
     let unknown = Version::hash_bytes(b"never seen");
-    assert_eq!(bench.workspace.retained_bytes(&unknown).unwrap(), None);
+    assert_eq!(fixture.workspace.retained_bytes(&unknown).unwrap(), None);
     let content = PlannedContent::Retained(unknown);
     let change = PlannedChange::Put {
         path: rel_path("g"),
@@ -106,16 +111,16 @@ fn replaced_bytes_are_retained(maker: &dyn WorkspaceFactory) {
         size: 10,
         mode: FileModeSource::KeepExisting,
     };
-    assert_commit_fails(bench.try_commit(vec![change]), ErrorKind::Expired);
-    assert!(!bench.exists("g"));
+    assert_commit_fails(fixture.try_commit(vec![change]), ErrorKind::Expired);
+    assert!(!fixture.exists("g"));
 }
 
-fn copy_uses_the_seen_source(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn copy_uses_the_seen_source(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     let large = vec![b'l'; LARGE_FILE_BYTES];
     for (from, bytes) in [("small", b"small".as_slice()), ("large", &large)] {
-        bench.commit(vec![put_change_with_mode(from, CommitExpectation::Absent, bytes, FileModeSource::Set(0o640))]);
-        let seen = bench.observed_file(from);
+        fixture.commit(vec![put_change_with_mode(from, CommitExpectation::Absent, bytes, FileModeSource::Set(0o640))]);
+        let seen = fixture.observed_file(from);
         let to = format!("{from}.copy");
         let copy = |to: &str| PlannedChange::Put {
             path: rel_path(to),
@@ -125,36 +130,36 @@ fn copy_uses_the_seen_source(maker: &dyn WorkspaceFactory) {
             size: bytes.len() as u64,
             mode: FileModeSource::KeepExisting,
         };
-        bench.commit(vec![copy(&to)]);
-        assert_eq!((bench.read_bytes(&to), bench.stat(&to).mode & 0o777), (bytes.to_vec(), 0o640));
-        bench.commit(vec![put_change(from, bench.expect_observed_file(from), b"changed")]);
-        bench.assert_changed_since(vec![copy("late")], from);
+        fixture.commit(vec![copy(&to)]);
+        assert_eq!((fixture.read_bytes(&to), fixture.stat(&to).mode & 0o777), (bytes.to_vec(), 0o640));
+        fixture.commit(vec![put_change(from, fixture.expect_observed_file(from), b"changed")]);
+        fixture.assert_changed_since(vec![copy("late")], from);
     }
 }
 
-fn directories_and_links_need_free_paths(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
+fn directories_and_links_need_free_paths(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
     let directory = |path: &str| PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 };
     let link = |path: &str| PlannedChange::MakeLink { path: rel_path(path), target: b"d".to_vec() };
-    bench.commit(vec![directory("d"), link("l")]);
-    bench.create_file("f", b"f");
+    fixture.commit(vec![directory("d"), link("l")]);
+    fixture.create_file("f", b"f");
     for taken in ["d", "l", "f"] {
-        bench.assert_changed_since(vec![directory(taken)], taken);
-        bench.assert_changed_since(vec![link(taken)], taken);
+        fixture.assert_changed_since(vec![directory(taken)], taken);
+        fixture.assert_changed_since(vec![link(taken)], taken);
     }
 }
 
-fn plan_is_all_or_nothing(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("a", b"a");
-    bench.create_file("b", b"b");
-    let old = bench.expect_observed_file("b");
-    bench.commit(vec![put_change("b", old, b"B")]);
+fn plan_is_all_or_nothing(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("a", b"a");
+    fixture.create_file("b", b"b");
+    let old = fixture.expect_observed_file("b");
+    fixture.commit(vec![put_change("b", old, b"B")]);
     let large = vec![b'l'; LARGE_FILE_BYTES];
-    bench.assert_changed_since(
+    fixture.assert_changed_since(
         vec![
             put_change("new", CommitExpectation::Absent, &large),
-            put_change("a", bench.expect_observed_file("a"), b"A"),
+            put_change("a", fixture.expect_observed_file("a"), b"A"),
             PlannedChange::MakeDirectory { path: rel_path("d"), mode: 0o755 },
             put_change("b", old, b"late"),
         ],
@@ -162,63 +167,63 @@ fn plan_is_all_or_nothing(maker: &dyn WorkspaceFactory) {
     );
 }
 
-fn changes_of_a_plan_build_on_each_other(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"f");
-    let committed = bench.commit(vec![
+fn changes_of_a_plan_build_on_each_other(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"f");
+    let committed = fixture.commit(vec![
         PlannedChange::MakeDirectory { path: rel_path("d"), mode: 0o755 },
         PlannedChange::MakeDirectory { path: rel_path("d/e"), mode: 0o755 },
         put_change("d/e/x", CommitExpectation::Absent, b"x"),
         super::move_change(
             "f",
             "d/f",
-            bench.expect_observed_file("f"),
+            fixture.expect_observed_file("f"),
             CommitExpectation::Absent,
             super::single_file_tree(1),
         ),
         put_change("f", CommitExpectation::Absent, b"another"),
     ]);
-    assert_eq!((bench.read_bytes("d/e/x"), bench.read_bytes("d/f")), (b"x".to_vec(), b"f".to_vec()));
-    assert_eq!(bench.read_bytes("f"), b"another");
-    let entry = bench.workspace.entry(committed.entry).unwrap().unwrap();
+    assert_eq!((fixture.read_bytes("d/e/x"), fixture.read_bytes("d/f")), (b"x".to_vec(), b"f".to_vec()));
+    assert_eq!(fixture.read_bytes("f"), b"another");
+    let entry = fixture.workspace.entry(committed.entry).unwrap().unwrap();
     assert_eq!((entry.entry.changes.len(), entry.entry.relation, entry.hash), (5, EntryRelation::None, committed.hash));
-    // Removed again in reverse order.
-    bench.commit(vec![
-        super::remove_change("d/e/x", bench.expect_observed_file("d/e/x"), super::single_file_tree(1)),
+    // The directories are removed again in reverse order.
+    fixture.commit(vec![
+        super::remove_change("d/e/x", fixture.expect_observed_file("d/e/x"), super::single_file_tree(1)),
         PlannedChange::RemoveDirectory { path: rel_path("d/e") },
     ]);
-    assert!(bench.exists("d") && !bench.exists("d/e"));
+    assert!(fixture.exists("d") && !fixture.exists("d/e"));
 }
 
-fn parent_must_be_a_directory(maker: &dyn WorkspaceFactory) {
-    let bench = WorkspaceFixture::new(maker);
-    bench.create_file("f", b"f");
+fn parent_must_be_a_directory(factory: &dyn WorkspaceFactory) {
+    let fixture = WorkspaceFixture::new(factory);
+    fixture.create_file("f", b"f");
     for path in ["none/x", "f/x"] {
-        bench.assert_impossible(vec![put_change(path, CommitExpectation::Absent, b"x")]);
-        bench.assert_impossible(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
+        fixture.assert_impossible(vec![put_change(path, CommitExpectation::Absent, b"x")]);
+        fixture.assert_impossible(vec![PlannedChange::MakeDirectory { path: rel_path(path), mode: 0o755 }]);
     }
 }
 
-fn idempotency_key_applies_once(maker: &dyn WorkspaceFactory) {
+fn idempotency_key_applies_once(factory: &dyn WorkspaceFactory) {
     use stead_engine::{CommitError, Plan};
-    let bench = WorkspaceFixture::new(maker);
-    let other = bench.with_other_agent("two");
+    let fixture = WorkspaceFixture::new(factory);
+    let other = fixture.with_other_agent("two");
     let plan = |path: &str| Plan::new(vec![put_change(path, CommitExpectation::Absent, b"x")]);
-    let replayed = |bench: &WorkspaceFixture, key: &str| {
-        bench.workspace.entry_for_idempotency_key(&bench.caller.principal, key).unwrap()
+    let replayed = |fixture: &WorkspaceFixture, key: &str| {
+        fixture.workspace.entry_for_idempotency_key(&fixture.caller.principal, key).unwrap()
     };
-    assert_eq!(replayed(&bench, "k"), None);
-    let number = bench.try_plan(&plan("a"), Some("k")).unwrap().entry;
-    assert_eq!((replayed(&bench, "k"), replayed(&other, "k")), (Some(number), None));
-    match bench.try_plan(&plan("b"), Some("k")) {
+    assert_eq!(replayed(&fixture, "k"), None);
+    let number = fixture.try_plan(&plan("a"), Some("k")).unwrap().entry;
+    assert_eq!((replayed(&fixture, "k"), replayed(&other, "k")), (Some(number), None));
+    match fixture.try_plan(&plan("b"), Some("k")) {
         Err(CommitError::KeyAlreadyUsed(first)) => assert_eq!(first, number),
         other => panic!("applied twice: {other:?}"),
     }
-    assert!(!bench.exists("b"));
+    assert!(!fixture.exists("b"));
     let second = other.try_plan(&plan("b"), Some("k")).unwrap().entry;
     assert_eq!(replayed(&other, "k"), Some(second));
     // A plan that was not applied leaves its key free.
-    assert!(bench.try_plan(&plan("a"), Some("again")).is_err());
-    assert_eq!(replayed(&bench, "again"), None);
-    bench.try_plan(&plan("c"), Some("again")).unwrap();
+    assert!(fixture.try_plan(&plan("a"), Some("again")).is_err());
+    assert_eq!(replayed(&fixture, "again"), None);
+    fixture.try_plan(&plan("c"), Some("again")).unwrap();
 }

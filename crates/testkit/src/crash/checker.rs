@@ -119,7 +119,7 @@ impl CrashChecker {
     }
 }
 
-/// Opening again must find nothing to recover.
+/// Checks that opening the workspace again finds nothing to recover.
 pub(super) fn check_second_open(work: &WorkloadOrders, found: &WorkspaceWalk) -> Fallible<()> {
     let recovery = work.open()?.recovery();
     if recovery.redone_steps + recovery.conflicts > 0 {
@@ -151,17 +151,17 @@ pub fn all_entries(workspace: &dyn Workspace) -> Fallible<Vec<StoredJournalEntry
     }
 }
 
-/// The journal must describe the files on disk.
+/// Checks that the journal describes the files on disk.
 pub fn check_journal_matches_disk(entries: &[StoredJournalEntry], places: &PathVersions) -> Fallible<()> {
-    let said: PathVersions = replay_entries(entries)
+    let recorded: PathVersions = replay_entries(entries)
         .into_iter()
-        .filter_map(|(path, said)| match said {
+        .filter_map(|(path, recorded)| match recorded {
             ReplayedItem::File(version) => Some((path, Some(stead_engine::Version(version)))),
             ReplayedItem::Directory => Some((path, None)),
             ReplayedItem::Link(_) => None,
         })
         .collect();
-    match first_difference(&said, places) {
+    match first_difference(&recorded, places) {
         None => Ok(()),
         Some(place) => {
             let story = describe_entries_of(entries, place.split(':').next().unwrap_or_default());
@@ -177,7 +177,7 @@ fn describe_entries_of(entries: &[StoredJournalEntry], place: &str) -> String {
         let changes = &stored.entry.changes;
         changes.iter().any(|change| near(&change.path) || change.to.as_deref().is_some_and(near))
     };
-    let told = entries.iter().rev().filter(about).take(DESCRIBED_ENTRIES_MAX).map(|stored| {
+    let described = entries.iter().rev().filter(about).take(DESCRIBED_ENTRIES_MAX).map(|stored| {
         let entry = &stored.entry;
         let paths: Vec<String> = entry
             .changes
@@ -189,7 +189,7 @@ fn describe_entries_of(entries: &[StoredJournalEntry], place: &str) -> String {
             .collect();
         format!("r{} {} {}", entry.number, entry.operation, paths.join(", "))
     });
-    told.collect::<Vec<_>>().join("; ")
+    described.collect::<Vec<_>>().join("; ")
 }
 
 /// Entries shown for a path that differs.

@@ -128,7 +128,7 @@ impl PlanApplication<'_> {
         let mode = match (mode, old) {
             (FileModeSource::Set(mode), _) => *mode,
             (FileModeSource::CopyFrom(from, seen), _) => {
-                // As before the plan, which may have replaced the path by now.
+                // The content before the plan, because an earlier change of the plan may have replaced the file.
                 let model = self.state.tree.get(from).filter(|model| match &model.item {
                     MemoryItem::File(bytes) => Version::hash_bytes(bytes) == seen.version,
                     MemoryItem::Directory | MemoryItem::Link(_) | MemoryItem::Special => false,

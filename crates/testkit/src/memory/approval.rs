@@ -99,7 +99,7 @@ pub(super) fn check_approval(state: &MemoryState, record: &CallRecord<'_>) -> Re
     Err(Error::new(ErrorKind::ApprovalStale, format!("{id} was used by another call or has ended")))
 }
 
-/// Marks it as used.
+/// Marks an approval as used.
 pub(super) fn consume_approval(state: &mut MemoryState, record: &CallRecord<'_>, number: u64) {
     let Some(id) = record.approval.as_deref() else { return };
     if let Some(approval) = state.approvals.iter_mut().find(|approval| approval.id == id) {

@@ -127,11 +127,11 @@ impl MemoryJournal {
     }
 
     fn matches_filter(&self, entry: &JournalEntry, filter: &JournalEntryQuery) -> bool {
-        let asked = self.requested_paths.get(&entry.number);
+        let requested = self.requested_paths.get(&entry.number);
         let about = |path: &RelPath| {
             let within = |wire: &str| RelPath::from_wire(wire).is_ok_and(|place| place.is_within(path));
             path.is_root()
-                || asked.is_some_and(|places| places.iter().any(|place| place.is_within(path)))
+                || requested.is_some_and(|places| places.iter().any(|place| place.is_within(path)))
                 || entry.changes.iter().any(|change| within(&change.path) || change.to.as_deref().is_some_and(within))
         };
         filter.path.as_ref().is_none_or(about)

@@ -21,7 +21,7 @@ pub(super) struct MemoryNode {
     pub(super) mode: u32,
     pub(super) links: u64,
     pub(super) modified_ms: i64,
-    /// Kept on a move; a replaced file gets a new one.
+    /// The inode number. A move keeps it; a replaced file gets a new one.
     pub(super) id: u64,
 }
 
@@ -90,7 +90,7 @@ impl MemoryTree {
         self.nodes.keys().filter(|path| !path.is_root())
     }
 
-    /// Puts an item at a path, replacing what was there.
+    /// Puts an item at a path, replacing an existing one.
     pub(super) fn put(&mut self, path: &RelPath, item: MemoryItem, mode: u32, now_ms: i64) {
         self.last_id += 1;
         let placed = MemoryNode { item, mode, links: 1, modified_ms: now_ms, id: self.last_id };

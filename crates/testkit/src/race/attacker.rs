@@ -16,7 +16,7 @@ use super::{
     fixture::{INSIDE_CONTENT, RaceFixture},
 };
 
-/// Swaps between two checks that there is still something to swap.
+/// Number of swaps after which the attacker checks that its paths still exist.
 const SWAPS_BETWEEN_CHECKS: u64 = 64;
 /// Names of planted parents.
 pub(super) const PLANTED_NAMES: u64 = 4;
@@ -160,7 +160,7 @@ impl<'a> RaceAttacker<'a> {
         for _ in 0..SWAPS_BETWEEN_CHECKS {
             swapped |= exchange_names(&parent, "b", "b-swap");
         }
-        // Otherwise the tree could never be purged.
+        // A link that stayed would prevent every purge of the tree.
         ignore(rustix::fs::unlinkat(&parent, "b-swap", AtFlags::empty()));
         swapped
     }
@@ -203,7 +203,7 @@ fn restore_file(path: &Path, exile: &Path) {
     rename(&whole, path);
 }
 
-/// Any step may fail in a race; the next swap is tried regardless.
+/// Ignores an error: any step may fail in a race, and the next swap is tried regardless.
 fn ignore<T, E>(result: Result<T, E>) {
     match result {
         Ok(_) | Err(_) => {}

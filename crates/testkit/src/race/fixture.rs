@@ -18,9 +18,9 @@ use tempfile::TempDir;
 
 use crate::stress::{Fallible, scratch_directory};
 
-/// In the content of every canary.
+/// A text in the content of every canary.
 pub(super) const CANARY: &str = "CANARY";
-/// In every name that exists only outside.
+/// A text in every name that exists only outside.
 pub(super) const OUTSIDE_ONLY_NAME: &str = "only-outside";
 /// Year of every canary's time.
 const CANARY_YEAR: &str = "1999-";
@@ -45,7 +45,7 @@ const OUTSIDE_FILES: &[&str] = &[
     "only-outside-7f3a",
     "sub/only-outside-91c2",
 ];
-/// In the content of every file inside.
+/// A text in the content of every file inside.
 pub(super) const INSIDE_CONTENT: &str = "inside";
 const INSIDE_FILES: &[&str] =
     &["d/f", "d/sub/g", "leaf", "stable/x", "stable/tree/a/b/f", "stable/tree/a/b/n0", "stable/tree/x"];
@@ -114,7 +114,7 @@ impl RaceFixture {
         Ok(LocalWorkspace::open(options)?)
     }
 
-    /// Anything in a reply that is known only outside.
+    /// Finds data in a reply that exists only outside.
     pub(super) fn find_leak(&self, reply: &str) -> Option<String> {
         let out = self.outside_path();
         let words = [CANARY, OUTSIDE_ONLY_NAME, CANARY_YEAR, out.to_str().unwrap_or(CANARY)];

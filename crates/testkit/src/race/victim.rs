@@ -23,7 +23,7 @@ use crate::stress::{Fallible, SeededRng};
 /// Maximum duration of a call: one that opens a pipe would wait forever.
 const CALL_TIME_MAX: Duration = Duration::from_secs(20);
 const NAME_COUNT: u64 = 4;
-/// In the content of every file the victim writes.
+/// A text in the content of every file that the victim writes.
 const WRITTEN_TEXT: &str = "victim";
 /// Trash items that the victim remembers.
 const TRASH_KEPT: usize = 8;
@@ -89,7 +89,7 @@ impl<'a> RaceVictim<'a> {
             RaceAttackKind::DirectoryLink | RaceAttackKind::DirectoryAbsoluteLink | RaceAttackKind::MovedOut => {
                 "d".to_owned()
             }
-            // Both paths mean the opened root, whatever has that name now.
+            // Both paths mean the opened root, even if another directory has that name now.
             RaceAttackKind::RootReplaced if self.rng.happens_percent(50) => {
                 format!("{}/d", self.fixture.workspace().display())
             }
@@ -267,33 +267,33 @@ impl<'a> RaceVictim<'a> {
 
     /// Makes one call. Returns the object on success, `None` for an allowed error.
     fn call_operation(&mut self, operation: &str, arguments: Value) -> Fallible<Option<Map<String, Value>>> {
-        let asked = format!("{operation} {arguments}");
+        let request = format!("{operation} {arguments}");
         let Value::Object(arguments) = arguments else { return Err("arguments are an object".into()) };
         let started = Instant::now();
         let outcome = self.engine.call(&Call::new(&self.caller, operation, arguments));
         let took = started.elapsed();
         if took > CALL_TIME_MAX {
-            return Err(format!("{asked} took {took:?}").into());
+            return Err(format!("{request} took {took:?}").into());
         }
         self.tally.longest_call = self.tally.longest_call.max(took);
         match outcome {
-            Ok(answer) => self.check_answer(&asked, answer).map(Some),
-            Err(failure) => self.check_failure(&asked, &failure).map(|()| None),
+            Ok(answer) => self.check_answer(&request, answer).map(Some),
+            Err(failure) => self.check_failure(&request, &failure).map(|()| None),
         }
     }
 
-    fn check_answer(&mut self, asked: &str, answer: CallOutcome) -> Fallible<Map<String, Value>> {
+    fn check_answer(&mut self, request: &str, answer: CallOutcome) -> Fallible<Map<String, Value>> {
         self.tally.succeeded += 1;
-        self.check_leak(asked, &answer.text)?;
-        self.check_leak(asked, &serde_json::to_string(&answer.json)?)?;
+        self.check_leak(request, &answer.text)?;
+        self.check_leak(request, &serde_json::to_string(&answer.json)?)?;
         Ok(answer.json)
     }
 
-    fn check_failure(&mut self, asked: &str, failure: &Error) -> Fallible<()> {
+    fn check_failure(&mut self, request: &str, failure: &Error) -> Fallible<()> {
         *self.tally.failures_by_kind.entry(failure.kind.code()).or_default() += 1;
         // A missing path is reported as the caller wrote it.
         let reply = failure.to_json().to_string();
-        self.check_leak(asked, &reply.replace("only-outside-7f3a", ""))?;
+        self.check_leak(request, &reply.replace("only-outside-7f3a", ""))?;
         let rules = self.attack.rules();
         if rules.attack_errors.contains(&failure.kind) {
             self.tally.attacked += 1;
@@ -303,13 +303,13 @@ impl<'a> RaceVictim<'a> {
             self.tally.other_failures += 1;
             return Ok(());
         }
-        Err(format!("{asked} failed in a way that {:?} does not allow: {failure}", self.attack).into())
+        Err(format!("{request} failed in a way that {:?} does not allow: {failure}", self.attack).into())
     }
 
-    fn check_leak(&self, asked: &str, reply: &str) -> Fallible<()> {
+    fn check_leak(&self, request: &str, reply: &str) -> Fallible<()> {
         match self.fixture.find_leak(reply) {
             None => Ok(()),
-            Some(leak) => Err(format!("{asked} leaked '{leak}': {reply}").into()),
+            Some(leak) => Err(format!("{request} leaked '{leak}': {reply}").into()),
         }
     }
 }

@@ -56,7 +56,7 @@ pub enum WorkloadStep {
         /// Path to remove.
         path: String,
     },
-    /// Restores a trash item.
+    /// Restores an item from the trash.
     Restore {
         /// Trash item.
         id: String,
@@ -321,7 +321,7 @@ fn is_within(path: &str, top: &str) -> bool {
     path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Everything at and below a path, by the rest of its path.
+/// The nodes at and below a path, keyed by their path relative to it.
 fn subtree_of(tree: &ModelTree, top: &str) -> ModelTree {
     tree.iter()
         .filter(|(path, _)| is_within(path, top))

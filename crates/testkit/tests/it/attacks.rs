@@ -49,7 +49,7 @@ macro_rules! test_groups {
             assert_group_passes(&find_group($name), CaseLocation::ThisProcess);
         })+
 
-        /// Every group of the corpus has its test.
+        /// Checks that every group of the corpus has a test.
         #[test]
         fn every_attack_group_has_a_test() {
             let tested = [$($name),+];
@@ -99,10 +99,10 @@ fn mount_cases_pass() {
             }
         }
         NamespaceOutcome::Child(output) => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            let cried = String::from_utf8_lossy(&output.stderr);
-            println!("{said}");
-            assert!(output.status.success() && said.contains("1 passed"), "{said}{cried}");
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            println!("{stdout}");
+            assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
         }
         NamespaceOutcome::Unavailable => {
             for group in load_groups().unwrap() {
@@ -117,7 +117,7 @@ fn mount_cases_pass() {
     }
 }
 
-/// What the data promises about itself.
+/// Checks the consistency of the corpus itself.
 #[test]
 fn corpus_data_is_consistent() {
     let mut groups = load_groups().unwrap();
@@ -193,7 +193,7 @@ fn naive_server_loses_the_races() {
     let safe: Vec<&AttackCase> = cases.iter().filter(|case| case.expect.result == ExpectedAttackResult::Safe).collect();
     let unasked = ["undo", "redo", "history", "stat", "lock"];
     let askable = |case: &&&AttackCase| !unasked.contains(&case.operation.as_str());
-    // A control that puts a new directory in an attacker's way stops it; that counts neither way.
+    // If the control creates a directory at a path of an attacker, the attacker stops; such a run is not counted.
     let lost = |case: &&&AttackCase| {
         let open = |opening: &SubjectOptions| NaiveServer::open(opening, ControlServerKind::Join);
         run_case(&group, case, &open, PathResolution::Auto).is_ok_and(|verdict| verdict.did_harm())

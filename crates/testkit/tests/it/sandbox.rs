@@ -32,11 +32,11 @@ pub(crate) fn enter_sandbox(test: &str) -> bool {
         .unwrap();
     // No program can run in the sandbox, so trees that only `rm` can remove are removed here.
     Command::new("rm").arg("-rf").arg(scratch.path()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let cried = String::from_utf8_lossy(&output.stderr);
-    println!("{said}");
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{cried}");
-    if said.contains(NO_SANDBOX_MESSAGE) {
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    println!("{stdout}");
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
+    if stdout.contains(NO_SANDBOX_MESSAGE) {
         eprintln!("NOT RUN: {test}: without Landlock the links of the corpus would put this machine at risk");
     }
     false

@@ -117,22 +117,22 @@ impl McpBenchClient {
             let request = self.build_request("tools/call", &call(short));
             let started = Instant::now();
             self.send_line(&request.line)?;
-            let mut said = None;
+            let mut long_result = None;
             loop {
                 let line = read_answer(&mut self.output)?;
                 let ended = started.elapsed();
                 let mut answer = parse_json(&line)?;
                 let result = check_no_error(answer["result"].take())?;
                 if answer["id"].as_u64() == Some(running.id) {
-                    said = Some(result);
+                    long_result = Some(result);
                 } else {
                     // A call that ended after the long one does not count.
-                    times.extend(said.is_none().then(|| to_milliseconds(ended)));
+                    times.extend(long_result.is_none().then(|| to_milliseconds(ended)));
                     break;
                 }
             }
-            if let Some(said) = said {
-                return Ok((times, said));
+            if let Some(long_result) = long_result {
+                return Ok((times, long_result));
             }
         }
     }

@@ -32,9 +32,9 @@ impl<'a> RegistryBenchClient<'a> {
             self.server.address,
             body.len()
         );
-        let begun = Instant::now();
+        let started = Instant::now();
         self.connection.send_request(request.as_bytes(), &mut self.answer).map_err(|error| error.to_string())?;
-        let took = begun.elapsed().as_secs_f64() * 1_000.0;
+        let took = started.elapsed().as_secs_f64() * 1_000.0;
         match self.answer.status {
             status if status == expected => Ok(took),
             status => Err(format!("{line}: {status}: {}", String::from_utf8_lossy(&self.answer.body))),

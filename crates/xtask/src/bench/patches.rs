@@ -119,8 +119,8 @@ fn insertion_outcome(old: &str, hunk: &GitHunk, headings: HunkHeadings, after: &
         old.lines().enumerate().filter(|(_, line)| fits(line)).map(|(at, _)| at + 1).collect()
     };
     let whole = behind(&|line| line.trim() == hunk.heading);
-    let begun = behind(&|line| line.trim_start().starts_with(&hunk.heading));
-    match (whole.as_slice(), begun.as_slice()) {
+    let heading_prefix = behind(&|line| line.trim_start().starts_with(&hunk.heading));
+    match (whole.as_slice(), heading_prefix.as_slice()) {
         ([only], _) | ([], [only]) if after == at(*only) => "behind the anchor",
         (_, _) => WRONG_RESULT,
     }

@@ -69,10 +69,10 @@ impl RpcServerProcess {
     fn call(&mut self, method: &str, params: &Value) -> Result<Value, String> {
         let id = self.send_request(method, params)?;
         loop {
-            let mut heard = self.read_message()?;
-            if heard["id"] == id {
-                let result = heard["result"].take();
-                return if result.is_null() { Err(heard.to_string()) } else { Ok(result) };
+            let mut message = self.read_message()?;
+            if message["id"] == id {
+                let result = message["result"].take();
+                return if result.is_null() { Err(message.to_string()) } else { Ok(result) };
             }
         }
     }
@@ -80,8 +80,8 @@ impl RpcServerProcess {
     /// Waits for the event of one file.
     fn wait_for_event(&mut self, path: &str) -> Result<(), String> {
         loop {
-            let heard = self.read_message()?;
-            if heard["method"] == "filesystem.event" && heard["params"]["path"] == path {
+            let message = self.read_message()?;
+            if message["method"] == "filesystem.event" && message["params"]["path"] == path {
                 return Ok(());
             }
         }
@@ -144,9 +144,9 @@ pub(super) fn run(arguments: &[String]) -> Result<(), String> {
         first.wait_for_event(&path)?;
         push.push(elapsed_milliseconds(started));
         loop {
-            let mut heard = second.read_message()?;
-            if heard["id"] == waiting {
-                cursor = heard["result"]["cursor"].take();
+            let mut message = second.read_message()?;
+            if message["id"] == waiting {
+                cursor = message["result"]["cursor"].take();
                 break;
             }
         }

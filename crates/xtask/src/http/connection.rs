@@ -119,8 +119,8 @@ mod tests {
         let address = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut heard = [0; 64];
-            while stream.read(&mut heard).is_ok_and(|read| read > 0) {
+            let mut buffer = [0; 64];
+            while stream.read(&mut buffer).is_ok_and(|read| read > 0) {
                 stream.write_all(bytes).unwrap();
             }
         });

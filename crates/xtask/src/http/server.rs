@@ -68,8 +68,8 @@ impl HttpServerProcess {
     /// Starts a server that prints its address on the first line.
     pub(crate) fn start_with_first_line_address(command: &mut Command) -> Result<Self, String> {
         let mut server = Self::start(command.stdin(Stdio::null()).stdout(Stdio::piped()), String::new())?;
-        let said = server.child.stdout.take().ok_or("no standard output")?;
-        BufReader::new(said).read_line(&mut server.address).map_err(|error| error.to_string())?;
+        let stdout = server.child.stdout.take().ok_or("no standard output")?;
+        BufReader::new(stdout).read_line(&mut server.address).map_err(|error| error.to_string())?;
         server.address.truncate(server.address.trim_end().len());
         Ok(server)
     }

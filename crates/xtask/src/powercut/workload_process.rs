@@ -62,15 +62,15 @@ impl WorkloadProcess {
         let mut child =
             Command::new(&binary.0).arg("run").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(text)?;
         let output = BufReader::new(child.stdout.take().ok_or("workload: no output")?);
-        let said: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let heard = Arc::clone(&said);
+        let messages: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let reader_messages = Arc::clone(&messages);
         let reader = std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                let word = line.split_once(LINE_MARKER).and_then(|(_, word)| serde_json::from_str(word).ok());
-                heard.lock().unwrap_or_else(PoisonError::into_inner).extend(word);
+                let message = line.split_once(LINE_MARKER).and_then(|(_, message)| serde_json::from_str(message).ok());
+                reader_messages.lock().unwrap_or_else(PoisonError::into_inner).extend(message);
             }
         });
-        let mut life = Self { child, messages: said, reader: Some(reader) };
+        let mut life = Self { child, messages, reader: Some(reader) };
         let input = life.child.stdin.as_mut().ok_or("workload: no input")?;
         writeln!(input, "{work}").map_err(text)?;
         Ok(life)
@@ -93,11 +93,11 @@ impl WorkloadProcess {
     }
 
     fn count_acknowledged(&self) -> Result<usize, String> {
-        let said = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(failed) = said.iter().find_map(|word| word.get("Failed")) {
+        let messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(failed) = messages.iter().find_map(|message| message.get("Failed")) {
             return Err(format!("a change failed: {failed}"));
         }
-        Ok(said.iter().filter(|word| word.get("Done").is_some()).count())
+        Ok(messages.iter().filter(|message| message.get("Done").is_some()).count())
     }
 
     /// Kills the process. Returns all its lines.
@@ -125,13 +125,13 @@ impl Drop for WorkloadProcess {
 }
 
 /// Splits the reported changes into those certainly acknowledged before the cut, and the rest.
-pub(super) fn split_changes(said: &[Value], certain: usize) -> Result<(Vec<Value>, Vec<Value>), String> {
+pub(super) fn split_changes(messages: &[Value], certain: usize) -> Result<(Vec<Value>, Vec<Value>), String> {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     let mut open: Option<&Value> = None;
-    for word in said {
-        if let Some(step) = word.get("Begin") {
+    for message in messages {
+        if let Some(step) = message.get("Begin") {
             open = Some(step);
-        } else if let Some(ack) = word.get("Done") {
+        } else if let Some(ack) = message.get("Done") {
             let step = open.take().ok_or("done without a beginning")?;
             let side = if before.len() < certain { &mut before } else { &mut after };
             side.push(json!([step, ack]));
@@ -147,11 +147,11 @@ mod tests {
 
     #[test]
     fn messages_are_split_at_the_cut() {
-        let said: Vec<Value> =
+        let messages: Vec<Value> =
             vec![json!("Open"), json!({"Begin": "Undo"}), json!({"Done": 1}), json!({"Begin": "Redo"})];
-        let (before, after) = split_changes(&said, 1).unwrap();
+        let (before, after) = split_changes(&messages, 1).unwrap();
         assert_eq!((before, after), (vec![json!(["Undo", 1])], vec![json!(["Redo", null])]));
-        let (before, after) = split_changes(&said, 0).unwrap();
+        let (before, after) = split_changes(&messages, 0).unwrap();
         assert_eq!((before.len(), after.len()), (0, 2));
     }
 }

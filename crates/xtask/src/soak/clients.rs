@@ -152,9 +152,9 @@ impl<'a> SoakWriter<'a> {
             return self.abort_request(at, request.as_bytes(), content);
         }
         let mut answer = HttpAnswer::default();
-        let asked = self.send_request(request.as_bytes(), &mut answer);
-        self.files[at].note_attempt(format!("{turn}: {asked:?}, {}", answer.status));
-        match asked {
+        let outcome = self.send_request(request.as_bytes(), &mut answer);
+        self.files[at].note_attempt(format!("{turn}: {outcome:?}, {}", answer.status));
+        match outcome {
             Err(_) => {
                 self.files[at].unanswered.push(content);
                 self.verify_file(at)
@@ -216,12 +216,12 @@ impl<'a> SoakWriter<'a> {
             known.set_content(content.clone(), &answer.etag);
             return Ok(());
         }
-        let said = |content: &Option<String>| content.as_deref().unwrap_or("nothing   ")[..10].trim().to_owned();
+        let start_of = |content: &Option<String>| content.as_deref().unwrap_or("nothing   ")[..10].trim().to_owned();
         Err(format!(
-            "{} is {} and neither what was acknowledged, {}, nor what was asked for; the last tries: {:?}",
+            "{} is {} which is neither the acknowledged content, {}, nor that of an unanswered write; the latest attempts: {:?}",
             self.file_path(at),
-            said(&found),
-            said(&self.files[at].content),
+            start_of(&found),
+            start_of(&self.files[at].content),
             self.files[at].recent_attempts
         ))
     }
@@ -264,20 +264,20 @@ fn run_listener(server: &HttpServerProcess, over: &AtomicBool) -> Result<SoakTal
     let request = format!("{}\r\n", server.request_head("GET /events"));
     while !over.load(Ordering::Relaxed) {
         thread::sleep(RETRY_PAUSE);
-        let heard = HttpClientConnection::open(&server.address).and_then(|mut connection| {
+        let followed = HttpClientConnection::open(&server.address).and_then(|mut connection| {
             if connection.open_stream(request.as_bytes())? != 200 {
                 return Ok(());
             }
-            let mut heard = 0;
+            let mut received = 0;
             // Keep-alive lines arrive on a silent stream, so the loop sees the end of the run.
-            while heard < EVENTS_PER_STREAM && !over.load(Ordering::Relaxed) {
-                heard += u64::from(connection.read_line()?.starts_with("data: "));
+            while received < EVENTS_PER_STREAM && !over.load(Ordering::Relaxed) {
+                received += u64::from(connection.read_line()?.starts_with("data: "));
             }
             tally.streams += 1;
             Ok(())
         });
         // A stream that ended, or is silent while the disk is full, is opened again.
-        drop(heard);
+        drop(followed);
     }
     Ok(tally)
 }

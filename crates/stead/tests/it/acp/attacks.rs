@@ -1,5 +1,5 @@
-//! The attack corpus through the proxy. Paths are absolute here, so what a case wants as an answer does not count; what
-//! must always hold does: nothing outside changes, nothing of it is answered, nothing hangs.
+//! The attack corpus through the ACP proxy. Its paths are absolute, so the expected reply of a case is not checked. The
+//! invariants are: nothing outside the workspace changes, no reply contains data from outside, and no call hangs.
 
 use std::{io, path::Path};
 
@@ -15,7 +15,7 @@ use super::harness::AcpProcess;
 
 struct AcpAttackSubject {
     process: AcpProcess,
-    /// For what a setup asks in words that the protocol does not have.
+    /// Runs setup calls for which the protocol has no method.
     engine: Engine,
     workspace: String,
 }
@@ -36,23 +36,26 @@ impl AcpAttackSubject {
         if policy.exists() {
             flags.extend(["--policy", policy.to_str().unwrap_or_default()]);
         }
-        let puppet = AcpProcess::with_session(&opening.state, &flags, &params);
-        // Whoever holds a lock there holds it against the agent too.
-        let state = std::fs::read_dir(opening.state.join("stead"))?.next().expect("it made one")?.path();
+        let proxy = AcpProcess::with_session(&opening.state, &flags, &params);
+        // A lock in this state directory also binds the agent.
+        let state = std::fs::read_dir(opening.state.join("stead"))?
+            .next()
+            .expect("the proxy creates a state directory")?
+            .path();
         let mut options = LocalWorkspaceOptions::new(opening.workspace.clone(), state);
         options.durability = Durability::Fast;
         let engine = Engine::new(LocalWorkspace::open(options).map_err(io::Error::other)? as _);
         let workspace = opening.workspace.to_str().unwrap_or_default().to_owned();
-        Ok(Box::new(Self { process: puppet, engine, workspace }))
+        Ok(Box::new(Self { process: proxy, engine, workspace }))
     }
 }
 
 impl AttackSubject for AcpAttackSubject {
-    fn send(&mut self, asked: &SubjectRequest) -> io::Result<SubjectReply> {
-        let Some(method) = method_of_operation(&asked.operation) else {
-            let principal = Principal::parse(&asked.principal).map_err(io::Error::other)?;
+    fn send(&mut self, request: &SubjectRequest) -> io::Result<SubjectReply> {
+        let Some(method) = method_of_operation(&request.operation) else {
+            let principal = Principal::parse(&request.principal).map_err(io::Error::other)?;
             let caller = Caller::new(principal, "attack", "library");
-            return Ok(match self.engine.call(&Call::new(&caller, &asked.operation, asked.arguments.clone())) {
+            return Ok(match self.engine.call(&Call::new(&caller, &request.operation, request.arguments.clone())) {
                 Ok(answer) => SubjectReply { refusal: None, json: answer.json.into(), text: answer.text },
                 Err(failure) => SubjectReply {
                     refusal: Some(failure.kind.code().into()),
@@ -61,12 +64,12 @@ impl AttackSubject for AcpAttackSubject {
                 },
             });
         };
-        let given = asked.arguments.get("path").cloned().unwrap_or_default();
+        let given = request.arguments.get("path").cloned().unwrap_or_default();
         let relative = given.as_str().filter(|path| !path.starts_with('/'));
         let path = relative.map_or(given.clone(), |path| format!("{}/{path}", self.workspace).into());
-        let content = asked.arguments.get("content").cloned().unwrap_or_else(|| "x".into());
+        let content = request.arguments.get("content").cloned().unwrap_or_else(|| "x".into());
         let answer = self.process.call_from_agent(method, json!({ "path": path, "content": content }));
-        // What is told of a place is the path as it was given.
+        // A reply may repeat the path as it was given.
         let text = answer.to_string().replace(&path.to_string(), "\"$P\"").replace(&self.workspace, "$W");
         let json = serde_json::from_str(&text).unwrap_or_default();
         Ok(SubjectReply { refusal: answer.get("error").map(|_| "refused".to_owned()), json, text })

@@ -1,4 +1,4 @@
-//! The binary between an editor and an agent, both played by the test: the agent that is started is a pair of pipes.
+//! `stead acp` between an editor and an agent. The test plays both; the agent process only connects two pipes to the test.
 
 use std::{
     fs::{File, OpenOptions},
@@ -10,7 +10,8 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// What says what it is told and tells what it is said. Its number goes to the third place, so that it can be ended.
+/// The agent process: copies the first pipe to its output and its input to the second pipe. It writes its process id to the
+/// third file, so that a test can kill it.
 const AGENT_SHELL_SCRIPT: &str = r#"echo $$ > "$2"; cat "$0" & exec cat > "$1""#;
 
 pub(crate) struct AcpProcess {
@@ -24,19 +25,19 @@ pub(crate) struct AcpProcess {
 }
 
 impl AcpProcess {
-    /// Starts the binary with these flags. State goes to a place of the caller's.
+    /// Starts the binary with these flags and this state directory.
     pub(crate) fn start(state: &Path, flags: &[&str]) -> Self {
         let pipes = tempfile::tempdir().unwrap();
         let pipe = |name: &str| pipes.path().join(name);
-        let (said, heard) = (pipe("said"), pipe("heard"));
-        for place in [&said, &heard] {
-            assert!(Command::new("mkfifo").arg(place).status().unwrap().success());
+        let (agent_out, agent_in) = (pipe("out"), pipe("in"));
+        for path in [&agent_out, &agent_in] {
+            assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
         }
         let mut child = Command::new(env!("CARGO_BIN_EXE_stead"))
             .arg("acp")
             .args(flags)
             .args(["--", "sh", "-c", AGENT_SHELL_SCRIPT])
-            .args([&said, &heard, &pipe("number")])
+            .args([&agent_out, &agent_in, &pipe("pid")])
             .env("XDG_STATE_HOME", state)
             .env("USER", "tester")
             .stdin(Stdio::piped())
@@ -44,50 +45,50 @@ impl AcpProcess {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let agent_says = OpenOptions::new().write(true).open(&said).unwrap();
-        let agent_hears = File::open(&heard).unwrap();
+        let agent_input = OpenOptions::new().write(true).open(&agent_out).unwrap();
+        let agent_output = File::open(&agent_in).unwrap();
         Self {
             editor_input: child.stdin.take(),
             editor_output: BufReader::new(child.stdout.take().unwrap()),
             child,
-            agent_input: Some(agent_says),
-            agent_output: BufReader::new(agent_hears),
+            agent_input: Some(agent_input),
+            agent_output: BufReader::new(agent_output),
             pipes,
             next_id: 100,
         }
     }
 
-    /// The same, opened, with a session `s1`.
+    /// Starts the binary, initializes the protocol and creates the session `s1`.
     pub(crate) fn with_session(state: &Path, flags: &[&str], params: &Value) -> Self {
-        let mut puppet = Self::start(state, flags);
-        puppet.initialize();
-        puppet.new_session("s1", params);
-        puppet
+        let mut proxy = Self::start(state, flags);
+        proxy.initialize();
+        proxy.new_session("s1", params);
+        proxy
     }
 
     pub(crate) fn initialize(&mut self) {
         self.initialize_with(&json!({}));
     }
 
-    /// Opens for an editor that offers this.
-    pub(crate) fn initialize_with(&mut self, offers: &Value) {
-        let params = json!({ "protocolVersion": 1, "clientCapabilities": offers });
+    /// Initializes the protocol for an editor with these capabilities.
+    pub(crate) fn initialize_with(&mut self, capabilities: &Value) {
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
         assert_eq!(self.receive_at_agent()["params"]["clientCapabilities"]["fs"]["readTextFile"], true);
         self.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1 } }));
         self.receive_at_editor();
     }
 
-    /// Begins a session; what the agent heard.
+    /// Creates a session. Returns the message that the agent received.
     pub(crate) fn new_session(&mut self, id: &str, params: &Value) -> Value {
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params }));
-        let heard = self.receive_at_agent();
+        let received = self.receive_at_agent();
         self.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 1, "result": { "sessionId": id } }));
         self.receive_at_editor();
-        heard
+        received
     }
 
-    /// The answer to the editor's own try to begin a session, which goes no further.
+    /// Requests a session that the proxy rejects without asking the agent. Returns the response.
     pub(crate) fn new_session_error(&mut self, params: &Value) -> Value {
         self.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 2, "method": "session/new", "params": params }));
         self.receive_at_editor()
@@ -109,7 +110,7 @@ impl AcpProcess {
         read_json_line(&mut self.agent_output)
     }
 
-    /// The agent calls a method, in the session `s1` where none is named.
+    /// Sends a request from the agent, in the session `s1` unless the parameters name another one.
     pub(crate) fn send_agent_request(&mut self, method: &str, mut params: Value) -> i64 {
         self.next_id += 1;
         if params.get("sessionId").is_none() {
@@ -135,16 +136,16 @@ impl AcpProcess {
         self.call_from_agent("fs/write_text_file", json!({ "path": path, "content": content }))
     }
 
-    /// Ends the agent as nobody expects it.
+    /// Kills the agent process.
     pub(crate) fn kill_agent(&self) {
-        let number = std::fs::read_to_string(self.pipes.path().join("number")).unwrap();
-        assert!(Command::new("kill").args(["-9", number.trim()]).status().unwrap().success());
+        let pid = std::fs::read_to_string(self.pipes.path().join("pid")).unwrap();
+        assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
     }
 }
 
 impl Drop for AcpProcess {
     fn drop(&mut self) {
-        // A test that failed leaves nothing running.
+        // A failed test must not leave the process running.
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -1,5 +1,5 @@
-//! Peers by other hands: agents on the official Python, TypeScript and Rust libraries, the client acpx, the official
-//! conductor, the official schemas.
+//! Tests with other implementations: agents on the official Python, TypeScript and Rust libraries, the client acpx, the
+//! official conductor and the official schemas.
 
 use std::{
     fs,
@@ -18,13 +18,13 @@ use crate::{
     python_client::python_binary,
 };
 
-/// The file that is read.
+/// Content of the file that the steps read.
 const FILE_TEXT: &str = "one\ntwo\nthree\nfour\n";
 
-/// What is said of a file that is not UTF-8.
+/// The error for a file that is not UTF-8.
 const NOT_UTF8_ERROR: &str = "not_text: the file is not UTF-8: byte 1 does not fit; reading it would damage it";
 
-/// What an agent does, and what it must be answered, whatever library it is written on and whatever the editor offers.
+/// Steps of an agent with the expected responses, which depend neither on its library nor on the capabilities of the editor.
 fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let read = |more: Value| {
@@ -70,13 +70,14 @@ fn agent_steps(root: &Path) -> Vec<(Value, Value)> {
     ]
 }
 
-/// Where acpx's own files differ: slices lose their last terminator, nothing is beyond the end, what cannot be read has no
-/// error of its own, broken text is read as another one, and line endings are lost. Each is decided in `docs/acp.md`.
+/// Steps in which the file methods of acpx itself differ: slices lose their last line terminator, a range beyond the end is
+/// empty, an unreadable file has no error code of its own, invalid text is replaced, and line endings are lost. `docs/acp.md`
+/// explains each decision.
 const STEPS_DIFFERING_IN_ACPX: &[usize] = &[0, 3, 4, 6, 8, 9, 14, 15, 16, 17, 18, 19];
 
-/// What the agent told after doing every step.
-fn run_agent_in_acpx(bench: &CliFixture, agent: &str, flags: &[&str]) -> Vec<Value> {
-    let root = bench.workspace();
+/// Runs an agent in acpx. Returns its result of every step.
+fn run_agent_in_acpx(fixture: &CliFixture, agent: &str, flags: &[&str]) -> Vec<Value> {
+    let root = fixture.workspace();
     fs::write(root.join("a.txt"), FILE_TEXT).unwrap();
     fs::write(root.join("empty.txt"), "").unwrap();
     fs::write(root.join("broken.txt"), b"a\xffb\n").unwrap();
@@ -90,29 +91,29 @@ fn run_agent_in_acpx(bench: &CliFixture, agent: &str, flags: &[&str]) -> Vec<Val
         .arg("--cwd")
         .arg(&root)
         .args(["exec", &Value::Array(script).to_string()])
-        .env("HOME", bench.directory.path())
-        .env("XDG_STATE_HOME", bench.state())
+        .env("HOME", fixture.directory.path())
+        .env("XDG_STATE_HOME", fixture.state())
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let lines = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut updates = lines.filter(|line| line["method"] == "session/update");
     let text = updates.next().map(|update| update["params"]["update"]["content"]["text"].clone());
     let text = text.unwrap_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned().into());
-    serde_json::from_str(text.as_str().unwrap()).expect(&said)
+    serde_json::from_str(text.as_str().unwrap()).expect(&printed)
 }
 
-/// Names the directory with the peers on the official Rust library; `cargo xtask test` sets it.
+/// The variable with the directory of the agents on the official Rust library; `cargo xtask test` sets it.
 const PEERS_VARIABLE: &str = "STEAD_TEST_PEERS";
 
-/// A peer on the official Rust library. A missing one is a failure: this test is never skipped in silence.
+/// A program on the official Rust library. A missing one fails the test, which is never skipped silently.
 fn rust_peer_binary(name: &str) -> PathBuf {
     let given = std::env::var_os(PEERS_VARIABLE).map(PathBuf::from);
-    let made = || {
+    let created = || {
         let binary = Path::new(env!("CARGO_BIN_EXE_stead"));
         binary.ancestors().nth(2).unwrap().join("tools").join("rust").join("debug")
     };
-    let peer = given.unwrap_or_else(made).join(name);
+    let peer = given.unwrap_or_else(created).join(name);
     assert!(peer.is_file(), "no {}: run `cargo xtask test`, or once `cargo xtask needs`", peer.display());
     peer
 }
@@ -130,15 +131,17 @@ fn agent_commands() -> [String; 3] {
 #[test]
 fn agents_on_all_official_libraries_work_behind_acpx() {
     for agent in agent_commands() {
-        // With files of its own, and without: the agent must not notice.
+        // acpx with and without file methods of its own: the agent must not notice a difference.
         for flags in [&["--no-fs"][..], &[]] {
-            let bench = CliFixture::new();
+            let fixture = CliFixture::new();
             let through = format!("{} acp --durability fast -- {agent}", env!("CARGO_BIN_EXE_stead"));
-            let told = run_agent_in_acpx(&bench, &through, flags);
-            for (number, ((step, expected), found)) in agent_steps(&bench.workspace()).iter().zip(&told).enumerate() {
+            let results = run_agent_in_acpx(&fixture, &through, flags);
+            for (number, ((step, expected), found)) in
+                agent_steps(&fixture.workspace()).iter().zip(&results).enumerate()
+            {
                 assert_eq!(found, expected, "step {number} {step} of {agent} {flags:?}");
             }
-            assert_eq!(fs::read_to_string(bench.workspace().join("new/deep.txt")).unwrap(), "x\n");
+            assert_eq!(fs::read_to_string(fixture.workspace().join("new/deep.txt")).unwrap(), "x\n");
         }
     }
 }
@@ -146,107 +149,107 @@ fn agents_on_all_official_libraries_work_behind_acpx() {
 #[test]
 fn official_conductor_runs_a_chain_through_stead() {
     for agent in agent_commands() {
-        let bench = CliFixture::new();
-        // What acpx starts is one command line, and the conductor takes one for each link.
-        let chain = bench.directory.path().join("chain");
+        let fixture = CliFixture::new();
+        // acpx starts one command line; the conductor takes one argument for each component of the chain.
+        let chain = fixture.directory.path().join("chain");
         let (conductor, stead) = (rust_peer_binary("conductor"), env!("CARGO_BIN_EXE_stead"));
         let script = format!("#!/bin/sh\nexec '{}' '{stead} acp --durability fast' '{agent}'\n", conductor.display());
         fs::write(&chain, script).unwrap();
         fs::set_permissions(&chain, fs::Permissions::from_mode(0o755)).unwrap();
-        let told = run_agent_in_acpx(&bench, chain.to_str().unwrap(), &["--no-fs"]);
-        for ((step, expected), found) in agent_steps(&bench.workspace()).iter().zip(&told) {
+        let results = run_agent_in_acpx(&fixture, chain.to_str().unwrap(), &["--no-fs"]);
+        for ((step, expected), found) in agent_steps(&fixture.workspace()).iter().zip(&results) {
             assert_eq!(found, expected, "step {step} of {agent} in a chain");
         }
-        // The prompt that went through began a turn, and what was written at it is taken back as one.
-        let turn: Value = bench.run_successfully(&["review", "--since", "turn", "--json"]).json();
+        // The forwarded prompt started a turn, and all files written in it are reverted together.
+        let turn: Value = fixture.run_successfully(&["review", "--since", "turn", "--json"]).json();
         let changed: Vec<&Value> = turn["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
         assert_eq!(changed, ["crlf.txt", "new/deep.txt"], "{turn}");
-        bench.run_successfully(&["reject", "--since", "turn"]);
-        assert!(!bench.workspace().join("new/deep.txt").exists());
+        fixture.run_successfully(&["reject", "--since", "turn"]);
+        assert!(!fixture.workspace().join("new/deep.txt").exists());
     }
 }
 
 #[test]
 fn acpx_own_file_methods_differ_only_in_known_steps() {
-    let bench = CliFixture::new();
-    let told = run_agent_in_acpx(&bench, &agent_commands()[0], &[]);
-    let pairs = agent_steps(&bench.workspace()).into_iter().zip(&told).enumerate();
+    let fixture = CliFixture::new();
+    let results = run_agent_in_acpx(&fixture, &agent_commands()[0], &[]);
+    let pairs = agent_steps(&fixture.workspace()).into_iter().zip(&results).enumerate();
     let differ: Vec<usize> =
         pairs.filter(|(_, ((_, expected), found))| *found != expected).map(|(number, _)| number).collect();
-    assert_eq!(differ, STEPS_DIFFERING_IN_ACPX, "{told:?}");
+    assert_eq!(differ, STEPS_DIFFERING_IN_ACPX, "{results:?}");
 }
 
 #[test]
 fn all_messages_match_the_official_schemas() {
-    let bench = CliFixture::new();
-    let path = |name: &str| bench.workspace().join(name);
-    let mut said: Vec<(&str, &str, Value)> = Vec::new();
-    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
+    let fixture = CliFixture::new();
+    let path = |name: &str| fixture.workspace().join(name);
+    let mut messages: Vec<(&str, &str, Value)> = Vec::new();
+    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
     let params = json!({ "protocolVersion": 1, "clientCapabilities": { "terminal": true } });
-    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
-    said.push(("v1", "InitializeRequest", puppet.receive_at_agent()["params"].clone()));
-    puppet.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1 } }));
-    said.push(("v1", "InitializeResponse", puppet.receive_at_editor()["result"].clone()));
-    let session = json!({ "cwd": bench.workspace(), "mcpServers": [] });
-    said.push(("v1", "NewSessionRequest", puppet.new_session("s1", &session)["params"].clone()));
-    said.push(("v1", "Error", puppet.new_session_error(&json!({ "cwd": "relative" }))["error"].clone()));
-    said.push(("v1", "WriteTextFileResponse", puppet.write_text_file(&path("a.txt"), FILE_TEXT)["result"].clone()));
-    said.push(("v1", "ReadTextFileResponse", puppet.read_text_file(&path("a.txt"))["result"].clone()));
+    proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    messages.push(("v1", "InitializeRequest", proxy.receive_at_agent()["params"].clone()));
+    proxy.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 1 } }));
+    messages.push(("v1", "InitializeResponse", proxy.receive_at_editor()["result"].clone()));
+    let session = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
+    messages.push(("v1", "NewSessionRequest", proxy.new_session("s1", &session)["params"].clone()));
+    messages.push(("v1", "Error", proxy.new_session_error(&json!({ "cwd": "relative" }))["error"].clone()));
+    messages.push(("v1", "WriteTextFileResponse", proxy.write_text_file(&path("a.txt"), FILE_TEXT)["result"].clone()));
+    messages.push(("v1", "ReadTextFileResponse", proxy.read_text_file(&path("a.txt"))["result"].clone()));
     fs::write(path("crlf.txt"), "a\r\n").unwrap();
-    let told = puppet.write_text_file(&path("crlf.txt"), "b\n")["result"].clone();
-    assert_eq!(told["_meta"]["stead"]["lineEndings"], "crlf");
-    said.push(("v1", "WriteTextFileResponse", told));
+    let response = proxy.write_text_file(&path("crlf.txt"), "b\n")["result"].clone();
+    assert_eq!(response["_meta"]["stead"]["lineEndings"], "crlf");
+    messages.push(("v1", "WriteTextFileResponse", response));
     let params = json!({ "sessionId": "s1" });
-    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 5, "method": "_stead/review", "params": params }));
-    let review = puppet.receive_at_editor();
+    proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 5, "method": "_stead/review", "params": params }));
+    let review = proxy.receive_at_editor();
     assert_eq!(review["result"]["files"].as_array().map(Vec::len), Some(2), "{review}");
     for file in review["result"]["files"].as_array().unwrap() {
-        said.push(("v1", "ToolCallContent", file["content"][0].clone()));
+        messages.push(("v1", "ToolCallContent", file["content"][0].clone()));
     }
-    for wrong in [path("none"), "relative".into(), "/etc/passwd".into(), bench.workspace()] {
-        said.push(("v1", "Error", puppet.read_text_file(&wrong)["error"].clone()));
+    for wrong in [path("none"), "relative".into(), "/etc/passwd".into(), fixture.workspace()] {
+        messages.push(("v1", "Error", proxy.read_text_file(&wrong)["error"].clone()));
     }
-    puppet.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 9, "method": 7 }));
-    let refused = puppet.receive_at_agent();
-    said.push(("v1", "RequestId", refused["id"].clone()));
-    said.push(("v1", "Error", refused["error"].clone()));
+    proxy.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 9, "method": 7 }));
+    let refused = proxy.receive_at_agent();
+    messages.push(("v1", "RequestId", refused["id"].clone()));
+    messages.push(("v1", "Error", refused["error"].clone()));
     for old in [None, Some("old\n")] {
         if let Some(old) = old {
             fs::create_dir_all(path(".git")).unwrap();
             fs::write(path(".git/config"), old).unwrap();
         }
         let id =
-            puppet.send_agent_request("fs/write_text_file", json!({ "path": path(".git/config"), "content": "new\n" }));
-        let question = puppet.receive_at_editor();
-        said.push(("v1", "RequestId", question["id"].clone()));
-        said.push(("v1", "RequestPermissionRequest", question["params"].clone()));
-        puppet
+            proxy.send_agent_request("fs/write_text_file", json!({ "path": path(".git/config"), "content": "new\n" }));
+        let question = proxy.receive_at_editor();
+        messages.push(("v1", "RequestId", question["id"].clone()));
+        messages.push(("v1", "RequestPermissionRequest", question["params"].clone()));
+        proxy
             .send_from_agent(&json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } }));
-        said.push(("v1", "Error", puppet.receive_at_agent()["error"].clone()));
-        said.push(("v1", "CancelRequestNotification", puppet.receive_at_editor()["params"].clone()));
+        messages.push(("v1", "Error", proxy.receive_at_agent()["error"].clone()));
+        messages.push(("v1", "CancelRequestNotification", proxy.receive_at_editor()["params"].clone()));
     }
-    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
+    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
     let info = json!({ "name": "t", "version": "1" });
     let params = json!({ "protocolVersion": 2, "info": info, "capabilities": {} });
-    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
-    said.push(("v2", "InitializeRequest", puppet.receive_at_agent()["params"].clone()));
+    proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
+    messages.push(("v2", "InitializeRequest", proxy.receive_at_agent()["params"].clone()));
     let capabilities = json!({ "session": { "mcp": { "stdio": {} } } });
-    puppet.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 2, "info": info, "capabilities": capabilities } }));
-    puppet.receive_at_editor();
-    let setup = puppet.new_session("s1", &json!({ "cwd": bench.workspace() }))["params"].clone();
+    proxy.send_from_agent(&json!({ "jsonrpc": "2.0", "id": 0, "result": { "protocolVersion": 2, "info": info, "capabilities": capabilities } }));
+    proxy.receive_at_editor();
+    let setup = proxy.new_session("s1", &json!({ "cwd": fixture.workspace() }))["params"].clone();
     assert_eq!(setup["mcpServers"].as_array().map(Vec::len), Some(1));
-    said.push(("v2", "NewSessionRequest", setup));
-    validate_against_schemas(&said);
+    messages.push(("v2", "NewSessionRequest", setup));
+    validate_against_schemas(&messages);
 }
 
-/// Holds values against definitions of the official schemas.
-fn validate_against_schemas(said: &[(&str, &str, Value)]) {
+/// Validates values against definitions of the official schemas.
+fn validate_against_schemas(messages: &[(&str, &str, Value)]) {
     let schemas = npm_packages_directory().join("node_modules/@agentclientprotocol/sdk/schema");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("peers").join("validate.py");
     let mut judge =
         Command::new(python_binary()).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = judge.stdin.take().unwrap();
-    for (version, definition, value) in said {
+    for (version, definition, value) in messages {
         let schema = schemas.join(version).join("schema.json");
         writeln!(input, "{}", json!([schema, definition, value])).unwrap();
     }
@@ -254,5 +257,5 @@ fn validate_against_schemas(said: &[(&str, &str, Value)]) {
     let output = judge.wait_with_output().unwrap();
     let verdict = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{verdict}");
-    assert_eq!(verdict.trim(), format!("{} values, 0 wrong", said.len()));
+    assert_eq!(verdict.trim(), format!("{} values, 0 wrong", messages.len()));
 }

@@ -1,4 +1,4 @@
-//! What an agent does with the tools of the server that a session gave it is part of that session, and of no other.
+//! Calls through the MCP server that a session added belong to that session, and to no other.
 
 use std::fs;
 
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::harness::AcpProcess;
 use crate::cli_fixture::{CliFixture, CommandOutput};
 
-/// A server as an agent was told to start it.
+/// The start command of the MCP server, as the agent received it.
 struct AddedServerCommand {
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
 
 impl AddedServerCommand {
-    /// The server that a session was set up with.
-    fn from_session_setup(heard: &Value) -> Self {
+    /// The server in the `session/new` message that the agent received.
+    fn from_session_setup(received: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let server = &heard["params"]["mcpServers"][0];
+        let server = &received["params"]["mcpServers"][0];
         Self {
             arguments: server["args"].as_array().unwrap().iter().map(text).collect(),
             environment: server["env"]
@@ -29,24 +29,24 @@ impl AddedServerCommand {
         }
     }
 
-    /// Starts it, and has it write a file, as a client that calls itself something.
-    fn run_and_write(&self, bench: &CliFixture, client: &str, path: &str, content: &str) -> CommandOutput {
+    /// Starts the server and writes a file through it, as a client with this name.
+    fn run_and_write(&self, fixture: &CliFixture, client: &str, path: &str, content: &str) -> CommandOutput {
         let opening = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } } });
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         let write = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
             "name": "write", "arguments": { "path": path, "content": content, "base": "" } } });
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
-        let mut command = bench.command(&arguments);
+        let mut command = fixture.command(&arguments);
         command.envs(self.environment.iter().cloned());
         CliFixture::run_command(&mut command, format!("{opening}\n{ready}\n{write}\n").as_bytes())
     }
 }
 
-fn send_prompt(puppet: &mut AcpProcess, session: &str) {
+fn send_prompt(proxy: &mut AcpProcess, session: &str) {
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": "do it" }] });
-    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params }));
-    puppet.receive_at_agent();
+    proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 7, "method": "session/prompt", "params": params }));
+    proxy.receive_at_agent();
 }
 
 fn reviewed_paths(review: &Value) -> Vec<&str> {
@@ -55,31 +55,31 @@ fn reviewed_paths(review: &Value) -> Vec<&str> {
 
 #[test]
 fn added_server_writes_belong_to_the_session_turn() {
-    let bench = CliFixture::new();
-    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
-    puppet.initialize();
-    let told = AddedServerCommand::from_session_setup(
-        &puppet.new_session("s1", &json!({ "cwd": bench.workspace(), "mcpServers": [] })),
+    let fixture = CliFixture::new();
+    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    proxy.initialize();
+    let added_server = AddedServerCommand::from_session_setup(
+        &proxy.new_session("s1", &json!({ "cwd": fixture.workspace(), "mcpServers": [] })),
     );
-    send_prompt(&mut puppet, "s1");
-    assert_eq!(told.run_and_write(&bench, "whatever", "first.txt", "1\n").code, 0);
-    send_prompt(&mut puppet, "s1");
-    assert_eq!(puppet.write_text_file(&bench.workspace().join("second.txt"), "2\n")["result"], json!({}));
-    assert_eq!(told.run_and_write(&bench, "whatever", "third.txt", "3\n").code, 0);
+    send_prompt(&mut proxy, "s1");
+    assert_eq!(added_server.run_and_write(&fixture, "whatever", "first.txt", "1\n").code, 0);
+    send_prompt(&mut proxy, "s1");
+    assert_eq!(proxy.write_text_file(&fixture.workspace().join("second.txt"), "2\n")["result"], json!({}));
+    assert_eq!(added_server.run_and_write(&fixture, "whatever", "third.txt", "3\n").code, 0);
 
-    let review = bench.run_successfully(&["review", "--json"]).json();
+    let review = fixture.run_successfully(&["review", "--json"]).json();
     assert_eq!((&review["author"], &review["session"]), (&json!("agent:acp"), &json!("s1")), "{review}");
     assert_eq!(reviewed_paths(&review), ["first.txt", "second.txt", "third.txt"]);
-    let turn = bench.run_successfully(&["review", "--since", "turn", "--json"]).json();
+    let turn = fixture.run_successfully(&["review", "--since", "turn", "--json"]).json();
     assert_eq!(reviewed_paths(&turn), ["second.txt", "third.txt"]);
     let params = json!({ "sessionId": "s1" });
-    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 8, "method": "_stead/undo_turn", "params": params }));
-    let undone = puppet.receive_at_editor();
-    let taken = ["second.txt", "third.txt"].map(|name| bench.workspace().join(name));
+    proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 8, "method": "_stead/undo_turn", "params": params }));
+    let undone = proxy.receive_at_editor();
+    let taken = ["second.txt", "third.txt"].map(|name| fixture.workspace().join(name));
     assert_eq!(undone["result"]["rejected"], json!(taken), "{undone}");
-    let log = bench.run_successfully(&["log"]).text();
+    let log = fixture.run_successfully(&["log"]).text();
     assert!(log.contains("user:tester  reject"), "{log}");
-    let mut left: Vec<String> = fs::read_dir(bench.workspace())
+    let mut left: Vec<String> = fs::read_dir(fixture.workspace())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
@@ -89,41 +89,41 @@ fn added_server_writes_belong_to_the_session_turn() {
 
 #[test]
 fn loaded_session_keeps_its_ticket() {
-    let bench = CliFixture::new();
-    let params = json!({ "sessionId": "s1", "cwd": bench.workspace(), "mcpServers": [] });
-    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
-    puppet.initialize();
-    puppet.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params }));
-    let told = AddedServerCommand::from_session_setup(&puppet.receive_at_agent());
-    // It has its name already, so nothing waits for the agent's answer.
-    assert_eq!(told.run_and_write(&bench, "whatever", "a.txt", "1\n").code, 0);
-    let review = bench.run_successfully(&["review", "--json"]).json();
+    let fixture = CliFixture::new();
+    let params = json!({ "sessionId": "s1", "cwd": fixture.workspace(), "mcpServers": [] });
+    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    proxy.initialize();
+    proxy.send_from_editor(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/load", "params": params }));
+    let added_server = AddedServerCommand::from_session_setup(&proxy.receive_at_agent());
+    // A loaded session already has its id, so the proxy does not wait for the agent's response.
+    assert_eq!(added_server.run_and_write(&fixture, "whatever", "a.txt", "1\n").code, 0);
+    let review = fixture.run_successfully(&["review", "--json"]).json();
     assert_eq!((&review["session"], reviewed_paths(&review)), (&json!("s1"), vec!["a.txt"]));
 }
 
 #[test]
 fn ticket_of_another_session_is_rejected() {
-    let bench = CliFixture::new();
-    let params = json!({ "cwd": bench.workspace(), "mcpServers": [] });
-    let mut puppet = AcpProcess::start(&bench.state(), &["--durability", "fast"]);
-    puppet.initialize();
-    let first = AddedServerCommand::from_session_setup(&puppet.new_session("s1", &params));
-    let mut second = AddedServerCommand::from_session_setup(&puppet.new_session("s2", &params));
+    let fixture = CliFixture::new();
+    let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
+    let mut proxy = AcpProcess::start(&fixture.state(), &["--durability", "fast"]);
+    proxy.initialize();
+    let first = AddedServerCommand::from_session_setup(&proxy.new_session("s1", &params));
+    let mut second = AddedServerCommand::from_session_setup(&proxy.new_session("s2", &params));
     assert_ne!(first.environment, second.environment);
     assert!(!second.arguments.contains(&second.environment[0].1), "others see arguments");
-    // What a client calls itself counts for nothing beside its ticket.
-    assert_eq!(second.run_and_write(&bench, "s1", "a.txt", "2\n").code, 0);
-    let review = bench.run_successfully(&["review", "--json"]).json();
+    // With a ticket, the name of the client is ignored.
+    assert_eq!(second.run_and_write(&fixture, "s1", "a.txt", "2\n").code, 0);
+    let review = fixture.run_successfully(&["review", "--json"]).json();
     assert_eq!((&review["session"], reviewed_paths(&review)), (&json!("s2"), vec!["a.txt"]));
     for invented in ["", "s1", &"0".repeat(64)] {
         second.environment[0].1 = invented.to_owned();
-        let ran = second.run_and_write(&bench, "s1", "b.txt", "2\n");
+        let ran = second.run_and_write(&fixture, "s1", "b.txt", "2\n");
         assert_ne!(ran.code, 0);
         assert!(ran.stderr.contains("STEAD_TICKET"), "{}", ran.stderr);
     }
     let at = first.arguments.iter().position(|argument| argument == "--principal").unwrap();
     let mut other = first;
     other.arguments[at + 1] = "agent:other".to_owned();
-    assert_ne!(other.run_and_write(&bench, "s1", "b.txt", "2\n").code, 0);
-    assert!(!bench.workspace().join("b.txt").exists());
+    assert_ne!(other.run_and_write(&fixture, "s1", "b.txt", "2\n").code, 0);
+    assert!(!fixture.workspace().join("b.txt").exists());
 }

@@ -1,4 +1,4 @@
-//! An editor that tells over JSON-RPC what it has open, and an agent behind the proxy: two processes, one workspace.
+//! An editor that reports its open buffers over JSON-RPC, and an agent behind the proxy: two processes on one workspace.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::cli_fixture::CliFixture;
 
 const NINE_LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-/// A person's editor.
+/// The JSON-RPC connection of a person's editor.
 struct EditorRpcProcess {
     child: Child,
     input: ChildStdin,
@@ -21,8 +21,8 @@ struct EditorRpcProcess {
 }
 
 impl EditorRpcProcess {
-    fn start(bench: &CliFixture) -> Self {
-        let mut command = bench.command(&["rpc", "--principal", "user:ann", "--durability", "fast"]);
+    fn start(fixture: &CliFixture) -> Self {
+        let mut command = fixture.command(&["rpc", "--principal", "user:ann", "--durability", "fast"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, input, output }
@@ -47,33 +47,33 @@ impl Drop for EditorRpcProcess {
 
 #[test]
 fn unsaved_buffer_is_visible_and_survives_an_editor_crash() {
-    let bench = CliFixture::new();
-    let file = bench.workspace().join("a.txt");
+    let fixture = CliFixture::new();
+    let file = fixture.workspace().join("a.txt");
     fs::write(&file, NINE_LINES).unwrap();
-    let params = json!({ "cwd": bench.workspace(), "mcpServers": [] });
-    let mut puppet = AcpProcess::with_session(&bench.state(), &["--durability", "fast"], &params);
-    let mut editor = EditorRpcProcess::start(&bench);
+    let params = json!({ "cwd": fixture.workspace(), "mcpServers": [] });
+    let mut proxy = AcpProcess::with_session(&fixture.state(), &["--durability", "fast"], &params);
+    let mut editor = EditorRpcProcess::start(&fixture);
     let typed = NINE_LINES.replace('9', "nine");
     editor.call("buffer.open", json!({ "path": "a.txt", "text": typed }));
-    assert_eq!(puppet.read_text_file(&file)["result"]["content"], typed);
-    // A write elsewhere goes to the disk without what is not saved, and into the buffer.
-    assert!(puppet.write_text_file(&file, &typed.replace('1', "one")).get("result").is_some());
+    assert_eq!(proxy.read_text_file(&file)["result"]["content"], typed);
+    // A write to other lines changes the file, without the unsaved text, and the buffer.
+    assert!(proxy.write_text_file(&file, &typed.replace('1', "one")).get("result").is_some());
     assert_eq!(fs::read_to_string(&file).unwrap(), NINE_LINES.replace('1', "one"));
     let held = editor.call("buffer.list", json!({ "path": "a.txt" }));
     assert_eq!(held["buffers"][0]["text"], typed.replace('1', "one"), "{held}");
-    // Where the person types it is refused, and both stay as they are.
-    let refused = puppet.write_text_file(&file, &typed.replace("nine", "NINE"));
+    // A write to the lines that the person edits is refused, and file and buffer stay unchanged.
+    let refused = proxy.write_text_file(&file, &typed.replace("nine", "NINE"));
     assert!(refused["error"]["data"].as_str().unwrap().starts_with("conflict: "), "{refused}");
     assert_eq!(fs::read_to_string(&file).unwrap(), NINE_LINES.replace('1', "one"));
-    // Closed without saving: what was typed is gone.
+    // The buffer is closed without saving, so its text is discarded.
     editor.call("buffer.close", json!({ "path": "a.txt" }));
-    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('1', "one"));
-    // A crash: what was typed is no longer read, and not lost.
+    assert_eq!(proxy.read_text_file(&file)["result"]["content"], NINE_LINES.replace('1', "one"));
+    // After a crash of the editor, agents no longer read the unsaved text, but it is kept as a draft.
     editor.call("buffer.open", json!({ "path": "a.txt", "text": NINE_LINES.replace('5', "five") }));
-    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('5', "five"));
+    assert_eq!(proxy.read_text_file(&file)["result"]["content"], NINE_LINES.replace('5', "five"));
     drop(editor);
-    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('1', "one"));
-    let mut editor = EditorRpcProcess::start(&bench);
+    assert_eq!(proxy.read_text_file(&file)["result"]["content"], NINE_LINES.replace('1', "one"));
+    let mut editor = EditorRpcProcess::start(&fixture);
     editor.call("buffer.open", json!({ "path": "a.txt" }));
-    assert_eq!(puppet.read_text_file(&file)["result"]["content"], NINE_LINES.replace('5', "five"));
+    assert_eq!(proxy.read_text_file(&file)["result"]["content"], NINE_LINES.replace('5', "five"));
 }

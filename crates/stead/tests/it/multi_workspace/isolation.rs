@@ -1,5 +1,5 @@
-//! A thousand workspaces in one process, far more than may be open at a time; random tokens make random calls by every way
-//! in, and everybody only ever sees what is theirs.
+//! A thousand workspaces in one process, many more than may be open at a time. Random tokens make random calls over every
+//! protocol, and every response contains only data of their own workspace.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -15,11 +15,11 @@ use super::{LINE_TIMEOUT, RegistryServerProcess};
 const WORKSPACE_COUNT: usize = 1_000;
 const CALLS_PER_THREAD: usize = 3_000;
 const THREADS: usize = 4;
-/// The whole must not take longer; it takes a part of this where nothing else runs.
+/// Maximum duration of the test; on an idle machine it is much shorter.
 const TIME_MAX: Duration = Duration::from_secs(240);
 const MCP_VERSION: &str = "2026-07-28";
 
-/// A connection that stays.
+/// A connection for many requests.
 struct KeepAliveConnection {
     stream: BufReader<TcpStream>,
     host: String,
@@ -66,7 +66,7 @@ impl KeepAliveConnection {
     }
 }
 
-/// Numbers that look random and are the same every time.
+/// A deterministic random number generator.
 struct IsolationRng(u64);
 
 impl IsolationRng {
@@ -76,41 +76,42 @@ impl IsolationRng {
     }
 }
 
-/// What only this workspace holds.
-fn workspace_secret(of: usize) -> String {
-    format!("the secret of workspace {of}, and of no other")
+/// Text that only this workspace contains.
+fn workspace_secret(number: usize) -> String {
+    format!("the secret of workspace {number}, and of no other")
 }
 
-fn create_workspace(server: &RegistryServerProcess, line: &mut KeepAliveConnection, of: usize) -> String {
-    let name = format!("w{of}");
-    let made = line.send_json_request(
+fn create_workspace(server: &RegistryServerProcess, line: &mut KeepAliveConnection, number: usize) -> String {
+    let name = format!("w{number}");
+    let created = line.send_json_request(
         &server.token,
         "POST /v1/workspaces",
         "",
         &json!({ "name": name, "lasting": "ephemeral" }),
     );
-    assert_eq!(made.0, 201, "{made:?}");
+    assert_eq!(created.0, 201, "{created:?}");
     let principal = json!({ "principal": "agent:same" });
-    let made = line.send_json_request(&server.token, &format!("POST /v1/workspaces/{name}/tokens"), "", &principal);
-    let token = made.1["token"].as_str().unwrap().to_owned();
-    assert_eq!(line.send_request(&token, "PUT /v1/files/secret.txt", "", workspace_secret(of).as_bytes()).0, 201);
-    assert_eq!(line.send_request(&token, &format!("PUT /v1/files/only-{of}.txt"), "", b"").0, 201);
+    let created = line.send_json_request(&server.token, &format!("POST /v1/workspaces/{name}/tokens"), "", &principal);
+    let token = created.1["token"].as_str().unwrap().to_owned();
+    assert_eq!(line.send_request(&token, "PUT /v1/files/secret.txt", "", workspace_secret(number).as_bytes()).0, 201);
+    assert_eq!(line.send_request(&token, &format!("PUT /v1/files/only-{number}.txt"), "", b"").0, 201);
     token
 }
 
-/// One call as one workspace; whatever it answers is that workspace's.
+/// Makes one call with the token of a random workspace, and checks that the response belongs to that workspace.
 fn call_as_random_workspace(line: &mut KeepAliveConnection, dice: &mut IsolationRng, tokens: &[String]) {
-    let of = dice.below(tokens.len());
-    let other = (of + 1 + dice.below(tokens.len() - 1)) % tokens.len();
-    let token = &tokens[of];
-    let told = match dice.below(6) {
+    let number = dice.below(tokens.len());
+    let other = (number + 1 + dice.below(tokens.len() - 1)) % tokens.len();
+    let token = &tokens[number];
+    let content = match dice.below(6) {
         0 => {
             let (status, body) = line.send_request(token, "GET /v1/files/secret.txt", "", b"");
             assert_eq!(status, 200);
             String::from_utf8(body).unwrap()
         }
         1 => {
-            let message = json!({ "jsonrpc": "2.0", "id": of, "method": "read", "params": { "path": "secret.txt" } });
+            let message =
+                json!({ "jsonrpc": "2.0", "id": number, "method": "read", "params": { "path": "secret.txt" } });
             line.send_json_request(token, "POST /rpc", "", &message).1["result"]["content"]
                 .as_str()
                 .unwrap_or_default()
@@ -122,7 +123,7 @@ fn call_as_random_workspace(line: &mut KeepAliveConnection, dice: &mut Isolation
                 "io.modelcontextprotocol/clientInfo": { "name": "isolation", "version": "1" },
                 "io.modelcontextprotocol/clientCapabilities": {},
             });
-            let message = json!({ "jsonrpc": "2.0", "id": of, "method": "tools/call",
+            let message = json!({ "jsonrpc": "2.0", "id": number, "method": "tools/call",
                 "params": { "_meta": meta, "name": "read", "arguments": { "path": "secret.txt" } } });
             let headers =
                 format!("MCP-Protocol-Version: {MCP_VERSION}\r\nMcp-Method: tools/call\r\nMcp-Name: read\r\n");
@@ -130,29 +131,29 @@ fn call_as_random_workspace(line: &mut KeepAliveConnection, dice: &mut Isolation
             answer["result"]["structuredContent"]["content"].as_str().unwrap_or_default().to_owned()
         }
         3 => {
-            let query = json!({ "query": [workspace_secret(other), workspace_secret(of)] });
+            let query = json!({ "query": [workspace_secret(other), workspace_secret(number)] });
             let answer = line.send_json_request(token, "POST /v1/search", "", &query).1;
             let found = (&answer["total"], &answer["files"][0]["path"]);
             assert_eq!(found, (&json!(1), &json!("secret.txt")), "{answer}");
-            workspace_secret(of)
+            workspace_secret(number)
         }
         4 => {
             assert_eq!(line.send_request(token, &format!("GET /v1/files/only-{other}.txt"), "", b"").0, 404);
-            workspace_secret(of)
+            workspace_secret(number)
         }
         _ => {
             let answer = line.send_json_request(token, "POST /v1/list", "", &json!({})).1.to_string();
-            assert!(answer.contains(&format!("only-{of}.txt")) && !answer.contains(&format!("only-{other}.txt")));
-            workspace_secret(of)
+            assert!(answer.contains(&format!("only-{number}.txt")) && !answer.contains(&format!("only-{other}.txt")));
+            workspace_secret(number)
         }
     };
-    assert_eq!(told, workspace_secret(of));
+    assert_eq!(content, workspace_secret(number));
 }
 
 #[test]
 fn thousand_workspaces_never_leak_into_each_other() {
-    let begun = Instant::now();
-    // Where there is a file system in memory the device does not count: who sees what is the question here.
+    let started = Instant::now();
+    // A file system in memory is faster, and isolation does not depend on the device.
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let flags = ["--listen", "127.0.0.1:0", "--durability", "fast", "--open-max", "200"];
     let server = RegistryServerProcess::start_in(place, &flags);
@@ -160,21 +161,21 @@ fn thousand_workspaces_never_leak_into_each_other() {
     let mut tokens: Vec<(usize, String)> = std::thread::scope(|scope| {
         let maker = || {
             let mut line = KeepAliveConnection::open(&server);
-            let mut made = Vec::new();
+            let mut created = Vec::new();
             loop {
-                let of = next.fetch_add(1, Ordering::Relaxed);
-                if of >= WORKSPACE_COUNT {
-                    return made;
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= WORKSPACE_COUNT {
+                    return created;
                 }
-                made.push((of, create_workspace(&server, &mut line, of)));
+                created.push((number, create_workspace(&server, &mut line, number)));
             }
         };
-        let makers: Vec<_> = (0..THREADS).map(|_| scope.spawn(maker)).collect();
-        makers.into_iter().flat_map(|maker| maker.join().unwrap()).collect()
+        let creators: Vec<_> = (0..THREADS).map(|_| scope.spawn(maker)).collect();
+        creators.into_iter().flat_map(|maker| maker.join().unwrap()).collect()
     });
     tokens.sort();
     let tokens: Vec<String> = tokens.into_iter().map(|(_, token)| token).collect();
-    println!("{WORKSPACE_COUNT} workspaces were made and filled in {:?}", begun.elapsed());
+    println!("{WORKSPACE_COUNT} workspaces were created and filled in {:?}", started.elapsed());
     let calling = Instant::now();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -188,6 +189,6 @@ fn thousand_workspaces_never_leak_into_each_other() {
         }
     });
     println!("{CALLS_PER_THREAD} calls in {:?}", calling.elapsed());
-    assert!(begun.elapsed() < TIME_MAX, "{:?}", begun.elapsed());
+    assert!(started.elapsed() < TIME_MAX, "{:?}", started.elapsed());
     server.terminate();
 }

@@ -22,9 +22,9 @@ pub(super) fn measure_idle_listeners(binary: &Path, workspace: &Path, state: &Pa
     let opened = started.elapsed();
     let after = server.resident_kb()?;
     let write =
-        format!("{}If-None-Match: *\r\nContent-Length: 1\r\n\r\nx", server.request_head("PUT /v1/files/heard.txt"));
+        format!("{}If-None-Match: *\r\nContent-Length: 1\r\n\r\nx", server.request_head("PUT /v1/files/delay.txt"));
     let mut answer = HttpAnswer::default();
-    let told = Instant::now();
+    let changed_at = Instant::now();
     HttpClientConnection::open(address)
         .and_then(|mut writer| writer.send_request(write.as_bytes(), &mut answer))
         .map_err(failed)?;
@@ -34,7 +34,7 @@ pub(super) fn measure_idle_listeners(binary: &Path, workspace: &Path, state: &Pa
     for listener in &mut listeners {
         listener.read_until("data: ").map_err(failed)?;
     }
-    let heard = told.elapsed();
+    let delay = changed_at.elapsed();
     println!(
         "{LISTENER_COUNT} idle listeners: opened in {:.1} s, {} kB each ({} to {} MB in all); one change reached all of them in {:.2} s, \
          then {} MB",
@@ -42,7 +42,7 @@ pub(super) fn measure_idle_listeners(binary: &Path, workspace: &Path, state: &Pa
         (after.saturating_sub(before)) / LISTENER_COUNT,
         before / 1_000,
         after / 1_000,
-        heard.as_secs_f64(),
+        delay.as_secs_f64(),
         server.resident_kb()? / 1_000,
     );
     Ok(())

@@ -62,9 +62,9 @@ fn run_connection(reading: &BenchHttpRequest, requests: usize, ready: &Barrier) 
     let (mut connection, mut answer) = opened?;
     let mut waits = Vec::with_capacity(requests);
     for _ in 0..requests {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         connection.send_request(&reading.request, &mut answer).map_err(|error| error.to_string())?;
-        waits.push(asked.elapsed().as_secs_f64() * 1e3);
+        waits.push(sent_at.elapsed().as_secs_f64() * 1e3);
         check_answer(reading, &answer)?;
     }
     Ok(waits)

@@ -54,8 +54,8 @@ pub(super) fn fetch_debian_source(name: &str) -> Result<PathBuf, String> {
     if !directory.is_dir() {
         println!("rank: fetching the sources of {name} with apt-get into {}", home.display());
         let options = source_lists(&home)?;
-        let asked = ["source", "--download-only", "-qq", name];
-        run_program(Command::new("apt-get").args(&options).args(asked), &home)?;
+        let arguments = ["source", "--download-only", "-qq", name];
+        run_program(Command::new("apt-get").args(&options).args(arguments), &home)?;
         let described = newest_file(&home, &format!("{name}_"), ".dsc")?;
         let unpack = ["--no-check", "--skip-patches", "-x"];
         let mut unpacked = Command::new("dpkg-source");

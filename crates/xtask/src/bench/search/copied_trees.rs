@@ -50,8 +50,8 @@ fn crates_directory() -> Result<PathBuf, String> {
 fn python_library_directory() -> Result<PathBuf, String> {
     let ask = "import sysconfig; print(sysconfig.get_paths()['stdlib'])";
     let python = crate::needs::require_python(InstallConsent::AskPerson)?;
-    let said = Command::new(python).args(["-c", ask]).output().map_err(|error| error.to_string())?;
-    Ok(PathBuf::from(String::from_utf8_lossy(&said.stdout).trim()))
+    let output = Command::new(python).args(["-c", ask]).output().map_err(|error| error.to_string())?;
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
 }
 
 fn node_packages_directory() -> Result<PathBuf, String> {
@@ -60,19 +60,19 @@ fn node_packages_directory() -> Result<PathBuf, String> {
 
 /// Copies regular files, directory by directory, sorted by name.
 fn copy_files(from: &Path, to: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
-    let said = |error: std::io::Error| format!("{}: {error}", from.display());
-    fs::create_dir_all(to).map_err(said)?;
+    let failed = |error: std::io::Error| format!("{}: {error}", from.display());
+    fs::create_dir_all(to).map_err(failed)?;
     for path in sorted_entries(from)? {
         let Some(name) = path.file_name() else { continue };
         let target = to.join(name);
-        let kind = fs::symlink_metadata(&path).map_err(said)?.file_type();
+        let kind = fs::symlink_metadata(&path).map_err(failed)?.file_type();
         if files.len() >= FILES_MAX {
             return Ok(());
         }
         if kind.is_dir() {
             copy_files(&path, &target, files)?;
         } else if kind.is_file() {
-            fs::copy(&path, &target).map_err(said)?;
+            fs::copy(&path, &target).map_err(failed)?;
             files.push(target);
         }
     }
@@ -80,10 +80,10 @@ fn copy_files(from: &Path, to: &Path, files: &mut Vec<PathBuf>) -> Result<(), St
 }
 
 fn sorted_entries(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let said = |error: std::io::Error| format!("{}: {error}", directory.display());
+    let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
     let entries: Result<Vec<PathBuf>, _> =
-        fs::read_dir(directory).map_err(said)?.map(|entry| entry.map(|entry| entry.path())).collect();
-    let mut entries = entries.map_err(said)?;
+        fs::read_dir(directory).map_err(failed)?.map(|entry| entry.map(|entry| entry.path())).collect();
+    let mut entries = entries.map_err(failed)?;
     entries.sort();
     Ok(entries)
 }

@@ -72,12 +72,12 @@ fn generate_text(chance: &mut QueryRng, number: u64) -> String {
 }
 
 pub(super) fn write_file(path: &Path, content: &str) -> Result<(), String> {
-    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     match fs::write(path, content) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            fs::create_dir_all(path.parent().unwrap_or(path)).map_err(said)?;
-            fs::write(path, content).map_err(said)
+            fs::create_dir_all(path.parent().unwrap_or(path)).map_err(failed)?;
+            fs::write(path, content).map_err(failed)
         }
-        other => other.map_err(said),
+        other => other.map_err(failed),
     }
 }

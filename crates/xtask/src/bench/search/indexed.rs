@@ -77,7 +77,7 @@ fn single_value(what: &str, unit: MeasurementUnit, value: f64) -> BenchCompariso
 /// Builds the index with the command line.
 fn build_index(binary: &Path, workspace: &Path, state: &Path) -> Result<(Value, f64), String> {
     let began = Instant::now();
-    let said = Command::new(binary)
+    let output = Command::new(binary)
         .args(["index", "build", "--json", "--durability", "fast", "--workspace"])
         .arg(workspace)
         .arg("--state")
@@ -85,8 +85,8 @@ fn build_index(binary: &Path, workspace: &Path, state: &Path) -> Result<(Value, 
         .output()
         .map_err(|error| error.to_string())?;
     let took = to_milliseconds(began.elapsed());
-    let facts = serde_json::from_slice(&said.stdout)
-        .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&said.stderr)))?;
+    let facts = serde_json::from_slice(&output.stdout)
+        .map_err(|error| format!("{error}: {}", String::from_utf8_lossy(&output.stderr)))?;
     Ok((facts, took))
 }
 

@@ -217,7 +217,7 @@ fn explain_difference(source: &CopiedTree, path: &[u8]) -> Option<&'static str> 
 impl ParityTally {
     fn print_report(&self, name: &str, version: &str) {
         let Self {
-            queries: asked,
+            queries: query_count,
             hits: places,
             counted_lines: counted,
             lines_with_ignore_rules: obeying,
@@ -226,7 +226,7 @@ impl ParityTally {
             unexplained,
         } = self;
         println!(
-            "parity: {name}: {asked} searches beside {version}, {places} lines compared, \
+            "parity: {name}: {query_count} searches beside {version}, {places} lines compared, \
              {counted} searches with a file by count alone; {obeying} of {all} lines are left by ignore rules"
         );
         for (why, count) in explained {

@@ -40,9 +40,9 @@ impl Ripgrep {
     /// Installs ripgrep if needed.
     pub(super) fn install() -> Result<Self, String> {
         crate::needs::require_ripgrep()?;
-        let said = Command::new(PROGRAM).arg("--version").output().map_err(|error| error.to_string())?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        Ok(Self { version: said.lines().next().unwrap_or(PROGRAM).to_owned() })
+        let output = Command::new(PROGRAM).arg("--version").output().map_err(|error| error.to_string())?;
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(Self { version: output.lines().next().unwrap_or(PROGRAM).to_owned() })
     }
 
     /// All lines that match a query.
@@ -58,11 +58,11 @@ impl Ripgrep {
             command.arg("--fixed-strings");
         }
         command.args(["--line-number", "--no-heading", "--with-filename", "--null", "--regexp", query, "./"]);
-        let said = command.output().map_err(|error| format!("{PROGRAM}: {error}"))?;
-        if !matches!(said.status.code(), Some(0..=1)) {
-            return Err(format!("{PROGRAM} {query}: {}", String::from_utf8_lossy(&said.stderr)));
+        let output = command.output().map_err(|error| format!("{PROGRAM}: {error}"))?;
+        if !matches!(output.status.code(), Some(0..=1)) {
+            return Err(format!("{PROGRAM} {query}: {}", String::from_utf8_lossy(&output.stderr)));
         }
-        Ok(said.stdout.split(|byte| *byte == b'\n').filter_map(parse_hit).collect())
+        Ok(output.stdout.split(|byte| *byte == b'\n').filter_map(parse_hit).collect())
     }
 
     /// The number of lines with a text, and the run time.
@@ -76,12 +76,12 @@ impl Ripgrep {
     pub(super) fn peak_megabytes(&self, tree: &Path, query: &str, rules: IgnoreRulesMode) -> Result<f64, String> {
         let mut command = ripgrep_command(tree, rules);
         command.args(["--fixed-strings", "--line-number", "--no-heading", "--regexp", query, "./"]);
-        let said = |error: std::io::Error| format!("{PROGRAM}: {error}");
-        let mut child = command.stdout(Stdio::piped()).spawn().map_err(said)?;
+        let failed = |error: std::io::Error| format!("{PROGRAM}: {error}");
+        let mut child = command.stdout(Stdio::piped()).spawn().map_err(failed)?;
         let mut output = child.stdout.take().ok_or("no output")?;
         let drain = thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         let mut most = 0.0_f64;
-        while child.try_wait().map_err(said)?.is_none() {
+        while child.try_wait().map_err(failed)?.is_none() {
             // Fails if the process has just exited; earlier samples count.
             most = most.max(process_peak_megabytes(child.id()).unwrap_or(0.0));
             thread::sleep(PEAK_SAMPLE_INTERVAL);
@@ -108,9 +108,9 @@ fn ripgrep_command(tree: &Path, rules: IgnoreRulesMode) -> Command {
 
 fn count_output_lines(command: &mut Command) -> Result<(u64, f64), String> {
     let started = Instant::now();
-    let said = command.output().map_err(|error| format!("{PROGRAM}: {error}"))?;
+    let output = command.output().map_err(|error| format!("{PROGRAM}: {error}"))?;
     let ended = started.elapsed();
-    Ok((said.stdout.iter().filter(|byte| **byte == b'\n').count() as u64, to_milliseconds(ended)))
+    Ok((output.stdout.iter().filter(|byte| **byte == b'\n').count() as u64, to_milliseconds(ended)))
 }
 
 /// Parses a line of output; `None` for other lines, such as a note about a binary file.
