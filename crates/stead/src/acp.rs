@@ -43,7 +43,6 @@ const FINAL_OUTPUT_WAIT: Duration = Duration::from_secs(2);
 /// A program killed by a signal has this exit code plus the number of the signal, as in a shell.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// Runs the proxy until one side ends.
 pub(crate) fn run(flags: &WorkspaceFlags, workspace: FlagSource, acp: &AcpFlags) -> CommandResult {
     open_workspace::print_warnings(flags);
     let agent = open_workspace::caller_from_flags(&acp.caller, CallerKind::Acp)?;

@@ -26,10 +26,11 @@ use crate::{
 };
 
 const ABOUT: &str = "A file server between AI agents and a workspace";
+/// The heading of the flags about the caller in help texts.
+pub(crate) const CALLER_HEADING: &str = "Caller";
 const AFTER_HELP: &str = "\
 Exit codes: 0 success; 1 failure; 2 usage error; 3 refused by a rule; 4 stale base or conflict; 5 journal tampered with.";
 
-/// Selects the workspace and how to open it.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Workspace")]
 pub(crate) struct WorkspaceFlags {
@@ -62,21 +63,20 @@ pub(crate) struct WorkspaceFlags {
     pub(crate) resolver: PathResolverArg,
 }
 
-/// The caller and its grants.
+/// The heading is set on each flag, because a heading of the struct would also apply to flags declared after it.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Caller")]
 pub(crate) struct CallerFlags {
     /// Identity of the caller: user:NAME or agent:NAME
-    #[arg(long, value_name = "PRINCIPAL")]
+    #[arg(long, value_name = "PRINCIPAL", help_heading = CALLER_HEADING)]
     pub(crate) principal: Option<String>,
     /// Refuse all changes
-    #[arg(long)]
+    #[arg(long, help_heading = CALLER_HEADING)]
     pub(crate) read_only: bool,
     /// Allow reading only below this path (repeatable)
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = CALLER_HEADING)]
     pub(crate) readable: Vec<String>,
     /// Allow changes only below this path (repeatable)
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = CALLER_HEADING)]
     pub(crate) writable: Vec<String>,
 }
 
@@ -289,7 +289,6 @@ pub(crate) enum BuiltinCommand {
     },
 }
 
-/// Whether an operation has a command of the same name.
 pub(crate) fn is_operation_command(operation: &str) -> bool {
     !OPERATIONS_WITHOUT_COMMAND.contains(&operation)
 }

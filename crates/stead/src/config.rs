@@ -72,7 +72,6 @@ pub(crate) fn run(
     Ok(CommandExit::Success)
 }
 
-/// A configuration file with the current values.
 fn settings_as_toml(settings: &[ConfigSetting], layered: &LayeredCommandLine, matches: &ArgMatches) -> String {
     let mut text = String::new();
     for setting in settings {

@@ -28,7 +28,6 @@ const OWNER_ONLY_MODE: u32 = 0o600;
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Reads a small text file.
 pub(crate) fn read_text(path: &Path) -> Result<String, CommandError> {
     let size = fs::metadata(path).map_err(|error| file_error("read", path, &error))?.len();
     if size > READ_BYTES_MAX {
@@ -56,7 +55,6 @@ pub(crate) fn exists(path: &Path) -> bool {
     fs::metadata(path).is_ok()
 }
 
-/// Whether all users may read a file.
 pub(crate) fn is_world_readable(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.mode() & OTHERS_READ_BIT != 0)
 }

@@ -114,10 +114,7 @@ fn show_entries(opened: &CommandWorkspace, filter: &LogFilterFlags, format: Outp
         query.before = Some(last.entry.number);
         remaining -= entries.len();
         for stored in &entries {
-            match format {
-                OutputFormat::Json => output::print_json(&entry_to_json(stored))?,
-                OutputFormat::Text => output::print_text(&entry_line(stored))?,
-            }
+            output::print_as(format, || entry_to_json(stored), || entry_line(stored))?;
         }
     }
     Ok(CommandExit::Success)
@@ -130,22 +127,18 @@ fn entry_to_json(stored: &StoredJournalEntry) -> Value {
 }
 
 fn entry_filter(filter: &LogFilterFlags, now_ms: i64) -> Result<JournalEntryQuery, CommandError> {
-    let parse_time = |text: &Option<String>| match text {
-        Some(text) => match time::parse_time(text, now_ms) {
-            Some(unix_ms) => Ok(Some(unix_ms)),
-            None => {
-                Err(output::usage_error(format!("'{text}' is not a time; use a form such as 2026-05-09T07:29 or 2h")))
-            }
-        },
-        None => Ok(None),
+    let parse_time = |text: &String| {
+        time::parse_time(text, now_ms).ok_or_else(|| {
+            output::usage_error(format!("'{text}' is not a time; use a form such as 2026-05-09T07:29 or 2h"))
+        })
     };
     let path = filter.path.as_deref().map(|path| open_workspace::parse_relative_path(&RelPath::root(), path));
     Ok(JournalEntryQuery {
         path: path.transpose()?,
         principal: filter.principal.clone(),
         operation: filter.operation.clone(),
-        since_ms: parse_time(&filter.since)?,
-        until_ms: parse_time(&filter.until)?,
+        since_ms: filter.since.as_ref().map(parse_time).transpose()?,
+        until_ms: filter.until.as_ref().map(parse_time).transpose()?,
         selection: if filter.changes { JournalEntrySelection::WithChanges } else { JournalEntrySelection::All },
         order: JournalEntryOrder::NewestFirst,
         ..JournalEntryQuery::default()
@@ -154,14 +147,11 @@ fn entry_filter(filter: &LogFilterFlags, now_ms: i64) -> Result<JournalEntryQuer
 
 fn entry_line(stored: &StoredJournalEntry) -> String {
     let entry = &stored.entry;
-    let outcome = match (entry.decision, &entry.reason) {
-        (EntryDecision::Allowed, _) => String::new(),
-        (EntryDecision::Refused, reason) => {
-            format!("  refused: {}", reason.as_deref().unwrap_or("no reason recorded"))
-        }
-        (EntryDecision::Failed, reason) => {
-            format!("  failed: {}", reason.as_deref().unwrap_or("no reason recorded"))
-        }
+    let reason = entry.reason.as_deref().unwrap_or("no reason recorded");
+    let outcome = match entry.decision {
+        EntryDecision::Allowed => String::new(),
+        EntryDecision::Refused => format!("  refused: {reason}"),
+        EntryDecision::Failed => format!("  failed: {reason}"),
     };
     let changes: Vec<&str> = entry.changes.iter().take(CHANGES_SHOWN).map(|change| change.path.as_str()).collect();
     let more = entry.changes.len().saturating_sub(CHANGES_SHOWN);

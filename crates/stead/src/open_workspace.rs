@@ -31,7 +31,6 @@ const SLUG_CHARS_MAX: usize = 40;
 const PATH_HASH_DIGITS: usize = 16;
 const ROOT_USER: u32 = 0;
 
-/// An open workspace with its engine.
 pub(crate) struct CommandWorkspace {
     /// The directory below the root that relative paths start at.
     pub(crate) home: RelPath,
@@ -226,7 +225,6 @@ pub(crate) fn whole_machine_options(workspace: &Path, state: PathBuf) -> Result<
     Ok(options)
 }
 
-/// The absolute path of the workspace.
 pub(crate) fn workspace_path(flags: &WorkspaceFlags) -> Result<String, CommandError> {
     Ok(open_root(&flags.workspace)?.absolute_path().to_owned())
 }
@@ -276,6 +274,18 @@ pub(crate) enum CallerKind {
     Http,
 }
 
+impl CallerKind {
+    fn protocol_name(self) -> &'static str {
+        match self {
+            CallerKind::Person => "cli",
+            CallerKind::Mcp => "mcp",
+            CallerKind::Rpc => "rpc",
+            CallerKind::Acp => "acp",
+            CallerKind::Http => "http",
+        }
+    }
+}
+
 pub(crate) fn caller_from_flags(flags: &CallerFlags, kind: CallerKind) -> Result<Caller, CommandError> {
     caller_with_home(flags, kind, &RelPath::root())
 }
@@ -286,31 +296,19 @@ pub(crate) fn caller_with_home(flags: &CallerFlags, kind: CallerKind, home: &Rel
         Some(text) => Principal::parse(text)?,
         None => default_principal(kind),
     };
-    let (session, protocol) = match kind {
-        CallerKind::Person => (format!("cli-{}", std::process::id()), "cli"),
-        CallerKind::Mcp => (format!("mcp-{}", std::process::id()), "mcp"),
-        CallerKind::Rpc => (format!("rpc-{}", std::process::id()), "rpc"),
-        CallerKind::Acp => (format!("acp-{}", std::process::id()), "acp"),
-        CallerKind::Http => (format!("http-{}", std::process::id()), "http"),
-    };
-    let mut caller = Caller::new(principal, session, protocol);
+    let protocol = kind.protocol_name();
+    let mut caller = Caller::new(principal, format!("{protocol}-{}", std::process::id()), protocol);
     caller.grants = grants_from_flags(flags, home)?;
     Ok(caller)
 }
 
 fn default_principal(kind: CallerKind) -> Principal {
-    match kind {
-        CallerKind::Mcp => Principal::Agent("mcp".to_owned()),
-        CallerKind::Rpc => Principal::Agent("rpc".to_owned()),
-        CallerKind::Acp => Principal::Agent("acp".to_owned()),
-        CallerKind::Http => Principal::Agent("http".to_owned()),
-        CallerKind::Person => {
-            let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
-            let number =
-                || host_files::effective_user().map_or_else(|| "unknown".to_owned(), |user| format!("uid-{user}"));
-            Principal::parse(&format!("user:{name}")).unwrap_or_else(|_| Principal::User(number()))
-        }
+    if kind != CallerKind::Person {
+        return Principal::Agent(kind.protocol_name().to_owned());
     }
+    let name = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+    let number = || host_files::effective_user().map_or_else(|| "unknown".to_owned(), |user| format!("uid-{user}"));
+    Principal::parse(&format!("user:{name}")).unwrap_or_else(|_| Principal::User(number()))
 }
 
 pub(crate) fn grants_from_flags(flags: &CallerFlags, home: &RelPath) -> Result<Grants, CommandError> {

@@ -13,7 +13,7 @@ use stead_local::LandlockMode;
 use stead_protocols::definition::{ToolDefinition, ToolInput, ToolInputType};
 
 use crate::{
-    cli::{CallerFlags, WorkspaceFlags},
+    cli::{CALLER_HEADING, CallerFlags, WorkspaceFlags},
     command_hints, help_texts,
     open_workspace::{self, CallerKind, CommandWorkspace},
     output::{self, CommandError, CommandExit, CommandResult, OutputFormat},
@@ -23,20 +23,18 @@ use crate::{
 /// The argument value that means standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// The flags of every operation command.
 #[derive(Debug, Args)]
 struct CallFlags {
     #[command(flatten)]
     caller: CallerFlags,
     /// Idempotency key; a repeated call with the same key is not applied again
-    #[arg(long, value_name = "KEY", help_heading = "Caller")]
+    #[arg(long, value_name = "KEY", help_heading = CALLER_HEADING)]
     key: Option<String>,
     /// Print the answer as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// The command of one operation.
 pub(crate) fn operation_command(operation: &ToolDefinition) -> Command {
     let arguments = operation.inputs.iter().map(|input| input_argument(operation, input));
     let base = Command::new(operation.name.clone()).args(arguments);
@@ -116,10 +114,7 @@ pub(crate) fn run_call(opened: &CommandWorkspace, call: &Call<'_>) -> Result<Cal
 }
 
 pub(crate) fn print_answer(answer: CallOutcome, format: OutputFormat) -> CommandResult {
-    match format {
-        OutputFormat::Json => output::print_json(&Value::Object(answer.json))?,
-        OutputFormat::Text => output::print_text(&answer.text)?,
-    }
+    output::print_as(format, || Value::Object(answer.json), || answer.text)?;
     Ok(CommandExit::Success)
 }
 

@@ -119,12 +119,10 @@ fn exit_for_kind(kind: ErrorKind) -> CommandExit {
 /// Whether messages on standard error are JSON lines.
 static JSON_MESSAGES: AtomicBool = AtomicBool::new(false);
 
-/// Prints messages as JSON lines from now on.
 pub(crate) fn use_json_messages() {
     JSON_MESSAGES.store(true, Ordering::Relaxed);
 }
 
-/// Prints an error line to standard error.
 pub(crate) fn print_error(message: &str) {
     if JSON_MESSAGES.load(Ordering::Relaxed) {
         return write_line(&mut io::stderr(), &message_json("error", message));
@@ -134,7 +132,6 @@ pub(crate) fn print_error(message: &str) {
     write_line(&mut err, &format!("{start}stead:{end} {}", escape_controls(message)));
 }
 
-/// Prints a note to standard error.
 pub(crate) fn print_note(message: &str) {
     if JSON_MESSAGES.load(Ordering::Relaxed) {
         return write_line(&mut io::stderr(), &message_json("info", message));
@@ -183,11 +180,22 @@ pub(crate) fn is_output_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Prints an object on one line.
 pub(crate) fn print_json(answer: &Value) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{answer}")?;
     out.flush()
+}
+
+/// Prints an answer as one line of JSON or as text.
+pub(crate) fn print_as(
+    format: OutputFormat,
+    json: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> io::Result<()> {
+    match format {
+        OutputFormat::Json => print_json(&json()),
+        OutputFormat::Text => print_text(&text()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -41,7 +41,6 @@ pub(crate) struct ConfigSetting {
     pub(crate) name: String,
     /// The flag, without its dashes.
     pub(crate) flag: String,
-    /// The environment variable.
     pub(crate) variable: String,
     pub(crate) form: SettingForm,
     pub(crate) scope: SettingScope,

@@ -56,7 +56,6 @@ struct OtlpEndpoint {
     service_name: String,
 }
 
-/// Starts the exporter thread.
 fn start_exporter(address: &str, name: &str) -> Result<SyncSender<Value>, String> {
     let rest = address.strip_prefix("http://").ok_or("the collector address must start with http://")?;
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -137,7 +136,6 @@ impl OpenSpan {
         }
     }
 
-    /// The span in OTLP form.
     fn into_otlp(self, ended_ms: u64) -> Value {
         let random = |digits: usize| -> String {
             let bytes: [u8; 16] = stead_disk::random_bytes().unwrap_or_default();

@@ -33,18 +33,12 @@ pub(crate) fn run_status(flags: &WorkspaceFlags, arguments: &StatusCliArgs) -> C
         facts.extend(more);
         facts.sort_keys();
     }
-    match OutputFormat::from(arguments.json) {
-        OutputFormat::Json => output::print_json(&facts)?,
-        OutputFormat::Text => {
-            let rows = facts.as_object().into_iter().flatten().map(|(name, value)| match value {
-                Value::String(text) => format!("{name}: {text}"),
-                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                    format!("{name}: {value}")
-                }
-            });
-            output::print_text(&rows.collect::<Vec<_>>().join("\n"))?;
-        }
-    }
+    let rows = facts.as_object().into_iter().flatten().map(|(name, value)| match value.as_str() {
+        Some(text) => format!("{name}: {text}\n"),
+        None => format!("{name}: {value}\n"),
+    });
+    let text: String = rows.collect();
+    output::print_as(OutputFormat::from(arguments.json), || facts, || text)?;
     Ok(CommandExit::Success)
 }
 
@@ -86,15 +80,15 @@ pub(crate) fn run_index(flags: &WorkspaceFlags, arguments: &IndexCliArgs) -> Com
 }
 
 fn print_index(status: &IndexStatus, format: OutputFormat) -> CommandResult {
-    match format {
-        OutputFormat::Text => output::print_text(&format!("index: {status}"))?,
-        OutputFormat::Json => output::print_json(&json!({
+    let to_json = || {
+        json!({
             "segments": status.segments,
             "files": status.files,
             "bytes": status.bytes,
             "cut": status.is_size_limited,
             "known": status.model_files,
-        }))?,
-    }
+        })
+    };
+    output::print_as(format, to_json, || format!("index: {status}"))?;
     Ok(CommandExit::Success)
 }

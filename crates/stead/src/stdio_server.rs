@@ -48,7 +48,6 @@ const STDOUT_PATH: &str = "/proc/self/fd/1";
 pub(crate) type StdinReader = Box<dyn AsyncRead + Send + Unpin>;
 pub(crate) type StdoutWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Serves MCP until the client closes standard input.
 pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CommandResult {
     let StdioServer { runtime, input, output, dialects, workspace, caller } =
         StdioServer::prepare(flags, &mcp.dialects, &mcp.caller, &mcp.approval, CallerKind::Mcp)?;
@@ -59,7 +58,6 @@ pub(crate) fn run_mcp(flags: &WorkspaceFlags, mcp: &McpFlags) -> CommandResult {
     finish(runtime, mcp::serve(workspace.engine.clone(), caller, sessions, dialects, input, output))
 }
 
-/// Serves JSON-RPC, one object per line, until the client closes standard input.
 pub(crate) fn run_rpc(flags: &WorkspaceFlags, rpc: &RpcFlags) -> CommandResult {
     let StdioServer { runtime, input, output, dialects, workspace, caller } =
         StdioServer::prepare(flags, &rpc.dialects(), &rpc.caller, &rpc.approval, CallerKind::Rpc)?;

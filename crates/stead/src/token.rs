@@ -89,10 +89,8 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandRe
         }
         TokenSubcommand::List { json } => {
             for token in store.list(arguments)? {
-                match OutputFormat::from(*json) {
-                    OutputFormat::Json => output::print_json(&token_to_json(&token))?,
-                    OutputFormat::Text => output::print_text(&token_line(&token, store.now_ms()))?,
-                }
+                let line = || token_line(&token, store.now_ms());
+                output::print_as(OutputFormat::from(*json), || token_to_json(&token), line)?;
             }
             Ok(CommandExit::Success)
         }
@@ -106,7 +104,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TokenCliArgs) -> CommandRe
 /// Where the tokens are stored: in one workspace, or in the registry of hosted workspaces, which records who changes them.
 enum TokenStore {
     Workspace(CommandWorkspace),
-    Registry(Arc<WorkspaceRegistry>, Caller),
+    Registry(Arc<WorkspaceRegistry>, Box<Caller>),
 }
 
 impl TokenStore {
@@ -114,16 +112,11 @@ impl TokenStore {
         if arguments.workspaces.is_none() {
             return open_workspace::open_workspace(flags, LandlockMode::Off).map(TokenStore::Workspace);
         }
-        let missing = match &arguments.action {
-            TokenSubcommand::Create { .. } if arguments.estate => MissingRegistry::Create,
-            TokenSubcommand::Create { .. }
-            | TokenSubcommand::Rotate { .. }
-            | TokenSubcommand::List { .. }
-            | TokenSubcommand::Revoke { .. } => MissingRegistry::Refuse,
-        };
+        let creates = arguments.estate && matches!(arguments.action, TokenSubcommand::Create { .. });
+        let missing = if creates { MissingRegistry::Create } else { MissingRegistry::Refuse };
         let registry = workspaces::open_registry(flags, arguments.workspaces.as_ref(), missing)?;
         let by = open_workspace::caller_from_flags(&CallerFlags::default(), CallerKind::Person)?;
-        Ok(TokenStore::Registry(registry, by))
+        Ok(TokenStore::Registry(registry, Box::new(by)))
     }
 
     fn now_ms(&self) -> i64 {

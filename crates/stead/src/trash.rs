@@ -84,21 +84,18 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &TrashCliArgs) -> CommandRe
 
 fn list_trash(opened: &CommandWorkspace, owner: Option<&Principal>, format: OutputFormat) -> CommandResult {
     for item in opened.local.trash(owner)? {
-        match format {
-            OutputFormat::Json => output::print_json(&trash_item_to_json(&item))?,
-            OutputFormat::Text => output::print_text(&format!(
-                "{}  {}  {} files, {} bytes  removed {} by {}, kept until {}",
-                item.id,
-                item.path,
-                item.summary.files,
-                item.summary.bytes,
-                time::iso_utc(item.removed_ms),
-                item.owner,
-                time::iso_utc(item.retain_until_ms)
-            ))?,
-        }
+        output::print_as(format, || trash_item_to_json(&item), || trash_item_line(&item))?;
     }
     Ok(CommandExit::Success)
+}
+
+fn trash_item_line(item: &TrashItem) -> String {
+    let TrashItem { id, path, owner, summary, .. } = item;
+    let (removed, end) = (time::iso_utc(item.removed_ms), time::iso_utc(item.retain_until_ms));
+    format!(
+        "{id}  {path}  {} files, {} bytes  removed {removed} by {owner}, kept until {end}",
+        summary.files, summary.bytes
+    )
 }
 
 fn trash_item_to_json(item: &TrashItem) -> Value {
@@ -123,11 +120,8 @@ enum TrashPurgeScope {
 
 /// Deletes these items permanently; without ids all items in scope.
 fn purge_items(opened: &CommandWorkspace, caller: &Caller, scope: TrashPurgeScope, ids: &[String]) -> CommandResult {
-    match caller.principal {
-        Principal::User(_) => {}
-        Principal::Agent(_) | Principal::System | Principal::External => {
-            return Err(Error::new(ErrorKind::NotOwner, "only a person can purge the trash").into());
-        }
+    if !matches!(caller.principal, Principal::User(_)) {
+        return Err(Error::new(ErrorKind::NotOwner, "only a person can purge the trash").into());
     }
     let owner = match scope {
         TrashPurgeScope::Own => Some(&caller.principal),

@@ -84,10 +84,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WatchCliArgs) -> CommandRe
         cursor = page["cursor"].clone();
         let events = page["events"].as_array().into_iter().flatten();
         for event in events.filter(|event| watch_ids.contains(&event["watch"])) {
-            match format {
-                OutputFormat::Json => output::print_json(event)?,
-                OutputFormat::Text => output::print_text(&change_line(event))?,
-            }
+            output::print_as(format, || event.clone(), || change_line(event))?;
         }
     }
 }
@@ -127,10 +124,8 @@ fn print_supervisor_events(workspace: &dyn Workspace, arguments: &WatchCliArgs) 
         for stored in &page {
             cursor = stored.entry.number;
             for event in supervisor_events(stored) {
-                match OutputFormat::from(arguments.json) {
-                    OutputFormat::Json => output::print_json(&event)?,
-                    OutputFormat::Text => output::print_text(&supervisor_event_line(&event))?,
-                }
+                let line = supervisor_event_line(&event);
+                output::print_as(OutputFormat::from(arguments.json), || event, || line)?;
             }
         }
         if page.is_empty() {

@@ -21,7 +21,6 @@ use crate::{
     time,
 };
 
-/// The options that open a registry.
 pub(crate) fn registry_options(flags: &WorkspaceFlags, directory: &Path) -> WorkspaceRegistryOptions {
     let mut options = WorkspaceRegistryOptions::new(directory.to_owned());
     options.durability = flags.durability.into();
@@ -35,7 +34,6 @@ pub(crate) fn registry_options(flags: &WorkspaceFlags, directory: &Path) -> Work
     options
 }
 
-/// Runs administration requests on a registry.
 pub(crate) struct LocalWorkspaceAdmin(pub(crate) Arc<WorkspaceRegistry>);
 
 #[derive(Debug, Default, Deserialize)]

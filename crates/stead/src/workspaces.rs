@@ -147,19 +147,18 @@ pub(crate) fn open_registry(
 
 impl WorkspaceSubcommand {
     fn when_registry_missing(&self) -> MissingRegistry {
-        match self {
-            WorkspaceSubcommand::Create { .. } | WorkspaceSubcommand::Import { .. } => MissingRegistry::Create,
-            WorkspaceSubcommand::List { .. }
-            | WorkspaceSubcommand::Show { .. }
-            | WorkspaceSubcommand::Fork { .. }
-            | WorkspaceSubcommand::Export { .. }
-            | WorkspaceSubcommand::Destroy { .. }
-            | WorkspaceSubcommand::Restore { .. } => MissingRegistry::Refuse,
-        }
+        let creates = matches!(self, WorkspaceSubcommand::Create { .. } | WorkspaceSubcommand::Import { .. });
+        if creates { MissingRegistry::Create } else { MissingRegistry::Refuse }
     }
 }
 
 impl NewWorkspaceFlags {
+    fn to_named_arguments(&self, flags: &WorkspaceFlags, name: &str) -> Result<Map<String, Value>, CommandError> {
+        let mut arguments = self.to_arguments(flags)?;
+        arguments.insert("name".to_owned(), name.into());
+        Ok(arguments)
+    }
+
     fn to_arguments(&self, flags: &WorkspaceFlags) -> Result<Map<String, Value>, CommandError> {
         let lasting = if self.ephemeral { "ephemeral" } else { "kept" };
         let policy = flags.policy.as_deref().map(host_files::read_text).transpose()?;
@@ -178,9 +177,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> Comma
     let admin = LocalWorkspaceAdmin(registry);
     let request = match &arguments.action {
         WorkspaceSubcommand::Fork { from, name, options } => {
-            let mut object = options.to_arguments(flags)?;
-            object.insert("name".to_owned(), name.as_str().into());
-            AdminRequest::Fork(from.clone(), object)
+            AdminRequest::Fork(from.clone(), options.to_named_arguments(flags, name)?)
         }
         WorkspaceSubcommand::Export { name, output } => {
             return export_workspace(&admin, &by, name, output.as_deref());
@@ -193,11 +190,7 @@ pub(crate) fn run(flags: &WorkspaceFlags, arguments: &WorkspaceCliArgs) -> Comma
             let created = admin.import_workspace(&by, name, options.to_arguments(flags)?, &mut *from)?;
             return print_workspaces(&created, OutputFormat::from(arguments.json));
         }
-        WorkspaceSubcommand::Create { name, options } => {
-            let mut object = options.to_arguments(flags)?;
-            object.insert("name".to_owned(), name.as_str().into());
-            AdminRequest::Create(object)
-        }
+        WorkspaceSubcommand::Create { name, options } => AdminRequest::Create(options.to_named_arguments(flags, name)?),
         WorkspaceSubcommand::List { trash, cursor, limit } => {
             let object = json!({ "trash": trash, "cursor": cursor, "limit": limit });
             AdminRequest::List(object.as_object().cloned().unwrap_or_default())
@@ -221,23 +214,17 @@ fn export_workspace(admin: &LocalWorkspaceAdmin, by: &Caller, name: &str, output
             output::print_note(&format!("omitted {count} links, pipes or devices, which archives cannot contain"));
         }
     };
-    match output {
-        Some(file) => {
-            let mut out = host_files::create_new(file)?;
-            admin.export_workspace(by, name, &mut begin, &mut out)?;
-            out.flush()?;
-        }
-        None => {
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            admin.export_workspace(by, name, &mut begin, &mut out)?;
-            out.flush()?;
-        }
-    }
+    let mut out: Box<dyn Write> = match output {
+        Some(file) => Box::new(host_files::create_new(file)?),
+        None => Box::new(std::io::BufWriter::new(std::io::stdout().lock())),
+    };
+    admin.export_workspace(by, name, &mut begin, &mut *out)?;
+    out.flush()?;
     Ok(CommandExit::Success)
 }
 
-fn print_workspaces(answer: &Value, form: OutputFormat) -> CommandResult {
-    match (form, answer["workspaces"].as_array()) {
+fn print_workspaces(answer: &Value, format: OutputFormat) -> CommandResult {
+    match (format, answer["workspaces"].as_array()) {
         (OutputFormat::Json, _) => output::print_json(answer)?,
         (OutputFormat::Text, None) => output::print_text(&workspace_line(answer))?,
         (OutputFormat::Text, Some(workspaces)) => {

@@ -28,8 +28,7 @@ use crate::{
 pub(super) struct LocalRootOpener {
     flags: WorkspaceFlags,
     caller: CallerFlags,
-    /// The principal of the agent.
-    principal: Principal,
+    agent_principal: Principal,
     approve: ApprovalModeArg,
     approval_mode: ApprovalMode,
     /// The directory that must contain every root, if `--workspace` is given.
@@ -39,7 +38,6 @@ pub(super) struct LocalRootOpener {
     open_workspaces: Mutex<HashMap<PathBuf, open_workspace::CommandWorkspace>>,
 }
 
-/// The directory of a session root.
 struct SessionRootDirectory {
     spellings: Vec<String>,
     canonical_path: PathBuf,
@@ -52,7 +50,7 @@ impl LocalRootOpener {
         flags: &WorkspaceFlags,
         workspace: FlagSource,
         acp: &AcpFlags,
-        principal: Principal,
+        agent_principal: Principal,
         approval_mode: ApprovalMode,
     ) -> Result<Self, CommandError> {
         let enclosing_directory = match workspace {
@@ -63,7 +61,7 @@ impl LocalRootOpener {
         Ok(Self {
             flags: flags.clone(),
             caller: acp.caller.clone(),
-            principal,
+            agent_principal,
             approve: acp.approve,
             approval_mode,
             enclosing_directory,
@@ -152,7 +150,7 @@ impl RootOpener for LocalRootOpener {
                 .ok()?
                 .to_str()?,
         );
-        add("--principal", &self.principal.to_string());
+        add("--principal", &self.agent_principal.to_string());
         if let Some(policy) = &flags.policy {
             add("--policy", std::path::absolute(policy).ok()?.to_str()?);
         }
@@ -181,7 +179,7 @@ impl RootOpener for LocalRootOpener {
         // Without a ticket the server uses a session of its own.
         let secret = self
             .open_local_workspace(&found.canonical_path)
-            .and_then(|local| local.create_session_ticket(&self.principal).ok());
+            .and_then(|local| local.create_session_ticket(&self.agent_principal).ok());
         let ticket = secret.map(|secret| SessionTicketVariable { variable: TICKET_VARIABLE, secret });
         Some(McpServerCommand { command, arguments, ticket })
     }

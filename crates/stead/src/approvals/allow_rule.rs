@@ -10,7 +10,6 @@ use crate::{
     time,
 };
 
-/// Whether the person has confirmed the rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleConfirmation {
     /// The person confirmed with --yes, or in an editor.

@@ -140,7 +140,6 @@ fn to_recorded_form(expected: &Map<String, Value>, answer: &Map<String, Value>) 
     actual
 }
 
-/// Compares a file on disk.
 pub(super) fn compare_file(facts: &Map<String, Value>, found: Option<&ReplayFileState>) -> ComparisonResult {
     let actual: Map<String, Value> = facts
         .keys()

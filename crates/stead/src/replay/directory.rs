@@ -1,6 +1,9 @@
 //! The temporary directory of a replay. All access goes through handles below it, and it is removed at the end.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use stead_disk::{
     AttributeSource, ContentSource, DirectoryHandle, DiskError, DiskErrorKind, FileType, FinalSymlink, RootDirectory,
@@ -66,22 +69,20 @@ impl ReplayDirectory {
         let below = path.strip_prefix(self.root()).ok().and_then(Path::to_str);
         let below = below.ok_or_else(|| path_error(path, "not below $ROOT"))?;
         let names = below.split('/').filter(|name| !name.is_empty()).map(str::as_bytes);
-        RelPath::from_components(names).map_err(|error| path_error(path, &error.to_string()))
+        RelPath::from_components(names).map_err(|error| path_error(path, error))
     }
 
     fn open_parent(&self, path: &Path) -> Result<(DirectoryHandle, FileName), CommandError> {
         let (parent, name) = self.relative_path(path)?.split().ok_or_else(|| path_error(path, "is $ROOT itself"))?;
-        let (directory, _) = self
-            .root
-            .create_directories(&parent, DIRECTORY_MODE)
-            .map_err(|error| path_error(path, &error.to_string()))?;
+        let (directory, _) =
+            self.root.create_directories(&parent, DIRECTORY_MODE).map_err(|error| path_error(path, error))?;
         Ok((directory, name))
     }
 
     pub(super) fn make_directory(&self, path: &Path) -> Result<(), CommandError> {
         let place = self.relative_path(path)?;
         let created = self.root.create_directories(&place, DIRECTORY_MODE);
-        created.map(drop).map_err(|error| path_error(path, &error.to_string()))
+        created.map(drop).map_err(|error| path_error(path, error))
     }
 
     pub(super) fn write_file(&self, path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
@@ -90,23 +91,23 @@ impl ReplayDirectory {
         staged
             .and_then(|staged| directory.replace_with_staged(&staged, &name))
             .and_then(|()| directory.set_mode(&name, FILE_MODE))
-            .map_err(|error| path_error(path, &error.to_string()))
+            .map_err(|error| path_error(path, error))
     }
 
     pub(super) fn make_symlink(&self, path: &Path, target: &str) -> Result<(), CommandError> {
         let (directory, name) = self.open_parent(path)?;
-        directory.create_symlink(&name, target.as_bytes()).map_err(|error| path_error(path, &error.to_string()))
+        directory.create_symlink(&name, target.as_bytes()).map_err(|error| path_error(path, error))
     }
 
     pub(super) fn set_mode(&self, path: &Path, mode: &str) -> Result<(), CommandError> {
         let (directory, name) = self.open_parent(path)?;
-        let bits = u32::from_str_radix(mode, 8).map_err(|error| path_error(path, &error.to_string()))?;
-        directory.set_mode(&name, bits).map_err(|error| path_error(path, &error.to_string()))
+        let bits = u32::from_str_radix(mode, 8).map_err(|error| path_error(path, error))?;
+        directory.set_mode(&name, bits).map_err(|error| path_error(path, error))
     }
 
     /// Reads a file, following links; `None` if it does not exist.
     pub(super) fn read_file(&self, path: &Path) -> Result<Option<ReplayFileState>, CommandError> {
-        let failed = |error: DiskError| path_error(path, &error.to_string());
+        let failed = |error: DiskError| path_error(path, error);
         let place = self.relative_path(path)?;
         let Some(link_stat) = self.root.stat(&place).or_else(missing_as_none).map_err(failed)? else {
             return Ok(None);
@@ -120,18 +121,8 @@ impl ReplayDirectory {
         let Some(stat) = self.root.stat(&real).or_else(missing_as_none).map_err(failed)? else {
             return Ok(None);
         };
-        let bytes = match stat.file_type {
-            FileType::File => {
-                Some(self.root.open_file(&real).and_then(|file| file.read_all(FILE_BYTES_MAX)).map_err(failed)?)
-            }
-            FileType::Directory
-            | FileType::Symlink
-            | FileType::Fifo
-            | FileType::Socket
-            | FileType::CharDevice
-            | FileType::BlockDevice
-            | FileType::Unknown => None,
-        };
+        let read = || self.root.open_file(&real).and_then(|file| file.read_all(FILE_BYTES_MAX)).map_err(failed);
+        let bytes = (stat.file_type == FileType::File).then(read).transpose()?;
         Ok(Some(ReplayFileState {
             bytes,
             mode: link_stat.mode & 0o777,
@@ -152,6 +143,6 @@ fn missing_as_none(error: DiskError) -> Result<Option<stead_disk::DiskStat>, Dis
     if error.kind == DiskErrorKind::NotDirectory { Ok(None) } else { Err(error) }
 }
 
-fn path_error(path: &Path, problem: &str) -> CommandError {
+fn path_error(path: &Path, problem: impl Display) -> CommandError {
     CommandError::System(format!("{}: {problem}", path.display()))
 }

@@ -108,11 +108,8 @@ pub(super) struct RegistryAuthenticator {
 impl RegistryAuthenticator {
     pub(super) fn new(registry: &Arc<WorkspaceRegistry>, flags: &ServeFlags) -> Result<Self, CommandError> {
         let mut caller = open_workspace::caller_from_flags(&flags.caller, CallerKind::Person)?;
-        match caller.principal {
-            Principal::User(_) => {}
-            Principal::Agent(_) | Principal::System | Principal::External => {
-                return Err(output::usage_error("an administrator must be a user: --principal user:NAME"));
-            }
+        if !matches!(caller.principal, Principal::User(_)) {
+            return Err(output::usage_error("an administrator must be a user: --principal user:NAME"));
         }
         caller.protocol = "http";
         let run = generate_run_token()?;
@@ -194,7 +191,6 @@ impl http::Authenticator for RegistryAuthenticator {
     }
 }
 
-/// Generates the temporary token.
 fn generate_run_token() -> Result<String, CommandError> {
     let random: [u8; RUN_TOKEN_BYTES] = stead_disk::random_bytes()
         .map_err(|error| Error::new(ErrorKind::Io, format!("cannot read random bytes: {error}")))?;

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::{ServeFlags, listener::BoundListener};
 use crate::{cli::DurabilityArg, output};
 
-/// An MCP client's configuration file and the text for it.
 struct ClientConfigSnippet {
     config_file: &'static str,
     text: String,

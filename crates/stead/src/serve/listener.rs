@@ -60,7 +60,6 @@ pub(super) fn load_tls(flags: &ServeFlags) -> Result<Option<TlsFiles>, CommandEr
     Ok(tls_files)
 }
 
-/// Whether other machines can connect.
 fn is_reachable_remotely(flags: &ServeFlags) -> bool {
     flags.socket.is_none() && !flags.listen.ip().is_loopback()
 }

@@ -84,7 +84,6 @@ enum LogLineFormat {
     Json,
 }
 
-/// A message to the writer thread.
 enum LogMessage {
     Line(String),
     /// Answered when all earlier lines are written.

@@ -10,7 +10,6 @@ use toml::{
 
 use super::{ConfigSetting, SettingForm, nearest_name};
 
-/// One setting of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FileSetting {
     /// Index in the table of settings.

@@ -101,12 +101,12 @@ fn flag_overrides_variable_overrides_file() {
     let shown = input.show_settings(directory.path());
     assert_eq!(find_setting(&shown, "listen")["value"], "127.0.0.1:1");
     assert_eq!(find_setting(&shown, "host")["value"], serde_json::json!(["v", "w"]));
-    assert_eq!(find_setting(&shown, "host")["directory"], "STEAD_HOST");
+    assert_eq!(find_setting(&shown, "host")["place"], "STEAD_HOST");
     assert_eq!(find_setting(&shown, "behind_proxy")["value"], false);
     // Paths in the file are relative to it.
     let at = directory.path().join("stead");
     assert_eq!(find_setting(&shown, "policy")["value"], at.join("p.toml").to_str().unwrap());
-    assert_eq!(find_setting(&shown, "policy")["directory"], format!("{}:5", at.join("config.toml").display()));
+    assert_eq!(find_setting(&shown, "policy")["place"], format!("{}:5", at.join("config.toml").display()));
     // The output is a configuration file with the same values.
     let output = input.run(directory.path(), &["config", "show"]);
     let text = String::from_utf8(output.stdout).unwrap();

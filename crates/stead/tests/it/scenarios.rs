@@ -46,7 +46,7 @@ impl ProtocolProcess {
         let mut child = command.spawn().unwrap();
         let output = child.stdin.take();
         let input = BufReader::new(child.stdout.take().unwrap());
-        let mut served = Self { fixture: fixture, protocol: protocol, child, output, input, next_id: 0 };
+        let mut served = Self { fixture, protocol, child, output, input, next_id: 0 };
         if protocol == StdioProtocol::Mcp {
             let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } });
             served.request("initialize", &hello);

@@ -65,9 +65,9 @@ impl ServerProcess {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let heard = Arc::new(StderrLines::default());
-        collect_stderr(&mut child, &heard);
-        let mut server = Self { child, directory: directory, address: String::new(), command_line, stderr: heard };
+        let stderr = Arc::new(StderrLines::default());
+        collect_stderr(&mut child, &stderr);
+        let mut server = Self { child, directory, address: String::new(), command_line, stderr };
         let line = server.wait_for_line(is_listening_line);
         if let Some((_, rest)) = line.split_once("://") {
             server.address = rest.split(':').take(2).collect::<Vec<_>>().join(":");
@@ -153,12 +153,12 @@ fn is_listening_line(line: &str) -> bool {
     line.contains("on http://") || line.contains("on https://") || line.contains("on the socket ")
 }
 
-fn collect_stderr(child: &mut Child, heard: &Arc<StderrLines>) {
-    let (lines, heard) = (BufReader::new(child.stderr.take().unwrap()).lines(), heard.clone());
+fn collect_stderr(child: &mut Child, collected: &Arc<StderrLines>) {
+    let (lines, collected) = (BufReader::new(child.stderr.take().unwrap()).lines(), collected.clone());
     std::thread::spawn(move || {
         for line in lines.map_while(Result::ok) {
-            heard.lines.lock().unwrap().push(line);
-            heard.line_added.notify_all();
+            collected.lines.lock().unwrap().push(line);
+            collected.line_added.notify_all();
         }
     });
 }
