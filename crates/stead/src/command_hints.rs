@@ -51,11 +51,6 @@ const FIXED_HINTS: &[(&[ErrorKind], &[&str], &str)] = &[
     (&[ErrorKind::PolicyDenied], &[], "correct the policy file, or choose another one with --policy"),
     (&[ErrorKind::ApprovalStale], &[], "repeat the command to request a new approval"),
     (&[ErrorKind::Busy, ErrorKind::Deadline], &[], "repeat the command"),
-    (
-        &[ErrorKind::AuditUnavailable],
-        &[],
-        "nothing was changed; free space or repair the state directory, then repeat the command",
-    ),
 ];
 
 /// Replaces the hint of an error by one that names commands, if a table has one.
