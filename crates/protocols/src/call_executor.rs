@@ -1,5 +1,5 @@
-//! Runs the calls of all protocols. A long call runs on its own thread so that the connection stays responsive, and is
-//! cancelled when no one waits for it any more. All protocols share these limits.
+//! Runs the calls of all protocols, within limits that all protocols share, and reports their progress. A long call runs
+//! on its own thread so that the connection stays responsive, and is cancelled when the client no longer waits for it.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -11,29 +11,31 @@ use serde_json::{Map, Value};
 use stead_engine::{
     Call, CallControl, CallOptions, CallOutcome, CallProgress, Caller, CancelToken, CostClass, Engine, Error,
     SessionSwitch,
+    limits::{CHANGES_WAIT_MS_MAX, DEFAULT_CALL_DEADLINE},
 };
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::{
     call_recorder,
-    limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX},
-    progress::ProgressSender,
+    dialect::TranslatedCall,
+    limits::{CALLS_WAITING_MAX, CALLS_WORKING_MAX, PROGRESS_INTERVAL},
 };
 
-/// Unit in which the memory of calls is counted.
+/// The memory that one semaphore permit stands for.
 const MEMORY_UNIT_BYTES: usize = 1 << 10;
 
+/// The time that a call may take. A call that waits for an event gets the longest allowed wait on top.
 fn call_deadline(cost_class: CostClass) -> Duration {
     match cost_class {
-        CostClass::Inline | CostClass::Short | CostClass::Long => stead_engine::limits::DEFAULT_CALL_DEADLINE,
-        CostClass::Waiting => {
-            stead_engine::limits::DEFAULT_CALL_DEADLINE
-                + Duration::from_millis(stead_engine::limits::CHANGES_WAIT_MS_MAX)
-        }
+        CostClass::Inline | CostClass::Short | CostClass::Long => DEFAULT_CALL_DEADLINE,
+        CostClass::Waiting => DEFAULT_CALL_DEADLINE + Duration::from_millis(CHANGES_WAIT_MS_MAX),
     }
 }
 
-/// A call as the client made it, before execution.
+/// The outcome or error of a call, or the reason why the call ended without either.
+pub(crate) type CallResult = Result<Result<CallOutcome, Error>, CallAbortError>;
+
+/// A call to run.
 pub(crate) struct CallRequest {
     pub(crate) caller: Caller,
     pub(crate) operation: String,
@@ -44,7 +46,15 @@ pub(crate) struct CallRequest {
     pub(crate) approval_wait_ms: u64,
 }
 
-/// The session of a connection: the one it started with, or one that was begun or resumed later.
+impl CallRequest {
+    /// A call without an idempotency key that does not wait for an approval.
+    pub(crate) fn new(caller: Caller, call: TranslatedCall) -> Self {
+        let TranslatedCall { operation, arguments, options } = call;
+        Self { caller, operation, arguments, options, idempotency_key: None, approval_wait_ms: 0 }
+    }
+}
+
+/// The session of a connection. A call can start, resume or end a session.
 #[derive(Debug, Default)]
 pub(crate) struct ConversationSession(Mutex<Option<String>>);
 
@@ -60,7 +70,7 @@ impl ConversationSession {
         caller
     }
 
-    /// Updates the session after a call that began or ended one.
+    /// Updates the session if the call started, resumed or ended one.
     pub(crate) fn track_session_switch(&self, result: &Result<CallOutcome, Error>) {
         let session = match result.as_ref().ok().and_then(|outcome| outcome.session_switch.as_ref()) {
             None => return,
@@ -71,7 +81,7 @@ impl ConversationSession {
     }
 }
 
-/// Whether other requests of the client are pending beside a call.
+/// Whether the client has other unanswered requests while a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherRequests {
     None,
@@ -87,46 +97,56 @@ pub(crate) enum CallAbortError {
     ShuttingDown,
 }
 
-/// Limits shared by all clients of one workspace.
-#[derive(Clone)]
-pub(crate) struct WorkspaceCallLimit {
-    working_calls: Arc<Semaphore>,
-    waiting_calls: Arc<Semaphore>,
+/// Semaphores for working calls and for calls that wait for an event.
+#[derive(Debug, Clone)]
+struct CallSemaphores {
+    working: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
 }
 
+impl CallSemaphores {
+    fn new(working_max: usize, waiting_max: usize) -> Self {
+        Self { working: Arc::new(Semaphore::new(working_max)), waiting: Arc::new(Semaphore::new(waiting_max)) }
+    }
+
+    async fn acquire(&self, cost_class: CostClass) -> Result<OwnedSemaphorePermit, AcquireError> {
+        let semaphore = match cost_class {
+            CostClass::Inline | CostClass::Short | CostClass::Long => &self.working,
+            CostClass::Waiting => &self.waiting,
+        };
+        semaphore.clone().acquire_owned().await
+    }
+}
+
+/// Limits the concurrent calls of all clients of one workspace.
+#[derive(Clone)]
+pub(crate) struct WorkspaceCallLimit(CallSemaphores);
+
 impl WorkspaceCallLimit {
-    /// Allows `calls_max` working calls, and as many waiting ones.
+    /// Allows `calls_max` working calls and the same number of waiting calls.
     pub(crate) fn new(calls_max: usize) -> Self {
-        Self { working_calls: Arc::new(Semaphore::new(calls_max)), waiting_calls: Arc::new(Semaphore::new(calls_max)) }
+        Self(CallSemaphores::new(calls_max, calls_max))
     }
 
     /// Whether a client still shares this limit.
     pub(crate) fn is_in_use(&self) -> bool {
-        Arc::strong_count(&self.working_calls) > 1
-    }
-
-    fn semaphore_for(&self, cost_class: CostClass) -> &Arc<Semaphore> {
-        match cost_class {
-            CostClass::Inline | CostClass::Short | CostClass::Long => &self.working_calls,
-            CostClass::Waiting => &self.waiting_calls,
-        }
+        Arc::strong_count(&self.0.working) > 1
     }
 }
 
 /// The calls that one client may run at once.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientCallSlots {
-    working_calls: Arc<Semaphore>,
-    waiting_calls: Arc<Semaphore>,
-    /// Limits shared with the other clients, if there are any.
+    client: CallSemaphores,
+    /// Limits shared with the other clients of the server, if the server has several.
     shared: Option<SharedCallLimits>,
 }
 
 #[derive(Debug, Clone)]
 struct SharedCallLimits {
-    /// Waiting calls of all clients. Each occupies a thread.
+    /// Waiting calls of all clients. Each of them occupies a thread.
     waiting_calls: Arc<Semaphore>,
-    /// Memory that running calls use, of this client and of all clients, in units.
+    /// Memory for running calls: the limit of this client, then the limit of all clients.
     memory: [Arc<Semaphore>; 2],
     client_memory_units: u32,
 }
@@ -139,55 +159,43 @@ pub(crate) struct GlobalCallLimits {
 }
 
 impl GlobalCallLimits {
-    pub(crate) fn new(waiting: usize, bulk_bytes: usize) -> Self {
+    pub(crate) fn new(waiting_max: usize, memory_bytes: usize) -> Self {
         let semaphore = |count| Arc::new(Semaphore::new(count));
-        Self { waiting_calls: semaphore(waiting), memory: semaphore(bulk_bytes / MEMORY_UNIT_BYTES) }
+        Self { waiting_calls: semaphore(waiting_max), memory: semaphore(memory_bytes / MEMORY_UNIT_BYTES) }
     }
 }
-
-/// Held while a call runs.
-type CallPermits = Vec<OwnedSemaphorePermit>;
 
 impl ClientCallSlots {
     /// Slots for one of many clients, bounded by its own memory limit and the global limits.
-    pub(crate) fn for_client(global: &GlobalCallLimits, bulk_bytes: usize) -> Self {
-        let units = bulk_bytes / MEMORY_UNIT_BYTES;
-        let memory = [Arc::new(Semaphore::new(units)), global.memory.clone()];
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
-        Self {
-            shared: Some(SharedCallLimits {
-                waiting_calls: global.waiting_calls.clone(),
-                memory,
-                client_memory_units: units,
-            }),
-            ..Self::default()
-        }
+    pub(crate) fn for_client(global: &GlobalCallLimits, memory_bytes: usize) -> Self {
+        let units = memory_bytes / MEMORY_UNIT_BYTES;
+        let shared = SharedCallLimits {
+            waiting_calls: global.waiting_calls.clone(),
+            memory: [Arc::new(Semaphore::new(units)), global.memory.clone()],
+            client_memory_units: u32::try_from(units).unwrap_or(u32::MAX),
+        };
+        Self { shared: Some(shared), ..Self::default() }
     }
-}
 
-impl ClientCallSlots {
-    /// Acquires permits for a call, the client's own first, so that a waiting client holds no shared permit.
+    /// Acquires the permits of a call. The client's own limits come first, so that a client that waits for them holds no
+    /// permit that other clients could use. `memory_bytes` estimates the memory of a long call.
     async fn acquire(
         &self,
         cost_class: CostClass,
         workspace_limit: Option<&WorkspaceCallLimit>,
-        weight: impl FnOnce() -> u64,
-    ) -> Result<CallPermits, AcquireError> {
-        let own = match cost_class {
-            CostClass::Inline | CostClass::Short | CostClass::Long => &self.working_calls,
-            CostClass::Waiting => &self.waiting_calls,
-        };
-        let mut permits = vec![own.clone().acquire_owned().await?];
-        if let Some(workspace_limit) = workspace_limit {
-            permits.push(workspace_limit.semaphore_for(cost_class).clone().acquire_owned().await?);
+        memory_bytes: impl FnOnce() -> u64,
+    ) -> Result<Vec<OwnedSemaphorePermit>, AcquireError> {
+        let mut permits = vec![self.client.acquire(cost_class).await?];
+        if let Some(WorkspaceCallLimit(workspace)) = workspace_limit {
+            permits.push(workspace.acquire(cost_class).await?);
         }
         let Some(shared) = &self.shared else { return Ok(permits) };
         match cost_class {
             CostClass::Inline | CostClass::Short => {}
             CostClass::Waiting => permits.push(shared.waiting_calls.clone().acquire_owned().await?),
             CostClass::Long => {
-                let units = usize::try_from(weight()).unwrap_or(usize::MAX).div_ceil(MEMORY_UNIT_BYTES);
-                // A call larger than the whole limit takes all of it.
+                let units = usize::try_from(memory_bytes()).unwrap_or(usize::MAX).div_ceil(MEMORY_UNIT_BYTES);
+                // A call that needs more memory than the whole limit takes all of it, so that it can still run.
                 let units = u32::try_from(units).unwrap_or(u32::MAX).min(shared.client_memory_units);
                 for semaphore in shared.memory.iter().filter(|_| units > 0) {
                     permits.push(semaphore.clone().acquire_many_owned(units).await?);
@@ -200,15 +208,11 @@ impl ClientCallSlots {
 
 impl Default for ClientCallSlots {
     fn default() -> Self {
-        Self {
-            working_calls: Arc::new(Semaphore::new(CALLS_WORKING_MAX)),
-            waiting_calls: Arc::new(Semaphore::new(CALLS_WAITING_MAX)),
-            shared: None,
-        }
+        Self { client: CallSemaphores::new(CALLS_WORKING_MAX, CALLS_WAITING_MAX), shared: None }
     }
 }
 
-/// Runs calls, a bounded number at once.
+/// Runs calls on one engine, with a limit on concurrent calls.
 pub(crate) struct CallExecutor {
     engine: Engine,
     slots: ClientCallSlots,
@@ -233,69 +237,78 @@ impl CallExecutor {
         &self.engine
     }
 
-    pub(crate) fn cost_class(&self, request: &CallRequest) -> CostClass {
+    fn cost_class(&self, request: &CallRequest) -> CostClass {
         if request.approval_wait_ms > 0 {
             return CostClass::Waiting;
         }
         self.engine.cost_class(&request.operation, &request.arguments, &request.options)
     }
 
-    /// Runs one call to completion and records it. The call is cancelled when `unwanted` resolves; progress goes to
-    /// `progress`.
-    pub(crate) async fn run(
+    /// Runs one call to completion and records it for the request log. The call is cancelled when the future that
+    /// `until_cancelled` returns for its cost class resolves.
+    pub(crate) async fn run<F: Future<Output = ()>>(
         &self,
         request: CallRequest,
-        cost_class: CostClass,
         other_requests: OtherRequests,
         progress: Option<ProgressSender>,
-        unwanted: impl Future<Output = ()>,
-    ) -> Result<Result<CallOutcome, Error>, CallAbortError> {
+        until_cancelled: impl FnOnce(CostClass) -> F,
+    ) -> CallResult {
         let operation = call_recorder::operation_name(&request.operation);
-        let outcome = self.run_to_completion(request, cost_class, other_requests, progress, unwanted).await;
+        let cost_class = self.cost_class(&request);
+        let cancel = CancelToken::default();
+        // Dropping this future cancels the call.
+        let _cancel_on_drop = CancelOnDrop(cancel.clone());
+        let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), cost_class, progress };
+        // Short calls run inline, because a thread switch costs more than the call. If other requests are pending, calls
+        // run on threads, so that the workspace can commit several of them in one transaction.
+        let runs_inline = cost_class == CostClass::Inline
+            || (cost_class == CostClass::Short && other_requests == OtherRequests::None);
+        let outcome = if runs_inline {
+            std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallAbortError::Panicked)
+        } else {
+            self.run_on_thread(job, &cancel, until_cancelled(cost_class)).await
+        };
         call_recorder::record_call(operation, &outcome);
         outcome
     }
 
-    async fn run_to_completion(
+    async fn run_on_thread(
         &self,
-        request: CallRequest,
-        cost_class: CostClass,
-        other_requests: OtherRequests,
-        progress: Option<ProgressSender>,
-        unwanted: impl Future<Output = ()>,
-    ) -> Result<Result<CallOutcome, Error>, CallAbortError> {
-        let cancel = CancelToken::default();
-        // A dropped future cancels its call.
-        let _dropped = CancelOnDrop(cancel.clone());
-        let job = BlockingCall { engine: self.engine.clone(), request, cancel: cancel.clone(), cost_class, progress };
-        // Short calls run inline because a thread switch costs more. With other requests pending, threads allow group
-        // commit.
-        let here = cost_class == CostClass::Inline
-            || (cost_class == CostClass::Short && other_requests == OtherRequests::None);
-        if here {
-            return std::panic::catch_unwind(AssertUnwindSafe(|| job.run())).map_err(|_| CallAbortError::Panicked);
-        }
-        let weight = || job.engine.estimate_bytes(&job.request.operation, &job.request.arguments, &job.request.options);
-        let permit = self
+        job: BlockingCall,
+        cancel: &CancelToken,
+        cancelled: impl Future<Output = ()>,
+    ) -> CallResult {
+        let request = &job.request;
+        let memory_bytes = || job.engine.estimate_bytes(&request.operation, &request.arguments, &request.options);
+        let permits = self
             .slots
-            .acquire(cost_class, self.workspace_limit.as_ref(), weight)
+            .acquire(job.cost_class, self.workspace_limit.as_ref(), memory_bytes)
             .await
             .map_err(|_| CallAbortError::ShuttingDown)?;
-        // The permit is returned together with the result, because results that wait to be sent occupy memory too.
-        let mut task = tokio::task::spawn_blocking(move || (job.run(), permit));
+        // The task returns the permits with the result, because a result that waits to be sent occupies memory too.
+        let mut task = tokio::task::spawn_blocking(move || (job.run(), permits));
         let outcome = tokio::select! {
             biased;
             outcome = &mut task => outcome,
-            () = unwanted => {
+            () = cancelled => {
                 cancel.cancel();
                 task.await
             }
         };
-        outcome.map(|(outcome, _permit)| outcome).map_err(|_| CallAbortError::Panicked)
+        outcome.map(|(outcome, _permits)| outcome).map_err(|_| CallAbortError::Panicked)
     }
 }
 
-/// Cancels a call when dropped. Has no effect on a call that has ended.
+/// Resolves when the client has disconnected, but only for a call that waits for an event. Other calls run to completion,
+/// so that the client's changes are made.
+pub(crate) async fn until_disconnected(cost_class: CostClass, mut closed: watch::Receiver<bool>) {
+    match cost_class {
+        CostClass::Inline | CostClass::Short | CostClass::Long => std::future::pending().await,
+        CostClass::Waiting => drop(closed.wait_for(|closed| *closed).await),
+    }
+}
+
+/// Cancels a call when dropped. Cancelling a call that has ended has no effect.
 struct CancelOnDrop(CancelToken);
 
 impl Drop for CancelOnDrop {
@@ -304,7 +317,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// A call with everything it needs to run on another thread.
+/// A call that can be moved to another thread.
 struct BlockingCall {
     engine: Engine,
     request: CallRequest,
@@ -331,5 +344,55 @@ impl BlockingCall {
             control: CallControl::new(Instant::now() + call_deadline(self.cost_class), self.cancel, listener)
                 .with_approval_wait(request.approval_wait_ms),
         })
+    }
+}
+
+/// The end of the progress channel to which a running call reports.
+pub(crate) type ProgressSender = watch::Sender<CallProgress>;
+
+/// The end of the progress channel from which a protocol sends notifications. Each protocol renders its own.
+pub(crate) struct ProgressReceiver(watch::Receiver<CallProgress>);
+
+/// The client receives no more notifications.
+pub(crate) struct ClientDisconnected;
+
+pub(crate) fn progress_channel() -> (ProgressSender, ProgressReceiver) {
+    let (sender, receiver) = watch::channel(CallProgress::default());
+    (sender, ProgressReceiver(receiver))
+}
+
+impl ProgressReceiver {
+    /// Calls `notify` with the progress until the call ends: at most once per interval, and only when it has increased.
+    /// A notification is sent completely before this returns, so that it cannot follow the result of the call.
+    pub(crate) async fn report_until_done<F: Future<Output = Result<(), ClientDisconnected>>>(
+        mut self,
+        notify: impl Fn(CallProgress) -> F,
+    ) {
+        let mut reported = 0;
+        // A call that has ended has closed its sender.
+        while self.0.changed().await.is_ok() && self.0.has_changed().is_ok() {
+            let progress = *self.0.borrow_and_update();
+            if progress.entries_done <= reported {
+                continue;
+            }
+            reported = progress.entries_done;
+            if notify(progress).await.is_err() || self.wait_interval().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for one interval. Returns an error as soon as the call ends.
+    async fn wait_interval(&mut self) -> Result<(), watch::error::RecvError> {
+        let interval = tokio::time::sleep(PROGRESS_INTERVAL);
+        tokio::pin!(interval);
+        loop {
+            tokio::select! {
+                () = &mut interval => break,
+                changed = self.0.changed() => changed?,
+            }
+        }
+        self.0.mark_changed();
+        Ok(())
     }
 }

@@ -1,45 +1,43 @@
-//! Records the calls of one request for the request log: operation names, error kinds and entry numbers, never client
-//! data. The recorder is task-local; code that spawns another task for a request must pass it on.
+//! Records the calls of one HTTP request for the request log: operation names, error kinds and entry numbers, but no
+//! client data. The recorder is a task-local variable, so code that spawns another task for a request must pass it on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use stead_engine::{CallOutcome, Error};
 
-use crate::call_executor::CallAbortError;
+use crate::call_executor::{CallAbortError, CallResult};
 
-/// Calls of one request that are logged individually; the rest is only counted.
+/// Number of calls of one request that are logged individually; further calls are only counted.
 const RECORDED_CALLS_MAX: usize = 16;
-/// Logged for a call whose name is not an operation.
+/// The operation name that is logged for a call of an unknown operation.
 const UNKNOWN_OPERATION: &str = "unknown";
 
 tokio::task_local! {
     static CURRENT_RECORDER: Arc<CallRecorder>;
 }
 
-/// One logged call.
+/// One call in the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoggedCall {
     /// Name of the operation.
     pub operation: &'static str,
-    /// Error kind, if the call failed.
+    /// The error kind, if the call failed.
     pub error_kind: Option<&'static str>,
-    /// Journal entry that the call wrote, if its result names one.
+    /// The number of the journal entry, if the result of the call contains it.
     pub entry: Option<u64>,
 }
 
-/// The calls of one request so far.
+/// The calls that one request has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LoggedCalls {
-    /// The first calls, individually.
+    /// The first calls, up to a limit.
     pub first_calls: Vec<LoggedCall>,
-    /// Number of all calls.
+    /// The number of all calls.
     pub count: usize,
 }
 
 type RecorderCallback = Box<dyn FnOnce(LoggedCalls) + Send>;
 
-/// Collects the calls of a request.
 #[derive(Default)]
 pub(crate) struct CallRecorder {
     calls: Mutex<LoggedCalls>,
@@ -47,7 +45,7 @@ pub(crate) struct CallRecorder {
 }
 
 impl CallRecorder {
-    /// A recorder that calls `on_end` when its last owner drops it.
+    /// A recorder that passes its calls to `on_end` when its last owner drops it.
     pub(crate) fn with_callback(on_end: impl FnOnce(LoggedCalls) + Send + 'static) -> Arc<Self> {
         Arc::new(Self { calls: Mutex::default(), on_end: Mutex::new(Some(Box::new(on_end))) })
     }
@@ -66,7 +64,7 @@ impl Drop for CallRecorder {
     }
 }
 
-/// The recorder of the request that this task serves.
+/// The recorder of the request that the current task handles.
 pub(crate) fn current_recorder() -> Option<Arc<CallRecorder>> {
     CURRENT_RECORDER.try_with(Arc::clone).ok()
 }
@@ -83,8 +81,8 @@ pub(crate) fn operation_name(operation: &str) -> &'static str {
     stead_engine::find_operation(operation).map_or(UNKNOWN_OPERATION, |row| row.name)
 }
 
-/// Records a call, if the task has a recorder.
-pub(crate) fn record_call(operation: &'static str, result: &Result<Result<CallOutcome, Error>, CallAbortError>) {
+/// Records a call, if the current task has a recorder.
+pub(crate) fn record_call(operation: &'static str, result: &CallResult) {
     let Some(recorder) = current_recorder() else { return };
     let (error_kind, entry) = match result {
         Ok(Ok(outcome)) => (None, outcome.json.get("entry").and_then(Value::as_u64)),

@@ -1,9 +1,9 @@
-//! Pushes watch events to a client. One thread per connection follows the watches of that connection. A slow client
-//! delays only its own events; no event is lost.
+//! Pushes the events of watches to a client. One thread per connection follows the watches of that connection. A slow
+//! client delays only its own events, and no event is lost.
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -15,15 +15,15 @@ use tokio::sync::mpsc::Sender;
 
 use crate::dialect::DialectSet;
 
-/// Method of the notification that carries a watch event.
+/// The method of the notification that contains a watch event.
 pub(crate) const EVENT_METHOD: &str = "filesystem.event";
-/// Events queued for the client.
+/// Number of events that are queued for a slow client.
 pub(crate) const QUEUED_EVENTS_MAX: usize = 256;
-/// How long the thread waits before it checks whether the client still listens.
+/// How long the thread waits for events before it checks whether the client is still connected.
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Effect of a call on watches.
+/// Whether a call starts or ends a watch.
 pub(crate) enum WatchEffect {
     Starts,
     Ends,
@@ -40,14 +40,14 @@ impl WatchEffect {
     }
 }
 
-/// A queued event and the dialect that renders it.
+/// A queued event, and the name of the dialect in which the watch was started.
 pub(crate) struct PushedEvent {
     pub(crate) notification: WatchNotification,
     pub(crate) dialect: String,
 }
 
 impl PushedEvent {
-    /// Renders the event in the dialect that began the watch.
+    /// Renders the event in the dialect in which the watch was started.
     pub(crate) fn render(&self, dialects: &DialectSet) -> Map<String, Value> {
         let event = &self.notification.event;
         dialects.by_name(&self.dialect).map_or_else(|| event.clone(), |dialect| dialect.render_event(event))
@@ -58,7 +58,7 @@ impl PushedEvent {
 #[derive(Clone)]
 pub(crate) struct EventPusher {
     sender: Sender<PushedEvent>,
-    /// Id of each watch, and the dialect that began it.
+    /// The id of each watch, and the name of the dialect in which it was started.
     watches: Arc<Mutex<Vec<(String, String)>>>,
     is_running: Arc<AtomicBool>,
     cancel: CancelToken,
@@ -69,7 +69,7 @@ impl EventPusher {
         Self { sender, watches: Arc::default(), is_running: Arc::default(), cancel: CancelToken::default() }
     }
 
-    /// Applies a successful call: starts pushing events of a watch it began, stops for one it ended.
+    /// Starts or stops pushing the events of a watch that a successful call started or ended.
     pub(crate) fn apply_call(
         &self,
         effect: &WatchEffect,
@@ -86,15 +86,15 @@ impl EventPusher {
     }
 
     pub(crate) fn add_watch(&self, engine: &Engine, caller: &Caller, id: &str, dialect: &str) {
-        let mut ids = self.lock_watches();
-        ids.push((id.to_owned(), dialect.to_owned()));
+        let mut watches = self.lock_watches();
+        watches.push((id.to_owned(), dialect.to_owned()));
         if self.is_running.swap(true, Ordering::AcqRel) {
             return;
         }
         let (follower, pusher) = (WatchFollower::new(engine.clone(), caller.clone()), self.clone());
         let thread = std::thread::Builder::new().name("push".to_owned()).spawn(move || pusher.follow_events(follower));
         if thread.is_err() {
-            // Events are not pushed then; polling still works.
+            // Without a thread no events are pushed, but the client can still poll for them.
             self.is_running.store(false, Ordering::Release);
         }
     }
@@ -103,31 +103,29 @@ impl EventPusher {
         self.lock_watches().retain(|(known, _)| known != id);
     }
 
-    /// Stops pushing.
+    /// Stops pushing events and ends the thread.
     pub(crate) fn close(&self) {
         self.lock_watches().clear();
         self.cancel.cancel();
     }
 
-    fn lock_watches(&self) -> std::sync::MutexGuard<'_, Vec<(String, String)>> {
+    fn lock_watches(&self) -> MutexGuard<'_, Vec<(String, String)>> {
         self.watches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn follow_events(&self, mut follower: WatchFollower) {
         loop {
-            {
-                let ids = self.lock_watches();
-                if ids.is_empty() || self.sender.is_closed() {
-                    // The lock keeps `add_watch` from relying on a thread that is about to end.
-                    self.is_running.store(false, Ordering::Release);
-                    return;
-                }
+            let watches = self.lock_watches();
+            if watches.is_empty() || self.sender.is_closed() {
+                // The lock is held here so that `add_watch` does not rely on a thread that is about to end.
+                self.is_running.store(false, Ordering::Release);
+                return;
             }
+            drop(watches);
             let ids = || self.lock_watches().iter().map(|(id, _)| id.clone()).collect();
-            let events = follower.wait_for_events(&ids, Instant::now() + FOLLOW_TIMEOUT, &self.cancel);
-            let Ok(events) = events else {
-                // The error may be temporary, and the client relies on the events. After `close` there are no watches
-                // left.
+            let Ok(events) = follower.wait_for_events(&ids, Instant::now() + FOLLOW_TIMEOUT, &self.cancel) else {
+                // The error may be temporary and the client relies on the events, so the thread retries. After `close`
+                // no watch is left, and the thread ends.
                 if !self.lock_watches().is_empty() {
                     std::thread::sleep(RETRY_DELAY);
                 }
@@ -135,7 +133,7 @@ impl EventPusher {
             };
             for event in events {
                 let known = self.lock_watches().iter().find(|(id, _)| *id == event.watch_id).cloned();
-                // The watch was ended in the meantime.
+                // A watch without an entry has ended in the meantime.
                 let Some((_, dialect)) = known else { continue };
                 if self.sender.blocking_send(PushedEvent { notification: event, dialect }).is_err() {
                     return;

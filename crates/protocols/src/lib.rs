@@ -1,5 +1,5 @@
-//! Protocols (MCP, JSON-RPC, HTTP, ACP) and dialects: they translate calls for one engine. They make no decisions, touch
-//! no files and add no rules.
+//! Protocols (MCP, JSON-RPC, HTTP, ACP) and dialects. They translate the messages of clients into calls of one engine.
+//! They make no decisions about files, access no files and add no rules.
 
 pub mod acp;
 mod call_executor;
@@ -11,9 +11,8 @@ pub mod http;
 pub mod limits;
 mod lines;
 pub mod mcp;
-mod progress;
 pub mod rpc;
 
-/// Tracing target of the spans that record calls.
+/// The tracing target of the spans that record MCP calls.
 #[cfg(feature = "spans")]
 pub const SPAN_TARGET: &str = "stead::spans";

@@ -1,21 +1,22 @@
-//! MCP over a pair of byte streams, one message per line. One process serves every revision that clients use: those
-//! that start with `initialize` and those that carry the version in every request.
+//! MCP over a pair of byte streams, one message per line. The server supports every protocol version that clients use:
+//! those that start with `initialize`, and the later ones that name the version in every request.
 //!
-//! Owns the translation between tool calls and engine calls. A malformed, oversized or ambiguous message gets an error
-//! and the server continues; only protocol messages are written to the output; a long or waiting call blocks no other.
-//! Makes no access decisions. Types of the protocol library stay private to this module.
+//! This module translates tool calls into engine calls. A malformed, oversized or ambiguous message gets an error, and the
+//! server continues. Only protocol messages are written to the output. A long or waiting call blocks no other. The module
+//! makes no access decisions, and the types of the protocol library stay private to it.
 
 use std::sync::Arc;
 
-use rmcp::{ServiceExt, service::ServerInitializeError};
+use rmcp::{
+    RoleServer, ServiceExt,
+    model::ProtocolVersion,
+    service::{RequestContext, ServerInitializeError},
+};
 use stead_engine::{Caller, Engine};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{call_executor::CallExecutor, definition::DefinitionError, dialect::DialectSet};
 
-mod call;
-mod completion;
-mod directory_read;
 mod elicitation;
 mod extension;
 mod message_check;
@@ -23,10 +24,9 @@ mod prompts;
 mod resources;
 mod server;
 mod shared_state;
-mod span;
-mod tool_result;
+mod subscriptions;
+mod tool_call;
 mod transport;
-mod watch_notifications;
 
 pub use extension::{
     InvalidExtensionError, LoadedMcpExtension, McpClientHandle, McpExtension, McpExtensionError, McpExtensionFuture,
@@ -36,25 +36,28 @@ pub(crate) use message_check::check_line;
 pub(crate) use server::McpServer;
 pub(crate) use shared_state::McpSharedState;
 
+/// The context that the protocol library passes with a request.
+type McpContext = RequestContext<RoleServer>;
+
 /// Why serving a client failed.
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
-    /// The build is broken.
+    /// A tool definition in this program cannot be parsed, which is an error of the build.
     #[error(transparent)]
     InvalidDefinition(#[from] DefinitionError),
-    /// The connection failed.
-    #[error("the client could not be served: {0}")]
+    /// The connection or the protocol failed.
+    #[error("cannot serve the MCP client: {0}")]
     Protocol(String),
 }
 
-/// Names the session of a client that was started for one, in place of the client.
+/// Names the session of a client that was started for one session. Other clients name their session themselves.
 pub trait SessionResolver: Send + Sync {
-    /// The session, or `None` while it has no name.
+    /// The name of the session, or `None` while it is not known.
     fn current_session(&self) -> Option<String>;
 }
 
-/// Serves one client until it closes its side. Every call is made for `caller`; its session is the one of
-/// `session_resolver`, or else the name the client gives itself.
+/// Serves one client until it closes its side. Every call runs as `caller`, in the session that `session_resolver` names,
+/// or else in a session with the name of the client program.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn serve<R, W>(
@@ -74,15 +77,17 @@ where
     let server = Arc::new(McpServer::new(Arc::new(shared), closed).with_session_resolver(session_resolver));
     let running = match server.serve(transport).await {
         Ok(running) => running,
-        // A client that closes before it sends anything is not an error.
+        // A client may close the connection without sending anything.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),
         Err(error) => return Err(McpError::Protocol(error.to_string())),
     };
-    let served = running.service().clone();
+    let server = running.service().clone();
     let ended = running.waiting().await;
-    served.end_subscriptions().await;
-    match ended {
-        Ok(_) => Ok(()),
-        Err(error) => Err(McpError::Protocol(error.to_string())),
-    }
+    server.end_subscriptions().await;
+    ended.map(drop).map_err(|error| McpError::Protocol(error.to_string()))
+}
+
+/// Whether the client uses a protocol version that names the version in every request, instead of `initialize`.
+fn uses_later_protocol(context: &McpContext) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }

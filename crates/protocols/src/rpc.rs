@@ -1,9 +1,9 @@
-//! JSON-RPC 2.0, independent of the transport: the bytes of one message in, the response out, if there is one. Standard
-//! input and output use it line by line; HTTP, WebSocket and sockets use it as it is.
+//! JSON-RPC 2.0, independent of the transport: the input is the bytes of one message, the output is its response. Over
+//! standard input and output, each line is a message; HTTP and WebSocket frame the messages themselves.
 //!
-//! A malformed, ambiguous, oversized or too deeply nested message gets the error that the protocol defines, and the
-//! next message is served. Ids are echoed as given, batches run and are answered in order, notifications run without a
-//! response. Makes no access decisions.
+//! A malformed, ambiguous, oversized or too deeply nested message gets the error that JSON-RPC defines, and the server
+//! continues with the next message. Ids are returned as given. The requests of a batch run and are answered in order.
+//! Notifications run without a response. This module makes no access decisions.
 
 use std::sync::Arc;
 
@@ -12,41 +12,42 @@ use stead_engine::{Caller, Engine};
 
 use crate::{
     call_executor::CallExecutor,
-    definition::ToolDefinition,
+    definition::{DialectDefinition, ToolDefinition},
     dialect::{Dialect, DialectSet},
+    limits::BATCH_REQUESTS_MAX,
 };
 
-mod batch;
 mod capabilities;
 mod connection;
-pub mod errors;
-mod framed_connection;
-mod line_server;
 mod message;
 mod methods;
-mod openrpc;
-mod progress;
-pub(crate) mod strict_json;
+mod transport;
 
 pub use connection::{RpcConnection, RpcPendingMessage};
-pub(crate) use framed_connection::FramedRpcConnection;
-pub use line_server::serve;
-pub use openrpc::openrpc_document;
+pub use message::errors;
+pub(crate) use message::parse_strict;
+pub(crate) use transport::FramedRpcConnection;
+pub use transport::serve;
 
-/// A JSON-RPC server for any number of connections of one caller.
+use message::RpcMessageError;
+
+/// Generated parts of the OpenRPC document: its frame, JSON-RPC's own methods, and the methods of every dialect.
+const OPENRPC_JSON: &str = include_str!("generated/openrpc.json");
+
+/// A JSON-RPC server. It serves any number of connections of one caller.
 pub struct RpcServer {
     caller: Caller,
     dialects: DialectSet,
     executor: Arc<CallExecutor>,
 }
 
-/// The embedded OpenRPC document cannot be parsed: the build is broken.
+/// The generated OpenRPC document in this program cannot be parsed, which is an error of the build.
 #[derive(Debug, thiserror::Error)]
 #[error("the embedded OpenRPC document cannot be parsed: {0}")]
 pub struct OpenRpcError(#[from] serde_json::Error);
 
 impl RpcServer {
-    /// A server for these dialects that makes every call for `caller`.
+    /// A server for these dialects that runs every call as `caller`.
     pub fn new(engine: Engine, caller: Caller, dialects: DialectSet) -> Arc<Self> {
         Self::with_executor(Arc::new(CallExecutor::new(engine)), caller, dialects)
     }
@@ -60,30 +61,80 @@ impl RpcServer {
         Arc::new(Self { caller, dialects, executor })
     }
 
+    /// Finds a tool by name, with the dialect that defines it.
+    fn find_definition(&self, name: &str) -> Option<(&dyn Dialect, &ToolDefinition)> {
+        let (dialect, tool) = self.dialects.find_tool(name)?;
+        Some((dialect, dialect.definition().find_tool(tool)?))
+    }
+
     /// Whether the policy blocks a tool for the caller on every path.
     fn is_blocked(&self, dialect: &dyn Dialect, tool: &ToolDefinition) -> bool {
         dialect.is_blocked(self.executor.engine(), &self.caller, tool)
     }
 
-    /// Removes the methods that the policy blocks.
+    /// Removes the methods that the policy blocks for the caller from an OpenRPC document.
     fn without_blocked_methods(&self, mut document: Value) -> Value {
-        let blocked = |name: &str| {
-            let found = self.dialects.find_tool(name);
-            let tool = found.and_then(|(dialect, tool)| Some((dialect, dialect.definition().find_tool(tool)?)));
-            tool.is_some_and(|(dialect, tool)| self.is_blocked(dialect, tool))
-        };
+        let blocked =
+            |name: &str| self.find_definition(name).is_some_and(|(dialect, tool)| self.is_blocked(dialect, tool));
         if let Some(methods) = document["methods"].as_array_mut() {
             methods.retain(|method| !method["name"].as_str().is_some_and(blocked));
         }
         document
     }
 
-    /// Answers one message: an object or a batch. `None` if it held only notifications.
+    /// Answers one message, which is a request, a notification or a batch. Returns `None` if it contains only
+    /// notifications.
     pub async fn answer_message(&self, message: &[u8], pending: &RpcPendingMessage) -> Option<Value> {
-        match strict_json::parse_strict(message) {
+        match message::parse_strict(message) {
             Ok(Value::Array(requests)) => self.answer_batch(requests, pending).await,
             Ok(request) => self.answer_request(request, pending).await,
             Err(error) => Some(error.into_response()),
         }
     }
+
+    /// Answers the requests of a batch in order, so that a later one sees the effects of an earlier one.
+    async fn answer_batch(&self, requests: Vec<Value>, pending: &RpcPendingMessage) -> Option<Value> {
+        let reject = |reason| Some(RpcMessageError::invalid_request(None, reason).into_response());
+        if requests.is_empty() {
+            return reject("a batch must contain at least one request");
+        }
+        if requests.len() > BATCH_REQUESTS_MAX {
+            return reject("the batch contains too many requests; send several batches");
+        }
+        if pending.connection().idempotency_key().is_some() {
+            return reject("an Idempotency-Key header cannot cover a batch; set _meta[\"stead/key\"] on each request");
+        }
+        let mut responses = Vec::new();
+        for request in requests {
+            responses.extend(self.answer_request(request, pending).await);
+        }
+        (!responses.is_empty()).then_some(Value::Array(responses))
+    }
+
+    /// Runs a request and returns its response, or runs a notification.
+    async fn answer_request(&self, value: Value, pending: &RpcPendingMessage) -> Option<Value> {
+        let request = match message::parse_request(value) {
+            Ok(request) => request,
+            Err(error) => return Some(error.into_response()),
+        };
+        let id = request.id.clone();
+        let outcome = self.dispatch(request, pending).await;
+        id.map(|id| message::response(id, outcome))
+    }
+}
+
+/// Builds the OpenRPC document of these dialects, which is the result of `rpc.discover`.
+pub fn openrpc_document<'a>(definitions: impl Iterator<Item = &'a DialectDefinition>) -> Result<Value, OpenRpcError> {
+    let mut generated: Value = serde_json::from_str(OPENRPC_JSON)?;
+    let mut methods = take_array(&mut generated["face"]);
+    for definition in definitions {
+        methods.extend(take_array(&mut generated["dialects"][definition.dialect.as_str()]));
+    }
+    let mut document = generated["frame"].take();
+    document["methods"] = methods.into();
+    Ok(document)
+}
+
+fn take_array(methods: &mut Value) -> Vec<Value> {
+    methods.as_array_mut().map(std::mem::take).unwrap_or_default()
 }

@@ -150,20 +150,10 @@ impl<'p> FileRequest<'p> {
         caller: Caller,
         request: TranslatedCall,
     ) -> Result<Result<CallOutcome, Error>, AcpError> {
-        let root = self.root()?;
-        let call_request = CallRequest {
-            caller,
-            operation: request.operation,
-            arguments: request.arguments,
-            options: request.options,
-            idempotency_key: None,
-            approval_wait_ms: 0,
-        };
-        let cost_class = root.executor.cost_class(&call_request);
+        let request = CallRequest::new(caller, request);
         // Forwarded messages must not wait for the disk, so only the shortest calls run inline.
-        let outcome =
-            root.executor.run(call_request, cost_class, OtherRequests::Waiting, None, self.until_cancelled()).await;
-        outcome.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
+        let call = self.root()?.executor.run(request, OtherRequests::Waiting, None, |_| self.until_cancelled());
+        call.await.map_err(|abort| AcpError::internal_error(format!("io_error: {abort}")))
     }
 
     pub(super) fn root(&self) -> Result<&SessionRoot, AcpError> {

@@ -33,16 +33,7 @@ pub(super) async fn record_turn(session: Arc<AcpSession>) {
 }
 
 async fn record_turn_in_root(root: &SessionRoot) {
-    let call = acp::turn_mark_call();
-    let request = CallRequest {
-        caller: root.agent.clone(),
-        operation: call.operation,
-        arguments: call.arguments,
-        options: call.options,
-        idempotency_key: None,
-        approval_wait_ms: 0,
-    };
-    let cost_class = root.executor.cost_class(&request);
+    let request = CallRequest::new(root.agent.clone(), acp::turn_mark_call());
     // The prompt continues even if the mark fails; the engine has recorded a refusal.
-    drop(root.executor.run(request, cost_class, OtherRequests::Waiting, None, std::future::pending()).await);
+    drop(root.executor.run(request, OtherRequests::Waiting, None, |_| std::future::pending()).await);
 }

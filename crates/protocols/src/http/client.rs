@@ -217,17 +217,12 @@ impl AuthenticatedClient {
             FileBytesInclusion::Omit => {}
         }
         let request = CallRequest {
-            caller: call_headers.caller_in_session(&self.caller),
-            operation: translated.operation,
-            arguments: translated.arguments,
-            options: translated.options,
             idempotency_key: call_headers.idempotency_key.clone(),
-            approval_wait_ms: 0,
+            ..CallRequest::new(call_headers.caller_in_session(&self.caller), translated)
         };
-        let cost_class = self.executor.cost_class(&request);
         // This request itself holds one permit.
         let alone = self.limits.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
         let other_requests = if alone { OtherRequests::None } else { OtherRequests::Waiting };
-        self.executor.run(request, cost_class, other_requests, None, std::future::pending()).await
+        self.executor.run(request, other_requests, None, |_| std::future::pending()).await
     }
 }

@@ -13,7 +13,7 @@ use super::{
     errors,
     host_check::HttpRejection,
 };
-use crate::{call_executor::CallAbortError, rpc::strict_json};
+use crate::{call_executor::CallAbortError, rpc::parse_strict};
 
 const OPENAPI_JSON: &str = include_str!("../generated/openapi.json");
 
@@ -62,7 +62,7 @@ pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRe
     if bytes.is_empty() {
         return Ok(Map::new());
     }
-    match strict_json::parse_strict(bytes) {
+    match parse_strict(bytes) {
         Ok(Value::Object(arguments)) => Ok(arguments),
         Ok(_) | Err(_) => Err(HttpRejection::new(
             StatusCode::BAD_REQUEST,

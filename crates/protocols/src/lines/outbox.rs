@@ -1,7 +1,7 @@
-//! Output queue for lines. Responses that are ready at the same time go out in one write, so that a client with many
+//! Output queue for lines. Responses that are ready at the same time are sent in one write, so that a client with many
 //! concurrent requests wakes up once for many responses.
 //!
-//! Lines are written whole and in order, and none is lost while the output accepts bytes.
+//! Lines are written whole and in order, and no line is lost while the output accepts bytes.
 
 use std::{
     io, mem,
@@ -15,17 +15,17 @@ use tokio::{
 
 /// Queues lines for an output.
 pub(crate) struct Outbox<W> {
-    pending: Mutex<WaitingLines>,
-    /// The number of the last line that was written or failed.
+    pending: Mutex<PendingLines>,
+    /// The sequence number of the last line that was written, or whose write failed.
     finished: watch::Sender<u64>,
     output: sync::Mutex<W>,
 }
 
-/// Lines that no sender has started to write.
+/// Queued lines that no sender has started to write.
 #[derive(Default)]
-struct WaitingLines {
+struct PendingLines {
     bytes: Vec<u8>,
-    /// The number of the last enqueued line; lines are numbered from 1.
+    /// The sequence number of the last queued line. Lines are numbered from 1.
     last_number: u64,
 }
 
@@ -34,14 +34,15 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         Self { pending: Mutex::default(), finished: watch::Sender::new(0), output: sync::Mutex::new(output) }
     }
 
-    /// Sends a line with other queued lines. Must not be dropped: the sender that holds the output writes for all.
+    /// Sends a line together with the other queued lines. The future must not be dropped before it resolves, because one
+    /// sender writes the lines of all.
     pub(crate) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
         let number = self.enqueue(line);
-        // Lets other ready senders enqueue their lines.
+        // Other senders that are ready queue their lines now.
         tokio::task::yield_now().await;
         let mut finished = self.finished.subscribe();
-        // The lock is passed on to one sender per write, and a write takes the lines of many: a sender that waited for
-        // the lock although its line is out would stay in an ever longer queue.
+        // One write sends the lines of many senders but passes the lock on to only one of them. If the others kept waiting
+        // for the lock after their lines were written, the queue for the lock would grow without bound.
         let mut output = tokio::select! {
             biased;
             _ = finished.wait_for(|finished| *finished >= number) => return Ok(()),
@@ -49,23 +50,22 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         };
         let lines = self.take_pending();
         if lines.bytes.is_empty() {
-            // Another sender wrote the line and updated `finished` before it released the lock.
+            // Another sender has written this line.
             return Ok(());
         }
         let written = write_and_flush(&mut *output, &lines.bytes).await;
-        // A failed write counts as finished: these lines are not retried, so waiting for them would never end.
+        // Lines of a failed write count as finished, because they are not retried and nothing should wait for them.
         self.finished.send_replace(lines.last_number);
         written
     }
 
-    /// Waits until fewer than `lines_max` lines are unfinished. Cancel safe.
+    /// Waits until fewer than `lines_max` lines are queued or being written. Cancel safe.
     pub(crate) async fn wait_for_room(&self, lines_max: u64) {
-        let has_room = |finished: &u64| self.waiting().last_number - finished < lines_max;
-        // The sender lives in `self`, so this ends with room and never because the channel closed.
+        let has_room = |finished: &u64| self.lock_pending().last_number - finished < lines_max;
+        // The channel cannot close during the wait, because its sender lives in `self`.
         drop(self.finished.subscribe().wait_for(has_room).await);
     }
 
-    /// Flushes the output.
     pub(crate) async fn flush(&self) -> io::Result<()> {
         self.output.lock().await.flush().await
     }
@@ -75,25 +75,25 @@ impl<W: AsyncWrite + Unpin> Outbox<W> {
         *self.output.lock().await = output;
     }
 
-    /// Adds a line and returns its number.
+    /// Queues a line and returns its sequence number.
     fn enqueue(&self, line: Vec<u8>) -> u64 {
-        let mut waiting = self.waiting();
-        if waiting.bytes.is_empty() {
-            // The common case; it avoids copying a large response.
-            waiting.bytes = line;
+        let mut pending = self.lock_pending();
+        if pending.bytes.is_empty() {
+            // In this common case a large response is not copied.
+            pending.bytes = line;
         } else {
-            waiting.bytes.extend_from_slice(&line);
+            pending.bytes.extend_from_slice(&line);
         }
-        waiting.last_number += 1;
-        waiting.last_number
+        pending.last_number += 1;
+        pending.last_number
     }
 
-    fn take_pending(&self) -> WaitingLines {
-        let mut waiting = self.waiting();
-        WaitingLines { bytes: mem::take(&mut waiting.bytes), last_number: waiting.last_number }
+    fn take_pending(&self) -> PendingLines {
+        let mut pending = self.lock_pending();
+        PendingLines { bytes: mem::take(&mut pending.bytes), last_number: pending.last_number }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, WaitingLines> {
+    fn lock_pending(&self) -> MutexGuard<'_, PendingLines> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(*writes.0.lock().unwrap(), [b"a\n".to_vec(), b"b\n".to_vec()]);
     }
 
-    /// Runs all tasks until each of them is blocked.
+    /// Yields often enough for every task to run until it blocks.
     async fn let_tasks_run() {
         for _ in 0..1_000 {
             tokio::task::yield_now().await;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sender_leaves_as_soon_as_its_line_is_written() {
+    async fn send_returns_as_soon_as_its_line_is_written() {
         // The pipe holds one byte, so every write blocks until its last byte is read.
         let (near, mut far) = tokio::io::duplex(1);
         let outbox = Arc::new(Outbox::new(near));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn room_comes_back_when_lines_are_read() {
+    async fn there_is_room_again_when_lines_are_read() {
         let (near, mut far) = tokio::io::duplex(1);
         let outbox = Arc::new(Outbox::new(near));
         outbox.wait_for_room(1).await;
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_write_gives_room_and_ends_every_send() {
+    async fn a_failed_write_makes_room_and_ends_every_send() {
         let (near, far) = tokio::io::duplex(1);
         let outbox = Arc::new(Outbox::new(near));
         let mut sends = JoinSet::new();

@@ -1,9 +1,9 @@
-//! Asks the client's user to approve a call. A client may be the agent itself, so an accepted form counts as approval
-//! only if the operator configured that. By default the form names the command that approves, and accepting only makes
-//! the server check again.
+//! Asks the client's user to approve a call, with MCP's elicitation. The client may be the agent itself, so an accepted
+//! form counts as approval only if the operator configured that. By default the form names the command that approves, and
+//! accepting it only makes the server check again.
 //!
-//! The request state that a client carries between rounds is sealed with a per-process key and holds the approval and
-//! its plan. It is valid once, for one principal, and only if the approval still matches.
+//! Clients of later protocol versions return a request state with their answer. It names the approval and its plan, and is
+//! sealed with a key of this process. It is valid once, for one principal, and only if the approval still matches.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,39 +12,39 @@ use std::{
 };
 
 use rmcp::{
-    RoleServer,
     model::{
         ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
-        InputRequiredResult, InputResponses, ProtocolVersion, RequestStateCodec, SealOptions, ServerRequest,
+        InputRequiredResult, InputResponses, RequestStateCodec, SealOptions, ServerRequest,
     },
-    service::{PeerRequestOptions, RequestContext},
+    service::PeerRequestOptions,
 };
 use serde_json::Value;
 use stead_engine::{Approval, ApprovalDecision, ApprovalMode, Caller, Engine, Error, ErrorKind, render_plan_lines};
 
+use super::{McpContext, uses_later_protocol};
 use crate::limits::{ELICITATION_CHARS_MAX, PERMISSION_TIMEOUT};
 
-/// Name of the only input request.
+/// The name of the only input request.
 const APPROVAL_INPUT_NAME: &str = "approval";
 
-/// Result of asking the client's user.
+/// What the server does after asking the client's user.
 pub(super) enum ElicitationOutcome {
-    /// Make the call again.
+    /// The server makes the call again.
     Retry,
-    /// The client must answer with its next request.
+    /// The server returns this result, and the client answers with its next request.
     InputRequired(InputRequiredResult),
-    /// The call stays refused.
+    /// The server returns the error: the call stays refused.
     Refused,
 }
 
-/// The answer in a repeated request.
+/// The user's answer, which a client of a later protocol version sends when it repeats the request.
 pub(super) struct ElicitationReply {
     pub(super) responses: Option<InputResponses>,
     pub(super) state: Option<String>,
 }
 
 impl ElicitationReply {
-    /// The user's action, or `None` if the client did not answer this question or was never asked.
+    /// The user's action, or `None` if the request does not answer this question.
     fn elicited_action(
         &self,
         handle: &str,
@@ -57,24 +57,25 @@ impl ElicitationReply {
     }
 }
 
-/// Handles that were issued and not used yet, oldest first, and the key that seals them. The oldest are dropped first.
+/// The questions that were asked and not answered yet.
 pub(super) struct PendingElicitations {
+    /// The handle of each open question, oldest first. If there are too many, the oldest is dropped.
     open_handles: Mutex<VecDeque<String>>,
-    /// `None` if the system has no random bytes; then no answer is accepted.
+    /// Seals request states. `None` if the system provides no random bytes for the key; then no answer is accepted.
     codec: Option<RequestStateCodec>,
 }
 
 impl Default for PendingElicitations {
-    /// Creates a new key.
+    /// Creates a random key.
     fn default() -> Self {
         let mut key = [0; SEAL_KEY_BYTES];
-        let seal = getrandom::fill(&mut key).ok().map(|()| RequestStateCodec::new_unchecked(key));
-        Self { open_handles: Mutex::default(), codec: seal }
+        let codec = getrandom::fill(&mut key).ok().map(|()| RequestStateCodec::new_unchecked(key));
+        Self { open_handles: Mutex::default(), codec }
     }
 }
 
 impl PendingElicitations {
-    /// Issues a handle and returns the sealed request state.
+    /// Records a question by its handle and returns the sealed request state.
     fn issue(&self, handle: &str, principal: &str) -> Option<String> {
         let mut open = self.open_handles.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|known| known != handle);
@@ -83,12 +84,12 @@ impl PendingElicitations {
             open.pop_front();
         }
         let options = SealOptions::new().associated_data(principal.as_bytes()).ttl(STATE_LIFETIME);
-        self.codec.as_ref().map(|seal| seal.seal_with(handle.as_bytes(), &options))
+        self.codec.as_ref().map(|codec| codec.seal_with(handle.as_bytes(), &options))
     }
 
-    /// Whether `sealed` was issued for this handle. Uses it up.
+    /// Whether `sealed` is the request state of the open question with this handle. The question is then closed.
     fn redeem(&self, sealed: &str, handle: &str, principal: &str) -> bool {
-        let opened = self.codec.as_ref().and_then(|seal| seal.open_with(sealed, principal.as_bytes()).ok());
+        let opened = self.codec.as_ref().and_then(|codec| codec.open_with(sealed, principal.as_bytes()).ok());
         if opened.is_none_or(|opened| opened != handle.as_bytes()) {
             return false;
         }
@@ -100,18 +101,18 @@ impl PendingElicitations {
 }
 
 const SEAL_KEY_BYTES: usize = RequestStateCodec::MIN_KEY_LENGTH;
-/// How long a request state is accepted.
+/// How long a request state is valid.
 const STATE_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 /// Open questions per connection.
 const OPEN_ELICITATIONS_MAX: usize = 256;
 
-/// Asks the client's user about a pending approval, in the way of the client's protocol version.
+/// Asks the client's user about the pending approval that refused a call, as the client's protocol version requires.
 pub(super) async fn elicit_approval(
     engine: &Engine,
     caller: &Caller,
     error: &Error,
     (reply, issued): (&ElicitationReply, &PendingElicitations),
-    context: &RequestContext<RoleServer>,
+    context: &McpContext,
 ) -> ElicitationOutcome {
     let can_ask = context.client_capabilities().is_some_and(|client| client.elicitation.is_some());
     let Some(approval) = pending_approval(engine, error).filter(|_| can_ask) else {
@@ -123,8 +124,7 @@ pub(super) async fn elicit_approval(
         message: elicitation_message(&approval, engine.approval_mode()),
         requested_schema: ElicitationSchema::new(BTreeMap::new()),
     };
-    let is_modern = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-    if is_modern {
+    if uses_later_protocol(context) {
         let principal = caller.principal.to_string();
         return match reply.elicited_action(&handle, &principal, issued) {
             Some(action) => apply_answer(engine, caller, &approval, &action),
@@ -145,7 +145,7 @@ pub(super) async fn elicit_approval(
     match sent.await_response().await {
         Ok(rmcp::model::ClientResult::ElicitResult(result)) => {
             match apply_answer(engine, caller, &approval, &result.action) {
-                // The user may have approved on the command line meanwhile.
+                // The user may have approved the call on the command line before accepting the form.
                 ElicitationOutcome::Refused if result.action == ElicitationAction::Accept => ElicitationOutcome::Retry,
                 other @ (ElicitationOutcome::Retry
                 | ElicitationOutcome::InputRequired(_)
@@ -156,7 +156,7 @@ pub(super) async fn elicit_approval(
     }
 }
 
-/// The approval that a refused call waits for.
+/// The approval that the refused call needs, if the error says so.
 fn pending_approval(engine: &Engine, error: &Error) -> Option<Approval> {
     if ![ErrorKind::ApprovalPending, ErrorKind::ApprovalStale].contains(&error.kind) {
         return None;
@@ -175,7 +175,7 @@ fn apply_answer(
     let decision = match action {
         ElicitationAction::Accept => ApprovalDecision::Approve,
         ElicitationAction::Decline => ApprovalDecision::Deny,
-        // Cancelled, or an action of a later protocol version.
+        // The user cancelled, or the action is one of a later protocol version.
         ElicitationAction::Cancel | _ => return ElicitationOutcome::Refused,
     };
     match engine.approval_mode() {
@@ -183,7 +183,7 @@ fn apply_answer(
             Ok(()) => ElicitationOutcome::Retry,
             Err(_) => ElicitationOutcome::Refused,
         },
-        // The call was repeated just now and is still pending, so no person has approved it.
+        // The call was just refused again, so no person has approved it.
         ApprovalMode::AskPerson | ApprovalMode::DenyAll | ApprovalMode::AllowAll => ElicitationOutcome::Refused,
     }
 }

@@ -1,30 +1,31 @@
-//! Tools, prompts and resources that a server offers besides its dialects, supplied by an embedder as protocol JSON.
+//! Tools, prompts and resources that an embedding program adds to the server, as JSON of the protocol.
 //!
-//! Tools and resources of the dialects take precedence; the extension receives only the other requests. Its results are
-//! checked against the protocol's types before a client sees them. Never reaches the engine.
+//! Tools and resources of the dialects take precedence, so the extension gets only the other requests. Its results are
+//! checked against the protocol's types before they are sent. An extension has no access to the engine.
 
 use std::{pin::Pin, sync::Arc};
 
 use rmcp::{
-    ErrorData, RoleServer,
+    ErrorData,
     model::{
         ErrorCode, InputRequiredResult, Prompt, Resource, ResourceTemplate, ServerCapabilities, ServerNotification,
         ServerRequest, Tool,
     },
-    service::RequestContext,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
+use super::McpContext;
+
 /// Supplies additional tools, prompts and resources.
 pub trait McpExtension: Send + Sync + 'static {
-    /// Additional server capabilities, as protocol JSON.
+    /// Additional server capabilities, as JSON of the protocol.
     fn capabilities(&self) -> Map<String, Value>;
 
-    /// Additional items of a list. Called once.
+    /// Additional items of a list. Called once per list.
     fn list_items(&self, list: McpListKind) -> Vec<Value>;
 
-    /// Handles a request; `None` if it concerns nothing of the extension.
+    /// Handles a request. Resolves to `None` if the request is not about something that the extension offers.
     fn handle_request<'a>(
         &'a self,
         request: McpExtensionRequest<'a>,
@@ -32,7 +33,7 @@ pub trait McpExtension: Send + Sync + 'static {
     ) -> McpExtensionFuture<'a>;
 }
 
-/// Future of [`McpExtension::handle_request`].
+/// The future of [`McpExtension::handle_request`].
 pub type McpExtensionFuture<'a> = Pin<Box<dyn Future<Output = Option<Result<Value, McpExtensionError>>> + Send + 'a>>;
 
 /// The lists that an extension can add to.
@@ -57,24 +58,24 @@ pub struct McpExtensionRequest<'a> {
     pub params: Value,
 }
 
-/// Error response of an extension.
+/// The error response of an extension.
 #[derive(Debug, Clone, PartialEq)]
 pub struct McpExtensionError {
-    /// JSON-RPC error code.
+    /// The JSON-RPC error code.
     pub code: i32,
-    /// Message for people.
+    /// The message for people.
     pub message: String,
-    /// Details for programs.
+    /// The details for programs.
     pub data: Option<Value>,
 }
 
-/// An item of an extension does not match the protocol.
+/// A tool, prompt or resource of an extension does not match the protocol's types.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid item in an MCP extension: {0}")]
 pub struct InvalidExtensionError(#[from] serde_json::Error);
 
 /// The client that made a request.
-pub struct McpClientHandle<'a>(pub(super) &'a RequestContext<RoleServer>);
+pub struct McpClientHandle<'a>(pub(super) &'a McpContext);
 
 impl McpClientHandle<'_> {
     /// The capabilities that the client declared.
@@ -87,16 +88,17 @@ impl McpClientHandle<'_> {
         to_json(&self.0.meta)
     }
 
-    /// Sends a notification while the request runs. Delivery is not reported.
+    /// Sends a notification while the request runs. The caller does not learn whether it arrived.
     pub async fn notify(&self, method: &str, params: Value) {
         if let Ok(notice) = serde_json::from_value::<ServerNotification>(json!({ "method": method, "params": params }))
         {
-            // Nothing to do for a disconnected client; its request ends anyway.
+            // A send error means that the client has disconnected; its request ends anyway.
             drop(self.0.peer.send_notification(notice).await);
         }
     }
 
-    /// Sends a request to the client while its own runs. Works only for clients of the `initialize` era.
+    /// Sends a request to the client while the client's own request runs. Works only for clients that start with
+    /// `initialize`.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, McpExtensionError> {
         let internal_error =
             |message: String| McpExtensionError { code: ErrorCode::INTERNAL_ERROR.0, message, data: None };
@@ -107,12 +109,12 @@ impl McpClientHandle<'_> {
     }
 }
 
-/// Serializes a protocol value; null if that fails.
+/// A value of the protocol as JSON, or null if it cannot be serialized.
 fn to_json(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// An extension and its lists.
+/// An extension with its parsed lists.
 pub struct LoadedMcpExtension {
     extension: Arc<dyn McpExtension>,
     pub(super) tools: Vec<Tool>,
@@ -122,7 +124,7 @@ pub struct LoadedMcpExtension {
 }
 
 impl LoadedMcpExtension {
-    /// Reads the lists of an extension.
+    /// Parses the lists of an extension.
     pub fn new(extension: Arc<dyn McpExtension>) -> Result<Self, InvalidExtensionError> {
         Ok(Self {
             tools: parse_items(extension.list_items(McpListKind::Tools))?,
@@ -134,25 +136,25 @@ impl LoadedMcpExtension {
     }
 
     /// The server's capabilities together with those of the extension.
-    pub(super) fn merged_capabilities(&self, own: &ServerCapabilities) -> ServerCapabilities {
-        let mut all = to_json(own);
+    pub(super) fn merged_capabilities(&self, server: &ServerCapabilities) -> ServerCapabilities {
+        let mut all = to_json(server);
         if let Some(all) = all.as_object_mut() {
             all.extend(self.extension.capabilities());
         }
-        serde_json::from_value(all).unwrap_or_else(|_| own.clone())
+        serde_json::from_value(all).unwrap_or_else(|_| server.clone())
     }
 
-    /// Passes a request to the extension; `None` if it does not handle it.
+    /// Passes a request to the extension. Returns `None` if the extension does not handle it.
     pub(super) async fn call(
         &self,
         method: &str,
         params: &impl Serialize,
-        context: &RequestContext<RoleServer>,
+        context: &McpContext,
     ) -> Option<Result<Value, ErrorData>> {
         let request = McpExtensionRequest { method, params: to_json(params) };
         let outcome = self.extension.handle_request(request, McpClientHandle(context)).await?;
         let outcome = outcome.map(|mut result| {
-            // Required by later clients, ignored by earlier ones.
+            // Later protocol versions require this field; earlier clients ignore it.
             if let Some(result) = result.as_object_mut() {
                 result.entry("resultType").or_insert_with(|| json!("complete"));
             }
@@ -170,14 +172,13 @@ pub(super) fn parse_result<T: DeserializeOwned>(outcome: Result<Value, ErrorData
     serde_json::from_value(outcome?).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// Parses a result that may ask for more input.
+/// Parses a result that may ask the client for more input.
 pub(super) fn parse_response<T, R>(outcome: Result<Value, ErrorData>) -> Result<R, ErrorData>
 where
     T: DeserializeOwned + Into<R>,
     InputRequiredResult: Into<R>,
 {
-    let needs_input = outcome.as_ref().is_ok_and(|result| result["resultType"] == "input_required");
-    if needs_input {
+    if outcome.as_ref().is_ok_and(|result| result["resultType"] == "input_required") {
         parse_result::<InputRequiredResult>(outcome).map(Into::into)
     } else {
         parse_result::<T>(outcome).map(Into::into)

@@ -1,8 +1,11 @@
-//! Checks a line before it is parsed as a message: UTF-8, JSON, one object, no duplicate members, bounded depth, a
-//! valid id. Parsers disagree about duplicate members, so a message with one could mean different things to different
-//! checks.
+//! Checks a line before it is parsed as a message: UTF-8, JSON, one object, no duplicate members, limited nesting, a valid
+//! id. Parsers disagree about duplicate members, so a message with one could mean different things to different checks.
 
-use std::{borrow::Cow, cell::Cell, fmt};
+use std::{
+    borrow::Cow,
+    cell::{Cell, RefCell},
+    fmt,
+};
 
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -12,7 +15,7 @@ use crate::limits::{ID_BYTES_MAX, MESSAGE_DEPTH_MAX};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The members of the outermost object that routing needs.
+/// The id and the method of a message.
 #[derive(Debug, Default)]
 pub(crate) struct McpMessageHeader {
     /// `None` for a notification.
@@ -23,7 +26,7 @@ pub(crate) struct McpMessageHeader {
 
 #[derive(Debug)]
 pub(crate) struct McpMessageError {
-    /// The request that gets the error.
+    /// The id of the request that gets the error, if it is known.
     pub(crate) id: Option<RequestId>,
     pub(crate) error: ErrorData,
 }
@@ -46,22 +49,21 @@ pub(crate) fn check_line(line: &[u8]) -> Result<McpMessageHeader, McpMessageErro
     let text = std::str::from_utf8(line).map_err(|error| {
         McpMessageError::parse_error(format!("the message is not UTF-8: invalid byte at {}", error.valid_up_to()))
     })?;
-    let fault = Cell::new(None);
-    let mut top = McpHeaderFields::default();
+    let (fault, header) = (Cell::new(None), RefCell::default());
     let mut parser = serde_json::Deserializer::from_str(text);
-    let walked =
-        TopLevelObjectVisitor { header: &mut top, fault: &fault }.deserialize(&mut parser).and_then(|()| parser.end());
-    if let Err(error) = walked {
-        return Err(McpMessageError::parse_error(format!("the message is not JSON: {error}")));
-    }
-    let id = top.id.as_ref().and_then(request_id);
+    MessageVisitor { depth: 0, header: &header, fault: &fault }
+        .deserialize(&mut parser)
+        .and_then(|()| parser.end())
+        .map_err(|error| McpMessageError::parse_error(format!("the message is not JSON: {error}")))?;
+    let header = header.into_inner();
+    let id = header.id.as_ref().and_then(request_id);
     if let Some(fault) = fault.get() {
         return Err(McpMessageError::invalid_request(id, fault));
     }
-    if top.id.is_some() && id.is_none() {
-        return Err(McpMessageError::invalid_request(None, "the id must be a short string or a whole number"));
+    if header.id.is_some() && id.is_none() {
+        return Err(McpMessageError::invalid_request(None, "the id must be a short string or an integer"));
     }
-    Ok(McpMessageHeader { id, method: top.method })
+    Ok(McpMessageHeader { id, method: header.method })
 }
 
 pub(super) fn request_id(value: &Value) -> Option<RequestId> {
@@ -72,13 +74,7 @@ pub(super) fn request_id(value: &Value) -> Option<RequestId> {
     }
 }
 
-#[derive(Debug, Default)]
-struct McpHeaderFields {
-    id: Option<Value>,
-    method: Option<String>,
-}
-
-/// The first problem in a message that is valid JSON.
+/// Why a message must be rejected although it is valid JSON.
 type JsonFaultCell<'a> = &'a Cell<Option<&'static str>>;
 
 const DUPLICATE_MEMBER: &str = "an object has a duplicate member";
@@ -86,102 +82,48 @@ const NESTED_TOO_DEEPLY: &str = "the message is nested too deeply";
 const NOT_AN_OBJECT: &str = "a message must be one JSON object";
 const METHOD_NOT_TEXT: &str = "the method must be a string";
 
-struct TopLevelObjectVisitor<'a> {
-    header: &'a mut McpHeaderFields,
-    fault: JsonFaultCell<'a>,
+#[derive(Debug, Default)]
+struct McpHeaderFields {
+    id: Option<Value>,
+    method: Option<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for TopLevelObjectVisitor<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TopLevelObjectVisitor<'_> {
-    type Value = ();
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut names = Vec::new();
-        while let Some(name) = map.next_key_seed(MemberNameSeed)? {
-            match &*name {
-                "id" => self.header.id = Some(map.next_value()?),
-                "method" => match map.next_value()? {
-                    Value::String(method) => self.header.method = Some(method),
-                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                        self.fault.set(Some(METHOD_NOT_TEXT));
-                    }
-                },
-                _ => map.next_value_seed(NestedValueVisitor { depth: 1, fault: self.fault })?,
-            }
-            names.push(name);
-        }
-        flag_duplicates(names, self.fault);
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        self.fault.set(Some(NOT_AN_OBJECT));
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        flag_not_an_object(self.fault)
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        flag_not_an_object(self.fault)
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        flag_not_an_object(self.fault)
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        flag_not_an_object(self.fault)
-    }
-
-    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        flag_not_an_object(self.fault)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        flag_not_an_object(self.fault)
-    }
-}
-
-fn flag_not_an_object<E>(fault: JsonFaultCell<'_>) -> Result<(), E> {
-    fault.set(Some(NOT_AN_OBJECT));
-    Ok(())
-}
-
-/// Visits everything below the outermost object without storing it.
+/// Visits a message without storing it, except for the id and the method in the outermost object.
 #[derive(Clone, Copy)]
-struct NestedValueVisitor<'a> {
+struct MessageVisitor<'a> {
+    /// The number of objects and arrays around the visited value; 0 for the whole message.
     depth: usize,
+    header: &'a RefCell<McpHeaderFields>,
     fault: JsonFaultCell<'a>,
 }
 
-impl<'de> DeserializeSeed<'de> for NestedValueVisitor<'_> {
+impl MessageVisitor<'_> {
+    fn nested(self) -> Self {
+        Self { depth: self.depth + 1, ..self }
+    }
+
+    fn visit_scalar<E>(self) -> Result<(), E> {
+        if self.depth == 0 {
+            self.fault.set(Some(NOT_AN_OBJECT));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for MessageVisitor<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         if self.depth < MESSAGE_DEPTH_MAX {
             return deserializer.deserialize_any(self);
         }
-        // Skipping needs no stack, so the depth of the rest does not matter.
+        // Skipping a value needs no stack, so its own nesting does not matter.
         self.fault.set(Some(NESTED_TOO_DEEPLY));
         deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ())
     }
 }
 
-impl<'de> Visitor<'de> for NestedValueVisitor<'_> {
+impl<'de> Visitor<'de> for MessageVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -191,40 +133,53 @@ impl<'de> Visitor<'de> for NestedValueVisitor<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut names = Vec::new();
         while let Some(name) = map.next_key_seed(MemberNameSeed)? {
+            match (self.depth, &*name) {
+                (0, "id") => self.header.borrow_mut().id = Some(map.next_value()?),
+                (0, "method") => match map.next_value()? {
+                    Value::String(method) => self.header.borrow_mut().method = Some(method),
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                        self.fault.set(Some(METHOD_NOT_TEXT));
+                    }
+                },
+                _ => map.next_value_seed(self.nested())?,
+            }
             names.push(name);
-            map.next_value_seed(NestedValueVisitor { depth: self.depth + 1, ..self })?;
         }
         flag_duplicates(names, self.fault);
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element_seed(NestedValueVisitor { depth: self.depth + 1, ..self })?.is_some() {}
+        if self.depth == 0 {
+            self.fault.set(Some(NOT_AN_OBJECT));
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+        }
+        while seq.next_element_seed(self.nested())?.is_some() {}
         Ok(())
     }
 
     fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
+        self.visit_scalar()
     }
 
     fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        Ok(())
+        self.visit_scalar()
     }
 
     fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        Ok(())
+        self.visit_scalar()
     }
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        Ok(())
+        self.visit_scalar()
     }
 
     fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
-        Ok(())
+        self.visit_scalar()
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
+        self.visit_scalar()
     }
 }
 
@@ -235,7 +190,7 @@ fn flag_duplicates(mut names: Vec<Cow<'_, str>>, fault: JsonFaultCell<'_>) {
     }
 }
 
-/// A member name, borrowed if it needs no unescaping.
+/// Deserializes a member name, which is borrowed from the message if it has no escapes.
 struct MemberNameSeed;
 
 impl<'de> DeserializeSeed<'de> for MemberNameSeed {
@@ -267,7 +222,7 @@ mod tests {
     use super::*;
 
     fn check_failure(line: &[u8]) -> (i32, Option<RequestId>) {
-        let rejection = check_line(line).expect_err("this is no message");
+        let rejection = check_line(line).expect_err("the message is invalid");
         (rejection.error.code.0, rejection.id)
     }
 

@@ -1,19 +1,54 @@
-//! Prompts: a guide to the tools of each dialect, built from its definition so that the two cannot differ. If the
-//! caller names a path, its content is added.
+//! Prompts, and the completion of path arguments. Each prompt is a guide to the tools of one dialect, built from its
+//! definition so that the two cannot differ. If the caller names a path, its content is added.
+//!
+//! Completion uses the engine's `list`, so a caller sees only paths that they may list. If listing fails, there are no
+//! completions and no error.
 
 use rmcp::{
-    ErrorData, RoleServer,
-    model::{GetPromptRequestParams, GetPromptResult, Prompt, PromptArgument, PromptMessage, ResourceContents, Role},
-    service::RequestContext,
+    ErrorData,
+    model::{
+        CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, GetPromptRequestParams, GetPromptResult,
+        Prompt, PromptArgument, PromptMessage, Reference, ResourceContents, Role,
+    },
 };
-use serde_json::Value;
+use serde_json::{Value, json};
+use stead_engine::Caller;
 
-use super::{resources, server::McpServer};
+use super::{McpContext, resources, server::McpServer};
 use crate::{definition::ToolVisibility, dialect::Dialect};
 
-/// Suffix of a guide's name, after the dialect.
+/// The suffix that the prompt name has after the name of the dialect.
 const GUIDE_SUFFIX: &str = "_guide";
-pub(super) const PATH_ARGUMENT: &str = "path";
+const PATH_ARGUMENT: &str = "path";
+/// The protocol's maximum number of completions.
+const COMPLETIONS_MAX: usize = CompletionInfo::MAX_VALUES;
+
+/// The text that the user has typed, split after its last slash.
+struct CompletionPrefix<'a> {
+    /// The directory with its trailing slash; empty for the root.
+    directory: &'a str,
+    name_prefix: &'a str,
+}
+
+impl<'a> CompletionPrefix<'a> {
+    fn new(text: &'a str) -> Self {
+        let (directory, name_prefix) = text.split_at(text.rfind('/').map_or(0, |slash| slash + 1));
+        Self { directory, name_prefix }
+    }
+
+    /// The completion for a directory entry, if its name starts with the prefix.
+    fn completion_for(&self, entry: &Value) -> Option<String> {
+        let name = entry.get("path")?.as_str()?.rsplit('/').next()?;
+        let end = if entry.get("type")?.as_str()? == "directory" { "/" } else { "" };
+        name.starts_with(self.name_prefix).then(|| format!("{}{name}{end}", self.directory))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MoreCompletions {
+    Yes,
+    No,
+}
 
 fn dialect_of_guide<'a>(server: &'a McpServer, name: &str) -> Option<&'a dyn Dialect> {
     let dialect = name.strip_suffix(GUIDE_SUFFIX)?;
@@ -33,35 +68,27 @@ impl McpServer {
         self.shared.dialects.iter().map(guide).collect()
     }
 
-    pub(super) fn is_guide(&self, name: &str) -> bool {
-        dialect_of_guide(self, name).is_some()
-    }
-
-    /// Returns a guide; `None` if there is no guide of that name.
+    /// Returns a guide, or `None` if no guide has this name.
     pub(super) async fn get_guide(
         &self,
         request: &GetPromptRequestParams,
-        context: &RequestContext<RoleServer>,
+        context: &McpContext,
     ) -> Option<Result<GetPromptResult, ErrorData>> {
         let dialect = dialect_of_guide(self, &request.name)?;
         let mut messages = vec![PromptMessage::new_text(Role::User, self.guide_text(dialect))];
-        let argument = request.arguments.as_ref().and_then(|arguments| arguments.get(PATH_ARGUMENT));
-        let path = match argument {
-            None => None,
-            Some(Value::String(path)) if path.is_empty() => None,
-            Some(Value::String(path)) => Some(path),
-            Some(_) => return Some(Err(ErrorData::invalid_params("path must be a string", None))),
-        };
-        if let Some(path) = path {
-            match self.read_resource_at(&resources::uri_of_path(path), context).await {
+        match request.arguments.as_ref().and_then(|arguments| arguments.get(PATH_ARGUMENT)) {
+            None => {}
+            Some(Value::String(path)) if path.is_empty() => {}
+            Some(Value::String(path)) => match self.read_resource_at(&resources::uri_of_path(path), context).await {
                 Ok(read) => messages.extend(read.contents.into_iter().map(resource_message)),
                 Err(error) => return Some(Err(error)),
-            }
+            },
+            Some(_) => return Some(Err(ErrorData::invalid_params("path must be a string", None))),
         }
         Some(Ok(GetPromptResult::new(messages)))
     }
 
-    /// The instructions of the dialect, and each listed tool that this caller may use.
+    /// The instructions of the dialect, and a line for each listed tool that the policy does not block.
     fn guide_text(&self, dialect: &dyn Dialect) -> String {
         let definition = dialect.definition();
         let mut text = definition.instructions.clone();
@@ -72,8 +99,62 @@ impl McpServer {
         }
         text
     }
+
+    fn completes_paths(&self, request: &CompleteRequestParams) -> bool {
+        let known = match &request.r#ref {
+            Reference::Prompt(prompt) => dialect_of_guide(self, &prompt.name).is_some(),
+            Reference::Resource(template) => template.uri == resources::uri_template(),
+            _ => false,
+        };
+        known && request.argument.name == PATH_ARGUMENT
+    }
+
+    /// The completions of a path argument, or `None` for other arguments.
+    pub(super) async fn complete_path(
+        &self,
+        request: &CompleteRequestParams,
+        context: &McpContext,
+    ) -> Option<CompleteResult> {
+        if !self.completes_paths(request) {
+            return None;
+        }
+        let (completions, more) =
+            self.paths_with_prefix(&request.argument.value, &self.caller_in_session(context)).await;
+        let completion =
+            CompletionInfo::with_pagination(completions, None, more == MoreCompletions::Yes).unwrap_or_default();
+        Some(CompleteResult::new(completion))
+    }
+
+    /// The paths that start with `text`. Reads one page of one directory, beginning at the first name that can match.
+    async fn paths_with_prefix(&self, text: &str, caller: &Caller) -> (Vec<String>, MoreCompletions) {
+        let prefix = CompletionPrefix::new(text);
+        let mut completions = Vec::new();
+        let directory = prefix.directory.strip_suffix('/').unwrap_or(".");
+        let mut arguments = json!({ "path": directory, "all": prefix.name_prefix.starts_with('.') });
+        if !["", ".", ".."].contains(&prefix.name_prefix) {
+            // The list starts after the path in the cursor, so an exact match is looked up separately.
+            arguments["cursor"] = json!(text);
+            let exact = self.resource_call(caller, text, "stat", json!({ "path": text })).await;
+            completions.extend(exact.ok().and_then(|stat| prefix.completion_for(&Value::Object(stat.json))));
+        }
+        let Ok(listed) = self.resource_call(caller, text, "list", arguments).await else {
+            return (completions, MoreCompletions::No);
+        };
+        let entries = listed.json.get("entries").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let matching = entries.iter().filter_map(|entry| prefix.completion_for(entry));
+        completions.extend(matching.take(COMPLETIONS_MAX + 1));
+        let is_cut = listed.json.get("truncated") == Some(&Value::Bool(true));
+        let last_matches = entries.last().is_some_and(|last| prefix.completion_for(last).is_some());
+        let more = if completions.len() > COMPLETIONS_MAX || (is_cut && last_matches) {
+            MoreCompletions::Yes
+        } else {
+            MoreCompletions::No
+        };
+        completions.truncate(COMPLETIONS_MAX);
+        (completions, more)
+    }
 }
 
 fn resource_message(contents: ResourceContents) -> PromptMessage {
-    PromptMessage::new(Role::User, rmcp::model::ContentBlock::resource(contents))
+    PromptMessage::new(Role::User, ContentBlock::resource(contents))
 }

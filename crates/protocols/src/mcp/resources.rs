@@ -1,57 +1,45 @@
 //! Files and directories as MCP resources. URIs are `stead:///path` relative to the workspace, or `file:///…` for an
-//! absolute path under the root.
+//! absolute path under the root. Every access is a call of the engine, so policy and journal apply.
 //!
-//! Every access goes through the engine, so policy and journal apply as to any call. A subscription is a watch that
-//! ends with the connection.
-
-use std::collections::HashMap;
+//! `resources/directory/read` lists the children of a directory as resources, page by page. The method belongs to the
+//! Skills extension of the protocol, which is declared only for it; the list of skills is always empty.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rmcp::{
-    ErrorData, RoleServer,
+    ErrorData,
     model::{
-        ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource, ResourceContents,
-        ResourceTemplate, ResourceUpdatedNotificationParam, SubscriptionFilter,
+        CustomRequest, CustomResult, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+        ResourceContents, ResourceTemplate,
     },
-    service::{Peer, RequestContext, SubscriptionContext},
 };
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 use stead_engine::{CallOptions, CallOutcome, Caller, Error, ErrorKind, WatchLifetime, limits::READ_BYTES_MAX};
-use tokio::sync::mpsc;
 
-use super::server::McpServer;
+use super::{McpContext, server::McpServer, uses_later_protocol};
 use crate::{
     call_executor::{CallRequest, OtherRequests},
-    dialect::error_text,
-    event_pusher::{EventPusher, PushedEvent, QUEUED_EVENTS_MAX},
+    dialect::{TranslatedCall, error_text},
 };
 
-const WORKSPACE_URI: &str = "stead:///";
+pub(super) const WORKSPACE_URI: &str = "stead:///";
 const FILE_URI_PREFIX: &str = "file://";
-pub(super) const DIRECTORY_MIME_TYPE: &str = "inode/directory";
-/// An update carries a URI and no event, so no dialect renders it.
-const NO_DIALECT: &str = "";
-const SUBSCRIPTION_URIS_MAX: usize = 1_000;
+const DIRECTORY_MIME_TYPE: &str = "inode/directory";
+pub(super) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
+const DIRECTORY_READ_METHOD: &str = "resources/directory/read";
 
-/// The subscriptions of a client of the `initialize` era.
-#[derive(Default)]
-pub(super) struct McpSubscriptions {
-    event_pusher: Option<EventPusher>,
-    /// The watch behind each URI.
-    watches: HashMap<String, String>,
+#[derive(Deserialize)]
+struct DirectoryReadParams {
+    uri: String,
+    #[serde(default)]
+    cursor: Option<String>,
 }
 
-impl McpSubscriptions {
-    /// Stops pushing and returns the watches to end.
-    pub(super) fn close(&mut self) -> Vec<String> {
-        if let Some(pusher) = self.event_pusher.take() {
-            pusher.close();
-        }
-        self.watches.drain().map(|(_, watch)| watch).collect()
-    }
+pub(super) fn extension_settings() -> Value {
+    json!({ "directoryRead": true })
 }
 
-/// Lists the workspace root only.
+/// Lists the root of the workspace as the only resource.
 pub(super) fn list_resources() -> ListResourcesResult {
     let root = Resource::new(WORKSPACE_URI, "workspace")
         .with_description("The files of the workspace; read it to list them, subscribe to be notified of changes.")
@@ -74,18 +62,18 @@ pub(super) fn uri_of_path(path: &str) -> String {
     format!("{WORKSPACE_URI}{}", names.join("/"))
 }
 
-/// A directory's URI with a trailing slash, the prefix of its children.
-pub(super) fn directory_uri(uri: &str) -> String {
+/// The URI of a directory with a trailing slash, which is the prefix of its children's URIs.
+fn directory_uri(uri: &str) -> String {
     if uri.ends_with('/') { uri.to_owned() } else { format!("{uri}/") }
 }
 
-pub(super) fn percent_encode(name: &str) -> String {
+fn percent_encode(name: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
     let one = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(one).collect()
 }
 
-/// Whether the URI has a scheme of the workspace, valid or not.
+/// Whether the URI has one of the forms for files of the workspace, even if its path is invalid.
 pub(super) fn is_workspace_uri(uri: &str) -> bool {
     uri.starts_with(WORKSPACE_URI) || uri.starts_with(FILE_URI_PREFIX)
 }
@@ -130,6 +118,7 @@ fn resource_error(uri: &str, error: &Error) -> ErrorData {
 }
 
 impl McpServer {
+    /// Runs an operation for a request about the resource `uri`, which errors name.
     pub(super) async fn resource_call(
         &self,
         caller: &Caller,
@@ -137,29 +126,24 @@ impl McpServer {
         operation: &str,
         arguments: Value,
     ) -> Result<CallOutcome, ErrorData> {
-        let arguments = arguments.as_object().cloned().unwrap_or_default();
-        let request = CallRequest {
-            caller: caller.clone(),
+        let call = TranslatedCall {
             operation: operation.to_owned(),
-            arguments,
-            // The watch of a subscription ends with it, even if this process is killed.
+            arguments: arguments.as_object().cloned().unwrap_or_default(),
+            // The watch of a subscription ends with the subscription, even if this process is killed.
             options: CallOptions { watch_lifetime: WatchLifetime::Process, ..CallOptions::default() },
-            idempotency_key: None,
-            approval_wait_ms: 0,
         };
-        let cost_class = self.shared.executor.cost_class(&request);
-        let outcome =
-            self.shared.executor.run(request, cost_class, OtherRequests::Waiting, None, std::future::pending()).await;
+        let request = CallRequest::new(caller.clone(), call);
+        let outcome = self.shared.executor.run(request, OtherRequests::Waiting, None, |_| std::future::pending()).await;
         outcome
             .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
             .map_err(|error| resource_error(uri, &error))
     }
 
-    /// Reads a resource: the whole file, or the list of a directory.
+    /// Reads a resource: the whole content of a file, or the list of a directory's entries.
     pub(super) async fn read_resource_at(
         &self,
         uri: &str,
-        context: &RequestContext<RoleServer>,
+        context: &McpContext,
     ) -> Result<ReadResourceResult, ErrorData> {
         let (path, caller) = (path_of_uri(uri)?, self.caller_in_session(context));
         let stat = self.resource_call(&caller, uri, "stat", json!({ "path": path })).await?;
@@ -180,143 +164,69 @@ impl McpServer {
         Ok(ReadResourceResult::new(vec![contents]))
     }
 
-    /// Begins the watch behind a URI. A directory is watched recursively.
-    async fn watch_uri(&self, uri: &str, caller: &Caller) -> Result<String, ErrorData> {
-        let arguments = json!({ "path": path_of_uri(uri)?, "recursive": true });
-        let started = self.resource_call(caller, uri, "watch", arguments).await?;
-        let id = started.json.get("watch").and_then(Value::as_str);
-        id.map(str::to_owned).ok_or_else(|| ErrorData::internal_error("the watch has no id", None))
-    }
-
-    /// Ends watches; one that has ended already is ignored.
-    async fn end_watches(&self, caller: &Caller, watches: impl IntoIterator<Item = String>) {
-        for watch in watches {
-            drop(self.resource_call(caller, WORKSPACE_URI, "unwatch", json!({ "watch": watch })).await);
-        }
-    }
-
-    pub(super) async fn subscribe_to_uri(
+    /// Handles the methods of the Skills extension. Returns `None` for other methods.
+    pub(super) async fn handle_extension_method(
         &self,
-        uri: &str,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        let mut subscriptions = self.subscriptions.lock().await;
-        if subscriptions.watches.contains_key(uri) {
-            return Ok(());
-        }
-        if subscriptions.watches.len() >= SUBSCRIPTION_URIS_MAX {
-            return Err(ErrorData::invalid_params("too many subscriptions; unsubscribe from some", None));
-        }
-        let caller = self.caller_in_session(context);
-        let id = self.watch_uri(uri, &caller).await?;
-        subscriptions.watches.insert(uri.to_owned(), id.clone());
-        let pusher = subscriptions.event_pusher.get_or_insert_with(|| {
-            let (sender, events) = mpsc::channel(QUEUED_EVENTS_MAX);
-            tokio::spawn(notify_updates(events, context.peer.clone(), self.watched_uris.clone()));
-            EventPusher::new(sender)
-        });
-        self.watched_uris.lock().await.insert(id.clone(), uri.to_owned());
-        pusher.add_watch(self.shared.executor.engine(), &caller, &id, NO_DIALECT);
-        Ok(())
+        request: &CustomRequest,
+        context: &McpContext,
+    ) -> Option<Result<CustomResult, ErrorData>> {
+        let outcome = match request.method.as_str() {
+            DIRECTORY_READ_METHOD => self.read_directory(request, context).await,
+            "skills/list" => Ok(Map::from_iter([("skills".to_owned(), json!([]))])),
+            "skills/get" => Err(ErrorData::invalid_params("this server has no skills", None)),
+            _ => return None,
+        };
+        Some(outcome.map(|result| CustomResult::new(Value::Object(add_version_fields(result, context)))))
     }
 
-    pub(super) async fn unsubscribe_from_uri(&self, uri: &str, context: &RequestContext<RoleServer>) {
-        let mut subscriptions = self.subscriptions.lock().await;
-        if let Some(id) = subscriptions.watches.remove(uri) {
-            if let Some(pusher) = &subscriptions.event_pusher {
-                pusher.remove_watch(&id);
-            }
-            self.watched_uris.lock().await.remove(&id);
-            self.end_watches(&self.caller_in_session(context), [id]).await;
+    async fn read_directory(
+        &self,
+        request: &CustomRequest,
+        context: &McpContext,
+    ) -> Result<Map<String, Value>, ErrorData> {
+        let params = request.params.clone().unwrap_or_default();
+        let DirectoryReadParams { uri, cursor } = serde_json::from_value(params)
+            .map_err(|error| ErrorData::invalid_params(format!("{DIRECTORY_READ_METHOD}: {error}"), None))?;
+        let mut arguments = json!({ "path": path_of_uri(&uri)?, "all": true });
+        if let Some(cursor) = cursor {
+            arguments["cursor"] = json!(cursor);
         }
-    }
-
-    pub(super) async fn end_subscriptions(&self) {
-        self.watch_notifier.close();
-        let watches = self.subscriptions.lock().await.close();
-        self.end_watches(&self.shared.caller, watches).await;
-    }
-
-    /// The valid URIs of a subscription.
-    pub(super) fn known_subscriptions(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
-        let uris = requested.resource_subscriptions.iter().flatten();
-        let known = uris.filter(|uri| path_of_uri(uri).is_ok()).take(SUBSCRIPTION_URIS_MAX).cloned();
-        SubscriptionFilter::builder().resource_subscriptions(known.collect::<Vec<_>>()).build()
-    }
-
-    /// `subscriptions/listen`: sends updates until the client cancels.
-    pub(super) async fn serve_subscription(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
-        let (sender, mut events) = mpsc::channel(QUEUED_EVENTS_MAX);
-        let pusher = EventPusher::new(sender);
-        let mut uris_by_watch = HashMap::new();
-        let mut outcome = Ok(());
-        for uri in context.accepted().resource_subscriptions.iter().flatten() {
-            match self.watch_uri(uri, &self.shared.caller).await {
-                Ok(id) => {
-                    pusher.add_watch(self.shared.executor.engine(), &self.shared.caller, &id, NO_DIALECT);
-                    uris_by_watch.insert(id, uri.clone());
-                }
-                Err(error) => {
-                    outcome = Err(error);
-                    break;
-                }
-            }
+        let listed = self
+            .resource_call(&self.caller_in_session(context), &uri, "list", arguments)
+            .await
+            // The method has one error code for everything that is not a directory.
+            .map_err(|error| ErrorData::invalid_params(error.message, error.data))?;
+        let entries = listed.json.get("entries").and_then(Value::as_array);
+        let children: Vec<Value> =
+            entries.into_iter().flatten().filter_map(|entry| child_resource(&uri, entry)).collect();
+        let mut result = Map::from_iter([("resources".to_owned(), Value::Array(children))]);
+        if let Some(next) = listed.json.get("next").and_then(|next| next.get("cursor")) {
+            result.insert("nextCursor".to_owned(), next.clone());
         }
-        // The subscription was confirmed before the watches started, so report every URI once for changes in between.
-        for uri in uris_by_watch.values().filter(|_| outcome.is_ok()) {
-            drop(context.sink().notify_resource_updated(uri.clone()).await);
-        }
-        while outcome.is_ok() {
-            let uris = tokio::select! {
-                () = context.cancelled() => break,
-                first = events.recv() => match first {
-                    Some(first) => drain_changed_uris(first, &mut events, &uris_by_watch),
-                    None => break,
-                },
-            };
-            for uri in uris {
-                if context.sink().notify_resource_updated(uri).await.is_err() {
-                    break;
-                }
-            }
-        }
-        pusher.close();
-        self.end_watches(&self.shared.caller, uris_by_watch.into_keys()).await;
-        outcome
+        Ok(result)
     }
 }
 
-/// Sends updates to a client of the `initialize` era.
-async fn notify_updates(
-    mut events: mpsc::Receiver<PushedEvent>,
-    peer: Peer<RoleServer>,
-    uris_by_watch: super::server::WatchedUris,
-) {
-    while let Some(first) = events.recv().await {
-        let uris = drain_changed_uris(first, &mut events, &*uris_by_watch.lock().await);
-        for uri in uris {
-            if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_err() {
-                return;
-            }
-        }
+fn child_resource(uri: &str, entry: &Value) -> Option<Value> {
+    let name = entry.get("path")?.as_str()?.rsplit('/').next()?;
+    let mut child = json!({ "uri": format!("{}{}", directory_uri(uri), percent_encode(name)), "name": name });
+    if entry.get("type")?.as_str()? == "directory" {
+        child["mimeType"] = json!(DIRECTORY_MIME_TYPE);
     }
+    if let Some(size) = entry.get("size") {
+        child["size"] = size.clone();
+    }
+    Some(child)
 }
 
-/// The URIs of all queued events, each once.
-fn drain_changed_uris(
-    first: PushedEvent,
-    events: &mut mpsc::Receiver<PushedEvent>,
-    uris_by_watch: &HashMap<String, String>,
-) -> Vec<String> {
-    let mut uris: Vec<String> = Vec::new();
-    let mut next = Some(first);
-    while let Some(pushed) = next {
-        if let Some(uri) = uris_by_watch.get(&pushed.notification.watch_id).filter(|uri| !uris.contains(uri)) {
-            uris.push(uri.clone());
-        }
-        next = events.try_recv().ok();
+/// Adds the fields that later protocol versions require: the result is complete and must not be cached.
+fn add_version_fields(mut result: Map<String, Value>, context: &McpContext) -> Map<String, Value> {
+    if uses_later_protocol(context) {
+        result.insert("resultType".to_owned(), json!("complete"));
+        result.insert("ttlMs".to_owned(), json!(0));
+        result.insert("cacheScope".to_owned(), json!("private"));
     }
-    uris
+    result
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! The MCP server handler: server information, tool lists and calls.
+//! The request handler of the MCP server: server information, tool lists and tool calls, and the dispatch of the other
+//! requests.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ErrorData, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, CustomRequest,
         CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetPromptResult, JsonObject,
@@ -11,7 +12,7 @@ use rmcp::{
         ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerConfig, SubscribeRequestParams,
         SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
-    service::{RequestContext, SubscriptionContext},
+    service::SubscriptionContext,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -19,15 +20,13 @@ use stead_engine::{CallOutcome, Caller, Error};
 use tokio::sync::Mutex;
 
 use super::{
-    SessionResolver, call,
-    elicitation::{self, ElicitationReply},
-    extension,
-    resources::{self, McpSubscriptions},
+    McpContext, SessionResolver,
+    elicitation::{self, ElicitationOutcome, ElicitationReply},
+    extension, resources,
     shared_state::McpSharedState,
-    span::CallSpan,
-    tool_result,
+    subscriptions::{McpSubscriptions, McpWatchNotifier, WatchedUris},
+    tool_call::{self, CallSpan},
     transport::CloseSignal,
-    watch_notifications::McpWatchNotifier,
 };
 use crate::{
     call_executor::{CallRequest, ConversationSession},
@@ -38,25 +37,22 @@ use crate::{
     limits::CLIENT_NAME_CHARS_MAX,
 };
 
-/// Member of `_meta` with the idempotency key.
+/// The member of `_meta` with the idempotency key.
 const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
-/// How long a client may cache the tool list, which changes only with the program.
-const TOOLS_CACHE_MS: u64 = 60 * 60 * 1000;
+/// How long a client may cache the lists of tools, prompts and resources, which change only with the program.
+const LISTS_CACHE_MS: u64 = 60 * 60 * 1000;
 
 /// The server of one client.
 pub(crate) struct McpServer {
     pub(super) shared: Arc<McpSharedState>,
     close_signal: CloseSignal,
     session: ConversationSession,
-    /// Names the session the client was started for.
+    /// Names the session for which the client was started.
     session_resolver: Option<Arc<dyn SessionResolver>>,
     pub(super) subscriptions: Mutex<McpSubscriptions>,
     pub(super) watched_uris: WatchedUris,
     pub(super) watch_notifier: McpWatchNotifier,
 }
-
-/// The URI behind each watch of a subscription.
-pub(super) type WatchedUris = Arc<Mutex<HashMap<String, String>>>;
 
 impl McpServer {
     pub(crate) fn new(shared: Arc<McpSharedState>, close_signal: CloseSignal) -> Self {
@@ -86,25 +82,24 @@ impl McpServer {
         &self,
         tool: &str,
         arguments: &JsonObject,
-        context: &RequestContext<RoleServer>,
+        context: &McpContext,
     ) -> Result<Result<CallOutcome, Error>, ErrorData> {
-        let TranslatedCall { operation, arguments: native, options } = match self.shared.dialects.find_tool(tool) {
+        let found = self.shared.dialects.find_tool(tool);
+        let translated = match found {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => self.unknown_tool_call(tool),
         };
-        let effect = WatchEffect::for_operation(&operation);
+        let effect = WatchEffect::for_operation(&translated.operation);
         let request = CallRequest {
-            caller: self.caller_in_session(context),
-            operation,
-            arguments: native,
-            options,
             idempotency_key: idempotency_key(context),
-            approval_wait_ms: 0,
+            ..CallRequest::new(self.caller_in_session(context), translated)
         };
-        let span = CallSpan::begin("tools/call", self.shared.dialects.find_tool(tool).map(|(_, tool)| tool), context);
-        let result = call::run_call(&self.shared.executor, &self.close_signal, request, context).await?;
-        result.as_ref().err().iter().for_each(|_| span.failed());
-        if let (Ok(outcome), Some((dialect, _))) = (&result, self.shared.dialects.find_tool(tool)) {
+        let span = CallSpan::begin("tools/call", found.map(|(_, tool)| tool), context);
+        let result = tool_call::run_call(&self.shared.executor, &self.close_signal, request, context).await?;
+        if result.is_err() {
+            span.failed();
+        }
+        if let (Ok(outcome), Some((dialect, _))) = (&result, found) {
             let (caller, dialect_name) = (self.caller_in_session(context), dialect.definition().dialect.as_str());
             self.watch_notifier.apply_call(
                 &effect,
@@ -117,12 +112,12 @@ impl McpServer {
         Ok(result)
     }
 
-    /// Passes a request to the extension. `None` if there is none, or it does not handle the request.
+    /// Passes a request to the extension. Returns `None` if there is no extension, or if it does not handle the request.
     async fn call_extension(
         &self,
         method: &str,
         params: &impl Serialize,
-        context: &RequestContext<RoleServer>,
+        context: &McpContext,
     ) -> Option<Result<Value, ErrorData>> {
         match &self.shared.extension {
             Some(extension) => extension.call(method, params, context).await,
@@ -135,8 +130,8 @@ impl McpServer {
         dialect::unknown_tool_call(tool, "tool", &format!("tools: {}", known.join(", ")))
     }
 
-    /// The caller of a request. Its session is the one the client was started for, or else the client's name.
-    pub(super) fn caller_in_session(&self, context: &RequestContext<RoleServer>) -> Caller {
+    /// The caller of a request. Its session is the one for which the client was started, or else has the client's name.
+    pub(super) fn caller_in_session(&self, context: &McpContext) -> Caller {
         let mut caller = self.shared.caller.clone();
         if let Some(session) = self.session_resolver.as_ref().and_then(|resolver| resolver.current_session()) {
             caller.session = session;
@@ -148,9 +143,9 @@ impl McpServer {
     }
 }
 
-/// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, which
-/// the engine rejects; ignoring it could apply a change twice.
-fn idempotency_key(context: &RequestContext<RoleServer>) -> Option<String> {
+/// The idempotency key, from the message or the HTTP header. A value that is not a string becomes an empty key, which the
+/// engine rejects. To ignore it could apply a change twice.
+fn idempotency_key(context: &McpContext) -> Option<String> {
     let from_header = || {
         let parts = context.extensions.get::<axum::http::request::Parts>()?;
         parts.headers.get(IDEMPOTENCY_KEY_HEADER).map(|key| key.to_str().unwrap_or_default().to_owned())
@@ -163,13 +158,9 @@ impl ServerHandler for McpServer {
         self.shared.config.clone()
     }
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: McpContext) -> Result<ListToolsResult, ErrorData> {
         let offered = self.shared.tools.iter().filter(|tool| !self.is_blocked(tool)).cloned().collect();
-        Ok(ListToolsResult::with_all_items(offered).with_ttl_ms(TOOLS_CACHE_MS))
+        Ok(ListToolsResult::with_all_items(offered).with_ttl_ms(LISTS_CACHE_MS))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -179,7 +170,7 @@ impl ServerHandler for McpServer {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        context: McpContext,
     ) -> Result<CallToolResponse, ErrorData> {
         if self.shared.dialects.find_tool(&request.name).is_none()
             && let Some(outcome) = self.call_extension("tools/call", &request, &context).await
@@ -192,21 +183,19 @@ impl ServerHandler for McpServer {
         let mut outcome = self.call_operation(&tool, &arguments, &context).await?;
         if let Err(error) = &outcome {
             let caller = self.caller_in_session(&context);
-            let asking = (&reply, &self.shared.pending_elicitations);
-            match elicitation::elicit_approval(&self.shared.engine, &caller, error, asking, &context).await {
-                elicitation::ElicitationOutcome::Retry => {
-                    outcome = self.call_operation(&tool, &arguments, &context).await?
-                }
-                elicitation::ElicitationOutcome::InputRequired(input) => return Ok(input.into()),
-                elicitation::ElicitationOutcome::Refused => {}
+            let elicitations = (&reply, &self.shared.pending_elicitations);
+            match elicitation::elicit_approval(&self.shared.engine, &caller, error, elicitations, &context).await {
+                ElicitationOutcome::Retry => outcome = self.call_operation(&tool, &arguments, &context).await?,
+                ElicitationOutcome::InputRequired(input) => return Ok(input.into()),
+                ElicitationOutcome::Refused => {}
             }
         }
         self.session.track_session_switch(&outcome);
         match (outcome, found) {
             (outcome, Some((dialect, tool))) => {
-                Ok(tool_result::tool_result(dialect.render_reply(tool, &arguments, outcome)).into())
+                Ok(tool_call::tool_result(dialect.render_reply(tool, &arguments, outcome)).into())
             }
-            // The protocol defines the error for an unknown tool; the engine has recorded the attempt.
+            // The protocol defines the error for an unknown tool. The engine has recorded the call.
             (Err(error), None) => Err(ErrorData::invalid_params(error_text(&error), Some(error.to_json()))),
             (Ok(_), None) => Err(ErrorData::internal_error("an unknown tool returned a result", None)),
         }
@@ -214,30 +203,30 @@ impl ServerHandler for McpServer {
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        _: Option<PaginatedRequestParams>,
+        _: McpContext,
     ) -> Result<ListResourcesResult, ErrorData> {
         let mut listed = resources::list_resources();
         listed.resources.extend(self.shared.extension.iter().flat_map(|extension| extension.resources.clone()));
-        Ok(listed.with_ttl_ms(TOOLS_CACHE_MS))
+        Ok(listed.with_ttl_ms(LISTS_CACHE_MS))
     }
 
     async fn list_resource_templates(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        _: Option<PaginatedRequestParams>,
+        _: McpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let mut listed = resources::list_templates();
         listed
             .resource_templates
             .extend(self.shared.extension.iter().flat_map(|extension| extension.templates.clone()));
-        Ok(listed.with_ttl_ms(TOOLS_CACHE_MS))
+        Ok(listed.with_ttl_ms(LISTS_CACHE_MS))
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
+        context: McpContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
         if !resources::is_workspace_uri(&request.uri)
             && let Some(outcome) = self.call_extension("resources/read", &request, &context).await
@@ -245,20 +234,15 @@ impl ServerHandler for McpServer {
             return extension::parse_response::<ReadResourceResult, _>(outcome);
         }
         let span = CallSpan::begin("resources/read", None, &context);
-        let read = call_recorder::record_during(
-            call::request_recorder(&context),
-            self.read_resource_at(&request.uri, &context),
-        )
-        .await;
-        read.as_ref().err().iter().for_each(|_| span.failed());
+        let recorder = tool_call::request_recorder(&context);
+        let read = call_recorder::record_during(recorder, self.read_resource_at(&request.uri, &context)).await;
+        if read.is_err() {
+            span.failed();
+        }
         read.map(Into::into)
     }
 
-    async fn subscribe(
-        &self,
-        request: SubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn subscribe(&self, request: SubscribeRequestParams, context: McpContext) -> Result<(), ErrorData> {
         if !resources::is_workspace_uri(&request.uri)
             && let Some(outcome) = self.call_extension("resources/subscribe", &request, &context).await
         {
@@ -267,11 +251,7 @@ impl ServerHandler for McpServer {
         self.subscribe_to_uri(&request.uri, &context).await
     }
 
-    async fn unsubscribe(
-        &self,
-        request: UnsubscribeRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, request: UnsubscribeRequestParams, context: McpContext) -> Result<(), ErrorData> {
         if !resources::is_workspace_uri(&request.uri)
             && let Some(outcome) = self.call_extension("resources/unsubscribe", &request, &context).await
         {
@@ -283,18 +263,18 @@ impl ServerHandler for McpServer {
 
     async fn list_prompts(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        _: Option<PaginatedRequestParams>,
+        _: McpContext,
     ) -> Result<ListPromptsResult, ErrorData> {
         let mut prompts = self.list_guides();
         prompts.extend(self.shared.extension.iter().flat_map(|extension| extension.prompts.clone()));
-        Ok(ListPromptsResult::with_all_items(prompts).with_ttl_ms(TOOLS_CACHE_MS))
+        Ok(ListPromptsResult::with_all_items(prompts).with_ttl_ms(LISTS_CACHE_MS))
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
+        context: McpContext,
     ) -> Result<GetPromptResponse, ErrorData> {
         if let Some(guide) = self.get_guide(&request, &context).await {
             return guide.map(Into::into);
@@ -305,11 +285,7 @@ impl ServerHandler for McpServer {
         }
     }
 
-    async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
+    async fn complete(&self, request: CompleteRequestParams, context: McpContext) -> Result<CompleteResult, ErrorData> {
         if let Some(completed) = self.complete_path(&request, &context).await {
             return Ok(completed);
         }
@@ -319,11 +295,11 @@ impl ServerHandler for McpServer {
         }
     }
 
-    #[expect(deprecated, reason = "clients of the earlier era still send it to servers that declare logging")]
+    #[expect(deprecated, reason = "clients of earlier versions still send it to servers that declare logging")]
     async fn set_level(
         &self,
         request: rmcp::model::SetLevelRequestParams,
-        context: RequestContext<RoleServer>,
+        context: McpContext,
     ) -> Result<(), ErrorData> {
         match self.call_extension("logging/setLevel", &request, &context).await {
             Some(outcome) => outcome.map(drop),
@@ -339,15 +315,11 @@ impl ServerHandler for McpServer {
         self.serve_subscription(&context).await
     }
 
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, request: CustomRequest, context: McpContext) -> Result<CustomResult, ErrorData> {
         if let Some(outcome) = self.handle_extension_method(&request, &context).await {
             return outcome;
         }
-        // A call with invalid parameters arrives here too, because it matches no known request.
+        // A tool call with invalid parameters is also handled here, because it matches no known request.
         if request.method == "tools/call" {
             return Err(ErrorData::invalid_params("tools/call takes {\"name\": string, \"arguments\": object}", None));
         }

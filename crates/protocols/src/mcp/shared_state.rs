@@ -1,4 +1,4 @@
-//! State shared by the MCP servers of one client and its dialects. Built once, because a client of the later era gets a
+//! State that the MCP servers of one client share. It is built once, because a client of a later protocol version gets a
 //! new server for every request.
 
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use rmcp::model::{
 use serde_json::Map;
 use stead_engine::{Caller, Engine};
 
-use super::{directory_read, elicitation::PendingElicitations, extension::LoadedMcpExtension};
+use super::{elicitation::PendingElicitations, extension::LoadedMcpExtension, resources};
 use crate::{
     call_executor::CallExecutor,
     definition::{DialectDefinition, ToolDefinition, ToolVisibility},
     dialect::DialectSet,
 };
 
-/// Member of a tool's `_meta` with its tier.
+/// The member of a tool's `_meta` with its permission tier.
 const TIER_MEMBER: &str = "stead/tier";
 
-/// Everything that does not belong to one connection.
+/// The state of the server that does not belong to one connection.
 pub(crate) struct McpSharedState {
     pub(super) caller: Caller,
     pub(super) dialects: Arc<DialectSet>,
@@ -32,7 +32,7 @@ pub(crate) struct McpSharedState {
 }
 
 impl McpSharedState {
-    /// State for these dialects; every call is made for `caller`.
+    /// The state for these dialects. Every call runs as `caller`.
     pub(crate) fn new(executor: Arc<CallExecutor>, mut caller: Caller, dialects: DialectSet) -> Self {
         let engine = executor.engine().clone();
         let instructions: Vec<&str> =
@@ -75,13 +75,13 @@ impl McpSharedState {
 
 /// Declares the protocol extension that defines `resources/directory/read`.
 fn skills_extension() -> ExtensionCapabilities {
-    let settings = directory_read::extension_settings().as_object().cloned().unwrap_or_default();
-    ExtensionCapabilities::from([(directory_read::SKILLS_EXTENSION.to_owned(), settings)])
+    let settings = resources::extension_settings().as_object().cloned().unwrap_or_default();
+    ExtensionCapabilities::from([(resources::SKILLS_EXTENSION.to_owned(), settings)])
 }
 
 /// The tools of one dialect. The native dialect omits titles and output schemas to keep its list short.
 fn build_tools(definition: &DialectDefinition) -> Vec<Tool> {
-    let one = |operation: &ToolDefinition| {
+    let build = |operation: &ToolDefinition| {
         let tool = build_tool(operation);
         match operation.operation {
             Some(_) => tool
@@ -90,7 +90,7 @@ fn build_tools(definition: &DialectDefinition) -> Vec<Tool> {
             None => tool,
         }
     };
-    definition.operations.iter().filter(|operation| operation.listed == ToolVisibility::Listed).map(one).collect()
+    definition.operations.iter().filter(|operation| operation.listed == ToolVisibility::Listed).map(build).collect()
 }
 
 fn build_tool(operation: &ToolDefinition) -> Tool {

@@ -1,5 +1,5 @@
-//! Line transport of MCP messages. Checks every line before the protocol library sees it, rejects invalid ones, and
-//! stops reading while too many requests are pending or too many responses unread.
+//! Transports MCP messages as lines. Every line is checked before the protocol library gets it, and invalid lines are
+//! rejected. While too many requests are pending or too many responses are unread, no more input is read.
 
 use std::{io, sync::Arc};
 
@@ -23,23 +23,23 @@ use crate::{
     lines::{LineReader, LineReaderEvent, Outbox},
 };
 
-/// Lines that the client has not read; at this limit the input is not read.
+/// Lines that are not written yet because the client does not read them. At this limit no more input is read.
 const LINES_UNREAD_MAX: u64 = REQUESTS_PENDING_MAX as u64;
 
-/// Whether the client has closed its side.
+/// Becomes true when the client has closed its side.
 pub(crate) type CloseSignal = watch::Receiver<bool>;
 
-/// Held in a request's extensions until the request is answered.
+/// The slot of a pending request. The request's extensions hold it until the request is answered.
 #[derive(Clone)]
 struct PendingRequestSlot(Arc<OwnedSemaphorePermit>);
 
-/// Whether no other request is pending. One slot is always reserved for the next request.
+/// Whether no other request is pending. Besides this request's slot, one slot is always taken for the next request.
 pub(super) fn is_only_request(extensions: &Extensions) -> bool {
     let taken = |pending: &PendingRequestSlot| REQUESTS_PENDING_MAX - pending.0.semaphore().available_permits();
     extensions.get::<PendingRequestSlot>().map(taken).is_some_and(|taken| taken <= 2)
 }
 
-/// Messages as lines over a pair of byte streams.
+/// A transport over a pair of byte streams.
 pub(super) struct McpLineTransport<R, W> {
     reader: LineReader<R>,
     outbox: Arc<Outbox<W>>,
@@ -49,8 +49,8 @@ pub(super) struct McpLineTransport<R, W> {
     close_sender: watch::Sender<bool>,
 }
 
-/// Whether the client has sent the handshake. Before it only requests are passed on, because the protocol library stops
-/// at anything else.
+/// Whether the client has sent the handshake. Before that, only requests are passed on, because the protocol library ends
+/// the connection at any other message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandshakeState {
     Pending,
@@ -75,7 +75,7 @@ where
         (lines, watcher)
     }
 
-    /// Parses the current line; `None` if it was rejected or is ignored.
+    /// Parses the current line. Returns `None` if the line was rejected or is ignored.
     fn parse_current_line(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let line = message_check::strip_byte_order_mark(self.reader.line());
         if line.is_empty() {
@@ -114,7 +114,7 @@ where
         }
     }
 
-    /// Rejects an object that is not a message. A notification gets no response.
+    /// Rejects an object that is not a valid message. A notification gets no response.
     fn reject_shape(&mut self, header: McpMessageHeader) {
         if header.method.is_some() && header.id.is_none() {
             return;
@@ -122,14 +122,14 @@ where
         self.reject(McpMessageError::invalid_request(header.id, "the object is not a JSON-RPC 2.0 request"));
     }
 
-    /// Sends an error response in its own task, because a read may be cancelled and a write must not be. The task holds
-    /// the slot, so a client that never reads cannot accumulate tasks.
+    /// Sends an error response in its own task, because a read may be cancelled and a write must not be. The task holds the
+    /// slot of the request, so that a client that never reads cannot cause many tasks.
     fn reject(&mut self, error: McpMessageError) {
         let line = error_line(error.id.as_ref(), &error.error);
         let output = self.outbox.clone();
         let slot = self.next_slot.take();
         tokio::spawn(async move {
-            // A send error means that the client is gone; the next read notices it.
+            // A send error means that the client has disconnected, which the next read reports.
             drop(output.send(line).await);
             drop(slot);
         });
@@ -147,7 +147,7 @@ fn is_handshake(request: &ClientRequest) -> bool {
         && meta.protocol_version().is_some_and(|version| ProtocolVersion::KNOWN_VERSIONS.contains(&version))
 }
 
-/// An error response as a line. JSON-RPC requires a null id if it is unknown.
+/// An error response as a line. JSON-RPC requires a null id if the id is unknown.
 fn error_line(id: Option<&RequestId>, error: &ErrorData) -> Vec<u8> {
     let id = id.map_or(serde_json::Value::Null, |id| id.clone().into_json_value());
     let mut line = serde_json::json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into_bytes();
@@ -169,7 +169,7 @@ where
         let output = self.outbox.clone();
         async move {
             let line = encode_line(&item)?;
-            // The message may be large, and its line may wait for a slow client.
+            // The message may be large, so it is freed before the line waits for a slow client.
             drop(item);
             output.send(line).await
         }
@@ -180,8 +180,8 @@ where
             if self.next_slot.is_none() {
                 self.next_slot = Some(self.request_slots.clone().acquire_owned().await.ok()?);
             }
-            // A handler returns its slot before its response is written, and the protocol library spawns a task per
-            // response. Without this, a client that never reads would accumulate tasks.
+            // A request releases its slot before its response is written, and the protocol library spawns a task for each
+            // response. Without this limit, a client that never reads could cause any number of tasks.
             self.outbox.wait_for_room(LINES_UNREAD_MAX).await;
             match self.reader.next().await {
                 LineReaderEvent::Line => {
@@ -227,7 +227,7 @@ mod tests {
         std::iter::once(format!("{initialize}\n")).chain((1..REQUESTS).map(ping)).collect::<String>().into()
     }
 
-    /// Behaves like the protocol library: drops a finished request and sends its response in a new task.
+    /// A server that behaves like the protocol library: it drops a finished request and sends its response in a new task.
     struct AnsweringServer<'a> {
         transport: McpLineTransport<&'a [u8], DuplexStream>,
         answered: usize,
@@ -242,13 +242,13 @@ mod tests {
                 let response = self.transport.send(JsonRpcMessage::response(result, request.id));
                 tokio::spawn(response);
                 self.answered += 1;
-                // Lets the new task add its line.
+                // The new task queues its line now.
                 tokio::task::yield_now().await;
             }
         }
 
         /// Answers requests until none arrive, and returns how many it has answered.
-        async fn answer_until_held_back(&mut self) -> usize {
+        async fn answer_until_throttled(&mut self) -> usize {
             let idle = async {
                 for _ in 0..100 * REQUESTS {
                     tokio::task::yield_now().await;
@@ -269,10 +269,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_never_reads_is_held_back_and_gets_every_answer_once_it_reads() {
+    async fn a_client_that_never_reads_is_throttled_and_gets_every_response_once_it_reads() {
         let input = pings();
         let (mut server, far) = serve(&input);
-        let answered = server.answer_until_held_back().await;
+        let answered = server.answer_until_throttled().await;
         assert!((REQUESTS_PENDING_MAX..=REQUESTS_PENDING_MAX + 16).contains(&answered), "{answered}");
         let reading = tokio::spawn(async move {
             let mut lines = BufReader::new(far).lines();
@@ -284,16 +284,16 @@ mod tests {
         });
         server.answer_all().await;
         assert_eq!(server.answered, REQUESTS);
-        // Pending responses keep the output open; it closes with the last one.
+        // The output closes when the last pending response is written.
         drop(server);
         assert_eq!(reading.await.unwrap(), REQUESTS);
     }
 
     #[tokio::test]
-    async fn reading_goes_on_when_the_client_is_gone() {
+    async fn reading_continues_when_the_client_has_disconnected() {
         let input = pings();
         let (mut server, far) = serve(&input);
-        assert!(server.answer_until_held_back().await < REQUESTS);
+        assert!(server.answer_until_throttled().await < REQUESTS);
         drop(far);
         server.answer_all().await;
         assert_eq!(server.answered, REQUESTS);

@@ -3,17 +3,14 @@
 use serde_json::{Map, Value, json};
 use stead_engine::PolicyTier;
 
-use super::{
-    RpcServer,
-    errors::{self, RpcError},
-};
-use crate::definition::{ToolDefinition, ToolErrorDefinition, ToolInput, ToolInputType};
+use super::{RpcServer, errors, message::RpcError};
+use crate::definition::{ToolDefinition, ToolErrorDefinition, ToolInput, ToolInputType, ToolOutput};
 
-/// The version of a tool that declares none.
+/// The version that is reported for a tool without a declared version.
 const DEFAULT_TOOL_VERSION: &str = "1.0";
 
-/// Lists the tools, or those of one category (the part before the dot), without those that the policy blocks for the
-/// caller.
+/// Lists the tools that the policy does not block for the caller. A category limits the list to tools with this name
+/// before the dot.
 pub(super) fn list_capabilities(rpc: &RpcServer, params: &Map<String, Value>) -> Result<Value, RpcError> {
     let category = text_param(params, "category")?;
     let in_category =
@@ -26,13 +23,11 @@ pub(super) fn list_capabilities(rpc: &RpcServer, params: &Map<String, Value>) ->
     Ok(json!({ "capabilities": listed }))
 }
 
-/// Describes one tool completely. A blocked tool gets the tier `blocked`.
+/// Describes one tool completely. The description of a tool that the policy blocks has the tier `blocked`.
 pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) -> Result<Value, RpcError> {
     let invalid_params = || RpcError::new(errors::INVALID_PARAMS, "capabilities.describe takes {\"name\": string}");
     let name = text_param(params, "name")?.ok_or_else(invalid_params)?;
-    let dialect_and_name = rpc.dialects.find_tool(name);
-    let found = dialect_and_name.and_then(|(dialect, tool)| Some((dialect, dialect.definition().find_tool(tool)?)));
-    let Some((dialect, operation)) = found else {
+    let Some((dialect, operation)) = rpc.find_definition(name) else {
         return Err(RpcError::new(errors::INVALID_PARAMS, "unknown capability")
             .with_data(json!({ "recovery": [{ "action": "list", "description": "Call capabilities.list for the available capabilities." }] })));
     };
@@ -43,7 +38,7 @@ pub(super) fn describe_capability(rpc: &RpcServer, params: &Map<String, Value>) 
     Ok(description)
 }
 
-/// Reads the only parameter of these methods.
+/// The value of `name`, which is the only parameter that the method takes.
 fn text_param<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&'a str>, RpcError> {
     let invalid_params = || RpcError::new(errors::INVALID_PARAMS, format!("the only parameter is {name}, a string"));
     if params.keys().any(|key| key != name) {
@@ -52,7 +47,7 @@ fn text_param<'a>(params: &'a Map<String, Value>, name: &str) -> Result<Option<&
     params.get(name).map(|value| value.as_str().ok_or_else(invalid_params)).transpose()
 }
 
-/// The part before the dot. Native operations have no dot and form one category.
+/// The part of a tool's name before the dot. Native operations have no dot and form one category.
 fn category(name: &str) -> &str {
     name.split_once('.').map_or("stead", |(category, _)| category)
 }
@@ -109,6 +104,7 @@ fn describe_input(input: &ToolInput) -> Value {
 }
 
 fn describe_outputs(operation: &ToolDefinition) -> Vec<Value> {
-    let describe = |output: &crate::definition::ToolOutput| json!({ "name": output.name, "type": output.kind, "description": output.description });
+    let describe =
+        |output: &ToolOutput| json!({ "name": output.name, "type": output.kind, "description": output.description });
     operation.outputs.iter().map(describe).collect()
 }

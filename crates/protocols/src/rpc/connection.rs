@@ -1,5 +1,5 @@
-//! State of one client's connection: running calls by id, so that the client can cancel them, and whether it is still
-//! connected.
+//! The state of one client's connection: its session, its running calls by id, so that the client can cancel them, and
+//! whether it is still open.
 
 use std::{
     collections::HashMap,
@@ -13,9 +13,9 @@ use serde_json::Value;
 use stead_engine::{Caller, CallerLifetime, CostClass};
 use tokio::sync::{Notify, watch};
 
-use super::progress::MessageSink;
+use super::transport::MessageSink;
 use crate::{
-    call_executor::{ConversationSession, OtherRequests},
+    call_executor::{ConversationSession, OtherRequests, until_disconnected},
     event_pusher::EventPusher,
 };
 
@@ -25,9 +25,9 @@ pub struct RpcConnection {
     pending_messages: AtomicUsize,
     closed: watch::Sender<bool>,
     session: ConversationSession,
-    /// Ends with the connection; `None` if the caller has its own lifetime.
+    /// The lifetime that callers get and that ends with the connection. `None` if the caller has its own lifetime.
     caller_lifetime: Option<CallerLifetime>,
-    /// Idempotency key from the header of the connection's only request.
+    /// The idempotency key in the header of the request, for a connection of a single request.
     idempotency_key: Option<String>,
     event_pusher: Option<EventPusher>,
     sink: Option<Arc<dyn MessageSink>>,
@@ -50,14 +50,14 @@ impl Default for RpcConnection {
 }
 
 impl RpcConnection {
-    /// A connection that can send events and progress besides responses.
+    /// A connection over which the server can send events and progress, not only responses.
     pub(super) fn with_output(event_pusher: EventPusher, sink: Arc<dyn MessageSink>) -> Self {
         let mut connection = Self::default();
         (connection.event_pusher, connection.sink) = (Some(event_pusher), Some(sink));
         connection
     }
 
-    /// A connection for one request, with the session and the idempotency key of its headers.
+    /// A connection for a single HTTP request, with the session and the idempotency key of its headers.
     pub(crate) fn for_single_request(session: Option<String>, idempotency_key: Option<String>) -> Self {
         let mut connection = Self::default();
         (connection.session, connection.caller_lifetime, connection.idempotency_key) =
@@ -77,13 +77,13 @@ impl RpcConnection {
         self.event_pusher.as_ref()
     }
 
-    /// Counts a message as pending.
+    /// Counts a message as pending until the returned value is dropped.
     pub fn accept_message(self: &Arc<Self>) -> RpcPendingMessage {
         self.pending_messages.fetch_add(1, Ordering::Relaxed);
         RpcPendingMessage(self.clone())
     }
 
-    /// Closes the connection: waiting calls are cancelled, changes are completed.
+    /// Closes the connection. Calls that wait for an event are cancelled; the others complete.
     pub fn close(&self) {
         self.closed.send_replace(true);
         if let Some(pusher) = &self.event_pusher {
@@ -98,13 +98,13 @@ impl RpcConnection {
 }
 
 impl Drop for RpcConnection {
-    /// Ends the caller's lifetime, and with it its open buffers.
+    /// Ends the caller's lifetime. The engine then closes the caller's open buffers.
     fn drop(&mut self) {
         self.caller_lifetime.iter().for_each(CallerLifetime::end);
     }
 }
 
-/// A message that is not answered yet.
+/// A message that the server has received and not yet answered.
 pub struct RpcPendingMessage(Arc<RpcConnection>);
 
 impl Drop for RpcPendingMessage {
@@ -118,7 +118,7 @@ impl RpcPendingMessage {
         &self.0.session
     }
 
-    /// The caller in the connection's session and with its lifetime.
+    /// The caller with the session and the lifetime of the connection.
     pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
         let mut caller = self.0.session.apply_to(caller.clone());
         if let Some(lifetime) = &self.0.caller_lifetime {
@@ -135,7 +135,7 @@ impl RpcPendingMessage {
         if self.0.pending_messages.load(Ordering::Relaxed) <= 1 { OtherRequests::None } else { OtherRequests::Waiting }
     }
 
-    /// Registers a call under its id while it runs. A notification has no id and cannot be cancelled.
+    /// Registers a running call under its request id, so that it can be cancelled. A notification has no id.
     pub(super) fn register_call(&self, id: Option<&Value>) -> RpcRunningCall<'_> {
         let cancel_notify = Arc::new(Notify::new());
         let id = id.map(Value::to_string);
@@ -154,18 +154,11 @@ pub(super) struct RpcRunningCall<'a> {
 }
 
 impl RpcRunningCall<'_> {
-    /// Resolves when the call is to be cancelled. If the client disconnects, only waiting calls are cancelled.
+    /// Resolves when the client cancels the call, or disconnects while the call waits for an event.
     pub(super) async fn until_cancelled(&self, cost_class: CostClass) {
-        let mut closed = self.connection.closed.subscribe();
-        let disconnected = async {
-            match cost_class {
-                CostClass::Inline | CostClass::Short | CostClass::Long => std::future::pending().await,
-                CostClass::Waiting => drop(closed.wait_for(|closed| *closed).await),
-            }
-        };
         tokio::select! {
             () = self.cancel_notify.notified() => {}
-            () = disconnected => {}
+            () = until_disconnected(cost_class, self.connection.closed.subscribe()) => {}
         }
     }
 }

@@ -1,36 +1,39 @@
-//! Dispatches methods: those of JSON-RPC itself, and the tools of the served dialects.
+//! Dispatches requests to the methods that this server adds, and to the tools of the served dialects.
 
 use serde_json::{Map, Value, json};
-use stead_engine::Error;
+use stead_engine::{CallProgress, Error};
 
 use super::{
     RpcServer, capabilities,
     connection::RpcPendingMessage,
-    errors::{self, RpcError},
-    message::RpcRequest,
-    progress::{self, RpcProgressReporter},
+    errors,
+    message::{self, RpcError, RpcRequest, echoable_id},
+    transport::message_line,
 };
 use crate::{
-    call_executor::CallRequest,
+    call_executor::{CallRequest, ClientDisconnected, progress_channel},
     dialect::{self, Dialect, DialectReply, ReplyStatus},
     event_pusher::WatchEffect,
 };
 
 const UNKNOWN_METHOD_HINT: &str = "call rpc.discover or capabilities.list for the available methods";
-/// Parameter with data about the call that is not an argument.
+/// The parameter with data about the call, as opposed to arguments of the method.
 const META_MEMBER: &str = "_meta";
-/// How long the call may wait for an approval.
+/// The member of `_meta` that says how long the call may wait for an approval.
 const APPROVAL_WAIT_MEMBER: &str = "stead/hold_ms";
 const IDEMPOTENCY_KEY_MEMBER: &str = "stead/key";
+/// The member of `_meta` that requests progress notifications.
+const PROGRESS_TOKEN_MEMBER: &str = "progressToken";
+const PROGRESS_METHOD: &str = "$/progress";
 
-/// The reply of a tool, and the error behind it.
+/// The reply of a tool, and the engine's error if the call failed.
 struct RpcToolResult<'a> {
     dialect: &'a dyn Dialect,
     reply: DialectReply,
     error: Option<Error>,
 }
 
-/// The `_meta` of a call.
+/// The request id and the `_meta` of a call.
 struct RpcCallMeta {
     id: Option<Value>,
     idempotency_key: Option<String>,
@@ -39,19 +42,17 @@ struct RpcCallMeta {
 }
 
 impl RpcCallMeta {
-    /// Takes `_meta` out of the parameters. A key that is not a string becomes an empty key, which the engine rejects;
-    /// ignoring it could apply a change twice.
+    /// Takes `_meta` out of the parameters. An idempotency key that is not a string becomes an empty key, which the engine
+    /// rejects. To ignore it could apply a change twice.
     fn take_from_params(id: Option<Value>, params: &mut Map<String, Value>) -> Result<Self, RpcError> {
         let meta = match params.remove(META_MEMBER) {
             None => Map::new(),
             Some(Value::Object(meta)) => meta,
             Some(_) => return Err(RpcError::new(errors::INVALID_PARAMS, "_meta must be an object")),
         };
-        let idempotency_key = meta
-            .get(IDEMPOTENCY_KEY_MEMBER)
-            .map(|idempotency_key| idempotency_key.as_str().unwrap_or_default().to_owned());
+        let idempotency_key = meta.get(IDEMPOTENCY_KEY_MEMBER).map(|key| key.as_str().unwrap_or_default().to_owned());
         let approval_wait_ms = meta.get(APPROVAL_WAIT_MEMBER).and_then(Value::as_u64).unwrap_or_default();
-        Ok(Self { id, idempotency_key, approval_wait_ms, progress_token: progress::progress_token(&meta)? })
+        Ok(Self { id, idempotency_key, approval_wait_ms, progress_token: progress_token(&meta)? })
     }
 }
 
@@ -80,19 +81,16 @@ impl RpcServer {
         }
     }
 
-    /// `capabilities.invoke`: a result in an envelope. Errors that have a protocol code stay JSON-RPC errors.
+    /// `capabilities.invoke`: calls a tool and wraps its result or error in an envelope. Errors with a protocol code stay
+    /// JSON-RPC errors.
     async fn invoke_capability(
         &self,
         params: &Map<String, Value>,
         meta: RpcCallMeta,
         pending: &RpcPendingMessage,
     ) -> Result<Value, RpcError> {
-        let invalid_params = || {
-            RpcError::new(
-                errors::INVALID_PARAMS,
-                "capabilities.invoke takes {\"capability\": string, \"arguments\"?: object}",
-            )
-        };
+        let usage = "capabilities.invoke takes {\"capability\": string, \"arguments\"?: object}";
+        let invalid_params = || RpcError::new(errors::INVALID_PARAMS, usage);
         let none = Map::new();
         let capability = params.get("capability").and_then(Value::as_str).ok_or_else(invalid_params)?;
         let arguments = match params.get("arguments") {
@@ -103,16 +101,14 @@ impl RpcServer {
         if params.keys().any(|name| !["capability", "arguments"].contains(&name.as_str())) {
             return Err(invalid_params());
         }
-        let result = self.run_tool(capability, arguments, meta, pending).await;
-        result
-            .map_err(|error| match error.code {
-                errors::METHOD_NOT_FOUND => RpcError { code: errors::INVALID_PARAMS, ..error },
-                _ => error,
-            })?
-            .into_envelope()
+        let result = self.run_tool(capability, arguments, meta, pending).await.map_err(|error| match error.code {
+            errors::METHOD_NOT_FOUND => RpcError { code: errors::INVALID_PARAMS, ..error },
+            _ => error,
+        })?;
+        result.into_envelope()
     }
 
-    /// Runs one tool. An unknown tool is rejected and recorded like any other call.
+    /// Runs one tool. The engine rejects an unknown tool and records the call like any other.
     async fn run_tool(
         &self,
         tool: &str,
@@ -121,30 +117,33 @@ impl RpcServer {
         pending: &RpcPendingMessage,
     ) -> Result<RpcToolResult<'_>, RpcError> {
         let found = self.dialects.find_tool(tool);
-        let dialect::TranslatedCall { operation, arguments: native, options } = match found {
+        let translated = match found {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, arguments),
             None => dialect::unknown_tool_call(tool, "method", UNKNOWN_METHOD_HINT),
         };
-        let watch_effect = WatchEffect::for_operation(&operation);
+        let watch_effect = WatchEffect::for_operation(&translated.operation);
         let request = CallRequest {
-            caller: pending.caller_in_session(&self.caller),
-            operation,
-            arguments: native,
-            options,
             idempotency_key: meta.idempotency_key.or_else(|| pending.connection().idempotency_key().cloned()),
             approval_wait_ms: meta.approval_wait_ms,
+            ..CallRequest::new(pending.caller_in_session(&self.caller), translated)
         };
-        let cost_class = self.executor.cost_class(&request);
         let running_call = pending.register_call(meta.id.as_ref());
-        let (sender, reporter) = RpcProgressReporter::new(pending.connection().sink(), meta.progress_token);
-        let call = self.executor.run(
-            request,
-            cost_class,
-            pending.other_requests(),
-            sender,
-            running_call.until_cancelled(cost_class),
-        );
-        let (result, ()) = tokio::join!(call, reporter.report_until_done());
+        // Progress is reported if the client asked for it and can receive notifications.
+        let progress_target = pending.connection().sink().zip(meta.progress_token);
+        let (sender, receiver) = progress_target.as_ref().map(|_| progress_channel()).unzip();
+        let report = async {
+            let (Some((sink, token)), Some(receiver)) = (progress_target, receiver) else { return };
+            let notify = |progress: CallProgress| {
+                let line = message_line(&progress_notification(&token, progress));
+                let sink = &sink;
+                async move { sink.send(line).await.map_err(|_| ClientDisconnected) }
+            };
+            receiver.report_until_done(notify).await;
+        };
+        let call = self
+            .executor
+            .run(request, pending.other_requests(), sender, |cost_class| running_call.until_cancelled(cost_class));
+        let (result, ()) = tokio::join!(call, report);
         let result = result.map_err(|error| RpcError::new(errors::INTERNAL_ERROR, error.to_string()))?;
         pending.session().track_session_switch(&result);
         if let (Ok(outcome), Some(pusher), Some((dialect, _))) = (&result, pending.connection().event_pusher(), found) {
@@ -162,8 +161,29 @@ impl RpcServer {
     }
 }
 
+/// The progress token, if the client sent one. A token that cannot be returned as given is an error, because the client
+/// would wait for notifications that never come.
+fn progress_token(meta: &Map<String, Value>) -> Result<Option<Value>, RpcError> {
+    let Some(given) = meta.get(PROGRESS_TOKEN_MEMBER) else { return Ok(None) };
+    match echoable_id(given) {
+        Some(token) if !token.is_null() => Ok(Some(token)),
+        Some(_) | None => {
+            let message = format!("_meta.{PROGRESS_TOKEN_MEMBER} must be an integer or a short string");
+            Err(RpcError::new(errors::INVALID_PARAMS, message))
+        }
+    }
+}
+
+fn progress_notification(token: &Value, progress: CallProgress) -> Value {
+    let mut params = json!({ "token": token, "done": progress.entries_done, "message": progress.to_string() });
+    if let Some(found) = progress.found {
+        params["found"] = found.into();
+    }
+    json!({ "jsonrpc": "2.0", "method": PROGRESS_METHOD, "params": params })
+}
+
 impl RpcToolResult<'_> {
-    /// The result of a direct call: the dialect's object, or an error that carries it.
+    /// The result of a direct call: the dialect's object, or an error with that object as its data.
     fn into_result(self) -> Result<Value, RpcError> {
         match (self.reply.status, &self.error) {
             (ReplyStatus::Success, _) => Ok(Value::Object(self.reply.json)),
@@ -177,7 +197,7 @@ impl RpcToolResult<'_> {
     fn into_envelope(self) -> Result<Value, RpcError> {
         match (self.reply.status, &self.error) {
             (ReplyStatus::Success, _) => Ok(json!({ "success": true, "data": self.reply.json })),
-            (ReplyStatus::Error, Some(error)) if errors::has_protocol_code(error.kind) => {
+            (ReplyStatus::Error, Some(error)) if message::has_protocol_code(error.kind) => {
                 Err(RpcError::from_error(error, self.reply.json))
             }
             (ReplyStatus::Error, error) => {

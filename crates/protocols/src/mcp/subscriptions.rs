@@ -1,0 +1,235 @@
+//! Notifications about changes: resource subscriptions, and events of watches that a client started with a tool. A
+//! subscription is a watch of the engine that ends with the connection.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{CustomNotification, ResourceUpdatedNotificationParam, ServerNotification, SubscriptionFilter},
+    service::{Peer, SubscriptionContext},
+};
+use serde_json::{Value, json};
+use stead_engine::{CallOutcome, Caller, Engine};
+use tokio::sync::mpsc;
+
+use super::{
+    McpContext,
+    resources::{WORKSPACE_URI, path_of_uri},
+    server::McpServer,
+    uses_later_protocol,
+};
+use crate::{
+    dialect::DialectSet,
+    event_pusher::{EVENT_METHOD, EventPusher, PushedEvent, QUEUED_EVENTS_MAX, WatchEffect},
+};
+
+/// The dialect of subscriptions. An update contains only a URI, so no dialect renders it.
+const NO_DIALECT: &str = "";
+const SUBSCRIPTION_URIS_MAX: usize = 1_000;
+
+/// The URI of each watch that belongs to a subscription.
+pub(super) type WatchedUris = Arc<tokio::sync::Mutex<HashMap<String, String>>>;
+
+/// The resource subscriptions of a client that starts with `initialize`.
+#[derive(Default)]
+pub(super) struct McpSubscriptions {
+    event_pusher: Option<EventPusher>,
+    /// The watch id of each subscribed URI.
+    watches: HashMap<String, String>,
+}
+
+impl McpSubscriptions {
+    /// Stops sending updates and returns the ids of the watches to end.
+    fn close(&mut self) -> Vec<String> {
+        if let Some(pusher) = self.event_pusher.take() {
+            pusher.close();
+        }
+        self.watches.drain().map(|(_, watch)| watch).collect()
+    }
+}
+
+impl McpServer {
+    /// Starts the watch of a subscribed URI and returns its id. A directory is watched recursively.
+    async fn watch_uri(&self, uri: &str, caller: &Caller) -> Result<String, ErrorData> {
+        let arguments = json!({ "path": path_of_uri(uri)?, "recursive": true });
+        let started = self.resource_call(caller, uri, "watch", arguments).await?;
+        let id = started.json.get("watch").and_then(Value::as_str);
+        id.map(str::to_owned).ok_or_else(|| ErrorData::internal_error("the watch has no id", None))
+    }
+
+    /// Ends watches. A watch that has already ended is ignored.
+    async fn end_watches(&self, caller: &Caller, watches: impl IntoIterator<Item = String>) {
+        for watch in watches {
+            drop(self.resource_call(caller, WORKSPACE_URI, "unwatch", json!({ "watch": watch })).await);
+        }
+    }
+
+    pub(super) async fn subscribe_to_uri(&self, uri: &str, context: &McpContext) -> Result<(), ErrorData> {
+        let mut subscriptions = self.subscriptions.lock().await;
+        if subscriptions.watches.contains_key(uri) {
+            return Ok(());
+        }
+        if subscriptions.watches.len() >= SUBSCRIPTION_URIS_MAX {
+            return Err(ErrorData::invalid_params("too many subscriptions; unsubscribe from some first", None));
+        }
+        let caller = self.caller_in_session(context);
+        let id = self.watch_uri(uri, &caller).await?;
+        subscriptions.watches.insert(uri.to_owned(), id.clone());
+        let pusher = subscriptions.event_pusher.get_or_insert_with(|| {
+            let (sender, events) = mpsc::channel(QUEUED_EVENTS_MAX);
+            tokio::spawn(notify_updates(events, context.peer.clone(), self.watched_uris.clone()));
+            EventPusher::new(sender)
+        });
+        self.watched_uris.lock().await.insert(id.clone(), uri.to_owned());
+        pusher.add_watch(self.shared.executor.engine(), &caller, &id, NO_DIALECT);
+        Ok(())
+    }
+
+    pub(super) async fn unsubscribe_from_uri(&self, uri: &str, context: &McpContext) {
+        let mut subscriptions = self.subscriptions.lock().await;
+        if let Some(id) = subscriptions.watches.remove(uri) {
+            if let Some(pusher) = &subscriptions.event_pusher {
+                pusher.remove_watch(&id);
+            }
+            self.watched_uris.lock().await.remove(&id);
+            self.end_watches(&self.caller_in_session(context), [id]).await;
+        }
+    }
+
+    pub(super) async fn end_subscriptions(&self) {
+        self.watch_notifier.close();
+        let watches = self.subscriptions.lock().await.close();
+        self.end_watches(&self.shared.caller, watches).await;
+    }
+
+    /// The valid URIs of a requested subscription, up to the limit.
+    pub(super) fn known_subscriptions(&self, requested: &SubscriptionFilter) -> SubscriptionFilter {
+        let uris = requested.resource_subscriptions.iter().flatten();
+        let known = uris.filter(|uri| path_of_uri(uri).is_ok()).take(SUBSCRIPTION_URIS_MAX).cloned();
+        SubscriptionFilter::builder().resource_subscriptions(known.collect::<Vec<_>>()).build()
+    }
+
+    /// `subscriptions/listen`: sends updates of the accepted URIs until the client cancels.
+    pub(super) async fn serve_subscription(&self, context: &SubscriptionContext) -> Result<(), ErrorData> {
+        let (sender, mut events) = mpsc::channel(QUEUED_EVENTS_MAX);
+        let pusher = EventPusher::new(sender);
+        let mut uris_by_watch = HashMap::new();
+        let mut outcome = Ok(());
+        for uri in context.accepted().resource_subscriptions.iter().flatten() {
+            match self.watch_uri(uri, &self.shared.caller).await {
+                Ok(id) => {
+                    pusher.add_watch(self.shared.executor.engine(), &self.shared.caller, &id, NO_DIALECT);
+                    uris_by_watch.insert(id, uri.clone());
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        // The client got the confirmation before the watches started. Changes in between would be missed, so every URI is
+        // reported once.
+        for uri in uris_by_watch.values().filter(|_| outcome.is_ok()) {
+            drop(context.sink().notify_resource_updated(uri.clone()).await);
+        }
+        while outcome.is_ok() {
+            let uris = tokio::select! {
+                () = context.cancelled() => break,
+                first = events.recv() => match first {
+                    Some(first) => drain_changed_uris(first, &mut events, &uris_by_watch),
+                    None => break,
+                },
+            };
+            for uri in uris {
+                if context.sink().notify_resource_updated(uri).await.is_err() {
+                    break;
+                }
+            }
+        }
+        pusher.close();
+        self.end_watches(&self.shared.caller, uris_by_watch.into_keys()).await;
+        outcome
+    }
+}
+
+/// Sends updates to a client that starts with `initialize`.
+async fn notify_updates(mut events: mpsc::Receiver<PushedEvent>, peer: Peer<RoleServer>, uris_by_watch: WatchedUris) {
+    while let Some(first) = events.recv().await {
+        let uris = drain_changed_uris(first, &mut events, &*uris_by_watch.lock().await);
+        for uri in uris {
+            if peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Empties the event queue and returns the URIs of its events, each URI once.
+fn drain_changed_uris(
+    first: PushedEvent,
+    events: &mut mpsc::Receiver<PushedEvent>,
+    uris_by_watch: &HashMap<String, String>,
+) -> Vec<String> {
+    let mut uris: Vec<String> = Vec::new();
+    let mut next = Some(first);
+    while let Some(pushed) = next {
+        if let Some(uri) = uris_by_watch.get(&pushed.notification.watch_id).filter(|uri| !uris.contains(uri)) {
+            uris.push(uri.clone());
+        }
+        next = events.try_recv().ok();
+    }
+    uris
+}
+
+/// Sends the events of watches that one client started with a tool, as notifications while the connection lasts. Only
+/// clients that start with `initialize` get them; later clients poll by cursor.
+#[derive(Default)]
+pub(super) struct McpWatchNotifier(Mutex<Option<EventPusher>>);
+
+impl McpWatchNotifier {
+    /// Starts or stops sending the events of a watch that a successful call started or ended.
+    pub(super) fn apply_call(
+        &self,
+        effect: &WatchEffect,
+        outcome: &CallOutcome,
+        (engine, caller): (&Engine, &Caller),
+        (dialects, dialect): (&Arc<DialectSet>, &str),
+        context: &McpContext,
+    ) {
+        if uses_later_protocol(context) || matches!(effect, WatchEffect::None) {
+            return;
+        }
+        let mut pusher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pusher = pusher.get_or_insert_with(|| {
+            let (sender, events) = mpsc::channel(QUEUED_EVENTS_MAX);
+            tokio::spawn(send_notifications(events, context.peer.clone(), dialects.clone()));
+            EventPusher::new(sender)
+        });
+        pusher.apply_call(effect, outcome, engine, caller, dialect);
+    }
+
+    /// Stops sending events. The watches continue, and their owner can poll them.
+    pub(super) fn close(&self) {
+        if let Some(pusher) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            pusher.close();
+        }
+    }
+}
+
+/// Sends events, rendered in the dialect in which the watch was started.
+async fn send_notifications(
+    mut events: mpsc::Receiver<PushedEvent>,
+    peer: Peer<RoleServer>,
+    dialects: Arc<DialectSet>,
+) {
+    while let Some(pushed) = events.recv().await {
+        let params = Value::Object(pushed.render(&dialects));
+        let notification = CustomNotification::new(EVENT_METHOD, Some(params));
+        if peer.send_notification(ServerNotification::CustomNotification(notification)).await.is_err() {
+            return;
+        }
+    }
+}

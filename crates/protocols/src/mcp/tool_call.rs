@@ -1,0 +1,163 @@
+//! Runs the engine call of an MCP request: cancels it when the client does, reports progress if the client asked for it,
+//! records a tracing span, and converts the reply to a tool result.
+
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use rmcp::{
+    ErrorData,
+    model::{CallToolResult, ContentBlock, ProgressNotificationParam},
+};
+use serde_json::Value;
+use stead_engine::{CallOutcome, CallProgress, Error};
+
+use super::{
+    McpContext,
+    transport::{CloseSignal, is_only_request},
+};
+use crate::{
+    call_executor::{
+        CallExecutor, CallRequest, ClientDisconnected, OtherRequests, progress_channel, until_disconnected,
+    },
+    call_recorder::{self, CallRecorder},
+    dialect::{DialectReply, ReplyStatus},
+};
+
+pub(super) async fn run_call(
+    executor: &CallExecutor,
+    closed: &CloseSignal,
+    request: CallRequest,
+    context: &McpContext,
+) -> Result<Result<CallOutcome, Error>, ErrorData> {
+    let other_requests =
+        if is_only_request(&context.extensions) { OtherRequests::None } else { OtherRequests::Waiting };
+    let token = context.meta.get_progress_token();
+    let (sender, receiver) = token.as_ref().map(|_| progress_channel()).unzip();
+    let report = async {
+        let (Some(token), Some(receiver)) = (token, receiver) else { return };
+        let notify = |progress: CallProgress| {
+            #[expect(clippy::cast_precision_loss, reason = "the protocol counts in floating point")]
+            let mut params = ProgressNotificationParam::new(token.clone(), progress.entries_done as f64);
+            params.message = Some(progress.to_string());
+            async { context.peer.notify_progress(params).await.map_err(|_| ClientDisconnected) }
+        };
+        receiver.report_until_done(notify).await;
+    };
+    let call = executor.run(request, other_requests, sender, |cost_class| async move {
+        tokio::select! {
+            () = context.ct.cancelled() => {}
+            () = until_disconnected(cost_class, closed.clone()) => {}
+        }
+    });
+    let call = call_recorder::record_during(request_recorder(context), call);
+    let (outcome, ()) = tokio::join!(call, report);
+    outcome.map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
+
+/// The call recorder of the HTTP request that contained this message. It must be passed on explicitly, because the protocol
+/// library handles the message in another task.
+pub(super) fn request_recorder(context: &McpContext) -> Option<Arc<CallRecorder>> {
+    context.extensions.get::<Parts>()?.extensions.get::<Arc<CallRecorder>>().cloned()
+}
+
+/// Converts a dialect's reply to an MCP tool result with its object and its text.
+pub(super) fn tool_result(reply: DialectReply) -> CallToolResult {
+    let content = vec![ContentBlock::text(reply.text)];
+    let mut result = match reply.status {
+        ReplyStatus::Success => CallToolResult::success(content),
+        ReplyStatus::Error => CallToolResult::error(content),
+    };
+    result.structured_content = Some(Value::Object(reply.json));
+    result
+}
+
+/// The tracing span of an MCP call, with attribute names of the OpenTelemetry conventions for MCP. Without the feature
+/// `spans` it does nothing. A span contains no arguments, no results, and of the client's data only the values that
+/// `span_values` accepts.
+pub(super) struct CallSpan {
+    #[cfg(feature = "spans")]
+    span: tracing::Span,
+}
+
+#[cfg(not(feature = "spans"))]
+impl CallSpan {
+    pub(super) fn begin(_method: &str, _tool: Option<&str>, _context: &McpContext) -> Self {
+        Self {}
+    }
+
+    pub(super) fn failed(&self) {}
+}
+
+#[cfg(feature = "spans")]
+impl CallSpan {
+    pub(super) fn begin(method: &str, tool: Option<&str>, context: &McpContext) -> Self {
+        let name = tool.map_or_else(|| method.to_owned(), |tool| format!("{method} {tool}"));
+        let is_http = context.extensions.get::<Parts>().is_some();
+        let version = context.protocol_version().map(|version| version.to_string());
+        let span = tracing::info_span!(
+            target: crate::SPAN_TARGET,
+            "mcp",
+            otel.name = name,
+            mcp.method.name = method,
+            gen_ai.tool.name = tool,
+            gen_ai.operation.name = tool.map(|_| "execute_tool"),
+            mcp.protocol.version = version.as_deref().and_then(span_values::protocol_version),
+            jsonrpc.request.id = span_values::numeric_id(&context.id),
+            network.transport = if is_http { "tcp" } else { "pipe" },
+            traceparent = context.meta.get("traceparent").and_then(|parent| span_values::valid_traceparent(parent.as_str()?)),
+            "error.type" = tracing::field::Empty,
+        );
+        Self { span }
+    }
+
+    pub(super) fn failed(&self) {
+        self.span.record("error.type", "tool_error");
+    }
+}
+
+/// Checks values from the client before they are added to a span.
+#[cfg(feature = "spans")]
+mod span_values {
+    use rmcp::model::RequestId;
+
+    /// Lengths of the parts of a `traceparent`: version, trace id, span id, flags.
+    const TRACEPARENT_PART_LENGTHS: [usize; 4] = [2, 32, 16, 2];
+
+    /// The protocol version, if it is a date.
+    pub(super) fn protocol_version(text: &str) -> Option<&str> {
+        let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        is_date.then_some(text)
+    }
+
+    /// The request id, if it is a number. A string may contain anything.
+    pub(super) fn numeric_id(id: &RequestId) -> Option<i64> {
+        match id {
+            RequestId::Number(number) => Some(*number),
+            RequestId::String(_) => None,
+        }
+    }
+
+    /// The `traceparent`, if it is well-formed.
+    pub(super) fn valid_traceparent(text: &str) -> Option<&str> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+        let fits =
+            parts.iter().map(|part| part.len()).eq(TRACEPARENT_PART_LENGTHS) && parts.iter().all(|part| is_hex(part));
+        fits.then_some(text)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn accepts_only_well_formed_values() {
+            let parent_text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+            assert_eq!(valid_traceparent(parent_text), Some(parent_text));
+            for odd in ["", "00-x-y-01", "secret", &parent_text.to_uppercase(), &format!("{parent_text}-1")] {
+                assert_eq!(valid_traceparent(odd), None, "{odd}");
+            }
+            assert_eq!((protocol_version("2026-07-28"), protocol_version("secret")), (Some("2026-07-28"), None));
+        }
+    }
+}
