@@ -1,10 +1,10 @@
 //! The HTTP server: MCP, JSON-RPC, files, operations and an event stream, for clients that authenticate with a token.
 //!
-//! Owns request checks (Host, Origin, authentication), size and time limits, and the mapping from errors to status codes.
-//! Checks run in a fixed order before any work is done: framing, Host, Origin, Sec-Fetch-Site, method and content type,
-//! token, limits. Tokens are read only from the Authorization header. A client delays only its own calls. A shutdown
-//! finishes in-flight requests and notifies streams. File access is decided by the engine, tokens are verified by the
-//! [`Authenticator`].
+//! This module checks requests (Host, Origin, authentication), enforces limits on size and time, and maps errors to status
+//! codes. The checks run in a fixed order before any work is done: framing, Host, Origin, Sec-Fetch-Site, method and
+//! content type, token, limits. Tokens are read only from the Authorization header and verified by the [`Authenticator`].
+//! A client delays only its own calls. A shutdown finishes in-flight requests and notifies streams. The engine decides
+//! about access to files.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,6 @@ mod client;
 mod client_limits;
 mod errors;
 mod event_stream;
-mod files;
 mod host_check;
 mod listener;
 mod mcp;
@@ -50,16 +49,16 @@ pub use workspace_admin::{AdminRequest, WorkspaceAdmin, WorkspaceExportSummary};
 /// The credential of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Credential<'a> {
-    /// The token of the Authorization header.
+    /// The token in the Authorization header.
     Token(&'a str),
-    /// No token; the kernel reports that the peer runs as the server's own user.
+    /// The request has no token, but the kernel reports that the client runs as the server's own user.
     SameUser,
 }
 
 /// An authenticated client.
 #[derive(Clone)]
 pub struct ClientIdentity {
-    /// Unique per token.
+    /// A key that is unique for each token.
     pub client_key: String,
     /// The caller of every call of this client.
     pub caller: Caller,
@@ -72,14 +71,14 @@ pub struct ClientIdentity {
 pub enum ClientScope {
     /// One workspace.
     Workspace {
-        /// Unique per workspace.
+        /// An id that is unique for each workspace.
         id: String,
-        /// The location, for dialects that report it.
+        /// The location of the workspace, for dialects that report it.
         location: WorkspaceLocation,
-        /// Opens the workspace, which may block. Called once per client.
+        /// Opens the workspace. May block. Called once for each client that is not cached.
         opener: WorkspaceOpener,
     },
-    /// Workspace administration, without access to files.
+    /// The administration of workspaces, without access to their files.
     Administration,
 }
 
@@ -96,9 +95,9 @@ pub fn opener_for(engine: Engine) -> WorkspaceOpener {
 pub enum AuthError {
     /// The token is unknown, expired or revoked. The response does not say which.
     UnknownToken,
-    /// The token cannot be checked now.
+    /// The token cannot be checked at the moment, for this reason.
     Unavailable(String),
-    /// The limit of open workspaces is reached; evicting idle clients may help.
+    /// The limit of open workspaces is reached. Evicting idle clients may close some.
     TooManyOpenWorkspaces,
 }
 
@@ -107,16 +106,16 @@ pub trait Authenticator: Send + Sync + 'static {
     /// Identifies the client. Called for every request, so it must be fast.
     fn authenticate(&self, credential: Credential<'_>) -> Result<ClientIdentity, AuthError>;
 
-    /// Whether an authenticated client is still valid. Called while a stream is open.
+    /// Whether the token of an authenticated client is still valid. Called while a stream is open.
     fn is_still_valid(&self, key: &str) -> bool;
 
-    /// The workspace administration, if this server hosts several workspaces.
+    /// The administration of workspaces, if this server hosts several.
     fn workspace_admin(&self) -> Option<Arc<dyn WorkspaceAdmin>> {
         None
     }
 }
 
-/// The origin of a connection.
+/// Where a connection comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerOrigin {
     Network,
@@ -130,9 +129,9 @@ pub(crate) enum PeerOrigin {
 pub mod limits {
     use super::Duration;
 
-    /// Concurrent connections; further ones wait to be accepted.
+    /// Concurrent connections; further connections wait to be accepted.
     pub const CONNECTIONS_MAX: usize = 16_384;
-    /// Unauthenticated connections per address; further ones are closed at once.
+    /// Unauthenticated connections per address; further connections are closed at once.
     pub const UNAUTHENTICATED_PER_ADDRESS_MAX: usize = 256;
     /// Size of a request head in bytes.
     pub const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -146,37 +145,37 @@ pub mod limits {
     pub const BODY_READ_TIMEOUT: Duration = Duration::from_secs(60);
     /// Size of a request body in bytes.
     pub const BODY_BYTES_MAX: usize = crate::limits::MESSAGE_BYTES_MAX;
-    /// Timeout for a client that reads nothing while data is pending.
+    /// Timeout for a client that reads nothing while the server has data to send.
     pub const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
     /// Bytes of request and response bodies in memory, per principal.
     pub const RESERVED_BYTES_PER_CLIENT_MAX: usize = 256 << 20;
-    /// Bytes of request and response bodies in memory, of all principals.
+    /// Bytes of request and response bodies in memory, for all principals together.
     pub const RESERVED_BYTES_MAX: usize = 1 << 30;
     /// Bytes of files that running calls may load into memory, per principal; further calls wait.
     pub const CALL_BYTES_PER_CLIENT_MAX: usize = 64 << 20;
-    /// Bytes of files that running calls may load into memory, of all principals.
+    /// Bytes of files that running calls may load into memory, for all principals together.
     pub const CALL_BYTES_MAX: usize = 256 << 20;
-    /// Calls that wait for an event, of all principals.
+    /// Calls that wait for an event, for all principals together.
     pub const CALLS_WAITING_TOTAL_MAX: usize = 256;
-    /// Concurrent requests per principal; further ones get 429.
+    /// Concurrent requests per principal; further requests get status 429.
     pub const REQUESTS_PER_CLIENT_MAX: usize = 256;
     /// Concurrent streams per principal.
     pub const STREAMS_PER_CLIENT_MAX: usize = 16_384;
-    /// Concurrent administration requests of all clients; further ones wait.
+    /// Concurrent administration requests of all clients; further requests wait.
     pub const ADMIN_REQUESTS_MAX: usize = 8;
-    /// Concurrent imports and exports of all clients; further ones get 429.
+    /// Concurrent imports and exports of all clients; further ones get status 429.
     pub const ARCHIVES_MAX: usize = 4;
     /// Size of an imported archive in bytes.
     pub const ARCHIVE_BYTES_MAX: u64 = 16 << 30;
-    /// Archive chunks queued for the client or for the disk.
+    /// Number of archive chunks that are queued for the client or for the disk.
     pub const ARCHIVE_CHUNKS_MAX: usize = 4;
     /// Size of an archive chunk in bytes.
     pub const ARCHIVE_CHUNK_BYTES: usize = 256 << 10;
-    /// Clients evicted at once when too many workspaces are open.
+    /// Number of clients that are evicted at once when too many workspaces are open.
     pub const EVICTION_BATCH_SIZE: usize = 64;
     /// Default value of the Retry-After header, in seconds.
     pub const RETRY_AFTER_SECONDS: u64 = 1;
-    /// Cached clients; the least recently used one is evicted first.
+    /// Number of cached clients; the least recently used one is evicted first.
     pub const CACHED_CLIENTS_MAX: usize = 10_000;
     /// Interval of keep-alive messages on an idle stream.
     pub const STREAM_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);

@@ -1,14 +1,11 @@
-//! Streaming import and export of workspaces as tar archives. Memory use is bounded by a few chunks, and a stalled client
-//! times out.
+//! Import and export of workspaces as streamed tar archives. At most a few chunks are in memory, and a client that stops
+//! reading or sending times out.
 
-use std::{
-    io::{self, Read, Write},
-    sync::Arc,
-};
+use std::io::{self, Read, Write};
 
 use axum::{
     body::{Body, Bytes},
-    extract::{RawQuery, State},
+    extract::RawQuery,
     http::{HeaderValue, Response, StatusCode, header},
 };
 use tokio::{
@@ -19,44 +16,32 @@ use tokio::{
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 
 use super::{
-    errors,
-    host_check::HttpRejection,
+    errors::{self, HttpRejection, HttpResult},
     limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT},
-    state::ServerState,
-    workspace_admin::{
-        AdminContext, WorkspaceExportSummary, WorkspaceNamePath, admin_response, parse_query, workspace_name,
-    },
+    workspace_admin::{AdminContext, WorkspaceExportSummary, WorkspaceName, parse_query},
 };
 
 const TAR_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-tar");
 const TAR_DISPOSITION: HeaderValue = HeaderValue::from_static("attachment; filename=\"workspace.tar\"");
-/// The number of files that the archive omits.
+/// The header with the number of files that the archive omits.
 const OMITTED_FILES_HEADER: &str = "stead-left-out";
 
 type ArchiveChunk = Result<Bytes, io::Error>;
 
-fn acquire_archive_permit(state: &ServerState) -> Result<OwnedSemaphorePermit, HttpRejection> {
-    let busy =
-        HttpRejection::new(StatusCode::TOO_MANY_REQUESTS, "too many concurrent imports and exports; retry later");
-    state.admin_limits.archives.clone().try_acquire_owned().map_err(|_| busy)
+fn acquire_archive_permit(context: &AdminContext) -> Result<OwnedSemaphorePermit, HttpRejection> {
+    let busy = HttpRejection::too_many_requests("too many concurrent imports and exports; retry later");
+    context.state.admin_limits.archives.clone().try_acquire_owned().map_err(|_| busy)
 }
 
 /// `GET /v1/workspaces/{name}/export`.
-pub(super) async fn export_workspace(
-    State(state): State<Arc<ServerState>>,
-    context: AdminContext,
-    name: WorkspaceNamePath,
-) -> Response<Body> {
-    let permit = match acquire_archive_permit(&state) {
-        Ok(permit) => permit,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
+pub(super) async fn export_workspace(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+    let permit = acquire_archive_permit(&context)?;
     let (sender, receiver) = mpsc::channel(ARCHIVE_CHUNKS_MAX);
     let (start, started) = oneshot::channel();
-    let (name, handle) = (workspace_name(name), Handle::current());
+    let runtime = Handle::current();
     tokio::task::spawn_blocking(move || {
-        let AdminContext { workspace_admin, caller } = context;
-        let mut out = ArchiveSender { sender, runtime: handle, chunk: Vec::new() };
+        let AdminContext { workspace_admin, caller, .. } = context;
+        let mut out = ArchiveSender { sender, runtime, chunk: Vec::new() };
         let mut start = Some(start);
         let mut on_start = |summary: WorkspaceExportSummary| {
             if let Some(start) = start.take() {
@@ -65,46 +50,36 @@ pub(super) async fn export_workspace(
         };
         let result = workspace_admin.export_workspace(&caller, &name, &mut on_start, &mut out);
         match (result, start) {
-            // The response has started; abort it so that the client does not take it for complete.
+            // The response has started. It is aborted so that the client does not take it for complete.
             (Err(_), None) => out.abort(),
             (Err(error), Some(start)) => drop(start.send(Err(error))),
             (Ok(()), _) => {}
         }
         drop(permit);
     });
-    let summary = match started.await {
-        Ok(Ok(summary)) => summary,
-        Ok(Err(error)) => return errors::error_response(&error, &error.to_json()),
-        Err(_) => {
-            let reason = "internal error: the export was aborted";
-            return errors::rejection_response(HttpRejection::new(StatusCode::INTERNAL_SERVER_ERROR, reason));
-        }
-    };
+    let aborted = HttpRejection::internal_error("internal error: the export was aborted");
+    let summary = started.await.map_err(|_| aborted)??;
     let mut response = Response::new(Body::from_stream(ReceiverStream::new(receiver)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, TAR_CONTENT_TYPE);
     headers.insert(header::CONTENT_DISPOSITION, TAR_DISPOSITION);
     headers.insert(OMITTED_FILES_HEADER, summary.omitted_files.into());
-    response
+    Ok(response)
 }
 
 /// `PUT /v1/workspaces/{name}/import`.
 pub(super) async fn import_workspace(
-    State(state): State<Arc<ServerState>>,
     context: AdminContext,
-    name: WorkspaceNamePath,
+    WorkspaceName(name): WorkspaceName,
     RawQuery(query): RawQuery,
     body: Body,
-) -> Response<Body> {
-    let permit = match acquire_archive_permit(&state) {
-        Ok(permit) => permit,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
+) -> HttpResult {
+    let permit = acquire_archive_permit(&context)?;
     let (sender, receiver) = mpsc::channel(ARCHIVE_CHUNKS_MAX);
-    let (name, options, handle) = (workspace_name(name), parse_query(query.as_deref()), Handle::current());
+    let (options, runtime) = (parse_query(query.as_deref()), Handle::current());
     let import = tokio::task::spawn_blocking(move || {
-        let AdminContext { workspace_admin, caller } = context;
-        let mut reader = ArchiveReceiver { receiver, runtime: handle, chunk: Bytes::new() };
+        let AdminContext { workspace_admin, caller, .. } = context;
+        let mut reader = ArchiveReceiver { receiver, runtime, chunk: Bytes::new() };
         let result = workspace_admin.import_workspace(&caller, &name, options, &mut reader);
         drop(permit);
         result
@@ -112,22 +87,18 @@ pub(super) async fn import_workspace(
     let mut chunks = body.into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let aborted = |_| io::Error::from(io::ErrorKind::ConnectionReset);
-        // The importer may have stopped; its result says why.
+        // A send error means that the import has stopped; its result says why.
         if sender.send(chunk.map_err(aborted)).await.is_err() {
             break;
         }
     }
     drop(sender);
-    match import.await {
-        Ok(result) => admin_response(result, StatusCode::CREATED),
-        Err(_) => errors::rejection_response(HttpRejection::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal error: the import was aborted",
-        )),
-    }
+    let aborted = HttpRejection::internal_error("internal error: the import was aborted");
+    let created = import.await.map_err(|_| aborted)??;
+    Ok(errors::json_response(StatusCode::CREATED, &created))
 }
 
-/// Sends an archive to a client in chunks.
+/// A blocking writer that sends an archive to the client in chunks.
 struct ArchiveSender {
     sender: mpsc::Sender<ArchiveChunk>,
     runtime: Handle,
@@ -143,7 +114,7 @@ impl ArchiveSender {
         }
     }
 
-    /// Closes the connection before the end of the archive.
+    /// Ends the response with an error, so that the connection closes before the end of the archive.
     fn abort(&self) {
         drop(self.send_chunk(Err(io::ErrorKind::Interrupted.into())));
     }
@@ -164,7 +135,7 @@ impl Write for ArchiveSender {
     }
 }
 
-/// Reads an archive from a client.
+/// A blocking reader of the archive that the client sends.
 struct ArchiveReceiver {
     receiver: mpsc::Receiver<ArchiveChunk>,
     runtime: Handle,

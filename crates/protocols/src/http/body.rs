@@ -1,5 +1,5 @@
-//! Request and response bodies, counted against the memory limit of their principal: a request body until its call ends, a
-//! response body until it is sent.
+//! Request and response bodies. They count against the memory limit of their principal: a request body until its call
+//! ends, a response body until it is sent.
 
 use std::convert::Infallible;
 
@@ -12,23 +12,22 @@ use hyper::body::Frame;
 
 use super::{
     client_limits::{ClientLimits, MemoryReservation},
-    errors,
-    host_check::HttpRejection,
+    errors::HttpRejection,
     limits::{BODY_BYTES_MAX, BODY_READ_TIMEOUT},
 };
 
-/// Size of a response frame; smaller responses are not counted.
+/// The size of a response frame. Smaller responses do not count against the memory limit.
 const BODY_FRAME_BYTES: usize = 16 << 10;
 
 const SHORT_BODY_BYTES_MAX: usize = 1 << 20;
 
-/// A request body with its memory reservation.
+/// A request body. Its memory is reserved until it is dropped.
 pub(super) struct ReceivedBody {
     pub(super) bytes: Vec<u8>,
     _reservation: Option<MemoryReservation>,
 }
 
-/// Reads a body, bounded in size, in time, and by the limits of its client.
+/// Reads a request body within the limits on size and time and the memory limit of the client.
 pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<ReceivedBody, HttpRejection> {
     let timed_out = HttpRejection::new(StatusCode::REQUEST_TIMEOUT, "timed out reading the request body");
     tokio::time::timeout(BODY_READ_TIMEOUT, read_frames(limits, body)).await.unwrap_or(Err(timed_out))
@@ -37,13 +36,13 @@ pub(super) async fn read_body(limits: &ClientLimits, body: Body) -> Result<Recei
 async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBody, HttpRejection> {
     let (mut bytes, mut reservation, mut covered) = (Vec::<u8>::new(), None, 0);
     while let Some(frame) = body.frame().await {
-        let rejection = HttpRejection::new(StatusCode::BAD_REQUEST, "the request body was incomplete");
+        let rejection = HttpRejection::bad_request("the request body was incomplete");
         let Ok(data) = frame.map_err(|_| rejection)?.into_data() else { continue };
         if bytes.len() + data.len() > BODY_BYTES_MAX {
             return Err(HttpRejection::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is too large"));
         }
         if bytes.capacity() - bytes.len() < data.len() {
-            // Doubling would allocate much more than is reserved.
+            // The default growth would double the buffer, and so allocate much more than is reserved.
             bytes.reserve_exact(data.len().max(bytes.len() / 4));
         }
         bytes.extend_from_slice(&data);
@@ -56,7 +55,7 @@ async fn read_frames(limits: &ClientLimits, mut body: Body) -> Result<ReceivedBo
     Ok(ReceivedBody { bytes, _reservation: reservation })
 }
 
-/// Reads a short body of a client without a workspace.
+/// Reads a short request body of an admin client, which has no memory limit.
 pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection> {
     let read = axum::body::to_bytes(body, SHORT_BODY_BYTES_MAX);
     match tokio::time::timeout(BODY_READ_TIMEOUT, read).await {
@@ -68,33 +67,46 @@ pub(super) async fn read_short_body(body: Body) -> Result<Vec<u8>, HttpRejection
     }
 }
 
-/// Counts a response against the limits of its client until it is sent. Rejects a response that does not fit.
-pub(super) async fn meter_response(limits: &ClientLimits, response: Response<Body>) -> Response<Body> {
+/// Counts a response against the memory limit of its client until it is sent. A response that exceeds the limit is
+/// replaced by an error.
+pub(super) async fn meter_response(
+    limits: &ClientLimits,
+    response: Response<Body>,
+) -> Result<Response<Body>, HttpRejection> {
     let size = hyper::body::Body::size_hint(response.body()).exact();
     let Some(size) = size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > BODY_FRAME_BYTES) else {
-        return response;
+        return Ok(response);
     };
-    let reservation = match limits.reserve_bytes(size) {
-        Ok(reservation) => reservation,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
+    let reservation = limits.reserve_bytes(size)?;
     let (head, body) = response.into_parts();
-    match axum::body::to_bytes(body, size).await {
-        Ok(rest) => {
-            let frames = tokio_stream::iter(MeteredBody { remaining: rest, _reservation: reservation });
-            let mut response = Response::from_parts(head, Body::new(StreamBody::new(frames)));
-            response.headers_mut().insert(header::CONTENT_LENGTH, size.into());
-            response
-        }
-        Err(_) => {
-            let rejection =
-                HttpRejection::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error: the response was aborted");
-            errors::rejection_response(rejection)
-        }
-    }
+    let aborted = HttpRejection::internal_error("internal error: the response was aborted");
+    let remaining = axum::body::to_bytes(body, size).await.map_err(|_| aborted)?;
+    let frames = tokio_stream::iter(MeteredBody { remaining, _reservation: reservation });
+    let mut response = Response::from_parts(head, Body::new(StreamBody::new(frames)));
+    response.headers_mut().insert(header::CONTENT_LENGTH, size.into());
+    Ok(response)
 }
 
-/// A response body in frames; the reservation lasts until the last frame is sent.
+/// Keeps `guard` until the response ends, if it is an event stream. For other responses, `guard` is dropped at once.
+pub(super) fn hold_while_streaming<B, G>(response: Response<B>, guard: G) -> Response<Body>
+where
+    B: hyper::body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+    G: Send + 'static,
+{
+    let content_type = response.headers().get(header::CONTENT_TYPE);
+    if !content_type.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
+        return response.map(Body::new);
+    }
+    response.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _guard = &guard;
+            frame
+        }))
+    })
+}
+
+/// A response body in frames. Its memory stays reserved until the last frame is sent.
 struct MeteredBody {
     remaining: Bytes,
     _reservation: MemoryReservation,

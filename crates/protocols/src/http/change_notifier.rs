@@ -1,5 +1,5 @@
-//! Wakes event streams when a workspace changes. One thread per workspace waits on the journal; it exits when no stream is
-//! open. An idle stream costs one small task. Journal entries without changes wake no stream.
+//! Wakes event streams when a workspace changes. One thread per workspace waits for journal entries and ends when no stream
+//! is open, so an idle stream costs only a small task. Journal entries without changes wake no stream.
 
 use std::{
     collections::HashMap,
@@ -10,12 +10,12 @@ use std::{
 use stead_engine::{Engine, Error, JournalEntryQuery, JournalEntrySelection};
 use tokio::sync::watch;
 
-/// Interval at which the thread checks whether any subscriber is left.
+/// How often the thread checks whether any subscriber is left.
 const SUBSCRIBER_CHECK_INTERVAL: Duration = Duration::from_secs(30);
-/// Delay before a retry after an error.
+/// How long the thread waits before it retries after an error.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The notifiers of all workspaces with subscribers.
+/// The notifiers of the workspaces that have subscribers, by workspace id.
 #[derive(Default)]
 pub(super) struct ChangeNotifiers(Mutex<HashMap<String, Weak<ChangeNotifier>>>);
 
@@ -24,25 +24,25 @@ pub(super) struct ChangeNotifier(watch::Sender<NotifierState>);
 
 #[derive(Clone, Copy)]
 enum NotifierState {
-    /// The journal is not watched yet; a change now would be missed.
+    /// The thread does not watch the journal yet, so a change would be missed.
     Starting,
-    /// The journal is watched; every later change is notified.
+    /// The thread watches the journal. Sent again for every change.
     Notified,
 }
 
 /// A subscription to the changes of one workspace.
 pub(super) struct ChangeSubscription {
     receiver: watch::Receiver<NotifierState>,
-    /// Keeps the thread running.
+    /// The thread runs as long as the notifier exists.
     _notifier: Arc<ChangeNotifier>,
 }
 
-/// The notifier stopped, or could not be started.
+/// The notifier has stopped, or its thread could not be started.
 #[derive(Debug)]
 pub(super) struct NotifierClosed;
 
 impl ChangeNotifiers {
-    /// Subscribes to a workspace. Reading the journal after this resolves, and after every notification, misses no change.
+    /// Subscribes to a workspace. A subscriber that reads the journal now and after every notification misses no change.
     pub(super) async fn subscribe(
         &self,
         workspace: &str,
@@ -54,7 +54,7 @@ impl ChangeNotifiers {
         Ok(ChangeSubscription { receiver, _notifier: notifier })
     }
 
-    /// Returns the notifier of a workspace, started if it is not running.
+    /// The notifier of a workspace. Its thread is started if it is not running.
     fn notifier_for(&self, workspace: &str, engine: &Engine) -> std::io::Result<Arc<ChangeNotifier>> {
         let mut notifiers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifiers.get(workspace).and_then(Weak::upgrade) {
@@ -70,7 +70,7 @@ impl ChangeNotifiers {
 }
 
 impl ChangeSubscription {
-    /// Resolves when the workspace has changed since the last call.
+    /// Resolves when the workspace has changed since the last call of this method.
     pub(super) async fn changed(&mut self) -> Result<(), NotifierClosed> {
         self.receiver.changed().await.map_err(|_| NotifierClosed)
     }
@@ -99,7 +99,7 @@ enum HasChanges {
     No,
 }
 
-/// Checks the entries after `known` for changes, and advances `known` to the last entry.
+/// Whether the journal has entries with changes after the entry number `known`, which is set to the last entry.
 fn check_changes_after(engine: &Engine, known: &mut u64) -> Result<HasChanges, Error> {
     let head = engine.workspace().head()?.number;
     let filter = JournalEntryQuery {
@@ -123,10 +123,11 @@ mod tests {
 
     use super::*;
 
-    /// Longer than any step takes unless a notification was lost.
+    /// Every step is faster than this, unless a notification was lost.
     const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// The thread may start late. `subscribe` must not resolve before it watches, or a change in between would be lost.
+    /// If the thread starts late, `subscribe` must wait until it watches the journal. Otherwise a change in between would be
+    /// missed.
     #[tokio::test]
     async fn subscribe_waits_until_journal_is_watched() {
         let engine = Engine::new(Arc::new(MemoryWorkspace::new()));
@@ -146,7 +147,7 @@ mod tests {
         engine.call(&Call::new(&caller, "write", arguments.as_object().unwrap().clone())).unwrap();
         tokio::time::timeout(TEST_TIMEOUT, subscription.changed()).await.expect("a notification").unwrap();
         drop((subscription, notifier));
-        // Any entry makes the thread notice that no subscriber is left.
+        // After any new entry the thread checks whether a subscriber is left, and ends.
         engine.call(&Call::new(&caller, "list", Map::new())).unwrap();
         watcher.join().unwrap();
     }

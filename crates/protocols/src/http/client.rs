@@ -1,4 +1,4 @@
-//! An authenticated client: its identity, its MCP and JSON-RPC servers, and its limits.
+//! An authenticated client of a workspace: its identity, its MCP and JSON-RPC servers, and its limits.
 
 use std::{
     collections::HashMap,
@@ -6,25 +6,23 @@ use std::{
 };
 
 use axum::{
-    body::Body,
     extract::FromRequestParts,
-    http::{HeaderMap, Response, StatusCode, request::Parts},
+    http::{HeaderMap, request::Parts},
 };
 use serde_json::{Map, Value};
-use stead_engine::{CallOutcome, Caller, CallerLifetime, Engine, Error};
+use stead_engine::{BeforeAfterInclusion, Caller, CallerLifetime, Engine};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     client_limits::ClientLimits,
-    errors,
-    host_check::HttpRejection,
+    errors::HttpRejection,
     limits::REQUESTS_PER_CLIENT_MAX,
     mcp::{self, McpHttpService},
     state::{HttpServerConfig, ServerState},
 };
 use crate::{
-    call_executor::{CallAbortError, CallExecutor, CallRequest, OtherRequests, WorkspaceCallLimit},
-    dialect::{self, DialectError, DialectSet, WorkspaceLocation},
+    call_executor::{CallExecutor, CallRequest, CallResult, OtherRequests, WorkspaceCallLimit},
+    dialect::{self, DialectSet, WorkspaceLocation},
     limits::CLIENT_NAME_CHARS_MAX,
     rpc::RpcServer,
 };
@@ -38,7 +36,7 @@ pub(super) struct AuthenticatedClient {
     pub(super) workspace_id: String,
     pub(super) caller: Caller,
     pub(super) executor: Arc<CallExecutor>,
-    /// Built on first use, like the MCP services: most clients use only one protocol.
+    /// Built on first use, like the MCP services, because most clients use only one protocol.
     rpc_server: OnceLock<Arc<RpcServer>>,
     native_dialects: Arc<DialectSet>,
     mcp_services: Mutex<HashMap<String, McpHttpService>>,
@@ -46,7 +44,7 @@ pub(super) struct AuthenticatedClient {
     pub(super) limits: Arc<ClientLimits>,
 }
 
-/// The parts of an [`AuthenticatedClient`].
+/// The values from which an [`AuthenticatedClient`] is built.
 pub(super) struct AuthenticatedClientParts {
     pub(super) client_key: String,
     pub(super) workspace_id: String,
@@ -57,23 +55,19 @@ pub(super) struct AuthenticatedClientParts {
     pub(super) limits: Arc<ClientLimits>,
 }
 
-/// A client with the permit of its current request.
+/// The client of a request, and the permit that counts the request against its limit.
 pub(super) struct ClientRequestPermit {
     pub(super) client: Arc<AuthenticatedClient>,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
 impl<S: Sync> FromRequestParts<S> for ClientRequestPermit {
-    type Rejection = Response<Body>;
+    type Rejection = HttpRejection;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        let missing = HttpRejection::new(StatusCode::UNAUTHORIZED, "missing token");
-        let client = parts
-            .extensions
-            .get::<Arc<AuthenticatedClient>>()
-            .cloned()
-            .ok_or_else(|| errors::rejection_response(missing))?;
-        let permit = client.acquire_request_permit().map_err(errors::rejection_response)?;
+        let missing = HttpRejection::unauthorized("missing token");
+        let client = parts.extensions.get::<Arc<AuthenticatedClient>>().cloned().ok_or(missing)?;
+        let permit = client.acquire_request_permit()?;
         Ok(Self { client, permit })
     }
 }
@@ -93,8 +87,8 @@ pub(super) struct CallHeaders {
 }
 
 impl CallHeaders {
-    /// Reads the headers. An unreadable idempotency key becomes an empty one, which the engine refuses: ignoring the key
-    /// could apply a change twice.
+    /// Reads the headers. An idempotency key that is not readable text becomes an empty key, which the engine refuses. To
+    /// ignore the key could apply a change twice.
     pub(super) fn from_headers(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_owned());
         let session = text(SESSION_HEADER).map(|session| session.chars().take(CLIENT_NAME_CHARS_MAX).collect());
@@ -109,7 +103,7 @@ impl CallHeaders {
         (self.session, self.idempotency_key)
     }
 
-    /// The caller in the session of the header.
+    /// The caller with the session of the header.
     pub(super) fn caller_in_session(&self, caller: &Caller) -> Caller {
         let mut caller = caller.clone();
         if let Some(session) = &self.session {
@@ -119,8 +113,13 @@ impl CallHeaders {
     }
 }
 
-fn load_dialects(names: &[String], location: &WorkspaceLocation) -> Result<DialectSet, DialectError> {
-    DialectSet::from_names(names, &[], location)
+fn load_dialects(names: &[String], location: &WorkspaceLocation) -> Result<DialectSet, HttpRejection> {
+    DialectSet::from_names(names, &[], location).map_err(|_| dialects_not_loaded())
+}
+
+/// The rejection when dialects cannot be loaded. They were checked when the server started, so this is an internal error.
+pub(super) fn dialects_not_loaded() -> HttpRejection {
+    HttpRejection::internal_error("internal error: the configured dialects cannot be loaded")
 }
 
 impl AuthenticatedClient {
@@ -135,7 +134,7 @@ impl AuthenticatedClient {
             limits,
         } = parts;
         caller = caller.starting_session_now(engine.workspace());
-        // HTTP requests are independent; persistent connections set another lifetime.
+        // HTTP requests are independent of each other. Persistent connections set another lifetime.
         caller.lifetime = CallerLifetime::SingleCall;
         let executor =
             Arc::new(CallExecutor::with_slots(engine, limits.call_slots.clone()).with_workspace_limit(workspace_limit));
@@ -157,36 +156,32 @@ impl AuthenticatedClient {
         if let Some(rpc) = self.rpc_server.get() {
             return Ok(rpc.clone());
         }
-        let dialects = load_dialects(&config.rpc_dialects, &self.location).map_err(|_| {
-            HttpRejection::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal error: the configured dialects cannot be loaded",
-            )
-        })?;
+        let dialects = load_dialects(&config.rpc_dialects, &self.location)?;
         let built = RpcServer::with_executor(self.executor.clone(), self.caller.clone(), dialects);
         Ok(self.rpc_server.get_or_init(|| built).clone())
     }
 
-    /// Whether no request of the principal is running, with this token or another.
+    /// Whether the principal has no active request or stream, with this token or another.
     pub(super) fn is_idle(&self) -> bool {
         self.limits.is_idle()
     }
 
     fn acquire_request_permit(&self) -> Result<OwnedSemaphorePermit, HttpRejection> {
-        let rejection = HttpRejection::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many concurrent requests of this client; retry later",
-        );
+        let rejection = HttpRejection::too_many_requests("too many concurrent requests of this client; retry later");
         self.limits.requests.clone().try_acquire_owned().map_err(|_| rejection)
     }
 
     pub(super) fn acquire_stream_permit(&self) -> Result<OwnedSemaphorePermit, HttpRejection> {
-        let rejection = HttpRejection::new(StatusCode::TOO_MANY_REQUESTS, "too many open streams of this client");
+        let rejection = HttpRejection::too_many_requests("too many open streams of this client; close one first");
         self.limits.streams.clone().try_acquire_owned().map_err(|_| rejection)
     }
 
     /// The client's MCP service for these dialects, built on first use.
-    pub(super) fn mcp_service(&self, dialects: &[String], state: &ServerState) -> Result<McpHttpService, DialectError> {
+    pub(super) fn mcp_service(
+        &self,
+        dialects: &[String],
+        state: &ServerState,
+    ) -> Result<McpHttpService, HttpRejection> {
         let name = dialects.join(",");
         let mut services = self.mcp_services.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = services.get(&name) {
@@ -198,31 +193,29 @@ impl AuthenticatedClient {
         Ok(built)
     }
 
-    /// Runs one native call. Dropping the future cancels the call.
+    /// Runs an operation by its native name. Dropping the future cancels the call.
     pub(super) async fn call_operation(
         &self,
         operation: &str,
         arguments: Map<String, Value>,
         call_headers: &CallHeaders,
         bytes: FileBytesInclusion,
-    ) -> Result<Result<CallOutcome, Error>, CallAbortError> {
+    ) -> CallResult {
         let mut translated = match self.native_dialects.find_tool(operation) {
             Some((dialect, tool)) => dialect.translate_with_tier(tool, &arguments),
             None => dialect::unknown_tool_call(operation, "operation", "GET /v1/openapi.json lists the operations"),
         };
         match bytes {
-            FileBytesInclusion::Include => {
-                translated.options.before_after = stead_engine::BeforeAfterInclusion::Include
-            }
+            FileBytesInclusion::Include => translated.options.before_after = BeforeAfterInclusion::Include,
             FileBytesInclusion::Omit => {}
         }
         let request = CallRequest {
             idempotency_key: call_headers.idempotency_key.clone(),
             ..CallRequest::new(call_headers.caller_in_session(&self.caller), translated)
         };
-        // This request itself holds one permit.
-        let alone = self.limits.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
-        let other_requests = if alone { OtherRequests::None } else { OtherRequests::Waiting };
+        // One permit belongs to this request.
+        let is_only_request = self.limits.requests.available_permits() + 1 >= REQUESTS_PER_CLIENT_MAX;
+        let other_requests = if is_only_request { OtherRequests::None } else { OtherRequests::Waiting };
         self.executor.run(request, other_requests, None, |_| std::future::pending()).await
     }
 }

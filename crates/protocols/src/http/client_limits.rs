@@ -1,5 +1,5 @@
-//! Limits per principal, across all its tokens and connections: requests, streams, running calls, memory and request rate.
-//! A principal at its limit does not affect others, and the total is bounded as well.
+//! Limits per principal, over all its tokens and connections: requests, streams, running calls, memory and request rate.
+//! A principal that reaches a limit does not affect others. The memory of all principals together is limited as well.
 
 use std::{
     collections::HashMap,
@@ -7,11 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    host_check::HttpRejection,
+    errors::HttpRejection,
     limits::{
         CACHED_CLIENTS_MAX, CALL_BYTES_MAX, CALL_BYTES_PER_CLIENT_MAX, CALLS_WAITING_TOTAL_MAX,
         REQUESTS_PER_CLIENT_MAX, RESERVED_BYTES_MAX, RESERVED_BYTES_PER_CLIENT_MAX, STREAMS_PER_CLIENT_MAX,
@@ -19,7 +18,7 @@ use super::{
 };
 use crate::call_executor::{ClientCallSlots, GlobalCallLimits};
 
-/// Granularity of memory reservations.
+/// The memory that one semaphore permit stands for.
 const RESERVATION_UNIT_BYTES: usize = 1 << 10;
 
 /// The request rate of one principal.
@@ -41,7 +40,7 @@ impl TokenBucket {
         Self { limit, tokens: Mutex::new((f64::from(limit.burst), now)) }
     }
 
-    /// Takes one token, or returns the time until one is available.
+    /// Takes one token, or returns how long to wait for one.
     fn take_token(&self, now: Instant) -> Result<(), Duration> {
         let mut tokens = self.refill(now);
         if tokens.0 >= 1.0 {
@@ -51,7 +50,7 @@ impl TokenBucket {
         Err(Duration::from_secs_f64((1.0 - tokens.0) / f64::from(self.limit.per_second.max(1))))
     }
 
-    /// Charges calls that were already made; the balance may become negative.
+    /// Takes tokens for calls that were already made. The balance may become negative.
     fn charge_calls(&self, calls: usize, now: Instant) {
         self.refill(now).0 -= calls as f64;
     }
@@ -65,7 +64,7 @@ impl TokenBucket {
     }
 }
 
-/// Reserved memory, released on drop.
+/// Reserved memory, which is released when this is dropped.
 #[derive(Debug)]
 pub(super) struct MemoryReservation {
     client_permit: OwnedSemaphorePermit,
@@ -99,12 +98,12 @@ impl ClientLimits {
     /// Counts one request against the rate limit.
     pub(super) fn take_request(&self) -> Result<(), HttpRejection> {
         let Some(bucket) = &self.rate_bucket else { return Ok(()) };
-        bucket.take_token(Instant::now()).map_err(|wait| {
-            HttpRejection::new(StatusCode::TOO_MANY_REQUESTS, "rate limit reached; retry later").retry_after(wait)
-        })
+        bucket
+            .take_token(Instant::now())
+            .map_err(|wait| HttpRejection::too_many_requests("rate limit reached; retry later").retry_after(wait))
     }
 
-    /// Waits until the rate limit allows the next message of a connection.
+    /// Waits until the rate limit allows the next message on a WebSocket.
     pub(super) async fn wait_for_rate(&self) {
         while let Some(bucket) = &self.rate_bucket
             && let Err(wait) = bucket.take_token(Instant::now())
@@ -113,7 +112,7 @@ impl ClientLimits {
         }
     }
 
-    /// Charges the calls of a request beyond the first.
+    /// Counts the calls of a request, except the first, against the rate limit. The request itself counted for the first.
     pub(super) fn charge_extra_calls(&self, calls: usize) {
         if let (Some(bucket), 2..) = (&self.rate_bucket, calls) {
             bucket.charge_calls(calls - 1, Instant::now());
@@ -123,13 +122,13 @@ impl ClientLimits {
     /// Reserves memory for this client.
     pub(super) fn reserve_bytes(&self, bytes: usize) -> Result<MemoryReservation, HttpRejection> {
         let units = u32::try_from(bytes.div_ceil(RESERVATION_UNIT_BYTES)).unwrap_or(u32::MAX);
-        let own = self.client_bytes.clone().try_acquire_many_owned(units).map_err(|_| {
-            HttpRejection::new(StatusCode::TOO_MANY_REQUESTS, "per-client memory limit reached; retry later")
-        })?;
-        let all = self.global_bytes.clone().try_acquire_many_owned(units).map_err(|_| {
-            HttpRejection::new(StatusCode::SERVICE_UNAVAILABLE, "server memory limit reached; retry later")
-        })?;
-        Ok(MemoryReservation { client_permit: own, global_permit: all })
+        let acquire = |semaphore: &Arc<Semaphore>, rejection: HttpRejection| {
+            semaphore.clone().try_acquire_many_owned(units).map_err(|_| rejection)
+        };
+        let client_full = HttpRejection::too_many_requests("per-client memory limit reached; retry later");
+        let client_permit = acquire(&self.client_bytes, client_full)?;
+        let global_full = HttpRejection::unavailable("server memory limit reached; retry later");
+        Ok(MemoryReservation { client_permit, global_permit: acquire(&self.global_bytes, global_full)? })
     }
 
     /// Adds to a reservation.
@@ -169,10 +168,10 @@ impl ClientLimitsTable {
     pub(super) fn limits_for(&self, workspace: &str, principal: &str) -> Arc<ClientLimits> {
         let mut by_principal = self.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
         if by_principal.len() >= CACHED_CLIENTS_MAX {
-            // Entries without active clients can be dropped; only their rate-limit state is lost.
+            // The limits of principals without a client are dropped. Only the state of their rate limit is lost.
             by_principal.retain(|_, limits| Arc::strong_count(limits) > 1);
         }
-        let make = || {
+        let new_limits = || {
             Arc::new(ClientLimits {
                 requests: Arc::new(Semaphore::new(REQUESTS_PER_CLIENT_MAX)),
                 streams: Arc::new(Semaphore::new(STREAMS_PER_CLIENT_MAX)),
@@ -182,12 +181,14 @@ impl ClientLimitsTable {
                 rate_bucket: self.rate_limit.map(|rate| TokenBucket::new(rate, Instant::now())),
             })
         };
-        by_principal.entry((workspace.to_owned(), principal.to_owned())).or_insert_with(make).clone()
+        by_principal.entry((workspace.to_owned(), principal.to_owned())).or_insert_with(new_limits).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
+
     use super::*;
 
     #[test]
@@ -199,7 +200,7 @@ mod tests {
         }
         assert_eq!(bucket.take_token(start), Err(Duration::from_millis(500)));
         assert_eq!(bucket.take_token(start + Duration::from_millis(500)), Ok(()));
-        // A large batch leaves a negative balance.
+        // A large batch makes the balance negative.
         bucket.charge_calls(4, start + Duration::from_secs(60));
         assert_eq!(bucket.take_token(start + Duration::from_secs(60)), Err(Duration::from_secs(1)));
         assert_eq!(bucket.take_token(start + Duration::from_secs(61)), Ok(()));
@@ -216,7 +217,7 @@ mod tests {
         other.reserve_bytes(RESERVED_BYTES_PER_CLIENT_MAX).unwrap();
         drop(reservation);
         same.reserve_bytes(1).unwrap();
-        // The total is bounded as well.
+        // The memory of all clients together is limited as well.
         let clients = RESERVED_BYTES_MAX / RESERVED_BYTES_PER_CLIENT_MAX;
         let limits = |at: usize| table.limits_for("w", &at.to_string());
         let all: Vec<MemoryReservation> =

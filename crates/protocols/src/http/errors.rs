@@ -1,16 +1,129 @@
-//! HTTP error responses: a status code, and the engine's error object as the body.
+//! HTTP error responses. A rejected request gets a status code and a reason; a failed call gets the status code of its
+//! error kind, and the engine's error object as the body.
+
+use std::time::Duration;
 
 use axum::{
     body::Body,
     http::{HeaderValue, Response, StatusCode, header},
+    response::IntoResponse,
 };
 use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
 
-use super::{host_check::HttpRejection, limits::RETRY_AFTER_SECONDS};
+use super::limits::RETRY_AFTER_SECONDS;
+use crate::call_executor::CallAbortError;
 
 pub(super) const JSON_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/json");
 const BEARER_CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer realm=\"stead\"");
+
+/// Why a request is rejected without an outcome of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HttpRejection {
+    pub(super) status: StatusCode,
+    reason: &'static str,
+    /// The value of the Retry-After header, for the status codes 429 and 503.
+    retry_after_seconds: u64,
+}
+
+impl HttpRejection {
+    pub(super) fn new(status: StatusCode, reason: &'static str) -> Self {
+        Self { status, reason, retry_after_seconds: RETRY_AFTER_SECONDS }
+    }
+
+    pub(super) fn bad_request(reason: &'static str) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, reason)
+    }
+
+    pub(super) fn unauthorized(reason: &'static str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, reason)
+    }
+
+    pub(super) fn forbidden(reason: &'static str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, reason)
+    }
+
+    pub(super) fn not_found(reason: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, reason)
+    }
+
+    pub(super) fn too_many_requests(reason: &'static str) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, reason)
+    }
+
+    pub(super) fn internal_error(reason: &'static str) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
+    }
+
+    pub(super) fn unavailable(reason: &'static str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, reason)
+    }
+
+    /// Sets Retry-After, rounded up to whole seconds.
+    pub(super) fn retry_after(self, wait: Duration) -> Self {
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        Self { retry_after_seconds: seconds.max(RETRY_AFTER_SECONDS), ..self }
+    }
+}
+
+impl IntoResponse for HttpRejection {
+    fn into_response(self) -> Response<Body> {
+        let error = json!({ "error": { "kind": "refused", "detail": self.reason } });
+        let mut response = json_response(self.status, &error);
+        match self.status {
+            StatusCode::UNAUTHORIZED => {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
+            }
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                response.headers_mut().insert(header::RETRY_AFTER, self.retry_after_seconds.into());
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// The response of a handler, or the reason why there is an error response instead.
+pub(super) type HttpResult = Result<Response<Body>, HttpFailure>;
+
+/// Why a handler returns an error response.
+#[derive(Debug)]
+pub(super) enum HttpFailure {
+    Rejected(HttpRejection),
+    CallFailed(Error),
+}
+
+impl From<HttpRejection> for HttpFailure {
+    fn from(rejection: HttpRejection) -> Self {
+        HttpFailure::Rejected(rejection)
+    }
+}
+
+impl From<CallAbortError> for HttpFailure {
+    fn from(abort: CallAbortError) -> Self {
+        HttpFailure::Rejected(match abort {
+            CallAbortError::Panicked => {
+                HttpRejection::internal_error("internal error: the call panicked; committed changes are in the history")
+            }
+            CallAbortError::ShuttingDown => HttpRejection::unavailable("the server is shutting down"),
+        })
+    }
+}
+
+impl From<Error> for HttpFailure {
+    fn from(error: Error) -> Self {
+        HttpFailure::CallFailed(error)
+    }
+}
+
+impl IntoResponse for HttpFailure {
+    fn into_response(self) -> Response<Body> {
+        match self {
+            HttpFailure::Rejected(rejection) => rejection.into_response(),
+            HttpFailure::CallFailed(error) => error_response(&error),
+        }
+    }
+}
 
 pub(super) fn json_response(status: StatusCode, value: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(value.to_string()));
@@ -19,25 +132,9 @@ pub(super) fn json_response(status: StatusCode, value: &Value) -> Response<Body>
     response
 }
 
-/// The response to a rejected request.
-pub(super) fn rejection_response(rejection: HttpRejection) -> Response<Body> {
-    let error = json!({ "error": { "kind": "refused", "detail": rejection.reason } });
-    let mut response = json_response(rejection.status, &error);
-    match rejection.status {
-        StatusCode::UNAUTHORIZED => {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, BEARER_CHALLENGE);
-        }
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            response.headers_mut().insert(header::RETRY_AFTER, rejection.retry_after_seconds.into());
-        }
-        _ => {}
-    }
-    response
-}
-
-/// The response to a failed call, with the error object of its dialect.
-pub(super) fn error_response(error: &Error, object: &Value) -> Response<Body> {
-    let mut response = json_response(status_for_kind(error.kind), object);
+/// The response to a failed call.
+fn error_response(error: &Error) -> Response<Body> {
+    let mut response = json_response(status_for_kind(error.kind), &error.to_json());
     let wait_ms = error.details.get("retry_after_ms").and_then(Value::as_u64);
     let wait = match (error.kind, wait_ms) {
         (_, Some(ms)) => Some(ms.div_ceil(1000)),
@@ -50,7 +147,7 @@ pub(super) fn error_response(error: &Error, object: &Value) -> Response<Body> {
     response
 }
 
-pub(super) fn status_for_kind(kind: ErrorKind) -> StatusCode {
+fn status_for_kind(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::BadRequest
         | ErrorKind::InvalidPath

@@ -1,5 +1,5 @@
-//! `GET /events`: changes of a workspace as server-sent events. A stream resumes after its Last-Event-ID, so a reconnecting
-//! client misses nothing.
+//! `GET /events`: changes of a workspace as server-sent events. A client that reconnects sends the Last-Event-ID, and the
+//! stream continues after that event, so the client misses nothing.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use axum::{
     Extension,
     body::{Body, Bytes},
     extract::{RawQuery, State},
-    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Response, header},
 };
 use serde_json::{Map, Value};
 use stead_engine::{CallOutcome, ChangesFollower, Version};
@@ -17,19 +17,17 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use super::{
     change_notifier::{ChangeSubscription, NotifierClosed},
     client::{AuthenticatedClient, CallHeaders, FileBytesInclusion},
-    errors,
-    host_check::HttpRejection,
+    errors::{HttpRejection, HttpResult},
     limits::STREAM_KEEPALIVE_INTERVAL,
-    operations,
     state::{ServerState, ShutdownSignal},
 };
 
 const EVENT_STREAM_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("text/event-stream");
-/// Pages of events queued for a slow client.
+/// Number of event pages that are queued for a slow client.
 const QUEUED_PAGES_MAX: usize = 2;
-/// Length of the signature that binds an event id to its receiver.
-const SIGNATURE_HEX_DIGITS: usize = 16;
-/// The default start of a stream.
+/// Length of the hash that binds an event id to its client.
+const CLIENT_HASH_HEX_DIGITS: usize = 16;
+/// The cursor at which a stream starts by default.
 const CURSOR_NOW: &str = "now";
 
 struct EventStream {
@@ -49,42 +47,26 @@ enum NextPageTiming {
 
 struct EventStreamEnded;
 
-/// `GET /events`.
 pub(super) async fn serve_event_stream(
     State(state): State<Arc<ServerState>>,
     Extension(client): Extension<Arc<AuthenticatedClient>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-) -> Response<Body> {
-    let permit = match client.acquire_stream_permit() {
-        Ok(permit) => permit,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
-    let cursor = match starting_cursor(&client, query.as_deref(), &headers) {
-        Ok(cursor) => cursor,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
-    // Subscribes before the first read, so that no change in between is missed.
-    let Ok(changes) = state.change_notifiers.subscribe(&client.workspace_id, client.executor.engine()).await else {
-        return errors::rejection_response(HttpRejection::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "changes cannot be watched now; retry later",
-        ));
-    };
-    // An invalid cursor becomes an error status. The first page is a regular, recorded call.
+) -> HttpResult {
+    let permit = client.acquire_stream_permit()?;
+    let cursor = starting_cursor(&client, query.as_deref(), &headers)?;
+    // The stream subscribes before it reads the first page, so that no change in between is missed.
+    let engine = client.executor.engine();
+    let changes = state.change_notifiers.subscribe(&client.workspace_id, engine).await.map_err(|NotifierClosed| {
+        HttpRejection::unavailable("the server cannot watch for changes at the moment; retry later")
+    })?;
+    // The first page is a regular call that is recorded, so an invalid cursor gets an error status.
     let call_headers = CallHeaders::from_headers(&headers);
     let arguments = Map::from_iter([("since".to_owned(), Value::from(cursor))]);
-    let first = match client.call_operation("changes", arguments, &call_headers, FileBytesInclusion::Omit).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => return errors::error_response(&error, &error.to_json()),
-        Err(abort) => return operations::call_abort_response(abort),
-    };
+    let first = client.call_operation("changes", arguments, &call_headers, FileBytesInclusion::Omit).await??;
     let cursor = outcome_cursor(&first).unwrap_or_default().to_owned();
-    let engine = client.executor.engine().clone();
-    let follower = match ChangesFollower::from_cursor(engine, call_headers.caller_in_session(&client.caller), &cursor) {
-        Ok(follower) => follower,
-        Err(error) => return errors::error_response(&error, &error.to_json()),
-    };
+    let caller = call_headers.caller_in_session(&client.caller);
+    let follower = ChangesFollower::from_cursor(engine.clone(), caller, &cursor)?;
     let (sender, receiver) = mpsc::channel(QUEUED_PAGES_MAX);
     let stream = EventStream { state, client, follower, cursor, changes, sender, _permit: permit };
     tokio::spawn(stream.run(first));
@@ -92,16 +74,16 @@ pub(super) async fn serve_event_stream(
         Response::new(Body::from_stream(ReceiverStream::new(receiver).map(Ok::<_, std::convert::Infallible>)));
     response.headers_mut().insert(header::CONTENT_TYPE, EVENT_STREAM_CONTENT_TYPE);
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    Ok(response)
 }
 
-/// The start of the stream: the Last-Event-ID header, or the `since` parameter.
+/// The cursor at which the stream starts: the one in the Last-Event-ID header, or else the `since` parameter.
 fn starting_cursor(
     client: &AuthenticatedClient,
     query: Option<&str>,
     headers: &HeaderMap,
 ) -> Result<String, HttpRejection> {
-    let malformed = HttpRejection::new(StatusCode::BAD_REQUEST, "/events takes since=CURSOR, since=now or since=0");
+    let malformed = HttpRejection::bad_request("/events takes since=CURSOR, since=now or since=0");
     let since = match query.unwrap_or_default().split_once('=') {
         None if query.is_none_or(str::is_empty) => CURSOR_NOW,
         Some(("since", since)) if !since.contains(['&', '%']) => since,
@@ -111,20 +93,20 @@ fn starting_cursor(
         None => Ok(since.to_owned()),
         Some(id) => {
             let id = id.to_str().map_err(|_| malformed)?;
-            let (cursor, bound) = id.rsplit_once('.').ok_or(malformed)?;
-            if bound != event_id_signature(client, cursor) {
-                return Err(HttpRejection::new(StatusCode::FORBIDDEN, "Last-Event-ID belongs to another client"));
+            let (cursor, hash) = id.rsplit_once('.').ok_or(malformed)?;
+            if hash != client_hash(client, cursor) {
+                return Err(HttpRejection::forbidden("Last-Event-ID belongs to another client"));
             }
             Ok(cursor.to_owned())
         }
     }
 }
 
-/// The signature that binds an event id to its workspace and principal.
-fn event_id_signature(client: &AuthenticatedClient, cursor: &str) -> String {
+/// The hash in an event id that binds it to its workspace and principal.
+fn client_hash(client: &AuthenticatedClient, cursor: &str) -> String {
     let whole =
         Version::hash_bytes(format!("{}\0{}\0{cursor}", client.workspace_id, client.caller.principal).as_bytes());
-    whole.to_string().chars().take(SIGNATURE_HEX_DIGITS).collect()
+    whole.to_string().chars().take(CLIENT_HASH_HEX_DIGITS).collect()
 }
 
 impl EventStream {
@@ -133,30 +115,35 @@ impl EventStream {
         self.state.metrics.stream_opened();
         let mut next = Some(first);
         while let Some(outcome) = next {
-            match self.send_page(&outcome).await {
-                Ok(NextPageTiming::Immediately) => {}
-                Ok(NextPageTiming::AfterChange) => match self.wait_for_change(&mut shutdown).await {
-                    Ok(()) => {}
-                    Err(EventStreamEnded) => break,
-                },
-                Err(EventStreamEnded) => break,
-            }
-            next = match self.follower.next_page() {
-                Ok(outcome) => Some(outcome),
-                Err(error) => {
-                    drop(self.sender.send(format_sse_event("error", None, &error.to_json()).into()).await);
-                    None
-                }
-            };
+            next = self.send_page_and_wait(&outcome, &mut shutdown).await.ok();
         }
         self.state.metrics.stream_closed();
+    }
+
+    /// Sends a page and returns the next one, once there are more changes.
+    async fn send_page_and_wait(
+        &mut self,
+        outcome: &CallOutcome,
+        shutdown: &mut ShutdownSignal,
+    ) -> Result<CallOutcome, EventStreamEnded> {
+        match self.send_page(outcome).await? {
+            NextPageTiming::Immediately => {}
+            NextPageTiming::AfterChange => self.wait_for_change(shutdown).await?,
+        }
+        match self.follower.next_page() {
+            Ok(outcome) => Ok(outcome),
+            Err(error) => {
+                drop(self.sender.send(format_sse_event("error", None, &error.to_json()).into()).await);
+                Err(EventStreamEnded)
+            }
+        }
     }
 
     /// Waits for a change and sends keep-alive comments meanwhile.
     async fn wait_for_change(&mut self, shutdown: &mut ShutdownSignal) -> Result<(), EventStreamEnded> {
         loop {
             let changed = tokio::select! {
-                // Detects a disconnected client without waiting for the next event.
+                // A disconnected client is detected without waiting for the next event.
                 () = self.sender.closed() => return Err(EventStreamEnded),
                 () = shutdown.until_shutdown() => {
                     drop(self.sender.send(Bytes::from_static(b"event: stop\ndata: {}\n\n")).await);
@@ -175,17 +162,17 @@ impl EventStream {
         }
     }
 
-    /// Sends one page and returns when the next one is due.
+    /// Sends the events of one page. Returns whether the next page can be read at once.
     async fn send_page(&mut self, outcome: &CallOutcome) -> Result<NextPageTiming, EventStreamEnded> {
         let events = outcome.json.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if let Some(cursor) = outcome_cursor(outcome) {
             cursor.clone_into(&mut self.cursor);
         }
         if !events.is_empty() {
-            let id = format!("{}.{}", self.cursor, event_id_signature(&self.client, &self.cursor));
+            let id = format!("{}.{}", self.cursor, client_hash(&self.client, &self.cursor));
             let mut page = String::new();
             for (at, event) in events.iter().enumerate() {
-                // Only the last event carries the id: a client that disconnects earlier gets the page again.
+                // Only the last event has the id, so that a client that disconnects earlier gets the page again.
                 let id = (at + 1 == events.len()).then_some(id.as_str());
                 page.push_str(&format_sse_event("change", id, event));
             }

@@ -1,19 +1,17 @@
 //! Checks of a request head before authentication, in this order: framing, Host, Origin, Sec-Fetch-Site. They protect a
 //! server on the local machine against cross-site requests and DNS rebinding.
 //!
-//! Pure: maps a request head to a rejection. Never reads a body, a token or a file.
+//! The checks look only at the request head. They do no I/O and read no token.
 
-use std::time::Duration;
+use axum::http::{HeaderMap, Uri, header, uri::Authority};
 
-use axum::http::{HeaderMap, StatusCode, Uri, header, uri::Authority};
-
-use super::limits::RETRY_AFTER_SECONDS;
+use super::errors::HttpRejection;
 
 /// The hosts and origins that the server accepts.
 #[derive(Debug, Clone, Default)]
 pub struct AllowedHosts {
     accepted_schemes: AcceptedUrlSchemes,
-    /// The port of the loopback names; `None` for a Unix socket.
+    /// The port that clients must use with the loopback names. `None` for a Unix socket, which has no port.
     port: Option<u16>,
     /// Additional hosts from the configuration, in lower case.
     hosts: Vec<String>,
@@ -22,7 +20,7 @@ pub struct AllowedHosts {
 }
 
 const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-/// Values of Sec-Fetch-Site for requests that no other site caused.
+/// The values of Sec-Fetch-Site for requests that were not caused by another site.
 const SAME_SITE_FETCH_VALUES: [&[u8]; 2] = [b"same-origin", b"none"];
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,44 +47,23 @@ impl AcceptedUrlSchemes {
     }
 }
 
-/// A rejected request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct HttpRejection {
-    pub(super) status: StatusCode,
-    pub(super) reason: &'static str,
-    /// The value of Retry-After.
-    pub(super) retry_after_seconds: u64,
-}
-
-impl HttpRejection {
-    pub(super) fn new(status: StatusCode, reason: &'static str) -> Self {
-        Self { status, reason, retry_after_seconds: RETRY_AFTER_SECONDS }
-    }
-
-    /// Sets Retry-After, rounded up to whole seconds.
-    pub(super) fn retry_after(self, wait: Duration) -> Self {
-        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-        Self { retry_after_seconds: seconds.max(RETRY_AFTER_SECONDS), ..self }
-    }
-}
-
 impl AllowedHosts {
-    /// The loopback names with this port.
+    /// Allows the loopback names with this port.
     pub fn loopback(port: u16) -> Self {
         Self { port: Some(port), ..Self::default() }
     }
 
-    /// The loopback names with this port, for a server with TLS.
+    /// Allows the loopback names with this port, for a server with TLS.
     pub fn secure_loopback(port: u16) -> Self {
         Self { accepted_schemes: AcceptedUrlSchemes::HttpsOnly, ..Self::loopback(port) }
     }
 
-    /// The names of a server on a Unix socket, which has no port.
+    /// Allows the loopback names with any port, for a server on a Unix socket.
     pub fn unix_socket() -> Self {
         Self::default()
     }
 
-    /// Allows another host. With a port, only that port is accepted, for example the one of a proxy.
+    /// Allows another host. If it is given with a port, for example the port of a proxy, only that port is accepted.
     pub fn add_host(&mut self, host: &str) {
         self.hosts.push(normalize_host(host));
     }
@@ -98,8 +75,9 @@ impl AllowedHosts {
 
     /// Checks the head of a request.
     pub(super) fn check_request_head(&self, target: &Uri, headers: &HeaderMap) -> Result<(), HttpRejection> {
-        let bad = |reason| HttpRejection::new(StatusCode::BAD_REQUEST, reason);
-        // hyper removes a Content-Length beside it, so the ambiguous combination cannot be detected here.
+        let bad = HttpRejection::bad_request;
+        // A request with both Transfer-Encoding and Content-Length is ambiguous. It cannot be detected here, because hyper
+        // removes the Content-Length, so every Transfer-Encoding is refused.
         if headers.contains_key(header::TRANSFER_ENCODING) {
             return Err(bad("Transfer-Encoding is not supported; send Content-Length"));
         }
@@ -115,7 +93,7 @@ impl AllowedHosts {
         self.check_origin(headers, &host)?;
         let mut fetched = headers.get_all("sec-fetch-site").iter();
         if fetched.any(|site| !SAME_SITE_FETCH_VALUES.contains(&site.as_bytes())) {
-            return Err(HttpRejection::new(StatusCode::FORBIDDEN, "cross-site request refused"));
+            return Err(HttpRejection::forbidden("cross-site request refused"));
         }
         Ok(())
     }
@@ -124,36 +102,37 @@ impl AllowedHosts {
         let name = normalize_host(host.host());
         let with_port = host.port_u16().map_or(name.clone(), |port| format!("{name}:{port}"));
         let port_matches =
-            self.port.is_none_or(|own| host.port_u16().unwrap_or(self.accepted_schemes.default_port()) == own);
+            self.port.is_none_or(|port| host.port_u16().unwrap_or(self.accepted_schemes.default_port()) == port);
         let is_configured = self.hosts.contains(&with_port) || (port_matches && self.hosts.contains(&name));
         if is_configured || (port_matches && LOOPBACK_HOSTS.contains(&name.as_str())) {
             return Ok(());
         }
-        Err(HttpRejection::new(StatusCode::FORBIDDEN, "Host not allowed; add it with --host"))
+        Err(HttpRejection::forbidden("Host not allowed; add it with --host"))
     }
 
-    /// Accepts the server's own origin and the configured ones.
+    /// Accepts the server's own origin and the configured origins.
     fn check_origin(&self, headers: &HeaderMap, host: &Authority) -> Result<(), HttpRejection> {
-        let own = |scheme: &str| format!("{scheme}://{}", host.as_str().to_ascii_lowercase());
+        let server_origin = |scheme: &str| format!("{scheme}://{}", host.as_str().to_ascii_lowercase());
         let is_allowed = |origin: &str| {
             let origin = origin.to_ascii_lowercase();
-            self.accepted_schemes.names().iter().any(|scheme| origin == own(scheme)) || self.origins.contains(&origin)
+            self.accepted_schemes.names().iter().any(|scheme| origin == server_origin(scheme))
+                || self.origins.contains(&origin)
         };
         let mut values = headers.get_all(header::ORIGIN).iter();
         if values.all(|origin| origin.to_str().is_ok_and(is_allowed)) {
             return Ok(());
         }
-        Err(HttpRejection::new(StatusCode::FORBIDDEN, "Origin not allowed; add it with --origin"))
+        Err(HttpRejection::forbidden("Origin not allowed; add it with --origin"))
     }
 }
 
-/// A host in lower case, without a trailing dot.
+/// The host in lower case, without a trailing dot.
 fn normalize_host(host: &str) -> String {
     let host = host.to_ascii_lowercase();
     host.strip_suffix('.').map_or(host.clone(), str::to_owned)
 }
 
-/// Parses a host with an optional port; rejects user information and an empty host.
+/// Parses a host with an optional port. Rejects user information and an empty host.
 fn parse_authority(text: &str) -> Option<Authority> {
     let authority: Authority = text.parse().ok()?;
     let is_plain = !text.contains('@') && !authority.host().is_empty();

@@ -1,5 +1,5 @@
-//! Accepts connections over TCP, TLS or a Unix socket, bounded in number and time, with graceful shutdown. On a Unix socket
-//! the kernel reports the user of the peer. A TLS handshake counts as a connection and has a short timeout.
+//! Accepts connections over TCP, TLS or a Unix socket, with limits on their number and time, and a graceful shutdown. On a
+//! Unix socket the kernel reports the user of the client. A TLS handshake counts as a connection and has a short timeout.
 
 use std::{io, net::IpAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ use super::{
     write_timeout::WriteTimeoutStream,
 };
 
-/// Delay after `accept` failed, for example because no file descriptors are left.
+/// How long to wait after `accept` failed, for example because no file descriptors are left.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A listening socket.
@@ -36,11 +36,11 @@ pub enum HttpListener {
     Tcp(TcpListener),
     /// TCP with TLS.
     Tls(TcpListener, Arc<ReloadableTlsConfig>),
-    /// A Unix socket, and the user id whose processes need no token.
+    /// A Unix socket, and the id of the user whose processes need no token.
     Unix(UnixListener, u32),
 }
 
-/// Serves until the state is shut down, then finishes in-flight requests within a bounded time.
+/// Serves clients until [`ServerState::shut_down`], then finishes in-flight requests within a time limit.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
@@ -49,14 +49,14 @@ pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
     let mut shutdown = state.shutdown_signal();
     let mut connections = JoinSet::new();
     loop {
-        // Acquiring inside `select!` lets a server without free slots still shut down.
-        let accepting = async { (slots.clone().acquire_owned().await, accept_connection(&listener).await) };
-        let accepting = tokio::select! {
+        // The permit is acquired inside `select!`, so that a server without free slots can still shut down.
+        let accept = async { (slots.clone().acquire_owned().await, accept_connection(&listener).await) };
+        let accepted = tokio::select! {
             () = shutdown.until_shutdown() => break,
-            accepting = accepting => accepting,
+            accepted = accept => accepted,
         };
         while connections.try_join_next().is_some() {}
-        let (permit, accepted) = match accepting {
+        let (permit, accepted) = match accepted {
             (Ok(permit), Ok(accepted)) => (permit, accepted),
             (Err(_), _) => break,
             (Ok(_), Err(_)) => {
@@ -65,15 +65,14 @@ pub async fn serve(state: Arc<ServerState>, listener: HttpListener) {
             }
         };
         let Ok(unauthenticated) = accepted.register_unauthenticated(&state) else {
-            // Closed without a response, to keep the cost of refused connections low.
+            // The connection is closed without a response, so that a refused connection costs little.
             state.metrics.count_refused_connection();
             continue;
         };
-        let shutdown = state.shutdown_signal();
         let connection = ServedConnection {
             state: state.clone(),
             router: router.clone(),
-            shutdown,
+            shutdown: state.shutdown_signal(),
             unauthenticated,
             _permit: permit,
         };
@@ -95,7 +94,8 @@ enum AcceptedStream {
 }
 
 impl AcceptedStream {
-    /// Counts a connection as unauthenticated. Unix sockets are not counted: the kernel identifies the peer.
+    /// Counts a connection as unauthenticated. A connection over a Unix socket is not counted, because the kernel
+    /// identifies the client.
     fn register_unauthenticated(
         &self,
         state: &ServerState,
@@ -146,7 +146,7 @@ struct ServedConnection {
 }
 
 impl ServedConnection {
-    /// Serves after the TLS handshake; closes the connection if it fails.
+    /// Serves a connection after the TLS handshake, or closes it if the handshake fails.
     async fn serve_tls(mut self, stream: TcpStream, tls: Arc<ReloadableTlsConfig>) {
         let handshake = tokio::time::timeout(tls.handshake_timeout, tls.acceptor().accept(stream));
         let handshake = tokio::select! {
@@ -184,7 +184,7 @@ impl ServedConnection {
                 connection.await
             }
         };
-        // Connection errors are caused by the client and not reported.
+        // Connection errors are caused by the client and therefore not reported.
         drop(ended);
         self.state.metrics.connection_closed();
     }

@@ -1,14 +1,15 @@
-//! MCP over Streamable HTTP, in the protocol versions with and without sessions. `rmcp` transports the messages; each one
-//! is first checked as strictly as over stdio. Sessions are kept per client, so that no client can use another's.
+//! MCP over Streamable HTTP, in the protocol versions with and without sessions. The library `rmcp` transports the
+//! messages, and each message is first checked as strictly as over stdio. Sessions are kept per client, so that no client
+//! can use a session of another.
 
 use std::sync::Arc;
 
 use axum::{
-    body::{Body, Bytes},
+    body::Bytes,
     extract::{Path, Request, State, rejection::PathRejection},
-    http::{Method, Response, StatusCode, header},
+    http::{Method, StatusCode},
 };
-use http_body_util::{BodyExt, Full};
+use http_body_util::Full;
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
 };
@@ -18,14 +19,13 @@ use stead_engine::Caller;
 use super::{
     body,
     client::ClientRequestPermit,
-    errors,
-    host_check::HttpRejection,
+    errors::{self, HttpRejection, HttpResult},
     limits::{BODY_BYTES_MAX, STREAM_KEEPALIVE_INTERVAL},
     state::ServerState,
 };
 use crate::{
     call_executor::CallExecutor,
-    dialect::{self, DialectError, DialectSet},
+    dialect::{self, DialectSet},
     mcp::{McpServer, McpSharedState, check_line},
 };
 
@@ -47,7 +47,7 @@ pub(super) fn build_service(
         .with_json_response(true)
         .with_sse_keep_alive(Some(STREAM_KEEPALIVE_INTERVAL))
         .with_max_request_body_bytes(BODY_BYTES_MAX)
-        // The middleware has checked both.
+        // The middleware has already checked Host and Origin.
         .disable_allowed_hosts()
         .disable_allowed_origins();
     let shutdown = state.shutdown.clone();
@@ -58,28 +58,28 @@ pub(super) fn build_service(
     )
 }
 
-/// `/mcp`: the configured dialects.
+/// `/mcp`: serves the configured dialects.
 pub(super) async fn serve_default_dialects(
     State(state): State<Arc<ServerState>>,
     request_permit: ClientRequestPermit,
     request: Request,
-) -> Response<Body> {
+) -> HttpResult {
     let dialects = state.config.mcp_dialects.clone();
     forward_to_service(&state, request_permit, &dialects, request).await
 }
 
-/// `/mcp/{dialect}`: one dialect.
+/// `/mcp/{dialect}`: serves one dialect.
 pub(super) async fn serve_named_dialect(
     State(state): State<Arc<ServerState>>,
     request_permit: ClientRequestPermit,
     dialect: Result<Path<String>, PathRejection>,
     request: Request,
-) -> Response<Body> {
+) -> HttpResult {
     match dialect {
         Ok(Path(dialect)) if dialect::dialect_names().contains(&dialect.as_str()) => {
             forward_to_service(&state, request_permit, &[dialect], request).await
         }
-        Ok(_) | Err(_) => errors::rejection_response(HttpRejection::new(StatusCode::NOT_FOUND, "unknown dialect")),
+        Ok(_) | Err(_) => Err(HttpRejection::not_found("unknown dialect").into()),
     }
 }
 
@@ -88,32 +88,17 @@ async fn forward_to_service(
     request_permit: ClientRequestPermit,
     dialects: &[String],
     request: Request,
-) -> Response<Body> {
+) -> HttpResult {
     let ClientRequestPermit { client, permit } = request_permit;
-    let service = match client.mcp_service(dialects, state) {
-        Ok(service) => service,
-        Err(
-            DialectError::InvalidDefinition(_)
-            | DialectError::UnknownDialect(_)
-            | DialectError::DuplicateTool { .. }
-            | DialectError::MustBeServedAlone(_)
-            | DialectError::InvalidSetting(_),
-        ) => {
-            let reason = "internal error: the configured dialects cannot be loaded";
-            return errors::rejection_response(HttpRejection::new(StatusCode::INTERNAL_SERVER_ERROR, reason));
-        }
-    };
+    let service = client.mcp_service(dialects, state)?;
     let (head, body) = request.into_parts();
-    let mut message = match body::read_body(&client.limits, body).await {
-        Ok(message) => message,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
+    let mut message = body::read_body(&client.limits, body).await?;
     if head.method == Method::POST
         && let Err(malformed) = check_line(&message.bytes)
     {
         let id = malformed.id.map(|id| id.into_json_value());
         let response_json = json!({ "jsonrpc": "2.0", "id": id, "error": malformed.error });
-        return errors::json_response(StatusCode::BAD_REQUEST, &response_json);
+        return Ok(errors::json_response(StatusCode::BAD_REQUEST, &response_json));
     }
     let bytes = Bytes::from(std::mem::take(&mut message.bytes));
     let ends_session = head.method == Method::DELETE;
@@ -122,16 +107,5 @@ async fn forward_to_service(
         // The session has ended, and some clients treat 202 as a failure.
         *response.status_mut() = StatusCode::NO_CONTENT;
     }
-    let content_type = response.headers().get(header::CONTENT_TYPE);
-    let is_stream = content_type.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-    if !is_stream {
-        return response.map(Body::new);
-    }
-    // Holds the permit until the stream ends.
-    response.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let _permit = &permit;
-            frame
-        }))
-    })
+    Ok(body::hold_while_streaming(response, permit))
 }

@@ -1,4 +1,5 @@
-//! Server metrics in the Prometheus text format. Labels are routes and statuses, never paths, principals or tokens.
+//! Metrics of the server in the Prometheus text format. Labels are routes and status codes, never paths, principals or
+//! tokens.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +35,7 @@ pub(super) struct HttpMetrics {
     durations: Mutex<BTreeMap<HttpRoute, DurationHistogram>>,
     connections: AtomicI64,
     streams: AtomicI64,
-    /// Connections closed because of the limit on unauthenticated connections per address.
+    /// Connections that were closed because their address had too many unauthenticated connections.
     refused_connections: AtomicU64,
 }
 

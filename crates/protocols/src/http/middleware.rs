@@ -7,13 +7,13 @@ use axum::{
     extract::{Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header},
     middleware::Next,
+    response::IntoResponse,
 };
 
 use super::{
     Credential, PeerOrigin, body,
     client_limits::ClientLimits,
-    errors,
-    host_check::HttpRejection,
+    errors::HttpRejection,
     limits::{ARCHIVE_BYTES_MAX, BODY_BYTES_MAX},
     request_log::{HttpRequestId, REQUEST_ID_HEADER, RequestLogGuard},
     routes::{self, HttpRoute, RequiredRole},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::call_recorder::{self, CallRecorder};
 
-/// Headers of every response: browsers must not render, embed or cache it.
+/// Headers of every response. They tell browsers not to render, embed or cache it.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox")),
@@ -30,7 +30,7 @@ const SECURITY_HEADERS: [(HeaderName, HeaderValue); 4] = [
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
 ];
 
-/// Checks and authenticates a request, then passes it on with its client.
+/// Checks and authenticates a request, adds its client to it, and passes it to the route.
 pub(super) async fn authenticate_and_log(
     State(state): State<Arc<ServerState>>,
     mut request: Request,
@@ -53,19 +53,19 @@ pub(super) async fn authenticate_and_log(
         Err(rejection) => Err(rejection),
     };
     if let Ok(Some(client)) = &result {
-        log_guard.iter_mut().for_each(|log_guard| log_guard.set_client(client));
-        request
-            .extensions()
-            .get::<UnauthenticatedConnection>()
-            .iter()
-            .for_each(|connection| connection.mark_authenticated());
+        if let Some(log_guard) = &mut log_guard {
+            log_guard.set_client(client);
+        }
+        if let Some(connection) = request.extensions().get::<UnauthenticatedConnection>() {
+            connection.mark_authenticated();
+        }
     }
     let limits = result.as_ref().ok().and_then(Option::as_ref).map(ClientRole::limits);
-    let result = result.and_then(|client| authorize_route(&state, route, client, &mut request));
-    let mut response = match result {
+    let result = match result.and_then(|client| authorize_route(&state, route, client, &mut request)) {
         Ok(()) => run_handler(log_guard.as_ref(), limits.as_deref(), request, next).await,
-        Err(rejection) => errors::rejection_response(rejection),
+        Err(rejection) => Err(rejection),
     };
+    let mut response = result.unwrap_or_else(IntoResponse::into_response);
     if let (StatusCode::UNAUTHORIZED, Some(challenge)) = (response.status(), challenge) {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
@@ -86,13 +86,13 @@ fn auth_challenge(state: &ServerState, request: &Request) -> Option<HeaderValue>
     authorization.auth_challenge(request.headers(), request.uri().path())
 }
 
-/// Runs the route handler and charges calls and response bytes to the client.
+/// Runs the route handler, and counts its calls and response bytes against the limits of the client.
 async fn run_handler(
     log_guard: Option<&RequestLogGuard>,
     limits: Option<&ClientLimits>,
     mut request: Request,
     next: Next,
-) -> Response<Body> {
+) -> Result<Response<Body>, HttpRejection> {
     let recorder = log_guard.map_or_else(Arc::<CallRecorder>::default, |log_guard| log_guard.recorder.clone());
     request.extensions_mut().insert(recorder.clone());
     let response = call_recorder::record_during(Some(recorder.clone()), next.run(request)).await;
@@ -101,11 +101,11 @@ async fn run_handler(
             limits.charge_extra_calls(recorder.calls().count);
             body::meter_response(limits, response).await
         }
-        None => response,
+        None => Ok(response),
     }
 }
 
-/// The credential of a request, copied out of it.
+/// The credential of a request, independent of the request's lifetime.
 enum RequestCredential {
     NotNeeded,
     Token(String),
@@ -125,12 +125,12 @@ fn check_request(state: &ServerState, request: &Request) -> Result<RequestCreden
         (Some(token), _) => Ok(RequestCredential::Token(token.to_owned())),
         (None, PeerOrigin::SameUser) => Ok(RequestCredential::SameUser),
         (None, PeerOrigin::Network | PeerOrigin::OtherUser) => {
-            Err(HttpRejection::new(StatusCode::UNAUTHORIZED, "missing token; send 'Authorization: Bearer TOKEN'"))
+            Err(HttpRejection::unauthorized("missing token; send 'Authorization: Bearer TOKEN'"))
         }
     }
 }
 
-/// Checks that the client's role permits the route, before anything is looked up for it.
+/// Checks that the client's role permits the route and that the client is within its limits.
 fn authorize_route(
     state: &ServerState,
     route: HttpRoute,
@@ -144,10 +144,10 @@ fn authorize_route(
         | (RequiredRole::Admin, ClientRole::Admin(_)) => {}
         (RequiredRole::Workspace, ClientRole::Admin(_)) => {
             let reason = "this is an admin token and cannot open a workspace; create a workspace token";
-            return Err(HttpRejection::new(StatusCode::FORBIDDEN, reason));
+            return Err(HttpRejection::forbidden(reason));
         }
         (RequiredRole::Admin, ClientRole::Workspace(_)) => {
-            return Err(HttpRejection::new(StatusCode::FORBIDDEN, "an admin token is required"));
+            return Err(HttpRejection::forbidden("this endpoint requires an admin token"));
         }
     }
     client.limits().take_request()?;
@@ -159,10 +159,10 @@ fn authorize_route(
     Ok(())
 }
 
-/// Rejects a body whose declared length is too large, without reading it.
+/// Rejects a request whose Content-Length is too large, without reading the body.
 fn check_content_length(headers: &HeaderMap, route: HttpRoute) -> Result<(), HttpRejection> {
     let limit = match route {
-        // Archives are streamed; other bodies of this route are bounded when they are read.
+        // Archives are streamed. The length of other bodies of this route is checked when they are read.
         HttpRoute::Workspaces => ARCHIVE_BYTES_MAX,
         HttpRoute::Mcp
         | HttpRoute::Rpc
@@ -184,15 +184,15 @@ fn check_content_length(headers: &HeaderMap, route: HttpRoute) -> Result<(), Htt
     }
 }
 
-/// Requires a JSON content type, which an HTML form of another site cannot set.
-fn check_content_type(route: routes::HttpRoute, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
+/// Requires a JSON content type, which an HTML form of another site cannot set, on routes that expect JSON.
+fn check_content_type(route: HttpRoute, method: &Method, headers: &HeaderMap) -> Result<(), HttpRejection> {
     if *method != Method::POST || !route.expects_json() {
         return Ok(());
     }
     require_json(headers)
 }
 
-/// Rejects a body whose content type is not JSON.
+/// Rejects a request whose content type is not JSON.
 pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpRejection> {
     let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = content_type.split(';').next().unwrap_or_default().trim();
@@ -205,10 +205,10 @@ pub(super) fn require_json(headers: &HeaderMap) -> Result<(), HttpRejection> {
 /// The bearer token of the Authorization header.
 fn bearer_token(headers: &HeaderMap) -> Result<Option<&str>, HttpRejection> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let malformed = HttpRejection::new(StatusCode::UNAUTHORIZED, "the Authorization header must be 'Bearer TOKEN'");
+    let malformed = HttpRejection::unauthorized("the Authorization header must be 'Bearer TOKEN'");
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(_), Some(_)) => Err(HttpRejection::new(StatusCode::BAD_REQUEST, "more than one Authorization header")),
+        (Some(_), Some(_)) => Err(HttpRejection::bad_request("more than one Authorization header")),
         (Some(value), None) => {
             let (scheme, token) = value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or(malformed)?;
             let is_valid = scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty();

@@ -1,18 +1,16 @@
 //! `/.well-known/oauth-protected-resource` (RFC 9728): directs clients without a token to the configured authorization
-//! servers. Metadata only: this server accepts only its own tokens, so the authorization server must issue those.
+//! servers. This server accepts only its own tokens, so the authorization server must issue those.
 
 use std::sync::Arc;
 
 use axum::{
-    body::Body,
     extract::{Path, State, rejection::PathRejection},
-    http::{HeaderMap, HeaderValue, Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
 };
 use serde_json::json;
 
 use super::{
-    errors,
-    host_check::HttpRejection,
+    errors::{self, HttpRejection, HttpResult},
     routes::{self, HttpRoute},
     state::ServerState,
 };
@@ -24,16 +22,16 @@ pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 pub struct AuthorizationServers {
     /// The URLs of the authorization servers.
     pub servers: Vec<String>,
-    /// The scheme of this server's URL, as clients see it.
+    /// The scheme of the URL that clients use for this server.
     pub scheme: UrlScheme,
 }
 
 /// The scheme of a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// Without TLS, on the local machine.
+    /// No TLS, for clients on the local machine.
     Http,
-    /// With TLS, of this server or of a proxy.
+    /// TLS by this server or by a proxy.
     Https,
 }
 
@@ -47,7 +45,7 @@ impl UrlScheme {
 }
 
 impl AuthorizationServers {
-    /// The URL of this server as the client wrote it. The middleware has checked the Host header.
+    /// The URL of this server with the host that the client used. The middleware has checked the Host header.
     fn base_url(&self, headers: &HeaderMap) -> Option<String> {
         let host = headers.get(header::HOST)?.to_str().ok()?;
         Some(format!("{}://{}", self.scheme.name(), host.to_ascii_lowercase()))
@@ -63,7 +61,7 @@ impl AuthorizationServers {
 }
 
 /// The metadata of the whole server.
-pub(super) async fn server_metadata(State(state): State<Arc<ServerState>>, headers: HeaderMap) -> Response<Body> {
+pub(super) async fn server_metadata(State(state): State<Arc<ServerState>>, headers: HeaderMap) -> HttpResult {
     metadata_response(&state, &headers, "")
 }
 
@@ -72,39 +70,33 @@ pub(super) async fn route_metadata(
     State(state): State<Arc<ServerState>>,
     headers: HeaderMap,
     path: Result<Path<String>, PathRejection>,
-) -> Response<Body> {
+) -> HttpResult {
     match path {
         Ok(Path(path)) if requires_token(&path) => metadata_response(&state, &headers, &format!("/{path}")),
-        Ok(_) | Err(_) => not_found(),
+        Ok(_) | Err(_) => Err(not_found().into()),
     }
 }
 
-/// Whether the path is a known route that needs a token. Paths with unusual characters are not.
+/// Whether the path is a known route that needs a token. A path with unusual characters counts as unknown.
 fn requires_token(path: &str) -> bool {
     let is_plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte));
     let route = routes::route_of_path(&format!("/{path}"));
     is_plain && !route.needs_no_token() && route != HttpRoute::Unknown
 }
 
-fn metadata_response(state: &ServerState, headers: &HeaderMap, path: &str) -> Response<Body> {
+fn metadata_response(state: &ServerState, headers: &HeaderMap, path: &str) -> HttpResult {
     let configured = state.options.authorization_servers.as_ref();
-    let Some((authorization, base)) =
-        configured.and_then(|configured| Some((configured, configured.base_url(headers)?)))
-    else {
-        return not_found();
-    };
+    let (authorization, base) =
+        configured.and_then(|configured| Some((configured, configured.base_url(headers)?))).ok_or(not_found())?;
     let metadata = json!({
         "resource": format!("{base}{path}"),
         "authorization_servers": authorization.servers,
         "bearer_methods_supported": ["header"],
         "resource_name": "stead",
     });
-    errors::json_response(StatusCode::OK, &metadata)
+    Ok(errors::json_response(StatusCode::OK, &metadata))
 }
 
-fn not_found() -> Response<Body> {
-    errors::rejection_response(HttpRejection::new(
-        StatusCode::NOT_FOUND,
-        "no authorization server is configured for this path",
-    ))
+fn not_found() -> HttpRejection {
+    HttpRejection::not_found("no authorization server is configured for this path")
 }

@@ -1,34 +1,30 @@
-//! `POST /v1/{operation}`: arguments as a JSON object in, outcome as a JSON object out; and the OpenAPI document.
+//! The `/v1` endpoints of a workspace. `POST /v1/{operation}` takes the arguments as a JSON object and returns the outcome
+//! as one. `/v1/files/{path}` reads, writes and deletes a file, with its version as `ETag`; files are sent as attachments of
+//! type `application/octet-stream`, so that browsers never render them.
 
 use axum::{
     body::Body,
     extract::{Path, rejection::PathRejection},
-    http::{HeaderMap, Response, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header},
+    response::IntoResponse,
 };
-use serde_json::{Map, Value};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value, json};
+use stead_engine::{CallOutcome, ErrorKind};
 
 use super::{
     body,
-    client::{CallHeaders, ClientRequestPermit, FileBytesInclusion},
-    errors,
-    host_check::HttpRejection,
+    client::{AuthenticatedClient, CallHeaders, ClientRequestPermit, FileBytesInclusion},
+    errors::{self, HttpFailure, HttpRejection, HttpResult},
 };
-use crate::{call_executor::CallAbortError, rpc::parse_strict};
+use crate::rpc::parse_strict;
 
 const OPENAPI_JSON: &str = include_str!("../generated/openapi.json");
-
-/// The response to a call that ended without an outcome.
-pub(super) fn call_abort_response(abort: CallAbortError) -> Response<Body> {
-    let status = match abort {
-        CallAbortError::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
-        CallAbortError::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
-    };
-    let reason = match abort {
-        CallAbortError::Panicked => "internal error: the call panicked; committed changes are in the history",
-        CallAbortError::ShuttingDown => "the server is shutting down",
-    };
-    errors::rejection_response(HttpRejection::new(status, reason))
-}
+/// The number of response headers for which space is allocated in advance.
+const TYPICAL_HEADER_COUNT: usize = 12;
+const OCTET_STREAM: HeaderValue = HeaderValue::from_static("application/octet-stream");
+const ATTACHMENT_DISPOSITION: HeaderValue = HeaderValue::from_static("attachment");
+const ACCEPT_BYTE_RANGES: HeaderValue = HeaderValue::from_static("bytes");
 
 /// `POST /v1/{operation}`.
 pub(super) async fn call_operation(
@@ -36,36 +32,23 @@ pub(super) async fn call_operation(
     operation: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     content: Body,
-) -> Response<Body> {
-    let Ok(Path(operation)) = operation else {
-        return errors::rejection_response(HttpRejection::new(
-            StatusCode::BAD_REQUEST,
-            "the operation name is not valid UTF-8",
-        ));
-    };
-    let arguments = match body::read_body(&client.limits, content).await.and_then(|body| parse_arguments(&body.bytes)) {
-        Ok(arguments) => arguments,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
-    match client
-        .call_operation(&operation, arguments, &CallHeaders::from_headers(&headers), FileBytesInclusion::Omit)
-        .await
-    {
-        Ok(Ok(outcome)) => errors::json_response(StatusCode::OK, &Value::Object(outcome.json)),
-        Ok(Err(error)) => errors::error_response(&error, &error.to_json()),
-        Err(abort) => call_abort_response(abort),
-    }
+) -> HttpResult {
+    let invalid = HttpRejection::bad_request("the operation name is not valid UTF-8");
+    let Path(operation) = operation.map_err(|_| invalid)?;
+    let arguments = parse_arguments(&body::read_body(&client.limits, content).await?.bytes)?;
+    let call_headers = CallHeaders::from_headers(&headers);
+    let outcome = client.call_operation(&operation, arguments, &call_headers, FileBytesInclusion::Omit).await??;
+    Ok(errors::json_response(StatusCode::OK, &Value::Object(outcome.json)))
 }
 
-/// Parses a body as one JSON object, as strictly as a JSON-RPC message.
+/// Parses a request body as one JSON object, as strictly as a JSON-RPC message. An empty body means no arguments.
 pub(super) fn parse_arguments(bytes: &[u8]) -> Result<Map<String, Value>, HttpRejection> {
     if bytes.is_empty() {
         return Ok(Map::new());
     }
     match parse_strict(bytes) {
         Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) | Err(_) => Err(HttpRejection::new(
-            StatusCode::BAD_REQUEST,
+        Ok(_) | Err(_) => Err(HttpRejection::bad_request(
             "the body must be one JSON object with the arguments, without duplicate names",
         )),
     }
@@ -76,4 +59,246 @@ pub(super) async fn serve_openapi() -> Response<Body> {
     let mut response = Response::new(Body::from(OPENAPI_JSON));
     response.headers_mut().insert(header::CONTENT_TYPE, errors::JSON_CONTENT_TYPE);
     response
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RequestedByteRange {
+    WholeFile,
+    FromByte(u64),
+    Between(u64, u64),
+    LastBytes(u64),
+}
+
+impl RequestedByteRange {
+    /// Parses the Range header. A header with several ranges or with another unit is ignored, as HTTP allows.
+    fn from_headers(headers: &HeaderMap) -> Self {
+        let range = headers.get(header::RANGE).and_then(|value| value.to_str().ok());
+        let Some((first, last)) =
+            range.and_then(|range| range.strip_prefix("bytes=")).and_then(|range| range.split_once('-'))
+        else {
+            return RequestedByteRange::WholeFile;
+        };
+        match (first.parse(), last.parse()) {
+            (Ok(first), Ok(last)) if first <= last => RequestedByteRange::Between(first, last),
+            (Ok(first), Err(_)) if last.is_empty() => RequestedByteRange::FromByte(first),
+            (Err(_), Ok(length)) if first.is_empty() => RequestedByteRange::LastBytes(length),
+            _ => RequestedByteRange::WholeFile,
+        }
+    }
+
+    /// The first and last byte of the range in a file of this size, or `None` if the range is outside the file.
+    fn resolve(self, size: u64) -> Option<(u64, u64)> {
+        let end = size.checked_sub(1)?;
+        match self {
+            RequestedByteRange::WholeFile => Some((0, end)),
+            RequestedByteRange::FromByte(first) => (first <= end).then_some((first, end)),
+            RequestedByteRange::Between(first, last) => (first <= end).then_some((first, last.min(end))),
+            RequestedByteRange::LastBytes(length) => (length > 0).then_some((size.saturating_sub(length), end)),
+        }
+    }
+}
+
+/// `GET` and `HEAD /v1/files/{path}`.
+pub(super) async fn get_file(
+    ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
+    path: Result<Path<String>, PathRejection>,
+    method: Method,
+    headers: HeaderMap,
+) -> HttpResult {
+    let Path(path) = path.map_err(reject_path)?;
+    let call_headers = CallHeaders::from_headers(&headers);
+    let range = RequestedByteRange::from_headers(&headers);
+    let mut arguments = Map::from_iter([("path".to_owned(), Value::from(path.as_str()))]);
+    let read = |arguments| client.call_operation("read", arguments, &call_headers, FileBytesInclusion::Include);
+    if range == RequestedByteRange::WholeFile {
+        return Ok(full_response(read(arguments).await??, &headers, &method));
+    }
+    let stat = client.call_operation("stat", arguments.clone(), &call_headers, FileBytesInclusion::Omit).await??;
+    // If-None-Match takes precedence over Range.
+    if matches_if_none_match(&headers, &stat) {
+        return Ok(file_response(StatusCode::NOT_MODIFIED, &stat, Body::empty()));
+    }
+    // If the version differs from If-Range, the whole file is sent.
+    if outcome_version(&stat).is_some() && !matches_if_range(&headers, &stat) {
+        return Ok(full_response(read(arguments).await??, &headers, &method));
+    }
+    let size = outcome_size(&stat);
+    let Some((first, last)) = range.resolve(size) else { return Ok(range_not_satisfiable(size)) };
+    arguments.insert("bytes".to_owned(), format!("{first}-{last}").into());
+    partial_response(read(arguments).await??, first, &headers, &method)
+}
+
+/// A response with the headers common to all file responses.
+fn file_response(status: StatusCode, outcome: &CallOutcome, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.reserve(TYPICAL_HEADER_COUNT);
+    headers.insert(header::CONTENT_TYPE, OCTET_STREAM);
+    headers.insert(header::CONTENT_DISPOSITION, ATTACHMENT_DISPOSITION);
+    headers.insert(header::ACCEPT_RANGES, ACCEPT_BYTE_RANGES);
+    headers.extend(outcome_etag(outcome).map(|tag| (header::ETAG, tag)));
+    response
+}
+
+fn outcome_etag(outcome: &CallOutcome) -> Option<HeaderValue> {
+    HeaderValue::from_str(&format!("\"{}\"", outcome_version(outcome)?)).ok()
+}
+
+fn outcome_version(outcome: &CallOutcome) -> Option<&str> {
+    outcome.json.get("version").and_then(Value::as_str)
+}
+
+fn outcome_size(outcome: &CallOutcome) -> u64 {
+    outcome.json.get("size").and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn take_bytes(outcome: &mut CallOutcome) -> Vec<u8> {
+    outcome.before_after.pop().and_then(|bytes| bytes.before).unwrap_or_default()
+}
+
+/// Whether If-None-Match lists the version in the outcome.
+fn matches_if_none_match(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
+    let Some(version) = outcome_version(outcome) else { return false };
+    let listed = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    listed == "*" || listed.split(',').any(|tag| etag_version(tag) == Some(version))
+}
+
+/// Whether If-Range is absent or names the version in the outcome with a strong entity tag.
+fn matches_if_range(headers: &HeaderMap, outcome: &CallOutcome) -> bool {
+    match headers.get(header::IF_RANGE).map(|value| value.to_str().unwrap_or_default()) {
+        None => true,
+        Some(tag) => strong_etag_version(tag).is_some() && strong_etag_version(tag) == outcome_version(outcome),
+    }
+}
+
+/// The version in an entity tag, if it is a strong tag.
+fn strong_etag_version(tag: &str) -> Option<&str> {
+    if tag.trim().starts_with("W/") { None } else { etag_version(tag) }
+}
+
+/// The version in an entity tag.
+fn etag_version(tag: &str) -> Option<&str> {
+    let tag = tag.trim();
+    tag.strip_prefix("W/").unwrap_or(tag).strip_prefix('"')?.strip_suffix('"')
+}
+
+fn response_body(bytes: Vec<u8>, method: &Method) -> Body {
+    if method == Method::HEAD { Body::empty() } else { Body::from(bytes) }
+}
+
+fn full_response(mut outcome: CallOutcome, headers: &HeaderMap, method: &Method) -> Response<Body> {
+    if matches_if_none_match(headers, &outcome) {
+        return file_response(StatusCode::NOT_MODIFIED, &outcome, Body::empty());
+    }
+    let bytes = take_bytes(&mut outcome);
+    let length = bytes.len();
+    let mut response = file_response(StatusCode::OK, &outcome, response_body(bytes, method));
+    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    response
+}
+
+fn partial_response(mut outcome: CallOutcome, first: u64, headers: &HeaderMap, method: &Method) -> HttpResult {
+    // The version differs if the file changed after `stat`, or if it is too large to have a version.
+    if !matches_if_range(headers, &outcome) {
+        let reason = "the file changed; its version no longer matches If-Range";
+        return Err(HttpRejection::new(StatusCode::PRECONDITION_FAILED, reason).into());
+    }
+    let size = outcome_size(&outcome);
+    let bytes = take_bytes(&mut outcome);
+    let length = bytes.len() as u64;
+    if length == 0 {
+        return Ok(range_not_satisfiable(size));
+    }
+    let range = format!("bytes {first}-{}/{size}", first + length - 1);
+    let mut response = file_response(StatusCode::PARTIAL_CONTENT, &outcome, response_body(bytes, method));
+    if let Ok(range) = HeaderValue::from_str(&range) {
+        response.headers_mut().insert(header::CONTENT_RANGE, range);
+    }
+    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    Ok(response)
+}
+
+fn range_not_satisfiable(size: u64) -> Response<Body> {
+    let reason = "the requested range is outside the file";
+    let mut response = HttpRejection::new(StatusCode::RANGE_NOT_SATISFIABLE, reason).into_response();
+    if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
+        response.headers_mut().insert(header::CONTENT_RANGE, range);
+    }
+    response
+}
+
+/// The version that the file must have before the change: the one in If-Match, or an empty text for `If-None-Match: *`,
+/// which means that the file must not exist.
+fn base_version(headers: &HeaderMap) -> Result<Option<String>, HttpRejection> {
+    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or_default().trim());
+    let malformed = HttpRejection::bad_request("If-Match must be one quoted version; If-None-Match must be *");
+    match (text(header::IF_MATCH), text(header::IF_NONE_MATCH)) {
+        (None, None) => Ok(None),
+        (None, Some("*")) => Ok(Some(String::new())),
+        (Some(tag), None) => {
+            strong_etag_version(tag).filter(|tag| !tag.is_empty()).map(|tag| Some(tag.to_owned())).ok_or(malformed)
+        }
+        (Some(_) | None, Some(_)) => Err(malformed),
+    }
+}
+
+/// Rejects a path that is not UTF-8 after percent-decoding. The operations have escapes for such file names.
+fn reject_path(_rejection: PathRejection) -> HttpRejection {
+    HttpRejection::bad_request("the percent-decoded path is not valid UTF-8")
+}
+
+/// `PUT /v1/files/{path}`.
+pub(super) async fn put_file(
+    ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    content: Body,
+) -> HttpResult {
+    let Path(path) = path.map_err(reject_path)?;
+    let body = body::read_body(&client.limits, content).await;
+    let (base, body) = (base_version(&headers)?, body?);
+    let arguments = json!({ "path": path, "content": STANDARD.encode(&body.bytes), "encoding": "base64" });
+    change_file(&client, "write", arguments, base, &headers).await
+}
+
+/// `DELETE /v1/files/{path}`.
+pub(super) async fn delete_file(
+    ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
+    path: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> HttpResult {
+    let Path(path) = path.map_err(reject_path)?;
+    change_file(&client, "remove", json!({ "path": path }), base_version(&headers)?, &headers).await
+}
+
+/// Runs an operation that changes a file, and builds its response.
+async fn change_file(
+    client: &AuthenticatedClient,
+    operation: &str,
+    mut arguments: Value,
+    base: Option<String>,
+    headers: &HeaderMap,
+) -> HttpResult {
+    if let Some(base) = base {
+        arguments["base"] = base.into();
+    }
+    let arguments = arguments.as_object_mut().map(std::mem::take).unwrap_or_default();
+    let call_headers = CallHeaders::from_headers(headers);
+    match client.call_operation(operation, arguments, &call_headers, FileBytesInclusion::Omit).await? {
+        Ok(outcome) => {
+            let created = outcome.json.get("created").and_then(Value::as_bool) == Some(true);
+            let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+            let tag = outcome_etag(&outcome);
+            let mut response = errors::json_response(status, &Value::Object(outcome.json));
+            response.headers_mut().extend(tag.map(|tag| (header::ETAG, tag)));
+            Ok(response)
+        }
+        Err(error) if error.kind == ErrorKind::Exists && headers.contains_key(header::IF_NONE_MATCH) => {
+            let mut response = HttpFailure::from(error).into_response();
+            *response.status_mut() = StatusCode::PRECONDITION_FAILED;
+            Ok(response)
+        }
+        Err(error) => Err(error.into()),
+    }
 }

@@ -1,5 +1,5 @@
-//! Request log: one entry per request with client, route, calls and status. Contains no client input except a well-formed
-//! request id that is not a token. The entry of a stream is written when the stream ends.
+//! The request log: one entry per request with client, route, calls and status. An entry contains no input of the client,
+//! except a well-formed request id that is not a token. The entry of a stream is written when the stream ends.
 
 use std::{
     sync::{
@@ -11,40 +11,39 @@ use std::{
 
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderName, HeaderValue, Method, Response, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Response},
 };
-use http_body_util::BodyExt;
 
-use super::{client::AuthenticatedClient, routes::HttpRoute, state::ClientRole};
+use super::{body, client::AuthenticatedClient, routes::HttpRoute, state::ClientRole};
 use crate::call_recorder::CallRecorder;
 pub use crate::call_recorder::{LoggedCall, LoggedCalls};
 
 pub(super) const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest request id that is adopted.
+/// Longest request id that is accepted from a client.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// Prefix of tokens: a token sent as a request id must not be logged.
+/// The prefix of tokens. A token that a client sends as a request id must not be logged.
 const TOKEN_PREFIX: &str = "stead_";
-/// Status of a request whose client disconnected before the response.
+/// The logged status of a request whose client disconnected before the response.
 const CLIENT_CLOSED_STATUS: u16 = 499;
 
 /// The log entry of one request.
 #[derive(Debug, Clone)]
 pub struct RequestLogEntry {
-    /// The request id: the client's, if well-formed, or a generated one.
+    /// The request id: the one that the client sent if it is well-formed, or else a generated one.
     pub id: String,
-    /// The route.
+    /// The name of the route.
     pub route: &'static str,
     /// The HTTP method, or `message` for a WebSocket message.
     pub method: &'static str,
-    /// The principal, once authenticated.
+    /// The principal, if the client is authenticated.
     pub principal: Option<String>,
-    /// The workspace id.
+    /// The workspace id, if the client's token is for one workspace.
     pub workspace: Option<String>,
     /// The engine calls of the request.
     pub calls: LoggedCalls,
     /// The response status, or 499 if the client disconnected.
     pub status: u16,
-    /// The duration, until the end of a stream.
+    /// The duration of the request. For a stream, it lasts until the stream ends.
     pub duration: Duration,
 }
 
@@ -54,7 +53,7 @@ pub trait RequestLogger: Send + Sync + 'static {
     fn log_request(&self, request: RequestLogEntry);
 }
 
-/// The log entry of a running request, written on drop.
+/// The log entry of a running request. It is written when this is dropped.
 pub(super) struct RequestLogGuard {
     logger: Arc<dyn RequestLogger>,
     started_at: Instant,
@@ -88,21 +87,12 @@ impl RequestLogGuard {
         }
     }
 
-    /// Records the status. A stream keeps the entry open until it ends.
+    /// Records the status code. If the response is a stream, the entry is written when it ends.
     pub(super) fn attach_to_response(mut self, response: Response<Body>) -> Response<Body> {
         if let Some(entry) = &mut self.entry {
             entry.status = response.status().as_u16();
         }
-        let content_type = response.headers().get(header::CONTENT_TYPE);
-        if !content_type.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) {
-            return response;
-        }
-        response.map(|body| {
-            Body::new(body.map_frame(move |frame| {
-                let _guard = &self;
-                frame
-            }))
-        })
+        body::hold_while_streaming(response, self)
     }
 }
 
@@ -115,7 +105,7 @@ impl Drop for RequestLogGuard {
     }
 }
 
-/// A recorder that logs one WebSocket message as an entry of its own.
+/// A call recorder for one WebSocket message, which gets its own log entry.
 pub(super) fn recorder_for_message(
     logger: Option<&Arc<dyn RequestLogger>>,
     id: &str,
@@ -152,7 +142,7 @@ fn method_name(method: &Method) -> &'static str {
     }
 }
 
-/// A request id, from the client if it is well-formed.
+/// The id of a request: the one that the client sent if it is well-formed, or else a generated one.
 #[derive(Debug, Clone)]
 pub(super) struct HttpRequestId(pub(super) HeaderValue);
 
@@ -191,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn valid_request_ids_are_adopted() {
+    fn valid_request_ids_are_accepted_and_others_replaced() {
         let id = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {

@@ -13,9 +13,9 @@ use axum::{
 use serde_json::json;
 
 use super::{
-    WorkspaceAdmin, archive, errors, event_stream, files,
-    host_check::HttpRejection,
-    mcp, metrics, middleware as own_middleware,
+    WorkspaceAdmin, archive,
+    errors::{self, HttpRejection},
+    event_stream, mcp, metrics, middleware as http_middleware,
     oauth_metadata::{self, METADATA_PATH},
     operations, rpc,
     state::ServerState,
@@ -57,34 +57,13 @@ impl HttpRoute {
     }
 
     pub(super) fn needs_no_token(self) -> bool {
-        match self {
-            HttpRoute::Health | HttpRoute::OAuthMetadata => true,
-            HttpRoute::Mcp
-            | HttpRoute::Rpc
-            | HttpRoute::Files
-            | HttpRoute::Operations
-            | HttpRoute::Workspaces
-            | HttpRoute::OpenApi
-            | HttpRoute::Events
-            | HttpRoute::Metrics
-            | HttpRoute::Unknown => false,
-        }
+        matches!(self, HttpRoute::Health | HttpRoute::OAuthMetadata)
     }
 
-    /// Whether POST bodies must be JSON.
+    /// Whether the body of every POST request must be JSON. Requests to `/v1/workspaces` may contain archives, so their
+    /// handlers check the content type themselves.
     pub(super) fn expects_json(self) -> bool {
-        match self {
-            HttpRoute::Mcp | HttpRoute::Rpc | HttpRoute::Operations => true,
-            // Some of these bodies are archives; handlers of JSON bodies check the type themselves.
-            HttpRoute::Workspaces
-            | HttpRoute::Files
-            | HttpRoute::OpenApi
-            | HttpRoute::Events
-            | HttpRoute::Health
-            | HttpRoute::Metrics
-            | HttpRoute::OAuthMetadata
-            | HttpRoute::Unknown => false,
-        }
+        matches!(self, HttpRoute::Mcp | HttpRoute::Rpc | HttpRoute::Operations)
     }
 }
 
@@ -100,7 +79,8 @@ pub(super) enum RequiredRole {
 }
 
 impl HttpRoute {
-    /// The required role. With several workspaces, metrics cover all of them and need an admin.
+    /// The role that the route requires. If the server hosts several workspaces, the metrics cover all of them and require
+    /// an admin.
     pub(super) fn required_role(self, admin: Option<&Arc<dyn WorkspaceAdmin>>) -> RequiredRole {
         match self {
             HttpRoute::Mcp | HttpRoute::Rpc | HttpRoute::Files | HttpRoute::Operations | HttpRoute::Events => {
@@ -140,7 +120,7 @@ pub(super) fn build_router(state: Arc<ServerState>) -> Router {
         .route("/mcp/{dialect}", any(mcp::serve_named_dialect))
         .route("/rpc", get(rpc::upgrade_websocket).post(rpc::serve_post))
         .route("/v1/openapi.json", get(operations::serve_openapi))
-        .route("/v1/files/{*path}", get(files::get_file).put(files::put_file).delete(files::delete_file))
+        .route("/v1/files/{*path}", get(operations::get_file).put(operations::put_file).delete(operations::delete_file))
         .route("/v1/{operation}", post(operations::call_operation))
         .route("/v1/workspaces", get(workspace_admin::list_workspaces).post(workspace_admin::create_workspace))
         .route("/v1/workspaces/{name}", get(workspace_admin::show_workspace).delete(workspace_admin::destroy_workspace))
@@ -157,7 +137,7 @@ pub(super) fn build_router(state: Arc<ServerState>) -> Router {
         .route(&format!("{METADATA_PATH}/{{*path}}"), get(oauth_metadata::route_metadata))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(state.clone(), own_middleware::authenticate_and_log))
+        .layer(middleware::from_fn_with_state(state.clone(), http_middleware::authenticate_and_log))
         .with_state(state)
 }
 
@@ -168,16 +148,10 @@ async fn serve_health(State(state): State<Arc<ServerState>>) -> Response<Body> {
     errors::json_response(status, &json!({ "status": text, "version": env!("CARGO_PKG_VERSION") }))
 }
 
-async fn not_found() -> Response<Body> {
-    errors::rejection_response(HttpRejection::new(
-        StatusCode::NOT_FOUND,
-        "no such endpoint; available: /mcp, /rpc, /v1, /events, /health, /metrics",
-    ))
+async fn not_found() -> HttpRejection {
+    HttpRejection::not_found("no such endpoint; available: /mcp, /rpc, /v1, /events, /health, /metrics")
 }
 
-async fn method_not_allowed() -> Response<Body> {
-    errors::rejection_response(HttpRejection::new(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "this endpoint does not support the request method",
-    ))
+async fn method_not_allowed() -> HttpRejection {
+    HttpRejection::new(StatusCode::METHOD_NOT_ALLOWED, "this endpoint does not support the request method")
 }

@@ -9,7 +9,7 @@ use axum::{
         State,
         ws::{Message, WebSocket, WebSocketUpgrade},
     },
-    http::{HeaderMap, Response, StatusCode},
+    http::{HeaderMap, StatusCode},
     response::IntoResponse,
 };
 use tokio::{
@@ -20,7 +20,7 @@ use tokio::{
 use super::{
     body,
     client::{AuthenticatedClient, CallHeaders, ClientRequestPermit},
-    errors,
+    errors::{self, HttpResult},
     limits::{STREAM_KEEPALIVE_INTERVAL, WEBSOCKET_IDLE_TIMEOUT},
     request_log::{self, HttpRequestId},
     state::ServerState,
@@ -31,7 +31,7 @@ use crate::{
     rpc::{FramedRpcConnection, RpcConnection},
 };
 
-/// Responses queued for the socket; further ones wait in the connection, which bounds them.
+/// Number of responses that are queued for the socket. Further responses wait in the connection, which limits them.
 const QUEUED_RESPONSES_MAX: usize = 1;
 
 /// `POST /rpc`: a request, a notification, or a batch.
@@ -40,25 +40,15 @@ pub(super) async fn serve_post(
     ClientRequestPermit { client, permit: _permit }: ClientRequestPermit,
     headers: HeaderMap,
     body: Body,
-) -> Response<Body> {
-    let message = match body::read_body(&client.limits, body).await {
-        Ok(message) => message,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
+) -> HttpResult {
+    let message = body::read_body(&client.limits, body).await?;
     let (session, key) = CallHeaders::from_headers(&headers).into_parts();
-    let conversation = Arc::new(RpcConnection::for_single_request(session, key));
-    let rpc = match client.rpc_server(&state.config) {
-        Ok(rpc) => rpc,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
-    match rpc.answer_message(&message.bytes, &conversation.accept_message()).await {
+    let connection = Arc::new(RpcConnection::for_single_request(session, key));
+    let rpc = client.rpc_server(&state.config)?;
+    Ok(match rpc.answer_message(&message.bytes, &connection.accept_message()).await {
         Some(response) => errors::json_response(StatusCode::OK, &response),
-        None => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            response
-        }
-    }
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
 }
 
 /// `GET /rpc` with a WebSocket upgrade.
@@ -67,12 +57,9 @@ pub(super) async fn upgrade_websocket(
     Extension(client): Extension<Arc<AuthenticatedClient>>,
     Extension(id): Extension<HttpRequestId>,
     upgrade: WebSocketUpgrade,
-) -> Response<Body> {
-    let permit = match client.acquire_stream_permit() {
-        Ok(permit) => permit,
-        Err(rejection) => return errors::rejection_response(rejection),
-    };
-    upgrade
+) -> HttpResult {
+    let permit = client.acquire_stream_permit()?;
+    let response = upgrade
         .max_message_size(MESSAGE_BYTES_MAX)
         .max_frame_size(MESSAGE_BYTES_MAX)
         .on_upgrade(move |socket| async move {
@@ -81,10 +68,11 @@ pub(super) async fn upgrade_websocket(
             state.metrics.stream_closed();
             drop(permit);
         })
-        .into_response()
+        .into_response();
+    Ok(response)
 }
 
-/// Transports messages until either side closes.
+/// Passes messages between the socket and the JSON-RPC server until either side closes.
 async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: &HttpRequestId, mut socket: WebSocket) {
     let (sender, mut receiver) = mpsc::channel(QUEUED_RESPONSES_MAX);
     let Ok(rpc) = client.rpc_server(&state.config) else { return };
@@ -94,7 +82,7 @@ async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: 
     let mut keepalive = interval_at(Instant::now() + STREAM_KEEPALIVE_INTERVAL, STREAM_KEEPALIVE_INTERVAL);
     keepalive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last_received = Instant::now();
-    // A received message without a slot. Until it has one, nothing more is read, but responses are sent.
+    // A received message that waits for a free slot. Until it gets one, no further message is read, but responses are sent.
     let mut waiting: Option<Bytes> = None;
     loop {
         let slot = async {
@@ -104,7 +92,7 @@ async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: 
         };
         tokio::select! {
             () = shutdown.until_shutdown() => break,
-            // A vanished client does not even close its connection; only the missing pongs show it.
+            // A client that lost its network does not close the connection. It is detected by its missing pongs.
             _ = keepalive.tick() => {
                 let is_silent = waiting.is_none() && last_received.elapsed() > WEBSOCKET_IDLE_TIMEOUT;
                 if is_silent || socket.send(Message::Ping(Bytes::new())).await.is_err() {
@@ -130,8 +118,8 @@ async fn serve_websocket(state: &ServerState, client: &AuthenticatedClient, id: 
             },
         }
     }
-    // Sends the remaining responses. They are drained even if the client is gone: a call that cannot deliver its response
-    // would never end and never release its permits.
+    // Sends the remaining responses. They are taken from the queue even if the client has disconnected, because a call that
+    // cannot queue its response would never end and never release its permits.
     let sending = async {
         let mut is_connected = true;
         while let Some(response) = receiver.recv().await {

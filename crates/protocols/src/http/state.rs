@@ -1,4 +1,4 @@
-//! Shared state of the HTTP server: authenticator, allowed hosts, configuration, cached clients.
+//! The shared state of the HTTP server: authenticator, allowed hosts, configuration and cached clients.
 
 use std::{
     collections::HashMap,
@@ -6,15 +6,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::http::StatusCode;
 use tokio::sync::watch;
 
 use super::{
     AuthError, ClientIdentity, ClientScope, Credential, SharedAuthenticator, WorkspaceAdmin, WorkspaceOpener,
     change_notifier::ChangeNotifiers,
-    client::{AuthenticatedClient, AuthenticatedClientParts},
+    client::{AuthenticatedClient, AuthenticatedClientParts, dialects_not_loaded},
     client_limits::{ClientLimits, ClientLimitsTable, RateLimit},
-    host_check::{AllowedHosts, HttpRejection},
+    errors::HttpRejection,
+    host_check::AllowedHosts,
     limits::{CACHED_CLIENTS_MAX, EVICTION_BATCH_SIZE},
     metrics::HttpMetrics,
     oauth_metadata::AuthorizationServers,
@@ -28,19 +28,19 @@ use crate::{
     mcp::LoadedMcpExtension,
 };
 
-/// The workspace key of admin clients, which have no workspace.
+/// The workspace id under which the limits of admin clients are stored. Admin clients have no workspace.
 const NO_WORKSPACE: &str = "";
 
 /// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct HttpServerConfig {
-    /// The location that dialects report.
+    /// The location of the workspace that dialects report.
     pub location: WorkspaceLocation,
     /// The dialects of `/mcp`.
     pub mcp_dialects: Vec<String>,
     /// The dialects of `/rpc`.
     pub rpc_dialects: Vec<String>,
-    /// Concurrent working calls per workspace, over all its clients; as many more may wait.
+    /// Concurrent working calls of all clients of a workspace. The same number of calls may wait for an event.
     pub workspace_calls_max: usize,
 }
 
@@ -78,11 +78,11 @@ pub struct HttpServerOptions {
     pub mcp_extension: Option<Arc<LoadedMcpExtension>>,
     /// The authorization servers to advertise.
     pub authorization_servers: Option<AuthorizationServers>,
-    /// The rate limit per principal; `None` is unlimited.
+    /// The rate limit per principal. `None` means no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Concurrent connections; `None` is the default limit.
+    /// The number of concurrent connections. `None` means the default limit.
     pub connections_max: Option<usize>,
-    /// Unauthenticated connections per address.
+    /// The limit on unauthenticated connections per address.
     pub per_address_limit: PerAddressLimit,
 }
 
@@ -110,7 +110,7 @@ pub(super) struct ShutdownSignal(watch::Receiver<bool>);
 
 impl ShutdownSignal {
     pub(super) async fn until_shutdown(&mut self) {
-        // A dropped sender means shutdown as well.
+        // A dropped sender also means shutdown.
         drop(self.0.wait_for(|is_shutdown| *is_shutdown).await);
     }
 }
@@ -152,7 +152,8 @@ impl ServerState {
         })
     }
 
-    /// Starts a graceful shutdown: no new connections, in-flight requests finish, streams get a stop event.
+    /// Starts a graceful shutdown: the server accepts no new connections, finishes in-flight requests, and sends a stop
+    /// event to streams.
     pub fn shut_down(&self) {
         self.shutdown.send_replace(true);
     }
@@ -161,12 +162,12 @@ impl ServerState {
         ShutdownSignal(self.shutdown.subscribe())
     }
 
-    /// The workspace administration, if this server hosts several workspaces.
+    /// The administration of workspaces, if this server hosts several.
     pub(super) fn workspace_admin(&self) -> Option<&Arc<dyn WorkspaceAdmin>> {
         self.workspace_admin.as_ref()
     }
 
-    /// Authenticates a request and opens its workspace if necessary.
+    /// Authenticates a client, and opens its workspace if the client is not cached.
     pub(super) async fn authenticate(&self, credential: Credential<'_>) -> Result<ClientRole, HttpRejection> {
         let ClientIdentity { client_key: key, caller, scope } =
             self.authenticator.authenticate(credential).map_err(reject_auth_error)?;
@@ -203,22 +204,17 @@ impl ServerState {
         if clients.len() >= CACHED_CLIENTS_MAX {
             evict_oldest_client(&mut clients);
         }
-        // A concurrent request of the same client may have inserted it first.
+        // A concurrent request of the same client may have inserted the client first.
         let cached = clients.entry(key).or_insert(CachedClient { client, last_seen: Instant::now() });
         Ok(ClientRole::Workspace(cached.client.clone()))
     }
 
-    /// The dialects of `/v1`, shared by all clients.
+    /// The native dialect for `/v1`, shared by all clients.
     fn native_dialects(&self) -> Result<Arc<DialectSet>, HttpRejection> {
         if let Some(native) = self.native_dialects.get() {
             return Ok(native.clone());
         }
-        let native = DialectSet::native().map_err(|_| {
-            HttpRejection::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "internal error: the configured dialects cannot be loaded",
-            )
-        })?;
+        let native = DialectSet::native().map_err(|_| dialects_not_loaded())?;
         Ok(self.native_dialects.get_or_init(|| Arc::new(native)).clone())
     }
 
@@ -231,13 +227,14 @@ impl ServerState {
 
     fn workspace_limit(&self, workspace: &str) -> WorkspaceCallLimit {
         let mut workspace_limits = self.workspace_limits.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || WorkspaceCallLimit::new(self.config.workspace_calls_max);
-        workspace_limits.entry(workspace.to_owned()).or_insert_with(fresh).clone()
+        let new_limit = || WorkspaceCallLimit::new(self.config.workspace_calls_max);
+        workspace_limits.entry(workspace.to_owned()).or_insert_with(new_limit).clone()
     }
 
-    /// Evicts up to `most` clients idle for at least this long, least recently used first, and releases their workspaces.
-    /// Their next request adds them again; MCP sessions without an open stream are lost.
-    pub fn evict_idle_clients(&self, idle_time: Duration, most: usize) -> usize {
+    /// Evicts up to `clients_max` clients that have been idle for at least `idle_time`, least recently used first, and
+    /// releases their workspaces. Returns the number of evicted clients. The next request of such a client opens its
+    /// workspace again, but its MCP sessions without an open stream are lost.
+    pub fn evict_idle_clients(&self, idle_time: Duration, clients_max: usize) -> usize {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         let mut idle: Vec<(Instant, String)> = clients
@@ -247,15 +244,13 @@ impl ServerState {
             .map(|(key, cached)| (cached.last_seen, key.clone()))
             .collect();
         idle.sort();
-        idle.truncate(most);
+        idle.truncate(clients_max);
         let evicted: Vec<CachedClient> = idle.iter().filter_map(|(_, key)| clients.remove(key)).collect();
         drop(clients);
         let count = evicted.len();
         drop(evicted);
-        self.workspace_limits
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|_, workspace_limit| workspace_limit.is_in_use());
+        let mut workspace_limits = self.workspace_limits.lock().unwrap_or_else(PoisonError::into_inner);
+        workspace_limits.retain(|_, limit| limit.is_in_use());
         count
     }
 
@@ -264,7 +259,6 @@ impl ServerState {
         self.authenticator.is_still_valid(&client.client_key)
     }
 
-    /// Number of cached clients.
     pub(super) fn client_count(&self) -> usize {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -278,17 +272,13 @@ async fn open_workspace(opener: WorkspaceOpener) -> Result<stead_engine::Engine,
 
 fn reject_auth_error(reason: AuthError) -> HttpRejection {
     match reason {
-        AuthError::UnknownToken => HttpRejection::new(StatusCode::UNAUTHORIZED, "unknown or expired token"),
-        AuthError::Unavailable(_) => {
-            HttpRejection::new(StatusCode::SERVICE_UNAVAILABLE, "tokens cannot be checked now; retry later")
-        }
-        AuthError::TooManyOpenWorkspaces => {
-            HttpRejection::new(StatusCode::SERVICE_UNAVAILABLE, "too many open workspaces; retry later")
-        }
+        AuthError::UnknownToken => HttpRejection::unauthorized("unknown or expired token"),
+        AuthError::Unavailable(_) => HttpRejection::unavailable("tokens cannot be checked now; retry later"),
+        AuthError::TooManyOpenWorkspaces => HttpRejection::unavailable("too many open workspaces; retry later"),
     }
 }
 
-/// Evicts the least recently used client; its next request adds it again.
+/// Evicts the least recently used client. Its next request opens its workspace again.
 fn evict_oldest_client(clients: &mut HashMap<String, CachedClient>) {
     let oldest = clients.iter().min_by_key(|(_, cached)| cached.last_seen).map(|(key, _)| key.clone());
     if let Some(key) = oldest {

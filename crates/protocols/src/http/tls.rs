@@ -1,5 +1,5 @@
-//! TLS configuration. Supports TLS 1.2 and 1.3 only. A reloaded certificate applies to new connections and leaves open ones
-//! alone. Never reads files: the caller passes certificate and key as PEM.
+//! TLS configuration, for TLS 1.2 and 1.3. A reloaded certificate applies to new connections; open connections continue
+//! with the old one. This module reads no files: the caller passes certificate and key as PEM.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -20,7 +20,7 @@ use super::limits::TLS_HANDSHAKE_TIMEOUT;
 
 const ALPN_HTTP_1_1: &[u8] = b"http/1.1";
 
-/// Why a certificate and a key cannot be used. Never contains their contents.
+/// Why a certificate and a key cannot be used. The error does not contain the key.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The certificates are not valid PEM.
@@ -32,7 +32,7 @@ pub enum TlsError {
     /// The key is not valid PEM.
     #[error("cannot parse the private key: {0}")]
     InvalidKey(pem::Error),
-    /// Certificate and key do not match, or rustls rejects them.
+    /// The certificate and the key do not match, or the TLS library rejects them.
     #[error("cannot use this certificate with this key: {0}")]
     Unusable(rustls::Error),
 }
@@ -45,7 +45,7 @@ pub struct ReloadableTlsConfig {
 }
 
 impl ReloadableTlsConfig {
-    /// Parses both from PEM.
+    /// Parses the certificate chain and the key from PEM.
     pub fn new(chain: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         Ok(Self { config: RwLock::new(build_config(chain, key)?), handshake_timeout: TLS_HANDSHAKE_TIMEOUT })
     }
@@ -55,7 +55,7 @@ impl ReloadableTlsConfig {
         Self { handshake_timeout: wait, ..self }
     }
 
-    /// Replaces certificate and key for new connections. On error the old ones stay.
+    /// Replaces the certificate and the key for new connections. On error, the old ones stay in use.
     pub fn reload(&self, chain: &[u8], key: &[u8]) -> Result<(), TlsError> {
         let next = build_config(chain, key)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = next;
@@ -74,14 +74,14 @@ fn build_config(chain: &[u8], key: &[u8]) -> Result<Arc<ServerConfig>, TlsError>
         return Err(TlsError::NoCertificate);
     }
     let key = PrivateKeyDer::from_pem_slice(key).map_err(TlsError::InvalidKey)?;
-    let mut configuration = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(TlsError::Unusable)?
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(TlsError::Unusable)?;
-    configuration.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
-    Ok(Arc::new(configuration))
+    config.alpn_protocols = vec![ALPN_HTTP_1_1.to_vec()];
+    Ok(Arc::new(config))
 }
 
 #[cfg(test)]

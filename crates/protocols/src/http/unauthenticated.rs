@@ -1,7 +1,7 @@
 //! Limits unauthenticated connections per address, so that one address cannot use up all connections without a token.
 //!
-//! A connection counts from accept until a client authenticates over it, or it closes. This module only counts; it closes
-//! no connection and reads no token.
+//! A connection counts from the moment it is accepted until a client authenticates over it, or until it closes. This module
+//! only counts; it closes no connection and reads no token.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,8 @@ use std::{
 
 use super::limits::UNAUTHENTICATED_PER_ADDRESS_MAX;
 
-/// Length of the IPv6 prefix that one customer usually gets; the rest of the address is freely chosen.
+/// Length of the IPv6 prefix that one customer usually gets. The customer chooses the rest of the address, so all addresses
+/// with the same prefix count as one.
 const IPV6_NETWORK_BITS: u32 = 64;
 
 /// The limit on unauthenticated connections per address.
@@ -22,28 +23,28 @@ pub enum PerAddressLimit {
     Default,
     /// A fixed limit.
     AtMost(usize),
-    /// No limit, because all clients share an address: only this machine connects, or a proxy does.
+    /// No limit, for a server where all clients share an address, because only this machine or a proxy connects.
     Unlimited,
 }
 
 /// Counts unauthenticated connections per address.
 pub(super) struct UnauthenticatedLimit {
-    /// `None` disables counting.
+    /// `None` means that connections are not counted.
     max_per_address: Option<usize>,
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// One counted connection, until dropped.
+/// One counted connection. It counts until this is dropped.
 pub(super) struct UnauthenticatedSlot {
     limit: Arc<UnauthenticatedLimit>,
     address: IpAddr,
 }
 
-/// Handle of an unauthenticated connection; a request releases it once a client is authenticated.
+/// A connection that may be unauthenticated. Its slot is released once a request on it is authenticated.
 #[derive(Clone, Default)]
 pub(super) struct UnauthenticatedConnection(Arc<Mutex<Option<UnauthenticatedSlot>>>);
 
-/// The limit of the address is reached.
+/// The address has too many unauthenticated connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooManyUnauthenticated;
 
@@ -60,21 +61,19 @@ impl UnauthenticatedLimit {
     /// Counts a connection from this address.
     pub(super) fn register(
         self: &Arc<Self>,
-        from: IpAddr,
+        address: IpAddr,
     ) -> Result<UnauthenticatedConnection, TooManyUnauthenticated> {
         let Some(max) = self.max_per_address else { return Ok(UnauthenticatedConnection::default()) };
-        let from = address_group(from);
+        let address = address_group(address);
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(from).or_default();
+        let count = counts.entry(address).or_default();
         if *count >= max {
             return Err(TooManyUnauthenticated);
         }
         *count += 1;
         drop(counts);
-        Ok(UnauthenticatedConnection(Arc::new(Mutex::new(Some(UnauthenticatedSlot {
-            limit: self.clone(),
-            address: from,
-        })))))
+        let slot = UnauthenticatedSlot { limit: self.clone(), address };
+        Ok(UnauthenticatedConnection(Arc::new(Mutex::new(Some(slot)))))
     }
 }
 
@@ -96,7 +95,7 @@ impl Drop for UnauthenticatedSlot {
     }
 }
 
-/// The address, or the network of an IPv6 address.
+/// The address under which a connection counts: an IPv4 address, or the network of an IPv6 address.
 fn address_group(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),

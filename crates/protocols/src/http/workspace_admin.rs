@@ -2,14 +2,14 @@
 //! [`AdminRequest`], which the [`WorkspaceAdmin`] executes.
 
 use std::{
+    convert::Infallible,
     io::{Read, Write},
     sync::Arc,
 };
 
 use axum::{
-    body::Body,
-    extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, State, rejection::PathRejection},
-    http::{Response, StatusCode, request::Parts},
+    extract::{FromRequest, FromRequestParts, Path, RawQuery, Request, rejection::PathRejection},
+    http::{StatusCode, request::Parts},
 };
 use serde_json::{Map, Value};
 use stead_engine::{Caller, Error};
@@ -18,8 +18,7 @@ use tokio::sync::Semaphore;
 use super::{
     body,
     client_limits::ClientLimits,
-    errors,
-    host_check::HttpRejection,
+    errors::{self, HttpRejection, HttpResult},
     limits::{ADMIN_REQUESTS_MAX, ARCHIVES_MAX},
     middleware, operations,
     state::ServerState,
@@ -28,30 +27,30 @@ use super::{
 /// A request to the workspace administration.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AdminRequest {
-    /// Lists a page of workspaces: `cursor`, `limit`, `trash`.
+    /// Lists a page of workspaces. Options: `cursor`, `limit`, `trash`.
     List(Map<String, Value>),
-    /// Creates a workspace: `name` and its options.
+    /// Creates a workspace, with its `name` and its options.
     Create(Map<String, Value>),
     /// Shows a workspace.
     Show(String),
     /// Destroys a workspace.
     Destroy(String),
-    /// Copies a workspace: `name` of the copy and its options.
+    /// Copies a workspace, with the `name` of the copy and its options.
     Fork(String, Map<String, Value>),
     /// Restores a workspace from the trash, optionally under another `name`.
     Restore(String, Map<String, Value>),
     /// Lists the tokens of a workspace.
     ListTokens(String),
-    /// Creates a token for a workspace.
+    /// Creates a token for a workspace, with the options of the token.
     CreateToken(String, Map<String, Value>),
-    /// Revokes a token of a workspace.
+    /// Revokes a token of a workspace, by its id.
     RevokeToken(String, String),
 }
 
-/// Facts about an archive, known before its first byte.
+/// Facts about an exported archive that are known before its first byte is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceExportSummary {
-    /// Number of links, pipes and other special files that the archive omits.
+    /// The number of links, pipes and other special files that the archive omits.
     pub omitted_files: u64,
 }
 
@@ -60,7 +59,7 @@ pub trait WorkspaceAdmin: Send + Sync + 'static {
     /// Executes one request. Called on a thread that may block.
     fn run_request(&self, caller: &Caller, request: AdminRequest) -> Result<Value, Error>;
 
-    /// Writes a workspace as an archive. `begin` is called before the first byte.
+    /// Writes a workspace as an archive to `out`. Calls `begin` before the first byte.
     fn export_workspace(
         &self,
         caller: &Caller,
@@ -85,7 +84,7 @@ pub(super) struct AdminClient {
     pub(super) limits: Arc<ClientLimits>,
 }
 
-/// Concurrency limits of administration.
+/// Limits on concurrent administration requests.
 pub(super) struct AdminLimits {
     requests: Arc<Semaphore>,
     pub(super) archives: Arc<Semaphore>,
@@ -100,86 +99,68 @@ impl Default for AdminLimits {
     }
 }
 
-/// The administration and its caller. Extraction fails on a server with a single workspace.
+/// The administration and its caller. A server with a single workspace rejects requests that need it.
 pub(super) struct AdminContext {
+    pub(super) state: Arc<ServerState>,
     pub(super) workspace_admin: Arc<dyn WorkspaceAdmin>,
     pub(super) caller: Caller,
 }
 
 impl FromRequestParts<Arc<ServerState>> for AdminContext {
-    type Rejection = Response<Body>;
+    type Rejection = HttpRejection;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<ServerState>) -> Result<Self, Self::Rejection> {
         let admin = parts.extensions.get::<Arc<AdminClient>>();
-        match (state.workspace_admin(), admin) {
-            (Some(workspace_admin), Some(admin)) => {
-                Ok(Self { workspace_admin: workspace_admin.clone(), caller: admin.caller.clone() })
-            }
-            (None, _) | (Some(_), None) => {
-                let reason = "this server serves one workspace; start it with --workspaces to serve many";
-                Err(errors::rejection_response(HttpRejection::new(StatusCode::NOT_FOUND, reason)))
-            }
-        }
+        let single = "this server serves one workspace; start it with --workspaces to serve many";
+        let (workspace_admin, admin) =
+            state.workspace_admin().zip(admin).ok_or_else(|| HttpRejection::not_found(single))?;
+        Ok(Self { state: state.clone(), workspace_admin: workspace_admin.clone(), caller: admin.caller.clone() })
     }
 }
 
-/// Executes one request and builds the response.
-async fn run_admin_request(
-    state: &ServerState,
-    context: AdminContext,
-    request: AdminRequest,
-    success: StatusCode,
-) -> Response<Body> {
-    let AdminContext { workspace_admin, caller } = context;
-    let shutting_down = || {
-        errors::rejection_response(HttpRejection::new(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down"))
-    };
-    let Ok(permit) = state.admin_limits.requests.clone().acquire_owned().await else {
-        return shutting_down();
-    };
-    let task = tokio::task::spawn_blocking(move || {
-        let result = workspace_admin.run_request(&caller, request);
-        drop(permit);
-        result
-    });
-    match task.await {
-        Ok(result) => admin_response(result, success),
-        Err(_) => errors::rejection_response(HttpRejection::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "internal error: the request was aborted",
-        )),
+impl AdminContext {
+    /// Executes one request. The response has the status `success` and the result as its body.
+    async fn run_request(self, request: AdminRequest, success: StatusCode) -> HttpResult {
+        let AdminContext { state, workspace_admin, caller } = self;
+        let shutting_down = HttpRejection::unavailable("the server is shutting down");
+        let permit = state.admin_limits.requests.clone().acquire_owned().await.map_err(|_| shutting_down)?;
+        let task = tokio::task::spawn_blocking(move || {
+            let result = workspace_admin.run_request(&caller, request);
+            drop(permit);
+            result
+        });
+        let aborted = HttpRejection::internal_error("internal error: the request was aborted");
+        let value = task.await.map_err(|_| aborted)??;
+        Ok(errors::json_response(success, &value))
     }
 }
 
-pub(super) fn admin_response(result: Result<Value, Error>, success: StatusCode) -> Response<Body> {
-    match result {
-        Ok(value) => errors::json_response(success, &value),
-        Err(error) => errors::error_response(&error, &error.to_json()),
+/// The workspace name in the URL. It is empty if it is not UTF-8, which [`WorkspaceAdmin`] rejects.
+pub(super) struct WorkspaceName(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for WorkspaceName {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let name = Path::<String>::from_request_parts(parts, state).await;
+        Ok(Self(name.map(|Path(name)| name).unwrap_or_default()))
     }
 }
 
-pub(super) type WorkspaceNamePath = Result<Path<String>, PathRejection>;
-
-/// The workspace name in the URL; empty if it is not UTF-8, which [`WorkspaceAdmin`] rejects.
-pub(super) fn workspace_name(name: WorkspaceNamePath) -> String {
-    name.map(|Path(name)| name).unwrap_or_default()
-}
-
-/// The JSON object in a request body.
+/// The JSON object in the body of a request.
 pub(super) struct AdminBody(Map<String, Value>);
 
 impl<S: Sync> FromRequest<S> for AdminBody {
-    type Rejection = Response<Body>;
+    type Rejection = HttpRejection;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Self::Rejection> {
         let (head, body) = request.into_parts();
-        middleware::require_json(&head.headers).map_err(errors::rejection_response)?;
-        let read = body::read_short_body(body).await.and_then(|bytes| operations::parse_arguments(&bytes));
-        read.map(Self).map_err(errors::rejection_response)
+        middleware::require_json(&head.headers)?;
+        operations::parse_arguments(&body::read_short_body(body).await?).map(Self)
     }
 }
 
-/// Parses query parameters; numbers and booleans become JSON numbers and booleans.
+/// Parses the query of a URL. Numbers and booleans become JSON numbers and booleans; a name without a value becomes true.
 pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
     let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -196,6 +177,7 @@ pub(super) fn parse_query(query: Option<&str>) -> Map<String, Value> {
         .collect()
 }
 
+/// Decodes a percent-encoded text. An invalid escape stays as it is.
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -204,109 +186,71 @@ fn percent_decode(text: &str) -> String {
         let byte = escaped
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (byte, first) {
-            (Some(byte), _) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            (None, b'+') => {
-                bytes.push(b' ');
-                rest = after;
-            }
-            (None, other) => {
-                bytes.push(*other);
-                rest = after;
-            }
-        }
+        rest = if byte.is_some() { &after[2..] } else { after };
+        bytes.push(byte.unwrap_or(if *first == b'+' { b' ' } else { *first }));
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// `GET /v1/workspaces`.
-pub(super) async fn list_workspaces(
-    State(state): State<Arc<ServerState>>,
-    context: AdminContext,
-    RawQuery(query): RawQuery,
-) -> Response<Body> {
-    let options = parse_query(query.as_deref());
-    run_admin_request(&state, context, AdminRequest::List(options), StatusCode::OK).await
+pub(super) async fn list_workspaces(context: AdminContext, RawQuery(query): RawQuery) -> HttpResult {
+    context.run_request(AdminRequest::List(parse_query(query.as_deref())), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces`.
-pub(super) async fn create_workspace(
-    State(state): State<Arc<ServerState>>,
-    context: AdminContext,
-    AdminBody(options): AdminBody,
-) -> Response<Body> {
-    run_admin_request(&state, context, AdminRequest::Create(options), StatusCode::CREATED).await
+pub(super) async fn create_workspace(context: AdminContext, AdminBody(options): AdminBody) -> HttpResult {
+    context.run_request(AdminRequest::Create(options), StatusCode::CREATED).await
 }
 
 /// `GET /v1/workspaces/{name}`.
-pub(super) async fn show_workspace(
-    State(state): State<Arc<ServerState>>,
-    context: AdminContext,
-    name: WorkspaceNamePath,
-) -> Response<Body> {
-    run_admin_request(&state, context, AdminRequest::Show(workspace_name(name)), StatusCode::OK).await
+pub(super) async fn show_workspace(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+    context.run_request(AdminRequest::Show(name), StatusCode::OK).await
 }
 
 /// `DELETE /v1/workspaces/{name}`.
-pub(super) async fn destroy_workspace(
-    State(state): State<Arc<ServerState>>,
-    context: AdminContext,
-    name: WorkspaceNamePath,
-) -> Response<Body> {
-    run_admin_request(&state, context, AdminRequest::Destroy(workspace_name(name)), StatusCode::OK).await
+pub(super) async fn destroy_workspace(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+    context.run_request(AdminRequest::Destroy(name), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces/{name}/fork`.
 pub(super) async fn fork_workspace(
-    State(state): State<Arc<ServerState>>,
     context: AdminContext,
-    name: WorkspaceNamePath,
+    WorkspaceName(name): WorkspaceName,
     AdminBody(options): AdminBody,
-) -> Response<Body> {
-    run_admin_request(&state, context, AdminRequest::Fork(workspace_name(name), options), StatusCode::CREATED).await
+) -> HttpResult {
+    context.run_request(AdminRequest::Fork(name, options), StatusCode::CREATED).await
 }
 
 /// `POST /v1/workspaces/{name}/restore`.
 pub(super) async fn restore_workspace(
-    State(state): State<Arc<ServerState>>,
     context: AdminContext,
-    name: WorkspaceNamePath,
+    WorkspaceName(name): WorkspaceName,
     AdminBody(options): AdminBody,
-) -> Response<Body> {
-    run_admin_request(&state, context, AdminRequest::Restore(workspace_name(name), options), StatusCode::OK).await
+) -> HttpResult {
+    context.run_request(AdminRequest::Restore(name, options), StatusCode::OK).await
 }
 
 /// `GET /v1/workspaces/{name}/tokens`.
-pub(super) async fn list_tokens(
-    State(state): State<Arc<ServerState>>,
-    context: AdminContext,
-    name: WorkspaceNamePath,
-) -> Response<Body> {
-    run_admin_request(&state, context, AdminRequest::ListTokens(workspace_name(name)), StatusCode::OK).await
+pub(super) async fn list_tokens(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+    context.run_request(AdminRequest::ListTokens(name), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces/{name}/tokens`.
 pub(super) async fn create_token(
-    State(state): State<Arc<ServerState>>,
     context: AdminContext,
-    name: WorkspaceNamePath,
+    WorkspaceName(name): WorkspaceName,
     AdminBody(options): AdminBody,
-) -> Response<Body> {
-    run_admin_request(&state, context, AdminRequest::CreateToken(workspace_name(name), options), StatusCode::CREATED)
-        .await
+) -> HttpResult {
+    context.run_request(AdminRequest::CreateToken(name, options), StatusCode::CREATED).await
 }
 
 /// `DELETE /v1/workspaces/{name}/tokens/{id}`.
 pub(super) async fn revoke_token(
-    State(state): State<Arc<ServerState>>,
     context: AdminContext,
     path: Result<Path<(String, String)>, PathRejection>,
-) -> Response<Body> {
+) -> HttpResult {
     let (name, id) = path.map(|Path(path)| path).unwrap_or_default();
-    run_admin_request(&state, context, AdminRequest::RevokeToken(name, id), StatusCode::OK).await
+    context.run_request(AdminRequest::RevokeToken(name, id), StatusCode::OK).await
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A stream that fails with a timeout when the peer reads nothing for too long while data is pending.
+//! A stream that fails with a timeout if the client reads nothing for too long while the server has data to send.
 
 use std::{
     io::{self, IoSlice},
@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, Sleep},
 };
 
-/// A stream with a timer that runs while a write is stalled.
+/// A stream with a timer that runs while a write makes no progress.
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     timeout: Duration,
@@ -24,7 +24,7 @@ impl<S> WriteTimeoutStream<S> {
         Self { stream, timeout, stall_timer: None }
     }
 
-    /// Resets the timer after progress; fails when it expires.
+    /// Stops the timer if the write made progress. Otherwise starts it, and fails once it has expired.
     fn check_write_timeout<T>(
         &mut self,
         written: Poll<io::Result<T>>,
