@@ -1,9 +1,10 @@
-//! Agent Client Protocol proxy between an editor and an agent; it serves the files of their sessions. Messages are
-//! forwarded as raw JSON, so unknown members survive. Only `initialize` and session setup are changed, member by member.
+//! A proxy for the Agent Client Protocol (ACP) between an editor and an agent. It serves the files of their sessions. Other
+//! messages are forwarded as raw JSON, so unknown members survive. Only the messages that initialize the connection and
+//! set up sessions are changed, and only in the affected members.
 //!
-//! `fs/*` requests of the agent are confined to the roots of their session, run through the engine like every other call,
-//! and never reach the editor unchecked. Ids of the proxy's own requests never collide with those of a peer. Opens no file
-//! itself: the caller provides a [`RootOpener`].
+//! The agent's `fs/*` requests are confined to the roots of their session. They are calls of the engine like every other
+//! call, and never reach the editor unchecked. Ids of the proxy's own requests never collide with those of a peer. The
+//! proxy opens no file itself: its caller provides a [`RootOpener`].
 
 use std::{io, sync::Arc};
 
@@ -18,11 +19,8 @@ mod editor_requests;
 mod editor_writes;
 mod errors;
 mod files;
-mod json_scan;
-mod json_splice;
-mod line_range;
+mod json_members;
 mod message;
-mod peer_writer;
 mod permission;
 mod proxy;
 mod review;
@@ -30,29 +28,27 @@ mod router;
 mod session;
 mod setup;
 mod text_format;
-mod turn_marks;
 
 pub use crate::dialect::acp::AcpDialect;
 pub(crate) use errors::AcpError;
-pub(crate) use line_range::select_lines;
+pub(crate) use files::select_lines;
 pub use proxy::{BoxedReader, BoxedWriter};
 pub use session::{OpenedRoot, SingleFileRoot};
 pub use setup::{AcpCapabilityOffered, AcpFileCapabilities, McpServerCommand, SessionTicketVariable};
 pub use text_format::{WriteEncodingPolicy, WriteFormatPolicy, WriteLineEndingPolicy};
 
-use conductor::SuccessorEnvelope;
-use peer_writer::AcpPeerWriter;
+use conductor::{AcpPeerWriter, SuccessorEnvelope};
 use router::AcpRouter;
 
 /// Opens the roots of sessions. Implemented by the crate that accesses files.
 pub trait RootOpener: Send + Sync {
-    /// Opens a root by its absolute path: a directory or a single file, and nothing beyond it.
+    /// Opens a directory or a single file by its absolute path. Nothing outside of it becomes accessible.
     fn open_root(&self, root: &str) -> Result<OpenedRoot, Error>;
 
-    /// The command of the MCP server for this working directory, if agents get one.
+    /// The command that starts the MCP server for this working directory, if agents get one.
     fn mcp_server_command(&self, directory: &str) -> Option<McpServerCommand>;
 
-    /// Binds the calls of a started MCP server to the named session.
+    /// Assigns the calls of the MCP server that has this ticket to the session with this name.
     fn bind_server_to_session(
         &self,
         directory: &str,
@@ -60,7 +56,7 @@ pub trait RootOpener: Send + Sync {
         session: &str,
     ) -> Result<(), Error>;
 
-    /// Adds a rule that always allows what this approval asks for.
+    /// Adds a policy rule that always allows the change for which the approval was requested.
     fn add_allow_rule(&self, engine: &Engine, approval: &str) -> Result<(), Error>;
 }
 
@@ -69,11 +65,11 @@ pub trait RootOpener: Send + Sync {
 pub struct AcpOptions {
     /// The file methods advertised to agents.
     pub file_capabilities: AcpFileCapabilities,
-    /// The default write format, unless a call overrides it.
+    /// The format of written files, unless a call overrides it.
     pub text_format: WriteFormatPolicy,
 }
 
-/// The side that closed the connection.
+/// The peer that closed the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConversationClosedBy {
     /// The editor closed its side.
@@ -82,12 +78,12 @@ pub enum ConversationClosedBy {
     Agent,
 }
 
-/// The callers in the sessions of one connection.
+/// The callers of the engine in the sessions of one connection.
 #[derive(Debug, Clone)]
 pub struct AcpCallers {
-    /// The agent, for its file methods. Its session is replaced by the ACP session id.
+    /// The agent, as the caller of its file methods. Its session is replaced by the ACP session id.
     pub agent: Caller,
-    /// The person at the editor, for review requests.
+    /// The person at the editor, as the caller of review requests.
     pub person: Caller,
 }
 
@@ -123,8 +119,8 @@ pub struct AcpPeer {
     pub output: BoxedWriter,
 }
 
-/// Proxies between an editor and an agent until one of them closes. The agent's input is then closed; the caller waits for
-/// its process.
+/// Runs the proxy between an editor and an agent until one of them closes its side, and then closes the agent's input. The
+/// caller waits for the agent's process.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn proxy_editor_and_agent(
@@ -139,7 +135,7 @@ pub async fn proxy_editor_and_agent(
     proxy.run_between(editor.input, agent.input).await
 }
 
-/// Proxies in a chain run by a conductor, until the conductor closes.
+/// Runs the proxy as one link of a proxy chain, until the conductor of the chain closes its side.
 ///
 /// Must run inside a tokio runtime; calls occupy its blocking threads.
 pub async fn proxy_in_chain(

@@ -1,33 +1,39 @@
-//! Proxy chains: a conductor owns every connection, and messages for the successor are wrapped in an envelope. Ids stay,
-//! because each side of a connection has its own id space.
-//!
-//! Translates lines; makes no decisions.
+//! Connections to the peers, and proxy chains. In a chain, a conductor owns every connection, and messages for the next
+//! link of the chain, the successor, are wrapped in an envelope. Message ids stay the same, because each side of a
+//! connection has its own ids.
 
-use std::sync::OnceLock;
-
-use super::{
-    json_splice,
-    message::{AcpMessage, AcpMessageKind},
-    router::CANCEL_METHOD,
+use std::{
+    io,
+    ops::Range,
+    sync::{Arc, OnceLock},
 };
 
-/// The conductor's `initialize` method and its envelope method. Before version 5 of the official library both began with
-/// an underscore.
+use super::{
+    json_members,
+    message::{AcpMessage, AcpMessageId, AcpMessageKind},
+    proxy::BoxedWriter,
+    router::CANCEL_METHOD,
+};
+use crate::lines::Outbox;
+
+/// The conductor's initialization method and the method of its envelopes. Before version 5 of the official library, both
+/// started with an underscore.
 const CONDUCTOR_METHODS: &[(&str, &str)] =
     &[("proxy/initialize", "proxy/successor"), ("_proxy/initialize", "_proxy/successor")];
 
-/// Wraps and unwraps lines.
+/// Wraps lines for the successor in envelopes, and unwraps lines from it.
 #[derive(Default)]
 pub(super) struct SuccessorEnvelope {
-    envelope: OnceLock<&'static str>,
+    /// The method of the envelopes, once the conductor has initialized the connection.
+    method: OnceLock<&'static str>,
 }
 
-/// The origin of a line that the conductor sent.
+/// A line from the conductor, by its origin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConductorLine {
-    /// The editor, or the predecessor in the chain.
+    /// A line from the editor, or from the predecessor in the chain.
     FromEditor(Vec<u8>),
-    /// The agent, or the successor in the chain.
+    /// A line from the agent, or from the successor in the chain.
     FromAgent(Vec<u8>),
     /// A response from either side to a forwarded request.
     Response(Vec<u8>),
@@ -43,14 +49,11 @@ impl SuccessorEnvelope {
             AcpMessageKind::Notification { method } => (None, method),
             AcpMessageKind::Request { id, method } => (Some(id), method),
         };
-        let envelope = self.envelope.get().unwrap_or(&CONDUCTOR_METHODS[0].1);
-        let id = id.map(|id| format!("\"id\":{},", id.0)).unwrap_or_default();
+        let envelope = self.method.get().unwrap_or(&CONDUCTOR_METHODS[0].1);
+        let id = id_member(id);
         let method = serde_json::Value::from(method.as_str());
         let head = format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":\"{envelope}\",\"params\":{{\"method\":{method}");
-        let params = match &message.params {
-            Some(range) => [b",\"params\":", &line[range.clone()]].concat(),
-            None => Vec::new(),
-        };
+        let params = params_member(&line, message.params.clone());
         [head.as_bytes(), &params, b"}}\n"].concat()
     }
 
@@ -66,26 +69,64 @@ impl SuccessorEnvelope {
             AcpMessageKind::Request { id, method } => (Some(id), method.as_str()),
         };
         if let Some((_, envelope)) = CONDUCTOR_METHODS.iter().find(|(opening, _)| *opening == method) {
-            // The first one wins.
-            self.envelope.get_or_init(|| envelope);
-            let plain = json_splice::set_member(&line, &["method"], &"initialize".into());
+            // The first initialization decides.
+            self.method.get_or_init(|| envelope);
+            let plain = json_members::set_member(&line, &["method"], &"initialize".into());
             return ConductorLine::FromEditor(plain.unwrap_or(line));
         }
         if !CONDUCTOR_METHODS.iter().any(|(_, envelope)| *envelope == method) {
             return ConductorLine::FromEditor(line);
         }
         let inner = message.params_bytes(&line);
-        let Some(method) = super::json_scan::find_member(inner, "method").map(|range| &inner[range]) else {
+        let Some(method) = json_members::find_member(inner, "method").map(|range| &inner[range]) else {
             return ConductorLine::FromAgent(line);
         };
-        let id = id.map(|id| format!("\"id\":{},", id.0)).unwrap_or_default();
-        let params = match super::json_scan::find_member(inner, "params") {
-            Some(range) => [b",\"params\":", &inner[range]].concat(),
-            None => Vec::new(),
-        };
-        ConductorLine::FromAgent(
-            [b"{\"jsonrpc\":\"2.0\",", id.as_bytes(), b"\"method\":", method, &params, b"}"].concat(),
-        )
+        let (id, params) = (id_member(id), params_member(inner, json_members::find_member(inner, "params")));
+        let line = [b"{\"jsonrpc\":\"2.0\",", id.as_bytes(), b"\"method\":", method, &params, b"}"].concat();
+        ConductorLine::FromAgent(line)
+    }
+}
+
+fn id_member(id: Option<&AcpMessageId>) -> String {
+    id.map(|id| format!("\"id\":{},", id.0)).unwrap_or_default()
+}
+
+fn params_member(text: &[u8], params: Option<Range<usize>>) -> Vec<u8> {
+    params.map(|range| [b",\"params\":", &text[range]].concat()).unwrap_or_default()
+}
+
+/// Writes lines to a peer, whole and in order.
+pub(super) struct AcpPeerWriter {
+    outbox: Arc<Outbox<BoxedWriter>>,
+    envelope: Option<Arc<SuccessorEnvelope>>,
+}
+
+impl AcpPeerWriter {
+    /// A writer that sends lines unchanged.
+    pub(super) fn new(output: BoxedWriter) -> Self {
+        Self { outbox: Arc::new(Outbox::new(output)), envelope: None }
+    }
+
+    /// A writer to the successor in a chain, over the same connection.
+    pub(super) fn for_successor(&self, envelope: Arc<SuccessorEnvelope>) -> Self {
+        Self { outbox: self.outbox.clone(), envelope: Some(envelope) }
+    }
+
+    /// Sends a line, which must end with its terminator.
+    pub(super) async fn send(&self, line: Vec<u8>) -> io::Result<()> {
+        match &self.envelope {
+            Some(envelope) => self.outbox.send(envelope.wrap_line(line)).await,
+            None => self.outbox.send(line).await,
+        }
+    }
+
+    pub(super) async fn flush(&self) -> io::Result<()> {
+        self.outbox.flush().await
+    }
+
+    /// Closes the connection, which tells the peer that there is no more input.
+    pub(super) async fn close(&self) {
+        self.outbox.replace(Box::new(tokio::io::sink())).await;
     }
 }
 
@@ -124,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn envelope_follows_conductor_version() {
+    fn envelope_method_matches_the_conductor_version() {
         let envelope = SuccessorEnvelope::default();
         let (side, line) = unwrap_line_of(&envelope, r#"{"id":0,"method":"_proxy/initialize","params":{}}"#);
         assert_eq!((side, line.as_str()), ("editor", r#"{"id":0,"method":"initialize","params":{}}"#));

@@ -1,8 +1,8 @@
-//! File methods for an editor that offers them itself. It may have unsaved text, so reads return its text and writes go
-//! through it. Access is checked and recorded by the engine first.
+//! File methods for an editor that offers file methods itself. Such an editor may have unsaved text, so reads return the
+//! editor's text, and the editor applies writes. The engine first checks and records every access.
 //!
-//! The editor never gets a request outside the session's roots or against the policy. Text typed since the session read
-//! the file is merged by the engine, or the write is refused.
+//! The editor never gets a request outside the session's roots or against the policy. If the person has typed text since
+//! the session read the file, the engine merges it or refuses the write.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::dialect::acp::{self, READ_METHOD, WRITE_METHOD};
 
-/// The text on disk, or the error for a file that is not UTF-8. The editor may have newer text.
+/// The text of a file on disk, or the error for a file that is not UTF-8. The editor may have newer text.
 struct DiskText(Result<String, AcpError>);
 
 impl FileRequest<'_> {
@@ -27,7 +27,7 @@ impl FileRequest<'_> {
         let revision = self.session.seen_revision(&self.resolved_path);
         let on_disk = self.read_disk_text().await?;
         let text = match (self.request_editor_text().await?, &on_disk) {
-            // The editor substituted undecodable bytes; a write would store the substitutes in the file.
+            // The editor has replaced bytes that it cannot decode. A later write would store the replacements in the file.
             (Ok(text), Some(DiskText(Err(error)))) if text.contains('\u{fffd}') => return Err(error.clone()),
             (Ok(text), _) => text,
             (Err(error), Some(_)) => return Err(AcpError::from_editor(error)),
@@ -41,7 +41,7 @@ impl FileRequest<'_> {
         Ok(text)
     }
 
-    /// Checks and merges a write in the engine, then has the editor apply it.
+    /// Has the engine check and merge a write, then has the editor apply it.
     pub(super) async fn write_through_editor(
         &self,
         content: &str,
@@ -65,7 +65,7 @@ impl FileRequest<'_> {
         self.request_editor(WRITE_METHOD, &params).await?.map(|_| ()).map_err(AcpError::from_editor)
     }
 
-    /// The current text: the editor's, or the text on disk if the editor does not offer reads.
+    /// The current text of the file: the editor's text, or the text on disk if the editor does not offer reads.
     pub(super) async fn current_text(&self) -> Result<Option<String>, AcpError> {
         let on_disk = self.read_disk_text().await?;
         match self.proxy.router.editor_capabilities().read_text_file {
@@ -74,7 +74,7 @@ impl FileRequest<'_> {
         }
     }
 
-    /// The text on disk, or `None` for a missing file. This call also authorizes and records the read.
+    /// The text on disk, or `None` for a missing file. The engine also authorizes and records this read.
     async fn read_disk_text(&self) -> Result<Option<DiskText>, AcpError> {
         match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
             Ok(outcome) => Ok(Some(DiskText(acp::outcome_text(outcome)))),
@@ -83,7 +83,7 @@ impl FileRequest<'_> {
         }
     }
 
-    /// The editor's whole text, or its error.
+    /// The editor's text of the whole file, or the editor's error.
     async fn request_editor_text(&self) -> Result<Result<String, Value>, AcpError> {
         let params = json!({ "sessionId": self.session.id, "path": self.absolute_path()? });
         let mut response = match self.request_editor(READ_METHOD, &params).await? {

@@ -1,11 +1,11 @@
-//! Requests of the proxy to the editor. Their ids have an unguessable prefix, so that their responses are never confused
+//! Requests of the proxy to the editor. Their ids start with a random prefix, so that their responses are never confused
 //! with responses to the agent's requests.
 
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -15,26 +15,29 @@ use tokio::sync::oneshot;
 
 use super::message::AcpMessageId;
 
-/// The result or the error of a request to the editor.
+/// The result or the error with which the editor answers a request.
 pub(super) type EditorResponse = Result<Value, Value>;
 
-/// The pending requests.
+type PendingRequests = HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>;
+
+/// The requests that the editor has not answered.
 pub(super) struct EditorRequests {
     id_prefix: String,
     next_id: AtomicU64,
-    pending: Mutex<Option<HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>>>,
+    /// `None` once the editor has disconnected.
+    pending: Mutex<Option<PendingRequests>>,
 }
 
-/// One pending request.
+/// A request that the editor has not answered.
 pub(super) struct PendingEditorRequest {
     pub(super) id: String,
-    /// Resolves with the response; fails once the editor is gone.
+    /// Resolves with the response, or fails once the editor has disconnected.
     pub(super) response: oneshot::Receiver<EditorResponse>,
 }
 
 impl EditorRequests {
     pub(super) fn new() -> Self {
-        // The standard hasher's keys are random in every process.
+        // The keys of the standard hasher are random in every process.
         let random = RandomState::new().hash_one(0);
         Self {
             id_prefix: format!("stead-{random:016x}-"),
@@ -43,7 +46,7 @@ impl EditorRequests {
         }
     }
 
-    /// Registers a new request; `None` once the editor is gone.
+    /// Registers a new request. Returns `None` if the editor has disconnected.
     pub(super) fn register(&self) -> Option<PendingEditorRequest> {
         let id = format!("{}{}", self.id_prefix, self.next_id.fetch_add(1, Ordering::Relaxed));
         let (sender, response) = oneshot::channel();
@@ -51,38 +54,37 @@ impl EditorRequests {
         Some(PendingEditorRequest { id, response })
     }
 
-    /// Delivers a response to its waiter. Ids with the proxy's prefix belong to the proxy, even if nothing waits for them.
+    /// Delivers a response to the request that waits for it. A response whose id has the proxy's prefix belongs to the proxy
+    /// even if no request waits for it.
     pub(super) fn resolve(&self, id: &AcpMessageId, response: impl FnOnce() -> EditorResponse) -> ResponseOwner {
         if !id.0.trim_start_matches('"').starts_with(&self.id_prefix) {
             return ResponseOwner::Other;
         }
         if let Some(sender) = self.lock_pending().as_mut().and_then(|pending| pending.remove(id)) {
-            // The waiter may be gone.
+            // A send error means that the request was cancelled.
             drop(sender.send(response()));
         }
         ResponseOwner::Proxy
     }
 
-    /// Stops pending for a response.
+    /// Stops waiting for a response.
     pub(super) fn cancel(&self, id: &str) {
         if let Some(pending) = self.lock_pending().as_mut() {
             pending.remove(&AcpMessageId::from_json(&Value::from(id)));
         }
     }
 
-    /// Drops all pending requests: the editor is gone.
+    /// Drops all pending requests, because the editor has disconnected.
     pub(super) fn close(&self) {
         *self.lock_pending() = None;
     }
 
-    fn lock_pending(
-        &self,
-    ) -> std::sync::MutexGuard<'_, Option<HashMap<AcpMessageId, oneshot::Sender<EditorResponse>>>> {
+    fn lock_pending(&self) -> MutexGuard<'_, Option<PendingRequests>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The side whose request a response answers.
+/// Whether a response answers a request of the proxy or of another peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResponseOwner {
     Proxy,

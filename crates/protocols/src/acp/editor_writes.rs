@@ -1,7 +1,7 @@
-//! Writes of an agent that the editor applied. The journal does not have these texts, so they are kept in memory for the
-//! session, to be reviewed, kept or rejected.
+//! Writes of an agent that the editor applied. The journal does not contain these texts, so the session keeps them in
+//! memory, where a person can review, keep or reject them.
 //!
-//! Memory is bounded. The file written first is dropped first, and reviews then report `truncated`.
+//! The memory is limited. The file that was written first is dropped first, and reviews then report `truncated`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,19 +14,19 @@ use stead_engine::AttributedText;
 use super::session::AcpResolvedPath;
 use crate::limits::EDITOR_WRITES_BYTES_MAX;
 
-/// The start of a review.
+/// The point from which a review shows changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ReviewSince {
-    /// The start of the session.
+    /// Since the start of the session.
     #[default]
     Session,
-    /// The last prompt.
+    /// Since the last prompt.
     Turn,
 }
 
 impl ReviewSince {
-    /// The spelling of the operations.
+    /// The value of the `since` argument of the engine's operations.
     pub(super) fn name(self) -> &'static str {
         match self {
             ReviewSince::Session => "session",
@@ -52,11 +52,11 @@ impl EditorWrite {
 #[derive(Debug, Default)]
 struct EditorFileWrites {
     writes: Vec<EditorWrite>,
-    /// The text that a person accepted.
+    /// The last text of the file that a person accepted.
     accepted_text: Option<Arc<str>>,
 }
 
-/// Names used to attribute text.
+/// The names of the two authors to whom text is attributed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AuthorNames<'n> {
     pub(super) agent: &'n str,
@@ -66,13 +66,13 @@ pub(super) struct AuthorNames<'n> {
 /// The writes of one session.
 #[derive(Debug, Default)]
 pub(super) struct EditorWrites {
-    /// The number of the last prompt.
+    /// The sequence number of the current turn.
     turn: u64,
     files: HashMap<AcpResolvedPath, EditorFileWrites>,
-    /// Paths in the order of their first write.
+    /// The written files, in the order of their first write.
     write_order: VecDeque<AcpResolvedPath>,
     bytes: usize,
-    /// Whether a file was dropped.
+    /// Whether a file was dropped because of the memory limit.
     pub(super) is_incomplete: bool,
 }
 
@@ -84,7 +84,6 @@ pub(super) struct AttributedEditorFile {
 }
 
 impl EditorWrites {
-    /// Starts a turn.
     pub(super) fn begin_turn(&mut self) {
         self.turn += 1;
     }
@@ -116,12 +115,12 @@ impl EditorWrites {
         self.files.contains_key(path)
     }
 
-    /// Attributes the editor's current text of a file to its authors.
+    /// Attributes each part of the editor's current text of a file to its author.
     pub(super) fn attribute_file(
         &self,
         path: &AcpResolvedPath,
         since: ReviewSince,
-        now: &str,
+        current_text: &str,
         names: AuthorNames<'_>,
     ) -> Option<AttributedEditorFile> {
         let file = self.files.get(path)?;
@@ -135,14 +134,14 @@ impl EditorWrites {
             }
             attributed.apply_change(&write.after, names.agent);
         }
-        attributed.apply_change(now, names.person);
-        // Accepted text applies to session reviews only; a turn can be rejected as a whole.
+        attributed.apply_change(current_text, names.person);
+        // Accepted text counts only in reviews of the session, because a turn can be rejected as a whole.
         let accepted = file.accepted_text.as_ref().filter(|_| since == ReviewSince::Session);
-        let before = accepted.cloned().or_else(|| first.before.clone());
+        let original_text = accepted.cloned().or_else(|| first.before.clone());
         if let Some(accepted) = accepted {
             attributed = attributed.with_baseline(accepted);
         }
-        Some(AttributedEditorFile { attributed, original_text: before })
+        Some(AttributedEditorFile { attributed, original_text })
     }
 
     /// Records that a person accepted this text.

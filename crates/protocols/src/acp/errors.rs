@@ -1,6 +1,6 @@
 //! ACP errors: a code, its fixed message, and details in `data`.
 //!
-//! A path outside the roots gets the same error as a missing file, so that responses do not reveal what exists there.
+//! A path outside the roots gets the same error as a missing file, so that responses do not reveal which files exist there.
 
 use serde_json::{Value, json};
 use stead_engine::{Error, ErrorKind};
@@ -10,7 +10,7 @@ use stead_engine::{Error, ErrorKind};
 pub(crate) struct AcpError {
     code: AcpErrorCode,
     data: Option<Value>,
-    /// The editor's error, passed on unchanged.
+    /// An error of the editor, which is passed on unchanged.
     editor_error: Option<Box<Value>>,
 }
 
@@ -26,48 +26,40 @@ enum AcpErrorCode {
 }
 
 impl AcpErrorCode {
-    fn code(self) -> i64 {
+    /// The number and the message, which is fixed because clients compare it.
+    fn number_and_message(self) -> (i64, &'static str) {
         match self {
-            AcpErrorCode::ParseError => -32700,
-            AcpErrorCode::InvalidRequest => -32600,
-            AcpErrorCode::MethodNotFound => -32601,
-            AcpErrorCode::InvalidParams => -32602,
-            AcpErrorCode::InternalError => -32603,
-            AcpErrorCode::Cancelled => -32800,
-            AcpErrorCode::NotFound => -32002,
-        }
-    }
-
-    /// The message; it is fixed because clients compare it.
-    fn message(self) -> &'static str {
-        match self {
-            AcpErrorCode::ParseError => "Parse error",
-            AcpErrorCode::InvalidRequest => "Invalid request",
-            AcpErrorCode::MethodNotFound => "Method not found",
-            AcpErrorCode::InvalidParams => "Invalid params",
-            AcpErrorCode::InternalError => "Internal error",
-            AcpErrorCode::Cancelled => "Request cancelled",
-            AcpErrorCode::NotFound => "Resource not found",
+            AcpErrorCode::ParseError => (-32700, "Parse error"),
+            AcpErrorCode::InvalidRequest => (-32600, "Invalid request"),
+            AcpErrorCode::MethodNotFound => (-32601, "Method not found"),
+            AcpErrorCode::InvalidParams => (-32602, "Invalid params"),
+            AcpErrorCode::InternalError => (-32603, "Internal error"),
+            AcpErrorCode::Cancelled => (-32800, "Request cancelled"),
+            AcpErrorCode::NotFound => (-32002, "Resource not found"),
         }
     }
 }
 
 impl AcpError {
     fn new(code: AcpErrorCode, data: impl Into<Value>) -> Self {
-        Self { code, data: Some(data.into()), editor_error: None }
+        Self { data: Some(data.into()), ..Self::without_data(code) }
     }
 
-    /// The line is not a JSON object.
+    fn without_data(code: AcpErrorCode) -> Self {
+        Self { code, data: None, editor_error: None }
+    }
+
+    /// The error for a line that is not a JSON object.
     pub(crate) fn parse_error() -> Self {
-        Self { code: AcpErrorCode::ParseError, data: None, editor_error: None }
+        Self::without_data(AcpErrorCode::ParseError)
     }
 
-    /// The line is not a valid message.
+    /// The error for a line that is not a valid message.
     pub(crate) fn invalid_request(reason: &str) -> Self {
         Self::new(AcpErrorCode::InvalidRequest, reason)
     }
 
-    /// The method was not advertised.
+    /// The error for a method that was not advertised to the agent.
     pub(crate) fn method_not_found(name: &str) -> Self {
         Self::new(AcpErrorCode::MethodNotFound, name)
     }
@@ -80,16 +72,16 @@ impl AcpError {
         Self::new(AcpErrorCode::InternalError, reason)
     }
 
-    /// The editor's error, passed on unchanged.
+    /// Passes on an error of the editor unchanged.
     pub(crate) fn from_editor(error: Value) -> Self {
-        Self { code: AcpErrorCode::InternalError, data: None, editor_error: Some(Box::new(error)) }
+        Self { editor_error: Some(Box::new(error)), ..Self::without_data(AcpErrorCode::InternalError) }
     }
 
     pub(crate) fn cancelled() -> Self {
-        Self { code: AcpErrorCode::Cancelled, data: None, editor_error: None }
+        Self::without_data(AcpErrorCode::Cancelled)
     }
 
-    /// The file is missing or not accessible.
+    /// The error for a file that does not exist or is not accessible.
     pub(crate) fn file_not_found(path: &str) -> Self {
         Self::new(AcpErrorCode::NotFound, json!({ "uri": path }))
     }
@@ -98,7 +90,7 @@ impl AcpError {
         Self::new(AcpErrorCode::NotFound, json!({ "sessionId": session }))
     }
 
-    /// Converts an engine error. `path` is the path as the client wrote it.
+    /// Converts an error of the engine. `path` is the path as the client wrote it.
     pub(crate) fn from_error(error: &Error, path: &str) -> Self {
         match error.kind {
             ErrorKind::NotFound
@@ -155,14 +147,15 @@ impl AcpError {
 
     #[cfg(test)]
     pub(crate) fn code(&self) -> i64 {
-        self.code.code()
+        self.code.number_and_message().0
     }
 
     pub(crate) fn to_json(&self) -> Value {
         if let Some(editor_error) = &self.editor_error {
             return editor_error.as_ref().clone();
         }
-        let mut error = json!({ "code": self.code.code(), "message": self.code.message() });
+        let (code, message) = self.code.number_and_message();
+        let mut error = json!({ "code": code, "message": message });
         if let Some(data) = &self.data {
             error["data"] = data.clone();
         }
@@ -170,7 +163,7 @@ impl AcpError {
     }
 }
 
-/// The error kind, the message and the next step, in one line for the agent.
+/// The error kind, the message and the next step, as one line for the agent.
 fn error_sentence(error: &Error) -> String {
     match &error.next_step {
         Some(hint) => format!("{}: {}; {hint}", error.kind.code(), error.message),

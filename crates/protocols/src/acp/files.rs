@@ -1,5 +1,5 @@
-//! The ACP file methods, served by the engine. A write replaces the content that the session last saw. If the file changed
-//! since, the engine merges both changes or refuses the write, so that no change is lost. Every call gets a response.
+//! The ACP file methods, served by the engine. A write replaces the content that the session has last seen. If the file has
+//! changed since, the engine merges both changes or refuses the write, so that no change is lost.
 
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use tokio::sync::watch;
 use super::{
     AcpProxy,
     errors::AcpError,
-    line_range::select_lines,
     review,
     router::{AcpFileCall, AcpFileMethod},
     session::{AcpResolvedPath, AcpSession, LastSeenContent, SessionRoot},
@@ -35,7 +34,7 @@ pub(super) struct FileRequest<'p> {
     pub(super) cancelled: watch::Receiver<bool>,
 }
 
-/// Serves one file call.
+/// Runs one file method and returns its result.
 pub(super) async fn serve_file_call(
     proxy: &AcpProxy,
     call: &AcpFileCall,
@@ -80,7 +79,7 @@ impl<'p> FileRequest<'p> {
         Ok(Self { proxy, session, resolved_path, requested_path: path, cancelled })
     }
 
-    /// Reads the whole text and remembers it as seen by the agent.
+    /// Reads the whole file and remembers its text as seen by the agent.
     async fn read_text(&self) -> Result<String, AcpError> {
         let revision = self.session.seen_revision(&self.resolved_path);
         let text = match self.call_engine(acp::read_call(&self.resolved_path.engine_path)).await? {
@@ -96,7 +95,7 @@ impl<'p> FileRequest<'p> {
         Ok(text)
     }
 
-    /// Writes the agent's text, merged with changes since the session saw the file.
+    /// Writes the agent's text, merged with the changes that others made since the session saw the file.
     async fn write_text(&self, content: &str, format: WriteFormatPolicy) -> Result<WriteReport, AcpError> {
         let _guard = self.session.lock_for_write(&self.resolved_path).await;
         let call_outcome = self.write_with_approval(content, format, &AppliedBy::Workspace).await?;
@@ -104,7 +103,7 @@ impl<'p> FileRequest<'p> {
         Ok(WriteReport::from_outcome(content, &call_outcome))
     }
 
-    /// Has the engine apply or plan a write, and requests permission if it needs approval.
+    /// Has the engine apply or plan a write. If the write needs approval, asks the person at the editor first.
     pub(super) async fn write_with_approval(
         &self,
         content: &str,
@@ -116,10 +115,9 @@ impl<'p> FileRequest<'p> {
             LastSeenContent::Text(text) => text,
         });
         let request = || {
-            let TranslatedCall { operation, arguments, mut options } =
-                acp::write_call(&self.resolved_path.engine_path, content.to_owned(), format);
-            (options.known_text, options.applied_by) = (known_text.clone(), applied_by.clone());
-            TranslatedCall { operation, arguments, options }
+            let mut call = acp::write_call(&self.resolved_path.engine_path, content.to_owned(), format);
+            (call.options.known_text, call.options.applied_by) = (known_text.clone(), applied_by.clone());
+            call
         };
         let outcome = match self.call_engine(request()).await? {
             Err(error) if matches!(error.kind, ErrorKind::ApprovalPending | ErrorKind::ApprovalStale) => {
@@ -132,7 +130,7 @@ impl<'p> FileRequest<'p> {
             && error.kind == ErrorKind::Locked
             && self.proxy.router.wants_notices() == AcpCapabilityOffered::Yes
         {
-            // A send error means that the editor is gone.
+            // A send error means that the editor has disconnected.
             drop(self.proxy.editor.send(review::lease_notification(&self.session, &self.requested_path, error)).await);
         }
         outcome.map_err(|error| AcpError::from_error(&error, &self.requested_path))
@@ -140,8 +138,7 @@ impl<'p> FileRequest<'p> {
 
     /// Runs a call as the agent, in the root of this request.
     pub(super) async fn call_engine(&self, request: TranslatedCall) -> Result<Result<CallOutcome, Error>, AcpError> {
-        let root = self.root()?;
-        self.call_engine_as(root.agent.clone(), request).await
+        self.call_engine_as(self.root()?.agent.clone(), request).await
     }
 
     /// Runs a call as another caller, in the root of this request.
@@ -160,11 +157,57 @@ impl<'p> FileRequest<'p> {
         self.session.root_of(&self.resolved_path).ok_or_else(|| AcpError::file_not_found(&self.requested_path))
     }
 
-    /// Resolves when the agent cancels the call, or at shutdown.
+    /// Resolves when the agent cancels the call, or when the proxy shuts down.
     pub(super) async fn until_cancelled(&self) {
         let mut cancelled = self.cancelled.clone();
         if cancelled.wait_for(|cancelled| *cancelled).await.is_err() {
             std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Selects up to `limit` lines of a file, starting at `line`. Lines are counted from 1, and 0 means 1. The lines keep their
+/// terminators, so that consecutive slices rebuild the file. The empty text after the last terminator counts as a line; to
+/// start beyond it is an error.
+pub(crate) fn select_lines(text: &str, line: Option<u32>, limit: Option<u32>) -> Result<&str, AcpError> {
+    let skipped = line.unwrap_or(1).saturating_sub(1) as usize;
+    let start = offset_after_lines(text, skipped).ok_or_else(|| past_end_error(text))?;
+    let rest = &text[start..];
+    let end = limit.and_then(|limit| offset_after_lines(rest, limit as usize)).unwrap_or(rest.len());
+    Ok(&rest[..end])
+}
+
+/// The offset after `count` line terminators, or `None` if the text has fewer.
+fn offset_after_lines(text: &str, count: usize) -> Option<usize> {
+    if count == 0 {
+        return Some(0);
+    }
+    memchr::memchr_iter(b'\n', text.as_bytes()).nth(count - 1).map(|index| index + 1)
+}
+
+/// The error for a start beyond the end of the file. It contains the number of the last line and its length in bytes.
+fn past_end_error(text: &str) -> AcpError {
+    let rows = memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
+    let column = text.len() - memchr::memrchr(b'\n', text.as_bytes()).map_or(0, |index| index + 1);
+    AcpError::invalid_params(format!("Attempting to read beyond the end of the file, line {rows}:{column}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn consecutive_slices_rebuild_the_text(text in "[ab\\n\\r]{0,40}", step in 1_u32..5) {
+            let mut whole = String::new();
+            let mut line = 1;
+            while let Ok(piece) = select_lines(&text, Some(line), Some(step)) {
+                whole.push_str(piece);
+                line += step;
+            }
+            prop_assert_eq!(whole, text);
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Classifies a line as a request, a notification or a response, with its id and method.
+//! Classifies a line as a request, a notification or a response, and finds its id and method.
 //!
-//! A line that two parsers could read differently is never forwarded: a duplicate envelope member is an error.
+//! A line that two parsers could read differently is never forwarded. Therefore a duplicate of a member that determines the
+//! kind of the message is an error.
 
 use std::ops::Range;
 
@@ -8,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::{
     errors::AcpError,
-    json_scan::{self, MalformedObject},
+    json_members::{self, MalformedObject},
 };
 
 const JSONRPC_VERSION: &str = "2.0";
 /// The members that determine the kind of a message.
 const ENVELOPE_MEMBERS: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// A message id as normalized JSON.
+/// A message id as normalized JSON text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AcpMessageId(pub(super) String);
 
@@ -25,7 +26,7 @@ impl AcpMessageId {
     }
 }
 
-/// A parsed line.
+/// A classified line. Its params, result and error are ranges of the line.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpMessage {
     pub(super) kind: AcpMessageKind,
@@ -41,7 +42,7 @@ pub(super) enum AcpMessageKind {
     Response { id: AcpMessageId },
 }
 
-/// Why a line is rejected, and the id for the error response.
+/// Why a line is rejected, and the id of the request that gets the error.
 #[derive(Debug, PartialEq)]
 pub(super) struct AcpMessageError {
     pub(super) id: Option<AcpMessageId>,
@@ -50,12 +51,12 @@ pub(super) struct AcpMessageError {
 
 impl AcpMessage {
     pub(super) fn parse(line: &[u8]) -> Result<Self, AcpMessageError> {
-        let members = json_scan::scan_members(line)
+        let members = json_members::scan_members(line)
             .map_err(|MalformedObject| AcpMessageError { id: None, error: AcpError::parse_error() })?;
         let mut found: [Option<Range<usize>>; ENVELOPE_MEMBERS.len()] = Default::default();
         let mut is_duplicate = false;
         for member in members {
-            let name = json_scan::member_name(line, &member);
+            let name = json_members::member_name(line, &member);
             if let Some(index) = ENVELOPE_MEMBERS.iter().position(|known| *known == name) {
                 is_duplicate |= found[index].replace(member.value).is_some();
             }
@@ -67,7 +68,7 @@ impl AcpMessage {
         let rejected = |reason: &str, id: Option<AcpMessageId>| {
             Err(AcpMessageError { id, error: AcpError::invalid_request(reason) })
         };
-        // Only a request gets a response: replying to anything else could be taken for the response to another request.
+        // Only a request gets a response. A reply to any other message could be taken for the response to another request.
         let request_id = id.clone().filter(|_| method.is_some());
         if is_duplicate {
             return rejected("duplicate member", request_id);
@@ -82,30 +83,35 @@ impl AcpMessage {
         Ok(Self { kind, params, result, error })
     }
 
-    /// The params as bytes; an empty object if there are none.
+    /// The params as JSON text, or an empty object if there are none.
     pub(super) fn params_bytes<'l>(&self, line: &'l [u8]) -> &'l [u8] {
         self.params.clone().map_or(b"{}", |range| &line[range])
     }
 }
 
-/// A success response.
-pub(super) fn response_line(id: &AcpMessageId, result: &Value) -> Vec<u8> {
-    let id: Value = serde_json::from_str(&id.0).unwrap_or_default();
-    to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "result": result }))
+/// The line of the response to a request.
+pub(super) fn result_line(id: &AcpMessageId, result: Result<Value, AcpError>) -> Vec<u8> {
+    match result {
+        Ok(result) => {
+            let id: Value = serde_json::from_str(&id.0).unwrap_or_default();
+            to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "result": result }))
+        }
+        Err(error) => error_line(Some(id), &error),
+    }
 }
 
-/// An error response; an unknown id is null.
+/// The line of an error response. An unknown id is null.
 pub(super) fn error_line(id: Option<&AcpMessageId>, error: &AcpError) -> Vec<u8> {
     let id: Value = id.and_then(|id| serde_json::from_str(&id.0).ok()).unwrap_or_default();
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "error": error.to_json() }))
 }
 
-/// A request of the proxy.
+/// The line of a request of the proxy.
 pub(super) fn request_line(id: &str, method: &str, params: &Value) -> Vec<u8> {
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "id": id, "method": method, "params": params }))
 }
 
-/// A notification of the proxy.
+/// The line of a notification of the proxy.
 pub(super) fn notification_line(method: &str, params: &Value) -> Vec<u8> {
     to_line(&json!({ "jsonrpc": JSONRPC_VERSION, "method": method, "params": params }))
 }

@@ -1,5 +1,5 @@
-//! Asks the person at the editor to approve a write. The request goes to the editor and bypasses the agent. The answer is
-//! valid only if the configuration lets the client answer, and only for the exact plan in the request.
+//! Asks the person at the editor to approve a write. The request is sent to the editor and bypasses the agent. The answer is
+//! valid only if the operator configured that clients may answer, and only for the exact plan in the request.
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalDecision, ApprovalMode, Error, ErrorKind, index::decode_indexable_text};
@@ -9,7 +9,7 @@ use crate::limits::{PERMISSION_DIFF_BYTES_MAX, PERMISSION_TIMEOUT};
 
 const PERMISSION_METHOD: &str = "session/request_permission";
 
-/// The options shown to the person. Each id equals its kind, so that they cannot be confused.
+/// The kind and the label of each option that the editor shows. The kind is also the option's id.
 const PERMISSION_OPTIONS: &[(&str, &str)] = &[
     ("allow_once", "Allow this write"),
     ("allow_always", "Always allow writing this file"),
@@ -26,7 +26,8 @@ enum PermissionChoice {
 }
 
 impl FileRequest<'_> {
-    /// Asks the person. Returns `Ok` once the write may be retried.
+    /// Asks the person at the editor to approve a write that was refused with `error`. Returns `Ok` if the write can be
+    /// retried.
     pub(super) async fn request_permission(&self, error: &Error) -> Result<(), AcpError> {
         let engine = self.root()?.executor.engine().clone();
         let id = error.details.get("approval").and_then(Value::as_str);
@@ -48,7 +49,7 @@ impl FileRequest<'_> {
         let (caller, approval) = (self.root()?.agent.clone(), id.to_owned());
         let root_opener = self.proxy.root_opener.clone();
         let answered = tokio::task::spawn_blocking(move || {
-            // Adds the rule first, while the approval is still pending.
+            // The rule must be added while the approval is still pending.
             let rule_added = match choice {
                 PermissionChoice::AllowAlways => root_opener.add_allow_rule(&engine, &approval),
                 PermissionChoice::AllowOnce | PermissionChoice::RejectOnce | PermissionChoice::RejectAlways => Ok(()),
@@ -77,7 +78,7 @@ impl FileRequest<'_> {
         parse_choice(self.request_editor(PERMISSION_METHOD, &params).await?, error, &self.requested_path)
     }
 
-    /// Sends a request to the editor and waits for the response.
+    /// Sends a request to the editor and waits for the response, until the call is cancelled or times out.
     pub(super) async fn request_editor(&self, method: &str, params: &Value) -> Result<EditorResponse, AcpError> {
         let cancelling = self.session.until_cancelled();
         let Some(pending) = self.proxy.router.editor_requests.register() else {
@@ -98,7 +99,7 @@ impl FileRequest<'_> {
         };
         self.proxy.router.editor_requests.cancel(&pending.id);
         let notice = message::notification_line(CANCEL_METHOD, &json!({ "requestId": pending.id }));
-        // A send error means that the editor is gone.
+        // A send error means that the editor has disconnected.
         drop(self.proxy.editor.send(notice).await);
         Err(reason)
     }
@@ -133,7 +134,7 @@ impl FileRequest<'_> {
     }
 }
 
-/// Parses the editor's response. Anything but the four known options is not an approval.
+/// Parses the editor's response. A response that selects none of the four options is not an approval.
 fn parse_choice(response: EditorResponse, error: &Error, path: &str) -> Result<PermissionChoice, AcpError> {
     let Ok(result) = response else { return Err(AcpError::from_error(error, path)) };
     let outcome = &result["outcome"];

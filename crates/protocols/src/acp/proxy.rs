@@ -1,5 +1,5 @@
-//! Forwards messages between editor and agent. A forwarded message waits only for its receiver; file methods and session
-//! setup run concurrently.
+//! Forwards messages between the editor and the agent. A forwarded message waits only for its receiver; file methods and
+//! reviews run concurrently.
 
 use std::{io, sync::Arc};
 
@@ -17,9 +17,8 @@ use super::{
     message::{self, AcpMessageError, AcpMessageId},
     review::{self, ReviewCall},
     router::{AcpFileCall, AcpSessionSetup, RoutingDecision},
-    session::AcpSession,
+    session::{AcpSession, record_turn},
     setup::McpServerCommand,
-    turn_marks,
 };
 use crate::{
     limits::{REQUESTS_PENDING_MAX, SHUTDOWN_TIMEOUT},
@@ -31,26 +30,20 @@ pub type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
 /// The output to a peer.
 pub type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Running file calls.
+/// The running file calls of the agent.
+#[derive(Default)]
 struct FileTasks(JoinSet<()>);
 
 impl FileTasks {
-    fn new() -> Self {
-        Self(JoinSet::new())
-    }
-
-    /// Starts a file call. If too many run, waits, and so stops reading from the agent.
+    /// Starts a file call. If too many are running, this waits, and no more messages are read from the agent.
     async fn spawn_call(&mut self, proxy: &Arc<AcpProxy>, call: AcpFileCall) {
         while self.0.try_join_next().is_some() {}
         let Ok(slot) = proxy.call_slots.clone().acquire_owned().await else { return };
         let (proxy, cancelled) = (proxy.clone(), proxy.router.register_call(&call.id));
         self.0.spawn(async move {
-            let line = match files::serve_file_call(&proxy, &call, cancelled).await {
-                Ok(result) => message::response_line(&call.id, &result),
-                Err(error) => message::error_line(Some(&call.id), &error),
-            };
+            let line = message::result_line(&call.id, files::serve_file_call(&proxy, &call, cancelled).await);
             proxy.router.finish_call(&call.id);
-            // A send error means that the agent is gone.
+            // A send error means that the agent has disconnected.
             drop(proxy.agent.send(line).await);
             drop(slot);
         });
@@ -63,7 +56,7 @@ impl FileTasks {
     }
 }
 
-/// The next non-empty line, or the error for an oversized one.
+/// The next non-empty line, or the error for a line that is too long. Returns `None` at the end of the input.
 async fn next_line(lines: &mut LineReader<BoxedReader>) -> Option<Result<Vec<u8>, AcpMessageError>> {
     loop {
         match lines.next().await {
@@ -83,7 +76,7 @@ async fn next_line(lines: &mut LineReader<BoxedReader>) -> Option<Result<Vec<u8>
 }
 
 impl AcpProxy {
-    /// Forwards messages until one side closes.
+    /// Forwards messages until the editor or the agent closes its side.
     pub(super) async fn run_between(
         self: Arc<Self>,
         editor: BoxedReader,
@@ -101,7 +94,7 @@ impl AcpProxy {
         };
         let from_agent = async {
             let mut lines = LineReader::new(agent);
-            let mut file_tasks = FileTasks::new();
+            let mut file_tasks = FileTasks::default();
             let mut result = io::Result::Ok(());
             while let Some(line) = next_line(&mut lines).await {
                 result = match line {
@@ -118,7 +111,7 @@ impl AcpProxy {
         tokio::pin!(from_agent);
         tokio::select! {
             result = &mut from_agent => return self.flush_editor(result.map(|()| ConversationClosedBy::Agent)).await,
-            // A write error means that the agent is exiting; its remaining output is still read.
+            // A write error means that the agent is exiting. Its remaining output is still read.
             _ = from_editor => {}
         }
         self.router.cancel_all_calls();
@@ -128,21 +121,21 @@ impl AcpProxy {
             () = tokio::time::sleep(SHUTDOWN_TIMEOUT) => {}
         }
         self.agent.close().await;
-        // The agent may send more output. If it does not exit, the caller handles its process.
+        // The agent may send more output before it exits. If it does not exit, the caller ends its process.
         match tokio::time::timeout(SHUTDOWN_TIMEOUT, from_agent).await {
             Ok(result) => self.flush_editor(result.map(|()| ConversationClosedBy::Editor)).await,
             Err(_) => self.flush_editor(Ok(ConversationClosedBy::Editor)).await,
         }
     }
 
-    /// Forwards messages of a conductor until it closes.
+    /// Forwards the messages of a conductor until it closes its side.
     pub(super) async fn run_in_chain(
         self: Arc<Self>,
         conductor: BoxedReader,
         envelope: Arc<SuccessorEnvelope>,
     ) -> io::Result<ConversationClosedBy> {
         let mut lines = LineReader::new(conductor);
-        let mut file_tasks = FileTasks::new();
+        let mut file_tasks = FileTasks::default();
         while let Some(line) = next_line(&mut lines).await {
             match line.map(|line| envelope.unwrap_line(line)) {
                 Ok(ConductorLine::FromEditor(line)) => self.handle_editor_line(line).await?,
@@ -155,7 +148,7 @@ impl AcpProxy {
         self.flush_editor(Ok(ConversationClosedBy::Editor)).await
     }
 
-    /// Resolves once no call is running.
+    /// Resolves when no call is running.
     async fn until_calls_finished(&self) {
         let all = u32::try_from(REQUESTS_PENDING_MAX).unwrap_or(u32::MAX);
         drop(self.call_slots.acquire_many(all).await);
@@ -173,7 +166,7 @@ impl AcpProxy {
             RoutingDecision::ReplyToSender(line) => self.editor.send(line).await,
             RoutingDecision::ForwardPrompt(session) => {
                 if let Some(session) = self.router.find_session(&session) {
-                    turn_marks::record_turn(session).await;
+                    record_turn(session).await;
                 }
                 self.agent.send(with_newline(line)).await
             }
@@ -208,12 +201,12 @@ impl AcpProxy {
         }
     }
 
-    /// Handles a response in a chain: to a request of the proxy, or to a forwarded one, which keeps its id.
+    /// Handles a response in a chain. It answers a request of the proxy, or a forwarded request.
     async fn handle_response(&self, line: Vec<u8>) -> io::Result<()> {
         match self.router.resolve_response(&line) {
             ResponseOwner::Proxy => Ok(()),
             ResponseOwner::Other => {
-                // The router updates its state; the response is forwarded in any case.
+                // The router only updates its state here, because the response is forwarded in any case.
                 let line = match self.router.route_from_agent(&line) {
                     RoutingDecision::ForwardSessionCreated(session) => {
                         self.bind_server_to_session(session).await;
@@ -235,25 +228,22 @@ impl AcpProxy {
 
     /// Serves a `_stead/*` method concurrently.
     async fn serve_review_call(self: &Arc<Self>, call: ReviewCall) -> io::Result<()> {
-        // The editor's responses arrive on the same connection, so this must not wait.
+        // This must not wait for a slot, because the editor's responses arrive on the same connection.
         let Ok(slot) = self.call_slots.clone().try_acquire_owned() else {
             let error = AcpError::internal_error("busy: too many concurrent calls; retry later");
             return self.editor.send(message::error_line(Some(&call.id), &error)).await;
         };
         let proxy = self.clone();
         tokio::spawn(async move {
-            let line = match review::run_review_call(&proxy, &call).await {
-                Ok(result) => message::response_line(&call.id, &result),
-                Err(error) => message::error_line(Some(&call.id), &error),
-            };
-            // A send error means that the editor is gone.
+            let line = message::result_line(&call.id, review::run_review_call(&proxy, &call).await);
+            // A send error means that the editor has disconnected.
             drop(proxy.editor.send(line).await);
             drop(slot);
         });
         Ok(())
     }
 
-    /// Opens the roots of a session. Returns the line for the agent, or the error response for the editor.
+    /// Opens the roots of a session. Returns the setup request for the agent, or the error response for the editor.
     async fn set_up_session(&self, setup: AcpSessionSetup, line: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
         let (root_opener, roots) = (self.root_opener.clone(), setup.params.roots.clone());
         let opening = tokio::task::spawn_blocking(move || {
@@ -280,8 +270,8 @@ impl AcpProxy {
         Ok(admitted.agent_line)
     }
 
-    /// Binds the MCP server of a session to it, before the server can get a call. If that fails, the server's calls are
-    /// recorded in a session of their own, under the client name of the agent.
+    /// Assigns the calls of a session's MCP server to the session, before the server can get a call. If that fails, the
+    /// server's calls are recorded in a separate session, under the client name of the agent.
     async fn bind_server_to_session(&self, session: Arc<AcpSession>) {
         let root_opener = self.root_opener.clone();
         let binding = tokio::task::spawn_blocking(move || match &session.mcp_server {

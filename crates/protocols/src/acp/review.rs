@@ -1,8 +1,8 @@
-//! Review of an agent's work by the editor: `_stead/review`, `_stead/keep`, `_stead/reject` and `_stead/undo_turn`, and the
-//! `_stead/locked` notification. The engine handles files that it wrote; writes applied by the editor are remembered in the
-//! session and reverted through the editor.
+//! Review of an agent's work in the editor, with the methods `_stead/review`, `_stead/keep`, `_stead/reject` and
+//! `_stead/undo_turn`, and the notification `_stead/locked`. The engine reviews files that it wrote. Writes that the editor
+//! applied are remembered in the session, and the editor also applies their reversal.
 //!
-//! Calls run as the person at the editor, within the session's roots. The agent neither sends nor sees these messages.
+//! The calls run as the person at the editor, within the session's roots. The agent neither sends nor gets these messages.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,8 +16,7 @@ use super::{
     editor_writes::{AttributedEditorFile, AuthorNames, ReviewSince},
     errors::AcpError,
     files::FileRequest,
-    json_scan::MalformedObject,
-    json_splice,
+    json_members::{self, MalformedObject},
     message::{self, AcpMessageId},
     session::{AcpResolvedPath, AcpSession},
 };
@@ -27,7 +26,7 @@ use crate::{
 };
 
 const METHOD_PREFIX: &str = "_stead/";
-/// Sent to an editor that wants notices when a lease blocks a write.
+/// The notification for editors that want to know when a lease blocks a write.
 const LOCKED_NOTIFICATION: &str = "_stead/locked";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +56,7 @@ impl ReviewMethod {
 pub(super) struct ReviewCall {
     pub(super) id: AcpMessageId,
     pub(super) method: ReviewMethod,
-    /// The params as raw JSON.
+    /// The params as unparsed JSON.
     pub(super) params: Vec<u8>,
 }
 
@@ -71,12 +70,13 @@ struct ReviewParams {
     since: ReviewSince,
 }
 
-/// Adds the review methods to the response to `initialize`.
+/// Adds the list of review methods to the agent's response to `initialize`.
 pub(super) fn advertise_methods(line: &[u8]) -> Result<Vec<u8>, MalformedObject> {
     let methods: Vec<String> = REVIEW_METHODS.iter().map(|(name, _)| format!("{METHOD_PREFIX}{name}")).collect();
-    json_splice::set_member(line, &["result", "_meta", "stead"], &json!({ "methods": methods }))
+    json_members::set_member(line, &["result", "_meta", "stead"], &json!({ "methods": methods }))
 }
 
+/// The notification that a lease blocked a write of the agent.
 pub(super) fn lease_notification(session: &AcpSession, path: &str, error: &Error) -> Vec<u8> {
     let detail = |name: &str| error.details.get(name).cloned().unwrap_or_default();
     let params = json!({
@@ -111,16 +111,17 @@ pub(super) async fn run_review_call(proxy: &AcpProxy, call: &ReviewCall) -> Resu
     }
 }
 
-/// One review call with its session.
+/// A running review call.
 struct ReviewHandler<'p> {
     proxy: &'p AcpProxy,
     session: Arc<AcpSession>,
     params: ReviewParams,
+    /// The file to which the call is limited.
     only_path: Option<AcpResolvedPath>,
     cancelled: watch::Receiver<bool>,
 }
 
-/// The changed and the skipped paths.
+/// The paths of changed files, and the files that were skipped with the reasons.
 #[derive(Default)]
 struct ReviewResult {
     paths: Vec<String>,
@@ -128,17 +129,15 @@ struct ReviewResult {
 }
 
 impl ReviewHandler<'_> {
-    /// Lists changed files with their hunks and diffs.
+    /// Lists the changed files with their hunks and diffs.
     async fn review(&self) -> Result<Value, AcpError> {
         let (mut files, mut room) = (Vec::new(), REVIEW_TEXT_BYTES_MAX);
         let mut is_truncated = self.session.editor_writes().is_incomplete;
         for root in self.target_roots() {
             let outcome = match self.call_as_person(root, "review", self.review_arguments(root)).await? {
                 Ok(outcome) => outcome,
-                // The file exists only in the editor.
-                Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => {
-                    continue;
-                }
+                // The file may exist only in the editor.
+                Err(error) if error.kind == ErrorKind::NotFound && !self.editor_paths().is_empty() => continue,
                 Err(error) => return Err(self.to_acp_error(&error)),
             };
             is_truncated |= outcome.json.get("truncated") == Some(&Value::Bool(true));
@@ -154,14 +153,14 @@ impl ReviewHandler<'_> {
         }))
     }
 
-    /// The review of a file written by the engine.
+    /// The review of a file that the engine wrote.
     async fn review_file(&self, root: usize, listed: &Value, room: &mut usize) -> Result<Value, AcpError> {
         let engine_path = listed["path"].as_str().unwrap_or_default();
         let mut arguments = self.review_arguments(root);
         arguments.insert("path".to_owned(), engine_path.into());
         let outcome =
             self.call_as_person(root, "review", arguments).await?.map_err(|error| self.to_acp_error(&error))?;
-        // It may have been kept or rejected since it was listed.
+        // The result has no file if it was kept or rejected since it was listed.
         let details = outcome.json.get("files").and_then(|files| files.get(0)).unwrap_or(listed);
         let path = self.absolute_path(root, engine_path);
         let mut json = json!({
@@ -178,14 +177,14 @@ impl ReviewHandler<'_> {
             json["movedFrom"] = self.absolute_path(root, from).into();
         }
         let text = |name: &str| details.get(name).and_then(Value::as_str);
-        // Without a diff the file is not text, or its old version was pruned.
+        // There is no diff if the file is not text, or if its old version was pruned.
         let texts = details.get("diff").map(|_| (text("old_text"), text("new_text").unwrap_or_default()));
         json["content"] = diff_content(&path, texts, room);
         self.add_lease(root, engine_path, &mut json).await;
         Ok(json)
     }
 
-    /// The review of a file written through the editor; `None` if it is unchanged.
+    /// The review of a file that was written through the editor, or `None` if it is unchanged.
     async fn review_editor_file(
         &self,
         resolved: &AcpResolvedPath,
@@ -208,7 +207,7 @@ impl ReviewHandler<'_> {
         Ok(Some(json))
     }
 
-    /// Accepts changes.
+    /// Accepts the changes that the call selects.
     async fn keep(&self) -> Result<Value, AcpError> {
         let mut result = ReviewResult::default();
         for root in self.target_roots() {
@@ -226,7 +225,7 @@ impl ReviewHandler<'_> {
         self.response("kept", result)
     }
 
-    /// Reverts changes.
+    /// Reverts the changes that the call selects.
     async fn reject(&self) -> Result<Value, AcpError> {
         let mut result = ReviewResult::default();
         for root in self.target_roots() {
@@ -238,7 +237,7 @@ impl ReviewHandler<'_> {
         self.response("rejected", result)
     }
 
-    /// Reverts writes that the editor applied, through the editor.
+    /// Has the editor revert the agent's writes of a file that the editor applied.
     async fn revert_in_editor(&self, resolved: &AcpResolvedPath, result: &mut ReviewResult) -> Result<(), AcpError> {
         let request = self.file_request(resolved);
         let _guard = self.session.lock_for_write(resolved).await;
@@ -250,30 +249,26 @@ impl ReviewHandler<'_> {
         let Some(text) = found.attributed.revert_author(self.params.hunk.as_deref(), &agent) else {
             return Ok(());
         };
-        let TranslatedCall { operation, arguments, mut options } =
-            acp::write_call(&resolved.engine_path, text.clone(), Default::default());
-        (options.known_text, options.applied_by) =
-            (Some(now.as_str().into()), AppliedBy::Editor(Some(now.as_str().into())));
-        let allowed = request.call_engine_as(person, TranslatedCall { operation, arguments, options }).await?;
-        if let Err(error) = allowed {
-            result.skipped.push(json!({ "path": request.requested_path, "reason": error.message }));
+        let now: Arc<str> = now.into();
+        let mut call = acp::write_call(&resolved.engine_path, text.clone(), Default::default());
+        (call.options.known_text, call.options.applied_by) = (Some(now.clone()), AppliedBy::Editor(Some(now)));
+        let mut skip = |reason: &str| result.skipped.push(json!({ "path": request.requested_path, "reason": reason }));
+        if let Err(error) = request.call_engine_as(person, call).await? {
+            skip(&error.message);
             return Ok(());
         }
         if request.write_in_editor(&text).await.is_err() {
-            result
-                .skipped
-                .push(json!({ "path": request.requested_path, "reason": "the editor did not write the file" }));
+            skip("the editor did not write the file");
             return Ok(());
         }
         if found.original_text.is_none() && text.is_empty() {
-            let reason = "the file is now empty; editors cannot delete files through ACP";
-            result.skipped.push(json!({ "path": request.requested_path, "reason": reason }));
+            skip("the file is now empty; editors cannot delete files through ACP");
         }
         result.paths.push(request.requested_path);
         Ok(())
     }
 
-    /// Has the engine keep or reject changes in a root. `NothingToDo` is not an error here.
+    /// Has the engine keep or reject changes in a root. A root without changes is not an error.
     async fn apply_in_root(
         &self,
         root: usize,
@@ -315,7 +310,7 @@ impl ReviewHandler<'_> {
         Ok(json!({ "sessionId": self.session.id, key: paths, "left": skipped }))
     }
 
-    /// The roots that the call applies to, each workspace once.
+    /// The indexes of the roots to which the call applies, one for each workspace.
     fn target_roots(&self) -> Vec<usize> {
         let mut known = HashSet::new();
         let roots = self.session.roots().iter().enumerate();
@@ -326,7 +321,7 @@ impl ReviewHandler<'_> {
             .collect()
     }
 
-    /// The files written through the editor that the call applies to.
+    /// The files that were written through the editor and to which the call applies.
     fn editor_paths(&self) -> Vec<AcpResolvedPath> {
         let editor_writes = self.session.editor_writes();
         match &self.only_path {
@@ -335,7 +330,7 @@ impl ReviewHandler<'_> {
         }
     }
 
-    /// Attributes a file written through the editor, and returns its current text.
+    /// Attributes the text of a file that was written through the editor. Also returns its current text.
     async fn attribute_editor_file(
         &self,
         resolved: &AcpResolvedPath,
@@ -384,7 +379,7 @@ impl ReviewHandler<'_> {
         self.file_request(&self.session.root_path(root)).call_engine_as(opened.person.clone(), request).await
     }
 
-    /// Adds the lease of a file, if there is one.
+    /// Adds the lease of a file to its review, if the file has one.
     async fn add_lease(&self, root: usize, engine_path: &str, json: &mut Value) {
         let (Some(resolved), Some(opened)) =
             (self.session.path_in_root(root, engine_path), self.session.roots().get(root))
@@ -421,7 +416,8 @@ impl ReviewHandler<'_> {
     }
 }
 
-/// Both texts as an ACP diff, or a note if they cannot be shown.
+/// The old and the new text as an ACP diff, or a note that says why they are not shown. `room` is the number of bytes that
+/// the texts may still have in this response.
 fn diff_content(path: &str, texts: Option<(Option<&str>, &str)>, room: &mut usize) -> Value {
     let note = |text: &str| json!([{ "type": "content", "content": { "type": "text", "text": text } }]);
     let Some((old, new)) = texts else {

@@ -1,7 +1,8 @@
-//! Decides where every message goes. Owns the state of both peers: capabilities, sessions and pending responses.
+//! Decides for every message whether it is forwarded, changed or handled by the proxy. Holds the state of both peers:
+//! capabilities, sessions and pending responses.
 //!
 //! Messages that do not concern the proxy are forwarded byte for byte. No file method of the agent reaches the editor
-//! unchecked. Performs no I/O.
+//! unchecked. The router does no I/O.
 
 use std::{
     collections::HashMap,
@@ -15,7 +16,7 @@ use super::{
     AcpCallers, AcpOptions, OpenedRoot,
     editor_requests::{EditorRequests, EditorResponse, ResponseOwner},
     errors::AcpError,
-    json_scan,
+    json_members,
     message::{self, AcpMessage, AcpMessageError, AcpMessageId, AcpMessageKind},
     review::{self, ReviewCall, ReviewMethod},
     session::{AcpSession, AttachedMcpServer},
@@ -29,10 +30,10 @@ use crate::{
     limits::{ACP_SESSIONS_MAX, CLIENT_NAME_CHARS_MAX, REQUESTS_PENDING_MAX},
 };
 
-/// Cancels a request.
+/// The notification that cancels a request.
 pub(super) const CANCEL_METHOD: &str = "$/cancel_request";
 
-/// The action for a line.
+/// The action that the proxy takes for a line.
 pub(super) enum RoutingDecision {
     /// Forward the line unchanged.
     Forward,
@@ -44,9 +45,9 @@ pub(super) enum RoutingDecision {
     ForwardPrompt(String),
     /// Forward the line, which created this session.
     ForwardSessionCreated(Arc<AcpSession>),
-    /// Already handled; forward nothing.
+    /// Forward nothing, because the line has been handled.
     Consumed,
-    /// Open the roots of this session before forwarding.
+    /// Open the roots of this session, then forward the line.
     SetUpSession(AcpSessionSetup),
     /// Serve this file method.
     ServeFileCall(AcpFileCall),
@@ -65,7 +66,7 @@ pub(super) struct AcpSessionSetup {
 /// The result of a session setup.
 pub(super) struct AdmittedAcpSession {
     pub(super) agent_line: Vec<u8>,
-    /// The session, if its id is already known.
+    /// The session, if its id is already known. The agent chooses the id of a new session.
     pub(super) session: Option<Arc<AcpSession>>,
 }
 
@@ -81,7 +82,7 @@ enum AcpSessionOrigin {
 pub(super) struct AcpFileCall {
     pub(super) id: AcpMessageId,
     pub(super) method: AcpFileMethod,
-    /// The params as raw JSON.
+    /// The params as unparsed JSON.
     pub(super) params: Vec<u8>,
 }
 
@@ -113,7 +114,7 @@ enum PendingAgentResponse {
     Initialize,
     /// A new session; the response contains its id.
     NewSession(Box<AcpSession>),
-    /// A loaded or resumed session, and the session that had the id before.
+    /// A loaded or resumed session. If the request fails, the session that had the id before is restored.
     ExistingSession {
         id: String,
         previous: Option<Arc<AcpSession>>,
@@ -129,7 +130,7 @@ struct RouterState {
     negotiated: Option<NegotiatedProtocol>,
     pending_responses: HashMap<AcpMessageId, PendingAgentResponse>,
     sessions: HashMap<String, Arc<AcpSession>>,
-    /// Running file calls by the agent's request id.
+    /// A cancel signal for each running file call, by the agent's request id.
     running_calls: HashMap<AcpMessageId, watch::Sender<bool>>,
 }
 
@@ -224,20 +225,18 @@ impl AcpRouter {
                 RoutingDecision::Consumed
             }
             AcpMessageKind::Notification { method } if method == CANCEL_METHOD => {
-                let range = json_scan::find_member(message.params_bytes(line), "requestId");
+                let range = json_members::find_member(message.params_bytes(line), "requestId");
                 let id = range.and_then(|range| serde_json::from_slice(&message.params_bytes(line)[range]).ok());
-                match id
-                    .is_some_and(|id: Value| self.cancel_call(&AcpMessageId::from_json(&id)) == ResponseOwner::Proxy)
-                {
-                    true => RoutingDecision::Consumed,
-                    false => RoutingDecision::Forward,
+                match id.map(|id: Value| self.cancel_call(&AcpMessageId::from_json(&id))) {
+                    Some(ResponseOwner::Proxy) => RoutingDecision::Consumed,
+                    Some(ResponseOwner::Other) | None => RoutingDecision::Forward,
                 }
             }
             AcpMessageKind::Notification { .. } => RoutingDecision::Forward,
         }
     }
 
-    /// Delivers a response to a request of the proxy, if it is one.
+    /// Delivers a response if it answers a request of the proxy.
     pub(super) fn resolve_response(&self, line: &[u8]) -> ResponseOwner {
         match self.route_from_editor(line) {
             RoutingDecision::Consumed => ResponseOwner::Proxy,
@@ -264,8 +263,11 @@ impl AcpRouter {
         let negotiated =
             state.negotiated.unwrap_or(NegotiatedProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes });
         let (line, added) = match server.filter(|_| negotiated.stdio_servers == AcpCapabilityOffered::Yes) {
-            Some(server) => setup::add_mcp_server(line, server, negotiated)
-                .map_err(|json_scan::MalformedObject| AcpError::invalid_params("the params are not a JSON object"))?,
+            Some(server) => {
+                setup::add_mcp_server(line, server, negotiated).map_err(|json_members::MalformedObject| {
+                    AcpError::invalid_params("the params are not a JSON object")
+                })?
+            }
             None => (line.to_vec(), AcpCapabilityOffered::No),
         };
         let ticket = server.filter(|_| added == AcpCapabilityOffered::Yes).and_then(|server| server.ticket.clone());
@@ -277,9 +279,9 @@ impl AcpRouter {
         }
         let mut known = None;
         let pending = match &setup.params.session_id {
-            // The id of a fork request names the source session.
+            // In a fork request, the id is that of the source session.
             Some(id) if setup.origin == AcpSessionOrigin::Existing => {
-                // The agent may request files while it loads the session.
+                // The session is registered now, because the agent may request files while it loads the session.
                 let session = Arc::new(session.with_id(id.clone(), printable_session_id(id)));
                 known = Some(session.clone());
                 PendingAgentResponse::ExistingSession {
@@ -306,7 +308,7 @@ impl AcpRouter {
         self.lock_state().wants_notices
     }
 
-    /// Registers a file call for cancellation. The receiver becomes true when it is cancelled.
+    /// Registers a file call, so that it can be cancelled. The receiver becomes true when the call is cancelled.
     pub(super) fn register_call(&self, id: &AcpMessageId) -> watch::Receiver<bool> {
         let (cancel, cancelled) = watch::channel(false);
         self.lock_state().running_calls.insert(id.clone(), cancel);
@@ -360,7 +362,7 @@ impl AcpRouter {
         if has_files { offer } else { AcpCapabilityOffered::No }
     }
 
-    /// Updates the state from a response of the agent.
+    /// Updates the state when the agent responds to a forwarded request.
     fn track_response(&self, id: &AcpMessageId, line: &[u8], message: &AcpMessage) -> RoutingDecision {
         let mut state = self.lock_state();
         let Some(pending) = state.pending_responses.remove(id) else { return RoutingDecision::Forward };
@@ -378,7 +380,7 @@ impl AcpRouter {
                     return RoutingDecision::ForwardSessionCreated(created);
                 }
             }
-            // The request failed, so the previous session stays.
+            // The request failed, so the previous session is restored.
             (PendingAgentResponse::ExistingSession { id, previous }, None) => match previous {
                 Some(previous) => drop(state.sessions.insert(id, previous)),
                 None => drop(state.sessions.remove(&id)),
@@ -400,13 +402,13 @@ impl AcpRouter {
     }
 }
 
-/// The session id for the journal: no control characters, bounded length.
+/// The session id as the journal records it: without control characters, and of limited length.
 fn printable_session_id(id: &str) -> String {
     id.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(CLIENT_NAME_CHARS_MAX).collect()
 }
 
 fn session_id_in(params: &[u8]) -> Option<String> {
-    let range = json_scan::find_member(params, "sessionId")?;
+    let range = json_members::find_member(params, "sessionId")?;
     serde_json::from_slice(&params[range]).ok()
 }
 

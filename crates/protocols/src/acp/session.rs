@@ -1,11 +1,11 @@
-//! An ACP session: its roots, its callers, and the content of each file that the agent last saw.
+//! An ACP session: its roots, its callers, its turns, and the content of each file that the agent has last seen.
 //!
-//! A path belongs to at most one root, the innermost that contains it. No path outside the roots reaches an engine. Memory
-//! for seen texts is bounded; the oldest are evicted first.
+//! A path belongs to at most one root, the innermost that contains it. No path outside the roots reaches an engine. The
+//! memory for seen texts is limited; the oldest texts are evicted first.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use stead_engine::{Caller, Engine};
@@ -14,9 +14,9 @@ use tokio::sync;
 
 use super::{AcpCallers, editor_writes::EditorWrites, setup::SessionTicketVariable};
 use crate::{
-    call_executor::CallExecutor,
+    call_executor::{CallExecutor, CallRequest, OtherRequests},
     dialect::acp,
-    limits::{REQUESTS_PENDING_MAX, SESSION_SEEN_BYTES_MAX, SESSION_SEEN_FILES_MAX},
+    limits::{REQUESTS_PENDING_MAX, SESSION_SEEN_BYTES_MAX, SESSION_SEEN_FILES_MAX, TURN_MARK_TIMEOUT},
 };
 
 /// An opened root of a session.
@@ -25,11 +25,11 @@ pub struct OpenedRoot {
     pub engine: Engine,
     /// The absolute path of the root: as requested, and with symbolic links resolved.
     pub root_paths: Vec<String>,
-    /// Set if the root is a single file: its parent directory is opened, but no other file in it is accessible.
+    /// The file, if the root is a single file. Its parent directory is opened, but no other file in it is accessible.
     pub single_file: Option<SingleFileRoot>,
 }
 
-/// The file of a root that is not a directory.
+/// The only accessible file of a root that is not a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SingleFileRoot {
     /// The requested path, relative to the opened directory.
@@ -55,11 +55,11 @@ pub(super) struct AcpResolvedPath {
     pub(super) engine_path: String,
 }
 
-/// The content of a file that the agent last saw.
+/// The content of a file that the agent has last seen.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum LastSeenContent {
     Missing,
-    /// The text that the agent read or wrote, without changes that were merged into its write.
+    /// The text that the agent read or wrote. It does not include changes of others that were merged into the write.
     Text(Arc<str>),
 }
 
@@ -72,7 +72,7 @@ impl LastSeenContent {
     }
 }
 
-/// The revision of a file's remembered content.
+/// The revision of the content that a session remembers of a file; `None` if it remembers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SeenFileRevision(Option<u64>);
 
@@ -84,20 +84,20 @@ pub(super) struct AcpSession {
     rejected_paths: Mutex<HashSet<AcpResolvedPath>>,
     write_locks: Mutex<HashMap<AcpResolvedPath, Arc<sync::Mutex<()>>>>,
     cancel_count: sync::watch::Sender<u64>,
-    /// Number of turn marks being recorded.
+    /// The number of turn marks that are being recorded.
     open_turn_marks: sync::watch::Sender<usize>,
-    /// The MCP server added to this session, if any.
+    /// The MCP server that the proxy added to this session, if any.
     pub(super) mcp_server: Option<AttachedMcpServer>,
 }
 
-/// An MCP server added to a session.
+/// An MCP server that the proxy added to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AttachedMcpServer {
     pub(super) directory: String,
     pub(super) ticket: SessionTicketVariable,
 }
 
-/// An open turn mark. Writes of the session wait until it is dropped.
+/// A turn mark that is being recorded. Writes of the session wait until this is dropped.
 pub(super) struct TurnMarkGuard(sync::watch::Sender<usize>);
 
 impl Drop for TurnMarkGuard {
@@ -107,7 +107,7 @@ impl Drop for TurnMarkGuard {
 }
 
 impl AcpSession {
-    /// A session without an id.
+    /// A session that has no id yet.
     pub(super) fn new(callers: &AcpCallers, opened: impl IntoIterator<Item = OpenedRoot>) -> Self {
         let root = |opened: OpenedRoot| {
             let in_root = |mut caller: Caller| {
@@ -118,17 +118,14 @@ impl AcpSession {
                 }
                 caller
             };
-            let (caller, person) = (in_root(callers.agent.clone()), in_root(callers.person.clone()));
-            let (root_paths, only) = (opened.root_paths, opened.single_file);
             SessionRoot {
+                agent: in_root(callers.agent.clone()),
+                person: in_root(callers.person.clone()),
                 executor: CallExecutor::new(opened.engine),
-                agent: caller,
-                person,
-                root_paths,
-                single_file: only,
+                root_paths: opened.root_paths,
+                single_file: opened.single_file,
             }
         };
-        let ((cancel_count, _), (open_turn_marks, _)) = (sync::watch::channel(0), sync::watch::channel(0));
         Self {
             id: String::new(),
             roots: opened.into_iter().map(root).collect(),
@@ -136,13 +133,13 @@ impl AcpSession {
             editor_writes: Mutex::default(),
             rejected_paths: Mutex::default(),
             write_locks: Mutex::default(),
-            cancel_count,
-            open_turn_marks,
+            cancel_count: sync::watch::Sender::new(0),
+            open_turn_marks: sync::watch::Sender::new(0),
             mcp_server: None,
         }
     }
 
-    /// Sets the id, and the session name for the journal.
+    /// Sets the id of the session, and its name in the journal.
     pub(super) fn with_id(mut self, id: String, journal_id: String) -> Self {
         self.id = id;
         for root in &mut self.roots {
@@ -156,7 +153,7 @@ impl AcpSession {
         self
     }
 
-    /// The session name in the journal.
+    /// The name of the session in the journal.
     pub(super) fn journal_id(&self) -> &str {
         self.roots.first().map_or("", |root| &root.agent.session)
     }
@@ -169,7 +166,7 @@ impl AcpSession {
         self.roots.get(path.root_index)
     }
 
-    /// Resolves an absolute path; `None` if it is outside all roots.
+    /// Resolves an absolute path. Returns `None` if it is outside all roots.
     pub(super) fn resolve_path(&self, path: &str) -> Option<AcpResolvedPath> {
         let candidates = self.roots.iter().enumerate().filter_map(|(index, root)| Some((index, root.resolve(path)?)));
         let (root, (path, trailing)) = candidates.min_by_key(|(_, (path, _))| path.components().count())?;
@@ -177,7 +174,7 @@ impl AcpSession {
         Some(AcpResolvedPath { root_index: root, path, engine_path })
     }
 
-    /// The absolute path for the editor, beginning with the root path as the editor wrote it.
+    /// The absolute path for the editor. It starts with the path of the root as the editor wrote it.
     pub(super) fn absolute_path(&self, path: &AcpResolvedPath) -> Option<String> {
         let root = self.roots.get(path.root_index)?.root_paths.first()?;
         let names = path.path.components().map(std::str::from_utf8).collect::<Result<Vec<_>, _>>().ok()?;
@@ -188,12 +185,12 @@ impl AcpSession {
         self.lock_seen_files().contents.get(path).cloned()
     }
 
-    /// The revision of the file's remembered content, for [`AcpSession::remember_read`].
+    /// The revision to pass to [`AcpSession::remember_read`] after a read that starts now.
     pub(super) fn seen_revision(&self, path: &AcpResolvedPath) -> SeenFileRevision {
         SeenFileRevision(self.lock_seen_files().last_revision.get(path).copied())
     }
 
-    /// Remembers the content of a read, unless the session wrote the file since the read began.
+    /// Remembers the content that a read returned, unless the session has written the file since the read started.
     pub(super) fn remember_read(&self, path: &AcpResolvedPath, revision: SeenFileRevision, seen: LastSeenContent) {
         let mut seen_files = self.lock_seen_files();
         if SeenFileRevision(seen_files.last_revision.get(path).copied()) == revision {
@@ -205,16 +202,16 @@ impl AcpSession {
         self.lock_seen_files().remember(path, seen);
     }
 
-    pub(super) fn editor_writes(&self) -> std::sync::MutexGuard<'_, EditorWrites> {
+    pub(super) fn editor_writes(&self) -> MutexGuard<'_, EditorWrites> {
         self.editor_writes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path of a root.
+    /// The resolved path of a root itself.
     pub(super) fn root_path(&self, root: usize) -> AcpResolvedPath {
         AcpResolvedPath { root_index: root, path: RelPath::root(), engine_path: String::new() }
     }
 
-    /// A path in a root, from the engine's spelling.
+    /// Resolves a path in a root from the engine's spelling.
     pub(super) fn path_in_root(&self, root: usize, engine_path: &str) -> Option<AcpResolvedPath> {
         Some(AcpResolvedPath {
             root_index: root,
@@ -223,7 +220,7 @@ impl AcpSession {
         })
     }
 
-    /// Rejects all further writes of a file.
+    /// Records that a person rejects all further writes of a file.
     pub(super) fn reject_writes(&self, path: &AcpResolvedPath) {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
     }
@@ -233,7 +230,7 @@ impl AcpSession {
         self.rejected_paths.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// Blocks writes of this session while a turn mark is recorded; `None` if too many marks are open.
+    /// Blocks writes of this session while a turn mark is recorded. Returns `None` if too many marks are open.
     pub(super) fn begin_turn_mark(&self) -> Option<TurnMarkGuard> {
         let started = self.open_turn_marks.send_if_modified(|marks| {
             let has_room = *marks < REQUESTS_PENDING_MAX;
@@ -244,8 +241,8 @@ impl AcpSession {
         started.then(|| TurnMarkGuard(self.open_turn_marks.clone()))
     }
 
-    /// Locks a file for a write of this session, in order of arrival, and waits until all prompts so far are marked, so
-    /// that the write belongs to its turn.
+    /// Locks a file for a write of this session. Writes get the lock in the order of their requests. Also waits until the
+    /// turns of all earlier prompts are recorded, so that the write belongs to the right turn.
     pub(super) async fn lock_for_write(&self, path: &AcpResolvedPath) -> sync::OwnedMutexGuard<()> {
         let lock = {
             let mut locks = self.write_locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -253,7 +250,7 @@ impl AcpSession {
             locks.entry(path.clone()).or_default().clone()
         };
         let guard = lock.lock_owned().await;
-        // The sender lives in `self`, so the wait cannot fail.
+        // The channel cannot close during the wait, because its sender lives in `self`.
         drop(self.open_turn_marks.subscribe().wait_for(|marks| *marks == 0).await);
         guard
     }
@@ -273,13 +270,13 @@ impl AcpSession {
         }
     }
 
-    fn lock_seen_files(&self) -> std::sync::MutexGuard<'_, SeenFiles> {
+    fn lock_seen_files(&self) -> MutexGuard<'_, SeenFiles> {
         self.seen_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SessionRoot {
-    /// Resolves a path in this root; `None` if it is outside.
+    /// Resolves a path in this root. Returns `None` if it is outside the root.
     fn resolve(&self, path: &str) -> Option<(RelPath, RequiredPathKind)> {
         let spelling = acp::path_beneath_root(path, &self.root_paths)?;
         match &self.single_file {
@@ -289,11 +286,40 @@ impl SessionRoot {
     }
 }
 
-/// The contents that the agent last saw.
+/// Starts to record a turn for a prompt, so that the agent's changes since then can be reviewed and undone together. Must be
+/// called before the prompt is forwarded.
+///
+/// No write of the session comes between a prompt and its turn mark, because file methods wait for the mark. The proxy
+/// cannot delay the writes of an MCP server in another process, so with such a server this function waits until the turn
+/// is recorded, but not longer than a limit. A mark that fails is ignored.
+pub(super) async fn record_turn(session: Arc<AcpSession>) {
+    // While there are too many open marks, all writes wait. Another mark would not separate any writes.
+    let Some(mark_guard) = session.begin_turn_mark() else { return };
+    let has_server = session.mcp_server.is_some();
+    let marks = tokio::spawn(async move {
+        // Roots with a common journal add one mark each. Without a write in between, these marks form one turn.
+        for root in session.roots() {
+            record_turn_in_root(root).await;
+        }
+        drop(mark_guard);
+    });
+    if has_server {
+        // After the timeout the prompt is forwarded, but file methods still wait for the mark.
+        drop(tokio::time::timeout(TURN_MARK_TIMEOUT, marks).await);
+    }
+}
+
+async fn record_turn_in_root(root: &SessionRoot) {
+    let request = CallRequest::new(root.agent.clone(), acp::turn_mark_call());
+    // The prompt is forwarded even if the mark fails. The engine has recorded a refusal.
+    drop(root.executor.run(request, OtherRequests::Waiting, None, |_| std::future::pending()).await);
+}
+
+/// The content of each file that the agent has last seen.
 #[derive(Default)]
 struct SeenFiles {
     contents: HashMap<AcpResolvedPath, LastSeenContent>,
-    /// Oldest first. A path appears once per revision; only its last one counts.
+    /// The remembered files, oldest first. A path appears once per revision, and only its last revision counts.
     age_order: VecDeque<(AcpResolvedPath, u64)>,
     last_revision: HashMap<AcpResolvedPath, u64>,
     revision: u64,
@@ -313,7 +339,7 @@ impl SeenFiles {
             let Some((oldest, number)) = self.age_order.pop_front() else { return };
             self.forget(&oldest, number);
         }
-        // Removes outdated revisions from the order.
+        // Outdated revisions are removed once they take up much of the queue.
         if self.age_order.len() > 2 * SESSION_SEEN_FILES_MAX {
             let last = &self.last_revision;
             self.age_order.retain(|(path, number)| last.get(path) == Some(number));
@@ -382,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn evicts_oldest_texts_first() {
+    fn oldest_texts_are_evicted_first() {
         let session = new_session(vec![opened_root(&["/p"], None)]);
         let text: Arc<str> = "x".repeat(SESSION_SEEN_BYTES_MAX / 4).into();
         let seen = || LastSeenContent::Text(text.clone());

@@ -1,18 +1,17 @@
-//! Rewrites `initialize` and session setup: the file capabilities advertised to the agent, and the MCP server added to a
-//! session. Pure; keeps every other byte.
+//! Rewrites the messages that initialize the connection and set up sessions: changes the file capabilities that the agent
+//! sees, and adds an MCP server to the session. Keeps every other byte, and does no I/O.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     errors::AcpError,
-    json_scan::{self, MalformedObject},
-    json_splice,
+    json_members::{self, MalformedObject},
 };
 
-/// The name of the added MCP server.
+/// The name of the MCP server that the proxy adds.
 const SERVER_NAME: &str = "stead";
-/// The first protocol version without file methods of the client.
+/// The first protocol version in which the client has no file methods.
 pub(super) const VERSION_WITHOUT_FILES: u64 = 2;
 
 /// The command that starts an MCP server.
@@ -22,16 +21,16 @@ pub struct McpServerCommand {
     pub command: String,
     /// The arguments of the program.
     pub arguments: Vec<String>,
-    /// Binds the server's calls to the session, as an environment variable.
+    /// The environment variable that assigns the server's calls to the session.
     pub ticket: Option<SessionTicketVariable>,
 }
 
-/// The environment variable that binds a server to a session.
+/// The environment variable that assigns the calls of an MCP server to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionTicketVariable {
     /// The name of the variable.
     pub variable: &'static str,
-    /// The ticket, which is unguessable.
+    /// The random ticket of the session.
     pub secret: String,
 }
 
@@ -60,7 +59,7 @@ pub struct AcpFileCapabilities {
     pub write_text_file: AcpCapabilityOffered,
 }
 
-/// The parsed and rewritten `initialize` of an editor.
+/// The rewritten `initialize` request of an editor, and the capabilities in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InitializeRewrite {
     pub(super) editor_capabilities: AcpFileCapabilities,
@@ -74,12 +73,15 @@ pub(super) struct InitializeRewrite {
 /// The capabilities member of `initialize` in protocol version 1.
 const CAPABILITIES_MEMBER: &str = "clientCapabilities";
 
-/// Advertises the file methods to the agent. A message of a later version, which has no such member, stays unchanged.
+/// The value at a path of member names, if it exists and is valid JSON.
+fn value_at(text: &[u8], path: &[&str]) -> Option<Value> {
+    serde_json::from_slice(&text[json_members::find_path(text, path)?]).ok()
+}
+
+/// Rewrites an `initialize` request so that it advertises the file methods in `ours` to the agent. A request of a later
+/// protocol version, which has no such capabilities, stays unchanged.
 pub(super) fn rewrite_initialize(line: &[u8], ours: AcpFileCapabilities) -> Result<InitializeRewrite, MalformedObject> {
-    let at = |path: &[&str]| {
-        let range = json_scan::find_path(line, path)?;
-        serde_json::from_slice::<Value>(&line[range]).ok()
-    };
+    let at = |path: &[&str]| value_at(line, path);
     let offers = |name: &str| at(&["params", CAPABILITIES_MEMBER, "fs", name]) == Some(Value::Bool(true));
     let editor = AcpFileCapabilities {
         read_text_file: offers("readTextFile").into(),
@@ -88,7 +90,7 @@ pub(super) fn rewrite_initialize(line: &[u8], ours: AcpFileCapabilities) -> Resu
     let wants_notices =
         at(&["params", CAPABILITIES_MEMBER, "_meta", "stead"]).is_some_and(|ours| !ours.is_null()).into();
     let version = at(&["params", "protocolVersion"]).and_then(|version| version.as_u64());
-    let has_capabilities = json_scan::find_path(line, &["params", CAPABILITIES_MEMBER]).is_some();
+    let has_capabilities = json_members::find_path(line, &["params", CAPABILITIES_MEMBER]).is_some();
     if !has_capabilities && version.is_some_and(|version| version >= VERSION_WITHOUT_FILES) {
         return Ok(InitializeRewrite {
             editor_capabilities: editor,
@@ -104,13 +106,13 @@ pub(super) fn rewrite_initialize(line: &[u8], ours: AcpFileCapabilities) -> Resu
     ] {
         if before != offered || offered == AcpCapabilityOffered::No {
             let value = Value::Bool(offered == AcpCapabilityOffered::Yes);
-            line = json_splice::set_member(&line, &["params", CAPABILITIES_MEMBER, "fs", name], &value)?;
+            line = json_members::set_member(&line, &["params", CAPABILITIES_MEMBER, "fs", name], &value)?;
         }
     }
     Ok(InitializeRewrite { editor_capabilities: editor, advertised: ours, wants_notices, agent_line: line })
 }
 
-/// The protocol negotiated by the response to `initialize`.
+/// The protocol version and features that the agent chose in its response to `initialize`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NegotiatedProtocol {
     pub(super) version: u64,
@@ -120,13 +122,10 @@ pub(super) struct NegotiatedProtocol {
 
 /// Parses the agent's response to `initialize`.
 pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedProtocol {
-    let at = |path: &[&str]| {
-        let range = json_scan::find_path(result, path)?;
-        serde_json::from_slice::<Value>(&result[range]).ok()
-    };
+    let at = |path: &[&str]| value_at(result, path);
     let version = at(&["protocolVersion"]).and_then(|version| version.as_u64()).unwrap_or(1);
     let stdio_servers = if version < VERSION_WITHOUT_FILES {
-        // Mandatory in version 1.
+        // Version 1 requires agents to support them.
         AcpCapabilityOffered::Yes
     } else {
         at(&["capabilities", "session", "mcp", "stdio"]).is_some_and(|offered| offered.is_object()).into()
@@ -134,7 +133,7 @@ pub(super) fn parse_initialize_result(result: &[u8]) -> NegotiatedProtocol {
     NegotiatedProtocol { version, stdio_servers }
 }
 
-/// The relevant params of a session setup request.
+/// The params of a session setup request that the proxy uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AcpSessionSetupParams {
     /// The working directory, then the additional directories.
@@ -168,14 +167,15 @@ pub(super) fn not_absolute_error(path: &str) -> AcpError {
     AcpError::invalid_params(json!({ "path": path, "reason": "path must be absolute" }))
 }
 
-/// Adds an MCP server to a session setup, unless the editor lists one of the same name. Returns whether it was added.
+/// Adds an MCP server to a session setup request, unless the editor already lists a server of that name. Also returns
+/// whether it was added.
 pub(super) fn add_mcp_server(
     line: &[u8],
     server: &McpServerCommand,
     negotiated: NegotiatedProtocol,
 ) -> Result<(Vec<u8>, AcpCapabilityOffered), MalformedObject> {
     const MCP_SERVERS_PATH: &[&str] = &["params", "mcpServers"];
-    let existing = json_scan::find_path(line, MCP_SERVERS_PATH).map_or(&b"[]"[..], |range| &line[range]);
+    let existing = json_members::find_path(line, MCP_SERVERS_PATH).map_or(&b"[]"[..], |range| &line[range]);
     let has_same_name = |entry: &Value| entry["name"] == SERVER_NAME;
     let known: Value = serde_json::from_slice(existing).unwrap_or_default();
     if known.as_array().into_iter().flatten().any(has_same_name) {
@@ -191,10 +191,10 @@ pub(super) fn add_mcp_server(
     if negotiated.version >= VERSION_WITHOUT_FILES {
         entry["type"] = "stdio".into();
     }
-    let extended = json_splice::push_to_array(existing, &entry);
-    let line = match json_scan::find_path(line, MCP_SERVERS_PATH) {
-        Some(range) => json_splice::replace_range(line, &range, &extended),
-        None => json_splice::set_member(line, MCP_SERVERS_PATH, &json!([entry]))?,
+    let extended = json_members::push_to_array(existing, &entry);
+    let line = match json_members::find_path(line, MCP_SERVERS_PATH) {
+        Some(range) => json_members::replace_range(line, &range, &extended),
+        None => json_members::set_member(line, MCP_SERVERS_PATH, &json!([entry]))?,
     };
     Ok((line, AcpCapabilityOffered::Yes))
 }
@@ -244,12 +244,12 @@ mod tests {
             rewrite(line, BOTH_FILE_METHODS),
             (AcpFileCapabilities::default(), AcpFileCapabilities::default(), line.to_owned())
         );
-        let settled_as = |text: &str| parse_initialize_result(text.as_bytes());
+        let negotiated = |text: &str| parse_initialize_result(text.as_bytes());
         let first = NegotiatedProtocol { version: 1, stdio_servers: AcpCapabilityOffered::Yes };
-        assert_eq!(settled_as(r#"{"protocolVersion":1}"#), first);
+        assert_eq!(negotiated(r#"{"protocolVersion":1}"#), first);
         let second = r#"{"protocolVersion":2,"capabilities":{"session":{"mcp":{"stdio":{}}}}}"#;
-        assert_eq!(settled_as(second), NegotiatedProtocol { version: 2, stdio_servers: AcpCapabilityOffered::Yes });
-        assert_eq!(settled_as(r#"{"protocolVersion":2}"#).stdio_servers, AcpCapabilityOffered::No);
+        assert_eq!(negotiated(second), NegotiatedProtocol { version: 2, stdio_servers: AcpCapabilityOffered::Yes });
+        assert_eq!(negotiated(r#"{"protocolVersion":2}"#).stdio_servers, AcpCapabilityOffered::No);
     }
 
     #[test]
@@ -274,13 +274,13 @@ mod tests {
             add(r#"{"params":{"cwd":"/"}}"#, 2),
             format!(r#"{{"params":{{"cwd":"/","mcpServers":[{typed}]}}}}"#)
         );
-        let own = r#"{"params":{"mcpServers":[{"name":"stead"}]}}"#;
-        assert_eq!(add(own, 1), own);
+        let existing = r#"{"params":{"mcpServers":[{"name":"stead"}]}}"#;
+        assert_eq!(add(existing, 1), existing);
     }
 
     #[test]
     fn rejects_relative_roots() {
-        let read = |text: &str| parse_setup_params(text.as_bytes()).map(|places| places.roots);
+        let read = |text: &str| parse_setup_params(text.as_bytes()).map(|params| params.roots);
         assert_eq!(read(r#"{"cwd":"/a","additionalDirectories":["/b"]}"#).unwrap(), ["/a", "/b"]);
         assert_eq!(read(r#"{"cwd":"/a","additionalDirectories":null}"#).unwrap(), ["/a"]);
         for params in [

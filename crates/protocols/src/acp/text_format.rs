@@ -1,12 +1,12 @@
-//! Line endings and encoding of files that an agent writes, and their report to the agent. Owns the members of
-//! `_meta.stead`. Pure.
+//! Line endings and encoding of the files that an agent writes, and the report about them to the agent. Both are members of
+//! `_meta.stead` in a message.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{CallOutcome, index::decode_indexable_text};
 
 use super::errors::AcpError;
 
-/// The key in `_meta`.
+/// The member of `_meta` that contains all of ours.
 const META_KEY: &str = "stead";
 
 /// Whether a file keeps its line endings when an agent writes text with LF only.
@@ -32,17 +32,17 @@ pub enum WriteEncodingPolicy {
 /// The format of written files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteFormatPolicy {
-    /// The line endings.
+    /// The line endings of written files.
     pub line_endings: WriteLineEndingPolicy,
-    /// The encoding.
+    /// The encoding of written files.
     pub encoding: WriteEncodingPolicy,
 }
 
 impl WriteFormatPolicy {
     /// Applies the overrides in the `_meta` of one call.
     pub(super) fn with_call_meta(mut self, meta: Option<&Value>) -> Result<Self, AcpError> {
-        let own_meta = meta.and_then(|meta| meta.get(META_KEY));
-        let member = |name: &str| own_meta.and_then(|own_meta| own_meta.get(name));
+        let stead_meta = meta.and_then(|meta| meta.get(META_KEY));
+        let member = |name: &str| stead_meta.and_then(|stead_meta| stead_meta.get(name));
         match member("lineEndings").map(Value::as_str) {
             None => {}
             Some(Some("kept")) => self.line_endings = WriteLineEndingPolicy::Keep,
@@ -59,14 +59,14 @@ impl WriteFormatPolicy {
     }
 }
 
-/// How the written file differs from the agent's text.
+/// The differences between the written file and the agent's text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WriteReport {
-    /// The line endings, if they were converted.
+    /// The line endings of the file, if they were converted.
     line_endings: Option<&'static str>,
-    /// The encoding, if it is not plain UTF-8.
+    /// The encoding of the file, if it is not plain UTF-8.
     encoding: Option<String>,
-    /// Whether other changes were merged in.
+    /// `true` if changes of others were merged into the file.
     merged: Option<bool>,
 }
 
@@ -78,7 +78,7 @@ impl WriteReport {
         let member = |name: &str| outcome.json.get(name);
         let merged = match member("merged") {
             Some(merged) => merged == &Value::Bool(true),
-            // A write applied by the editor reports only the whole text.
+            // The outcome of a write that the editor applies contains only the whole text.
             None => !after.is_empty() && normalize_text(&after) != normalize_text(content),
         };
         Self {

@@ -18,7 +18,7 @@ use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use super::{
     errors::{self, HttpRejection, HttpResult},
     limits::{ARCHIVE_CHUNK_BYTES, ARCHIVE_CHUNKS_MAX, BODY_READ_TIMEOUT},
-    workspace_admin::{AdminContext, WorkspaceExportSummary, WorkspaceName, parse_query},
+    workspace_admin::{AdminContext, WorkspaceExportSummary, WorkspaceNameInUrl, parse_query},
 };
 
 const TAR_CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/x-tar");
@@ -34,7 +34,10 @@ fn acquire_archive_permit(context: &AdminContext) -> Result<OwnedSemaphorePermit
 }
 
 /// `GET /v1/workspaces/{name}/export`.
-pub(super) async fn export_workspace(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+pub(super) async fn export_workspace(
+    context: AdminContext,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
+) -> HttpResult {
     let permit = acquire_archive_permit(&context)?;
     let (sender, receiver) = mpsc::channel(ARCHIVE_CHUNKS_MAX);
     let (start, started) = oneshot::channel();
@@ -70,7 +73,7 @@ pub(super) async fn export_workspace(context: AdminContext, WorkspaceName(name):
 /// `PUT /v1/workspaces/{name}/import`.
 pub(super) async fn import_workspace(
     context: AdminContext,
-    WorkspaceName(name): WorkspaceName,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     RawQuery(query): RawQuery,
     body: Body,
 ) -> HttpResult {

@@ -136,9 +136,9 @@ impl AdminContext {
 }
 
 /// The workspace name in the URL. It is empty if it is not UTF-8, which [`WorkspaceAdmin`] rejects.
-pub(super) struct WorkspaceName(pub(super) String);
+pub(super) struct WorkspaceNameInUrl(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for WorkspaceName {
+impl<S: Send + Sync> FromRequestParts<S> for WorkspaceNameInUrl {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
@@ -203,19 +203,22 @@ pub(super) async fn create_workspace(context: AdminContext, AdminBody(options): 
 }
 
 /// `GET /v1/workspaces/{name}`.
-pub(super) async fn show_workspace(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+pub(super) async fn show_workspace(context: AdminContext, WorkspaceNameInUrl(name): WorkspaceNameInUrl) -> HttpResult {
     context.run_request(AdminRequest::Show(name), StatusCode::OK).await
 }
 
 /// `DELETE /v1/workspaces/{name}`.
-pub(super) async fn destroy_workspace(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+pub(super) async fn destroy_workspace(
+    context: AdminContext,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
+) -> HttpResult {
     context.run_request(AdminRequest::Destroy(name), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces/{name}/fork`.
 pub(super) async fn fork_workspace(
     context: AdminContext,
-    WorkspaceName(name): WorkspaceName,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
     context.run_request(AdminRequest::Fork(name, options), StatusCode::CREATED).await
@@ -224,21 +227,21 @@ pub(super) async fn fork_workspace(
 /// `POST /v1/workspaces/{name}/restore`.
 pub(super) async fn restore_workspace(
     context: AdminContext,
-    WorkspaceName(name): WorkspaceName,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
     context.run_request(AdminRequest::Restore(name, options), StatusCode::OK).await
 }
 
 /// `GET /v1/workspaces/{name}/tokens`.
-pub(super) async fn list_tokens(context: AdminContext, WorkspaceName(name): WorkspaceName) -> HttpResult {
+pub(super) async fn list_tokens(context: AdminContext, WorkspaceNameInUrl(name): WorkspaceNameInUrl) -> HttpResult {
     context.run_request(AdminRequest::ListTokens(name), StatusCode::OK).await
 }
 
 /// `POST /v1/workspaces/{name}/tokens`.
 pub(super) async fn create_token(
     context: AdminContext,
-    WorkspaceName(name): WorkspaceName,
+    WorkspaceNameInUrl(name): WorkspaceNameInUrl,
     AdminBody(options): AdminBody,
 ) -> HttpResult {
     context.run_request(AdminRequest::CreateToken(name, options), StatusCode::CREATED).await

@@ -1,15 +1,18 @@
-//! Locates the members of a JSON object in one pass, without parsing values or copying the message.
+//! Finds and changes single members of a JSON message without parsing the rest. A change keeps every other byte.
 //!
-//! Not recursive, so nesting depth is unlimited. Checks only the structure; values are validated when parsed.
+//! The scanner is not recursive, so nesting depth is unlimited. It checks only the structure; values are validated when
+//! they are parsed.
 
 use std::{borrow::Cow, ops::Range};
 
-/// Maximum number of members of one object.
+use serde_json::Value;
+
+/// Maximum number of members in one object.
 const MEMBERS_MAX: usize = 1_024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JsonMember {
-    /// The name, with its quotes.
+    /// The range of the name with its quotes.
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
 }
@@ -18,7 +21,7 @@ pub(super) struct JsonMember {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MalformedObject;
 
-/// The members of a JSON object.
+/// Locates the members of a JSON object.
 pub(super) fn scan_members(text: &[u8]) -> Result<Vec<JsonMember>, MalformedObject> {
     let mut scan = JsonScanner { text, position: 0 };
     scan.skip_whitespace();
@@ -60,7 +63,7 @@ pub(super) fn member_name<'t>(text: &'t [u8], member: &JsonMember) -> Cow<'t, st
     }
 }
 
-/// The range of a member's value. Of duplicate names the last one counts, as for most parsers.
+/// The range of a member's value. If the name occurs several times, the last member counts, as in most parsers.
 pub(super) fn find_member(text: &[u8], name: &str) -> Option<Range<usize>> {
     let members = scan_members(text).ok()?;
     members.iter().rfind(|member| member_name(text, member) == name).map(|member| member.value.clone())
@@ -74,6 +77,52 @@ pub(super) fn find_path(text: &[u8], path: &[&str]) -> Option<Range<usize>> {
         range = range.start + found.start..range.start + found.end;
     }
     Some(range)
+}
+
+/// Sets the value at a path of member names. Missing parent objects are created, and a parent that is not an object is
+/// replaced by one.
+pub(super) fn set_member(text: &[u8], path: &[&str], value: &Value) -> Result<Vec<u8>, MalformedObject> {
+    let Some((name, rest)) = path.split_first() else { return Ok(value.to_string().into_bytes()) };
+    let members = scan_members(text)?;
+    let existing = members.iter().rfind(|member| member_name(text, member) == *name);
+    match existing {
+        Some(member) => {
+            let old = &text[member.value.clone()];
+            let new = set_member(old, rest, value).or_else(|_| set_member(b"{}", rest, value))?;
+            Ok(replace_range(text, &member.value, &new))
+        }
+        None => {
+            let new = set_member(b"{}", rest, value)?;
+            let name = Value::from(*name).to_string();
+            let pair = [name.as_bytes(), b":", &new].concat();
+            // The new member is inserted after the last one, or after the opening brace of an empty object.
+            match members.last() {
+                Some(last) => Ok(insert_at(text, last.value.end, &[b",", pair.as_slice()].concat())),
+                None => {
+                    let brace = memchr::memchr(b'{', text).ok_or(MalformedObject)?;
+                    Ok(insert_at(text, brace + 1, &pair))
+                }
+            }
+        }
+    }
+}
+
+/// Appends a value to a JSON array. A text that is not an array is replaced by a new array.
+pub(super) fn push_to_array(text: &[u8], value: &Value) -> Vec<u8> {
+    let value = value.to_string().into_bytes();
+    let inner = text.trim_ascii().strip_prefix(b"[").and_then(|text| text.strip_suffix(b"]"));
+    match inner.map(<[u8]>::trim_ascii) {
+        None | Some(b"") => [b"[", value.as_slice(), b"]"].concat(),
+        Some(inner) => [b"[", inner, b",", &value, b"]"].concat(),
+    }
+}
+
+pub(super) fn replace_range(text: &[u8], range: &Range<usize>, new: &[u8]) -> Vec<u8> {
+    [&text[..range.start], new, &text[range.end..]].concat()
+}
+
+fn insert_at(text: &[u8], at: usize, new: &[u8]) -> Vec<u8> {
+    replace_range(text, &(at..at), new)
 }
 
 fn is_json_whitespace(byte: u8) -> bool {
@@ -106,7 +155,7 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// Only whitespace may follow.
+    /// Checks that only whitespace follows.
     fn expect_end(&mut self) -> Result<(), MalformedObject> {
         self.skip_whitespace();
         if self.position == self.text.len() { Ok(()) } else { Err(MalformedObject) }
@@ -151,7 +200,7 @@ impl JsonScanner<'_> {
         }
     }
 
-    /// A number, true, false or null.
+    /// Skips a number, true, false or null.
     fn scan_literal(&mut self) {
         let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b':' | b'"') || is_json_whitespace(*byte);
         let rest = &self.text[self.position..];
@@ -161,6 +210,8 @@ impl JsonScanner<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn found_text(text: &str, path: &[&str]) -> Option<String> {
@@ -210,5 +261,37 @@ mod tests {
         assert_eq!(scan_members(many.as_bytes()), Err(MalformedObject));
         let deep = format!("{{\"a\":{}}}", "[".repeat(1_000_000));
         assert_eq!(scan_members(deep.as_bytes()), Err(MalformedObject));
+    }
+
+    fn set_member_in_text(text: &str, path: &[&str], value: &Value) -> String {
+        String::from_utf8(set_member(text.as_bytes(), path, value).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn changes_only_the_targeted_member() {
+        let odd = r#"{ "x": 1.50, "caps":{"fs": {"r":false , "n":1e2}}, "y":"\u0061" }"#;
+        assert_eq!(
+            set_member_in_text(odd, &["caps", "fs", "r"], &json!(true)),
+            r#"{ "x": 1.50, "caps":{"fs": {"r":true , "n":1e2}}, "y":"\u0061" }"#
+        );
+        assert_eq!(
+            set_member_in_text(odd, &["caps", "fs", "w"], &json!(true)),
+            r#"{ "x": 1.50, "caps":{"fs": {"r":false , "n":1e2,"w":true}}, "y":"\u0061" }"#
+        );
+    }
+
+    #[test]
+    fn creates_missing_parent_objects() {
+        assert_eq!(set_member_in_text("{}", &["a", "b"], &json!(1)), r#"{"a":{"b":1}}"#);
+        assert_eq!(set_member_in_text(r#"{"a":null,"c":2}"#, &["a", "b"], &json!(1)), r#"{"a":{"b":1},"c":2}"#);
+        assert_eq!(set_member(b"[]", &["a"], &json!(1)), Err(MalformedObject));
+    }
+
+    #[test]
+    fn appends_to_arrays() {
+        let push = |text: &str| String::from_utf8(push_to_array(text.as_bytes(), &json!(9))).unwrap();
+        assert_eq!(push("[]"), "[9]");
+        assert_eq!(push(" [ 1, 2 ] "), "[1, 2,9]");
+        assert_eq!(push("null"), "[9]");
     }
 }
