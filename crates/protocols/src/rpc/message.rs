@@ -127,7 +127,7 @@ pub(super) fn parse_request(value: Value) -> Result<RpcRequest, RpcMessageError>
     let id = match fields.remove("id") {
         None => None,
         Some(given) => Some(echoable_id(&given).ok_or_else(|| {
-            RpcMessageError::invalid_request(None, "the id must be null, a whole number or a short string")
+            RpcMessageError::invalid_request(None, "the id must be null, an integer or a short string")
         })?),
     };
     if fields.get("jsonrpc").and_then(Value::as_str) != Some(JSONRPC_VERSION) {

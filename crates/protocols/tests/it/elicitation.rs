@@ -50,14 +50,14 @@ async fn client_without_elicitation_gets_the_command() {
 
 #[tokio::test]
 async fn elicitation_of_handshake_client_counts_only_if_enabled() {
-    for (asking, action, expected) in [
+    for (mode, action, expected) in [
         (ApprovalMode::AskPerson, "accept", ApprovalState::Pending),
         (ApprovalMode::AskPerson, "decline", ApprovalState::Pending),
         (ApprovalMode::TrustClient, "accept", ApprovalState::Used),
         (ApprovalMode::TrustClient, "decline", ApprovalState::Denied),
         (ApprovalMode::TrustClient, "cancel", ApprovalState::Pending),
     ] {
-        let mut client = ProtocolTestClient::with_approval_mode(asking);
+        let mut client = ProtocolTestClient::with_approval_mode(mode);
         client.initialize_with("2025-06-18", json!({ "elicitation": {} })).await;
         client.send(&json!({ "jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": write_params(None, &json!({})) })).await;
         let question = client.receive().await;
@@ -69,7 +69,7 @@ async fn elicitation_of_handshake_client_counts_only_if_enabled() {
             .await;
         let answer = client.receive().await;
         assert_eq!(answer["id"], 77, "{answer}");
-        assert_eq!(approval_state(&client), expected, "{asking:?} {action}: {answer}");
+        assert_eq!(approval_state(&client), expected, "{mode:?} {action}: {answer}");
         assert_eq!(answer["result"]["isError"] == true, expected != ApprovalState::Used, "{answer}");
     }
 }
@@ -78,9 +78,9 @@ async fn elicitation_of_handshake_client_counts_only_if_enabled() {
 async fn stateless_elicitation_handle_cannot_be_forged() {
     let can = json!({ "elicitation": { "form": {} } });
     let accept = json!({ "approval": { "action": "accept", "content": {} } });
-    for asking in [ApprovalMode::AskPerson, ApprovalMode::TrustClient] {
-        let mut client = ProtocolTestClient::with_approval_mode(asking);
-        // Answers to requests that were never made are ignored, under any handle.
+    for mode in [ApprovalMode::AskPerson, ApprovalMode::TrustClient] {
+        let mut client = ProtocolTestClient::with_approval_mode(mode);
+        // Answers to questions that were never asked are ignored, whatever their handle is.
         for handle in ["", "ap-0000000000000001.00", "x"] {
             let more = json!({ "inputResponses": accept, "requestState": handle });
             let answer = client.request("tools/call", write_params(Some(stateless_meta(&can)), &more)).await;
@@ -97,7 +97,7 @@ async fn stateless_elicitation_handle_cannot_be_forged() {
         let answer = client.request("tools/call", other).await;
         assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
         let second = client.request("tools/call", write_params(Some(stateless_meta(&can)), &more)).await;
-        match asking {
+        match mode {
             ApprovalMode::TrustClient => assert_eq!(second["result"]["isError"], false, "{second}"),
             ApprovalMode::AskPerson | ApprovalMode::DenyAll | ApprovalMode::AllowAll => {
                 assert_eq!(error_kind(&second), "approval_pending")
@@ -114,7 +114,7 @@ async fn elicitation_handle_is_single_use_and_bound() {
     let first = client.request("tools/call", write_params(Some(stateless_meta(&can)), &json!({}))).await;
     let handle = first["result"]["requestState"].clone();
     assert!(handle.is_string(), "{first}");
-    // The same agent over another connection, with the first handle.
+    // The same agent uses the first handle over another connection.
     let mut other = client.second_connection(ApprovalMode::TrustClient);
     let replayed = other.request("tools/call", write_params(Some(stateless_meta(&can)), &accept(&handle))).await;
     assert_eq!(replayed["result"]["resultType"], "input_required", "{replayed}");
@@ -122,7 +122,7 @@ async fn elicitation_handle_is_single_use_and_bound() {
     let answered = client.request("tools/call", write_params(Some(stateless_meta(&can)), &accept(&handle))).await;
     assert_eq!(answered["result"]["isError"], json!(false), "{answered}");
     assert_eq!(approval_state(&client), ApprovalState::Used);
-    // The next call needs a new approval; the old handle is not valid for it.
+    // The next call needs a new approval, for which the old handle is not valid.
     client.workspace.put_file(".git/config", "changed elsewhere\n");
     let again = client.request("tools/call", write_params(Some(stateless_meta(&can)), &accept(&handle))).await;
     assert_ne!(again["result"]["isError"], json!(false), "{again}");

@@ -29,13 +29,14 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Longer than any step takes unless something hangs.
+/// Every step is faster than this, unless something hangs.
 const TEST_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Two workspaces and their tokens: `one`, `two` for the second, `reader` (read-only) and `ann`, a person.
+/// Two workspaces and their tokens. `two` is for the second workspace. `one`, `reader` (read-only) and `ann` (a person) are
+/// for the first.
 pub(crate) struct TestAuthenticator {
     pub(crate) workspaces: [Arc<MemoryWorkspace>; 2],
-    /// Revokes `one`.
+    /// Whether the token `one` is revoked.
     pub(crate) is_revoked: AtomicBool,
 }
 
@@ -45,7 +46,7 @@ impl Authenticator for TestAuthenticator {
         let (index, grants) = match token {
             "one" if !self.is_revoked.load(Ordering::Relaxed) => (0, Grants::default()),
             "two" => (1, Grants::default()),
-            // Another principal in the first workspace, and a second token of the first principal.
+            // These are another principal in the first workspace, and a second token of the first principal.
             "other" | "one-more" | "ann" => (0, Grants::default()),
             "reader" => (0, Grants { access: AccessMode::ReadOnly, ..Grants::default() }),
             _ => return Err(AuthError::UnknownToken),

@@ -10,7 +10,7 @@ async fn check_still_serving(client: &mut ProtocolTestClient) {
 }
 
 #[tokio::test]
-async fn silent_client_is_no_error() {
+async fn client_that_sends_nothing_is_no_error() {
     assert_eq!(ProtocolTestClient::uninitialized().close().await, Vec::<Value>::new());
 }
 
@@ -116,10 +116,10 @@ fn many_pings() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_late_gets_every_answer() {
+async fn a_client_that_reads_late_gets_every_response() {
     for mut client in [ProtocolTestClient::initialized("2025-11-25").await, ProtocolTestClient::rpc_client(&["stead"])]
     {
-        let answers = client.say_all_then_hear_all(&many_pings()).await;
+        let answers = client.send_all_then_receive_all(&many_pings()).await;
         let mut ids: Vec<_> = answers.iter().map(|answer| answer["id"].as_u64().unwrap()).collect();
         ids.sort_unstable();
         assert!(ids.into_iter().eq(1..=many_pings().len() as u64));
@@ -128,6 +128,6 @@ async fn a_client_that_reads_late_gets_every_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_without_reading_leaves_no_server_behind() {
-    ProtocolTestClient::initialized("2025-11-25").await.say_and_vanish(&many_pings()).await;
+async fn server_ends_when_a_client_disconnects_without_reading() {
+    ProtocolTestClient::initialized("2025-11-25").await.send_all_and_disconnect(&many_pings()).await;
 }

@@ -5,7 +5,7 @@ use stead_engine::{JournalEntryQuery, Workspace};
 
 use crate::test_client::ProtocolTestClient;
 
-/// Maximum size of the tool list, which is part of every conversation.
+/// Maximum size of the tool list in bytes. It should be small, because it is part of every conversation.
 const TOOLS_BYTES_MAX: usize = 8_000;
 
 fn stateless_meta() -> Value {

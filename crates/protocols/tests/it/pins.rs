@@ -1,5 +1,5 @@
-//! JSON keys compared with golden files: those of outcomes and errors at every depth (the definitions have only the top
-//! level), and those of the MCP tool lists of every dialect.
+//! Compares JSON keys with golden files: the keys of outcomes and errors at every depth, because the definitions contain
+//! only the top level, and the keys in the MCP tool list of every dialect.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,27 +15,27 @@ use crate::{
     test_client::ProtocolTestClient,
 };
 
-/// Texts for people and models; their wording is not pinned.
+/// Members with texts for people and models, whose wording is not pinned.
 const TEXTS: &[&str] = &["description", "title"];
 
-/// The paths of all keys of a value; a list has the keys of its elements.
-fn keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
+/// Collects the paths of all keys in a value. The elements of a list share one path.
+fn collect_keys(value: &Value, above: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (name, below) in fields {
                 let way = format!("{above}.{name}");
-                keys(below, &way, found);
+                collect_keys(below, &way, found);
                 found.insert(way);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| keys(item, &format!("{above}[]"), found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_keys(item, &format!("{above}[]"), found)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 /// The outcomes of the examples have exactly the keys of 0.1.0, at every depth.
 #[test]
-fn answers_and_failures_have_the_keys_of_0_1_0() {
+fn outcomes_and_errors_have_the_keys_of_0_1_0() {
     let mut found = BTreeSet::new();
     for example in native_examples() {
         let workspace = Arc::new(MemoryWorkspace::new());
@@ -45,8 +45,8 @@ fn answers_and_failures_have_the_keys_of_0_1_0() {
         let steps = example.before.iter().map(|step| (&step.operation, &step.arguments));
         for (operation, arguments) in steps.chain([(&example.operation, &example.arguments)]) {
             match engine.call(&Call::new(&caller, operation, arguments.clone())) {
-                Ok(answer) => keys(&Value::Object(answer.json), operation, &mut found),
-                Err(failure) => keys(&failure.to_json(), operation, &mut found),
+                Ok(answer) => collect_keys(&Value::Object(answer.json), operation, &mut found),
+                Err(failure) => collect_keys(&failure.to_json(), operation, &mut found),
             }
         }
     }
@@ -54,7 +54,7 @@ fn answers_and_failures_have_the_keys_of_0_1_0() {
     pin::check(env!("CARGO_MANIFEST_DIR"), "answers.txt", &text);
 }
 
-/// A value in one line with sorted members, without texts.
+/// Renders a value as one line with sorted members and without texts.
 fn brief(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -69,7 +69,7 @@ fn brief(value: &Value) -> String {
 }
 
 #[tokio::test]
-async fn clients_are_offered_what_0_1_0_offers() {
+async fn tool_lists_have_the_keys_of_0_1_0() {
     let mut text = String::new();
     for dialect in stead_protocols::dialect::dialect_names() {
         let mut client = ProtocolTestClient::initialized_with_dialect(dialect).await;

@@ -55,15 +55,15 @@ async fn long_calls_report_progress_on_request() {
         ("find", json!({ "pattern": "*.txt" }), "found"),
     ];
     for way in [MCP, RPC, ENVELOPE] {
-        for (name, arguments, said) in &calls {
-            way.check_progress(name, arguments.clone(), said).await;
+        for (name, arguments, expected_message) in &calls {
+            way.check_progress(name, arguments.clone(), expected_message).await;
         }
     }
 }
 
 impl ProgressProtocol {
-    /// Repeats a call until it reports progress; a fast call may end without any.
-    async fn check_progress(&self, name: &str, mut arguments: Value, said: &str) {
+    /// Repeats a call until it reports progress, because a fast call may end without any.
+    async fn check_progress(&self, name: &str, mut arguments: Value, expected_message: &str) {
         let mut client = (self.open_client)().await;
         for number in 0..5_000 {
             client.workspace.put_file(&format!("d/{number}.txt"), "x");
@@ -73,7 +73,7 @@ impl ProgressProtocol {
                 arguments["to"] = format!("e{attempt}").into();
             }
             client.send(&(self.call_message)(name, &arguments)).await;
-            let told = self.collect_progress(&mut client, name, said).await;
+            let told = self.collect_progress(&mut client, name, expected_message).await;
             // No progress follows the response.
             client.send(&json!({ "jsonrpc": "2.0", "id": "after", "method": "ping" })).await;
             assert_eq!(client.receive().await["id"], "after");
@@ -85,8 +85,8 @@ impl ProgressProtocol {
         panic!("{name} never told anything by {}", self.progress_method);
     }
 
-    /// The progress reported before the response.
-    async fn collect_progress(&self, client: &mut ProtocolTestClient, name: &str, said: &str) -> Vec<f64> {
+    /// The progress values that were reported before the response.
+    async fn collect_progress(&self, client: &mut ProtocolTestClient, name: &str, expected_message: &str) -> Vec<f64> {
         let started = Instant::now();
         let mut told = Vec::new();
         let answer = loop {
@@ -97,7 +97,7 @@ impl ProgressProtocol {
             let params = &message["params"];
             assert_eq!(params[self.token_member], "p");
             assert_eq!(params.get("total"), None);
-            assert!(params["message"].as_str().unwrap().ends_with(said), "{message}");
+            assert!(params["message"].as_str().unwrap().ends_with(expected_message), "{message}");
             told.push(params[self.progress_member].as_f64().unwrap());
         };
         assert_eq!(answer["id"], name, "{answer}");

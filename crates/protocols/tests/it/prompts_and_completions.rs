@@ -9,7 +9,7 @@ use testkit::MemoryWorkspace;
 
 use crate::test_client::ProtocolTestClient;
 
-/// Number of files that fill more than one page.
+/// A number of files that needs more than one page.
 const FILE_COUNT: usize = 400;
 
 async fn complete_path(client: &mut ProtocolTestClient, value: &str) -> Value {

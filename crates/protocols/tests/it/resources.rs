@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::test_client::ProtocolTestClient;
 
-/// The `_meta` of every request in the newest protocol.
+/// Adds the `_meta` that every request needs in the newest protocol version.
 fn stateless_params(params: Value) -> Value {
     let mut params = params;
     params["_meta"] = json!({

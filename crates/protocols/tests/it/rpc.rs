@@ -1,4 +1,4 @@
-//! JSON-RPC: codes, ids, batches, notifications, cancellation and rejected messages.
+//! JSON-RPC: error codes, ids, batches, notifications, cancellation and rejected messages.
 
 use serde_json::{Map, Value, json};
 use stead_engine::{ApproverProof, Call, Caller, Engine, JournalEntryQuery, Principal, Workspace};
@@ -81,7 +81,7 @@ async fn batch_is_answered_in_order_without_notifications() {
     assert_eq!(ids, [&json!("w"), &Value::Null, &json!("r"), &json!("w")], "{answers}");
     assert_eq!(answers[2]["result"]["content"], "one\ntwo\n", "{answers}");
     assert_eq!(answers[3]["error"]["data"]["error"]["kind"], "exists", "{answers}");
-    // A batch of notifications gets no response, not even an empty batch. They run concurrently.
+    // A batch of notifications gets no response, not even an empty batch. Messages run concurrently.
     client.send(&json!([quiet])).await;
     client.send(&quiet).await;
     let mut content = Value::Null;
@@ -108,7 +108,7 @@ async fn waiting_call_blocks_nothing_and_can_be_cancelled() {
         let answer = client.receive().await;
         assert_eq!((&answer["id"], &answer["error"]["data"]["error"]["kind"]), (&json!("slow"), &json!("cancelled")));
     }
-    // Calls of a disconnected client do not keep waiting.
+    // A waiting call ends when its client disconnects.
     client.send(&request_message(&json!("gone"), "changes", &wait)).await;
     assert_eq!(client.close().await.len(), 1);
 }
@@ -190,7 +190,7 @@ async fn openrpc_document_matches_reference_and_is_valid() {
     client.close().await;
 }
 
-/// Approves the pending call as a person; `None` if there is none.
+/// Approves the pending call as a person. Returns `None` if no call is pending.
 fn approve_pending(client: &ProtocolTestClient) -> Option<String> {
     let engine = Engine::new(client.workspace.clone());
     let mut person = Caller::new(Principal::User("ada".to_owned()), "cli", "cli");
@@ -223,7 +223,7 @@ async fn approval_can_be_polled_or_awaited() {
     assert_eq!((&event["type"], &event["data"]["approval"]), (&json!("approval_resolved"), &id), "{heard}");
     let deleted = client.request("filesystem.delete", json!({ "path": "/ws/a.txt" })).await;
     assert_eq!(deleted["result"]["deleted_path"], "/ws/a.txt", "{deleted}");
-    // The same call, waiting for the approval.
+    // The same call now waits for the approval.
     let held = json!({ "path": "/ws/b.txt", "_meta": { "stead/hold_ms": 15_000 } });
     client.send(&request_message(&json!("held"), "filesystem.delete", &held)).await;
     while approve_pending(&client).is_none() {
@@ -235,7 +235,7 @@ async fn approval_can_be_polled_or_awaited() {
 }
 
 #[tokio::test]
-async fn watch_events_are_pushed_to_their_starter() {
+async fn watch_events_are_pushed_to_the_client_that_started_the_watch() {
     let mut client = ProtocolTestClient::rpc_client(&["stead"]);
     let begun = client.request("watch", json!({ "recursive": true })).await;
     let watch = begun["result"]["watch"].clone();

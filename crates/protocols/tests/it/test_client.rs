@@ -11,7 +11,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Longer than any step takes unless something hangs.
+/// Every step is faster than this, unless something hangs.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
@@ -30,7 +30,7 @@ fn load_dialects(dialects: &[&str], options: &[&str]) -> DialectSet {
 }
 
 impl ProtocolTestClient {
-    /// A server over an empty workspace, and a client that has sent nothing.
+    /// Starts a server over an empty workspace, with a client that has sent nothing.
     pub(crate) fn uninitialized() -> Self {
         Self::uninitialized_with_dialect("stead", &[])
     }
@@ -44,7 +44,7 @@ impl ProtocolTestClient {
         })
     }
 
-    /// A JSON-RPC server of these dialects.
+    /// Starts a JSON-RPC server with these dialects.
     pub(crate) fn rpc_client(dialects: &[&str]) -> Self {
         let dialects = load_dialects(dialects, &[]);
         Self::with_server("rpc", |engine, caller, stream| {
@@ -55,27 +55,27 @@ impl ProtocolTestClient {
         })
     }
 
-    /// A server with this approval mode.
-    pub(crate) fn with_approval_mode(asking: stead_engine::ApprovalMode) -> Self {
-        Self::with_approval_mode_over(Arc::new(MemoryWorkspace::new()), asking)
+    /// Starts a server with this approval mode.
+    pub(crate) fn with_approval_mode(mode: stead_engine::ApprovalMode) -> Self {
+        Self::with_approval_mode_over(Arc::new(MemoryWorkspace::new()), mode)
     }
 
-    /// Another connection of the same agent to an existing workspace.
-    pub(crate) fn second_connection(&self, asking: stead_engine::ApprovalMode) -> Self {
-        Self::with_approval_mode_over(self.workspace.clone(), asking)
+    /// Opens another connection of the same agent to the workspace of this client.
+    pub(crate) fn second_connection(&self, mode: stead_engine::ApprovalMode) -> Self {
+        Self::with_approval_mode_over(self.workspace.clone(), mode)
     }
 
-    fn with_approval_mode_over(workspace: Arc<MemoryWorkspace>, asking: stead_engine::ApprovalMode) -> Self {
+    fn with_approval_mode_over(workspace: Arc<MemoryWorkspace>, mode: stead_engine::ApprovalMode) -> Self {
         let dialects = load_dialects(&["stead"], &[]);
         Self::with_server_over(workspace, "mcp", |engine, caller, stream| {
             let (input, output) = tokio::io::split(stream);
             let served =
-                stead_protocols::mcp::serve(engine.with_approval_mode(asking), caller, None, dialects, input, output);
+                stead_protocols::mcp::serve(engine.with_approval_mode(mode), caller, None, dialects, input, output);
             tokio::spawn(async { served.await.map_err(|error| error.to_string()) })
         })
     }
 
-    /// A server over an existing workspace.
+    /// Starts a server over an existing engine.
     pub(crate) fn over_engine(engine: Engine, caller: Caller, dialects: DialectSet) -> Self {
         Self::with_server("mcp", |_, _, stream| {
             let (input, output) = tokio::io::split(stream);
@@ -104,7 +104,7 @@ impl ProtocolTestClient {
         Self { output: Some(output), input: BufReader::new(input), server, workspace, next_id: 1 }
     }
 
-    /// A client after `initialize`.
+    /// Starts a server and sends `initialize`.
     pub(crate) async fn initialized(version: &str) -> Self {
         let mut client = Self::uninitialized();
         let answer = client.initialize(version).await;
@@ -178,7 +178,7 @@ impl ProtocolTestClient {
     }
 
     /// Sends many lines at once, then reads as many responses.
-    pub(crate) async fn say_all_then_hear_all(&mut self, messages: &[Value]) -> Vec<Value> {
+    pub(crate) async fn send_all_then_receive_all(&mut self, messages: &[Value]) -> Vec<Value> {
         let mut output = self.output.take().expect("still open");
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
         let saying = tokio::spawn(async move {
@@ -196,8 +196,8 @@ impl ProtocolTestClient {
         answers
     }
 
-    /// Sends this text, disconnects at once, and waits for the server to end.
-    pub(crate) async fn say_and_vanish(mut self, messages: &[Value]) {
+    /// Sends messages, disconnects at once, and waits for the server to end.
+    pub(crate) async fn send_all_and_disconnect(mut self, messages: &[Value]) {
         let mut output = self.output.take().expect("still open");
         let Self { input, server, .. } = self;
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();

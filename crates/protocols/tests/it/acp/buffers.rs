@@ -1,4 +1,4 @@
-//! An editor that offers no file methods but reports its open buffers: the agent reads the buffer text.
+//! An editor that offers no file methods but reports its open buffers. The agent reads the text of the buffers.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, Caller, Engine, Principal};
@@ -24,7 +24,7 @@ async fn agent_reads_buffers_and_writes_keep_user_edits() {
     assert_eq!(harness.read_file("/ws/a.txt").await["result"]["content"], typed);
     assert_eq!(harness.write_file("/ws/a.txt", &typed.replace('1', "one")).await["result"], json!({}));
     assert_eq!(harness.read_file("/ws/a.txt").await["result"]["content"], "one\n2\n3\n4\n5\nsix\n");
-    // A write that conflicts with unsaved text is refused, and the text stays.
+    // A write that conflicts with unsaved text is refused, and the unsaved text stays.
     let refused = harness.write_file("/ws/a.txt", "one\n2\n3\n4\n5\nSIX\n").await;
     let outcome = refused["error"]["data"].as_str().unwrap();
     assert!(outcome.starts_with("conflict: "), "{outcome}");

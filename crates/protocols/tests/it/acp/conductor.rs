@@ -1,10 +1,10 @@
-//! The proxy in a chain: all messages come from a conductor and go to it.
+//! The proxy in a chain, where a conductor sends and receives all messages.
 
 use serde_json::{Value, json};
 
 use super::harness::AcpHarness;
 
-/// Plays the conductor, with either spelling of the methods.
+/// Plays a conductor that uses these names for its two methods.
 async fn check_conductor_chain(opening: &str, envelope: &str) {
     let mut harness = AcpHarness::in_chain();
     let conductor = &mut harness.editor;
@@ -44,7 +44,7 @@ async fn check_conductor_chain(opening: &str, envelope: &str) {
     conductor.send(&cancel).await;
     assert_eq!(conductor.receive().await, enveloped(None, "session/cancel", json!({ "sessionId": "s1" })));
 
-    // A request of the proxy and its response, among other messages.
+    // The proxy sends a request and gets its response among other messages.
     let write = json!({ "sessionId": "s1", "path": "/ws/.git/config", "content": "x\n" });
     conductor.send(&enveloped(Some(3), "fs/write_text_file", write)).await;
     let question = conductor.receive().await;

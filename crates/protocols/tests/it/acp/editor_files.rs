@@ -1,4 +1,4 @@
-//! An editor that offers file methods itself: the agent reads its text and writes through it.
+//! An editor that offers file methods itself. The agent reads the editor's text, and the editor applies its writes.
 
 use serde_json::{Value, json};
 use stead_engine::{ApprovalMode, Workspace};
@@ -12,7 +12,7 @@ async fn harness_with_editor_files() -> AcpHarness {
     AcpHarness::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &offers).await
 }
 
-/// The editor responds to the next request; returns that request.
+/// Responds to the next request to the editor, and returns that request.
 async fn answer_next_request(harness: &mut AcpHarness, response: Value) -> Value {
     let request = harness.editor.receive().await;
     let mut line = response;
@@ -27,9 +27,9 @@ fn text_result(content: &str) -> Value {
 }
 
 /// The agent reads a file while the editor has this text.
-async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, held: &str) -> Value {
+async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, editor_text: &str) -> Value {
     harness.send_from_agent("fs/read_text_file", params).await;
-    let request = answer_next_request(harness, text_result(held)).await;
+    let request = answer_next_request(harness, text_result(editor_text)).await;
     assert_eq!(
         (&request["method"], &request["params"]),
         (&json!("fs/read_text_file"), &json!({ "sessionId": "s1", "path": "/ws/a.txt" }))
@@ -39,9 +39,9 @@ async fn read_with_editor_text(harness: &mut AcpHarness, params: Value, held: &s
 
 /// The agent writes a file while the editor has this text. Returns the text that the editor gets, and checks that the agent
 /// is informed of a merge.
-async fn write_with_editor_text(harness: &mut AcpHarness, content: &str, held: &str) -> String {
+async fn write_with_editor_text(harness: &mut AcpHarness, content: &str, editor_text: &str) -> String {
     harness.send_from_agent("fs/write_text_file", json!({ "path": "/ws/a.txt", "content": content })).await;
-    answer_next_request(harness, text_result(held)).await;
+    answer_next_request(harness, text_result(editor_text)).await;
     let request = answer_next_request(harness, json!({ "result": null })).await;
     let written = request["params"]["content"].as_str().unwrap().to_owned();
     let told = if written == content { json!({}) } else { json!({ "_meta": { "stead": { "merged": true } } }) };
@@ -58,7 +58,7 @@ async fn agent_reads_unsaved_editor_text() {
     let response =
         read_with_editor_text(&mut harness, json!({ "path": "/ws/a.txt", "line": 2, "limit": 2 }), LINES).await;
     assert_eq!(response["result"]["content"], "2\n3\n");
-    // A file that exists only in the editor.
+    // The agent can read a file that exists only in the editor.
     harness.root_workspace("/ws").remove_silently("a.txt");
     let response = read_with_editor_text(&mut harness, json!({ "path": "/ws/a.txt" }), "new\n").await;
     assert_eq!(response["result"]["content"], "new\n");
@@ -82,7 +82,7 @@ async fn editor_errors_are_forwarded_unchanged() {
 }
 
 #[tokio::test]
-async fn editor_is_not_asked_for_denied_paths() {
+async fn editor_gets_no_request_for_denied_paths() {
     let mut harness = harness_with_editor_files().await;
     harness.root_workspace("/ws").put_link("out", "/etc");
     for path in ["/etc/passwd", "/ws/out/passwd", "/ws/../x"] {
@@ -98,11 +98,11 @@ async fn writes_are_merged_with_editor_text() {
     read_with_editor_text(&mut harness, json!({ "path": "/ws/a.txt" }), LINES).await;
     let written = write_with_editor_text(&mut harness, &LINES.replace('1', "one"), LINES).await;
     assert_eq!(written, "one\n2\n3\n4\n5\n6\n");
-    // The person typed elsewhere in the file.
+    // The person has typed in another part of the file.
     let typed = "one\n2\n3\n4\n5\nsix\n";
     let written = write_with_editor_text(&mut harness, "one\n2\nthree\n4\n5\n6\n", typed).await;
     assert_eq!(written, "one\n2\nthree\n4\n5\nsix\n");
-    // Again without reading the file.
+    // The agent writes again without reading the file.
     let written = write_with_editor_text(&mut harness, "ONE\n2\nthree\n4\n5\n6\n", "one\n2\nthree\n4\n5\nsix\n").await;
     assert_eq!(written, "ONE\n2\nthree\n4\n5\nsix\n");
     // Only the editor writes to disk.
@@ -137,7 +137,7 @@ async fn permission_request_shows_editor_text() {
     let request = answer_next_request(&mut harness, json!({ "result": {} })).await;
     assert_eq!((&request["method"], &request["params"]["content"]), (&json!("fs/write_text_file"), &json!("new\n")));
     assert_eq!(harness.agent.receive().await["result"], json!({}));
-    // The approval is used up.
+    // The approval was valid only once.
     harness.send_from_agent("fs/write_text_file", json!({ "path": "/ws/.git/config", "content": "new\n" })).await;
     answer_next_request(&mut harness, text_result("new\n")).await;
     let question =

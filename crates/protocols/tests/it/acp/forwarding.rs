@@ -6,7 +6,7 @@ use stead_protocols::acp::{AcpCapabilityOffered, AcpFileCapabilities, Conversati
 
 use super::harness::AcpHarness;
 
-/// Lines that peers of any version might send: unknown methods, members, numbers and spellings.
+/// Lines that peers of any version might send, with unknown methods and members and unusual numbers and escapes.
 const UNKNOWN_MESSAGES: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":"a\u0062","method":"session/prompt","params":{"x": 1.50, "y":[ ] ,"z":1e3}}"#,
     r#"{ "method" : "_vendor/notice", "params": {"deep":[[[{"\u0061":"\ud83d\ude00"}]]]}, "jsonrpc":"2.0", "later":true }"#,
@@ -125,7 +125,7 @@ async fn sessions_have_separate_roots_and_can_close() {
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s1", "/ws/a")).await["result"]["content"], "one");
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s2", "/ws/sub/a")).await["result"]["content"], "two");
     assert_eq!(harness.call_from_agent("fs/read_text_file", read("s2", "/ws/a")).await["error"]["code"], -32002);
-    // Loading the session with other roots replaces the old ones.
+    // Loading the session with other roots replaces its old roots.
     let params = json!({ "sessionId": "s1", "cwd": "/other", "mcpServers": [] });
     harness.editor.send(&json!({ "id": 5, "method": "session/load", "params": params })).await;
     harness.agent.receive().await;
@@ -155,7 +155,7 @@ async fn oversized_message_is_refused_and_next_is_forwarded() {
     harness.agent.send_raw(&line.replace("77", "78")).await;
     let refused = harness.agent.receive().await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
-    // Neither was forwarded.
+    // Neither message was forwarded.
     let next = r#"{"jsonrpc":"2.0","id":79,"method":"x/next"}"#;
     harness.editor.send_raw(next).await;
     assert_eq!(harness.agent.receive_raw().await, next);

@@ -18,18 +18,18 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Longer than any step takes unless something hangs.
+/// Every step is faster than this, unless something hangs.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 const PIPE_BYTES: usize = 1 << 16;
 
-/// One peer of the proxy. Each direction is a separate pipe, closed on drop.
+/// One peer of the proxy. Each direction is a separate pipe, which closes when the peer is dropped.
 pub(crate) struct TestPeer {
     output: Option<DuplexStream>,
     input: BufReader<DuplexStream>,
 }
 
 impl TestPeer {
-    /// A peer, and its streams for the proxy.
+    /// Creates a peer and the streams that the proxy gets for it.
     fn new() -> (Self, AcpPeer) {
         let (near_output, far_input) = tokio::io::duplex(PIPE_BYTES);
         let (near_input, far_output) = tokio::io::duplex(PIPE_BYTES);
@@ -47,7 +47,7 @@ impl TestPeer {
         self.send_raw(&message.to_string()).await;
     }
 
-    /// The next line; empty at end of input.
+    /// The next line, or an empty text at the end of the input.
     pub(crate) async fn receive_raw(&mut self) -> String {
         let mut line = String::new();
         tokio::time::timeout(TEST_TIMEOUT, self.input.read_line(&mut line)).await.expect("a line").unwrap();
@@ -59,7 +59,7 @@ impl TestPeer {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Closes the output; the input stays open.
+    /// Closes the peer's output. Its input stays open.
     pub(crate) fn close_output(&mut self) {
         self.output = None;
     }
@@ -123,7 +123,7 @@ fn test_callers() -> AcpCallers {
 }
 
 impl AcpHarness {
-    /// A proxy before `initialize`.
+    /// Starts a proxy without sending `initialize`.
     pub(crate) fn uninitialized() -> Self {
         Self::with_capabilities(BOTH_FILE_METHODS, ApprovalMode::TrustClient)
     }
@@ -136,7 +136,7 @@ impl AcpHarness {
         Self { editor, agent, root_opener, proxy, next_id: 100 }
     }
 
-    /// A proxy in a chain: the editor is the conductor, and the agent is unused.
+    /// Starts a proxy in a chain. The editor plays the conductor, and the agent is unused.
     pub(crate) fn in_chain() -> Self {
         let root_opener =
             Arc::new(MemoryRootOpener { approval_mode: ApprovalMode::TrustClient, ..MemoryRootOpener::default() });
@@ -146,7 +146,7 @@ impl AcpHarness {
         Self { editor: conductor, agent: unused, root_opener, proxy, next_id: 100 }
     }
 
-    /// A proxy after `initialize`, with one session `s1` at the root `/ws`.
+    /// Starts a proxy, sends `initialize`, and creates the session `s1` with the root `/ws`.
     pub(crate) async fn initialized() -> Self {
         Self::initialized_with(BOTH_FILE_METHODS, ApprovalMode::TrustClient, &json!({})).await
     }
@@ -162,7 +162,7 @@ impl AcpHarness {
         harness
     }
 
-    /// Initializes the protocol; returns the message that the agent received.
+    /// Sends `initialize` and returns the message that the agent received.
     pub(crate) async fn initialize(&mut self, version: u64, capabilities: &Value) -> Value {
         let params = json!({ "protocolVersion": version, "clientCapabilities": capabilities });
         self.editor.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })).await;
@@ -172,7 +172,7 @@ impl AcpHarness {
         received
     }
 
-    /// Creates a session; returns the message that the agent received.
+    /// Creates a session and returns the message that the agent received.
     pub(crate) async fn create_session(&mut self, id: &str, params: &Value) -> Value {
         self.editor.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params })).await;
         let received = self.agent.receive().await;
@@ -181,7 +181,7 @@ impl AcpHarness {
         received
     }
 
-    /// Calls a method as the agent in the session `s1`; returns the response.
+    /// Calls a method as the agent in the session `s1` and returns the response.
     pub(crate) async fn call_from_agent(&mut self, method: &str, params: Value) -> Value {
         let id = self.send_from_agent(method, params).await;
         let response = self.agent.receive().await;
@@ -189,7 +189,7 @@ impl AcpHarness {
         response
     }
 
-    /// Sends a request as the agent in the session `s1`; returns its id.
+    /// Sends a request as the agent in the session `s1` and returns its id.
     pub(crate) async fn send_from_agent(&mut self, method: &str, mut params: Value) -> i64 {
         self.next_id += 1;
         if params.get("sessionId").is_none() {

@@ -7,7 +7,7 @@ use super::harness::{AcpHarness, BOTH_FILE_METHODS};
 
 const LINES: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n";
 
-/// Calls a review method; the agent must not see it.
+/// Calls a review method and returns the response. The agent must not get the message.
 async fn call_review_method(harness: &mut AcpHarness, method: &str, params: Value) -> Value {
     send_review_method(harness, method, params).await;
     harness.editor.receive().await
@@ -20,7 +20,7 @@ async fn send_review_method(harness: &mut AcpHarness, method: &str, mut params: 
     harness.editor.send(&json!({ "jsonrpc": "2.0", "id": "ask", "method": method, "params": params })).await;
 }
 
-/// The editor responds to the next request; returns that request.
+/// Responds to the next request to the editor, and returns that request.
 async fn answer_next_request(harness: &mut AcpHarness, result: Value) -> Value {
     let request = harness.editor.receive().await;
     harness.editor.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
@@ -115,7 +115,7 @@ async fn editor_writes_are_reviewed_and_reverted_in_editor() {
         assert_eq!(answer_next_request(&mut harness, json!({})).await["params"]["content"], **content);
         assert_eq!(harness.agent.receive().await["result"], json!({}));
     }
-    // The person typed since.
+    // The person has typed since the write.
     let now = second.replace('9', "typed");
     send_review_method(&mut harness, "_stead/review", json!({})).await;
     answer_next_request(&mut harness, held(&now)).await;
@@ -124,7 +124,7 @@ async fn editor_writes_are_reviewed_and_reverted_in_editor() {
     let by: Vec<&Value> = file["hunks"].as_array().unwrap().iter().map(|hunk| &hunk["by"][0]).collect();
     assert_eq!(by, ["agent:tester", "agent:tester", "user:ann"], "{review}");
     assert_eq!(file["content"], json!([{ "type": "diff", "path": "/ws/a.txt", "oldText": LINES, "newText": now }]));
-    // The last turn is reverted; typed text and the previous turn stay.
+    // Only the last turn is reverted. The typed text and the previous turn stay.
     send_review_method(&mut harness, "_stead/undo_turn", json!({})).await;
     answer_next_request(&mut harness, held(&now)).await;
     let request = answer_next_request(&mut harness, json!({})).await;
@@ -138,7 +138,7 @@ async fn editor_writes_are_reviewed_and_reverted_in_editor() {
     send_review_method(&mut harness, "_stead/review", json!({})).await;
     answer_next_request(&mut harness, held(&left)).await;
     assert_eq!(harness.editor.receive().await["result"]["files"], json!([]));
-    // No file was written by the engine, and the journal names the author.
+    // The engine has written no file, and the journal names the author.
     assert_eq!(harness.root_workspace("/ws").bytes("a.txt"), None);
 }
 
@@ -162,7 +162,7 @@ async fn invalid_review_calls_are_refused_without_agent() {
         let nothing = call_review_method(&mut harness, method, params).await;
         assert_eq!(nothing["error"]["data"], "nothing_to_do: no changes to review");
     }
-    // From the agent it is an ordinary message, forwarded to the editor.
+    // The same method from the agent is an ordinary message, which is forwarded to the editor.
     let line = r#"{"jsonrpc":"2.0","id":1,"method":"_stead/keep","params":{"sessionId":"s1"}}"#;
     harness.agent.send_raw(line).await;
     assert_eq!(harness.editor.receive_raw().await, line);

@@ -22,14 +22,14 @@ fn prompt_line(session: &str) -> String {
     )
 }
 
-/// Sends a prompt; the agent receives exactly the same line.
+/// Sends a prompt and checks that the agent receives exactly the same line.
 async fn send_prompt(harness: &mut AcpHarness, session: &str) {
     let line = prompt_line(session);
     harness.editor.send_raw(&line).await;
     assert_eq!(harness.agent.receive_raw().await, line);
 }
 
-/// The operation and session of every mark and write in a journal, oldest first.
+/// The operation and session of every turn mark and write in the journal of a root, oldest first.
 fn recorded_operations(harness: &AcpHarness, root: &str) -> Vec<(String, String)> {
     let filter = JournalEntryQuery { limit: 99, ..JournalEntryQuery::default() };
     let mut entries: Vec<_> =
@@ -81,7 +81,7 @@ async fn failed_turn_mark_does_not_block_the_prompt() {
     let mut harness = AcpHarness::initialized().await;
     harness.root_workspace("/ws").fail_next(Error::new(ErrorKind::Io, "the disk is gone"));
     send_prompt(&mut harness, "s1").await;
-    // Only the mark failed; the write did not wait for another.
+    // Only the turn mark failed. The write did not wait for another mark.
     assert_eq!(harness.write_file("/ws/a.txt", "x\n").await["result"], json!({}));
     assert_eq!(file_text(&harness, "a.txt"), "x\n");
     let filter = JournalEntryQuery { operation: Some("turn".to_owned()), limit: 9, ..JournalEntryQuery::default() };

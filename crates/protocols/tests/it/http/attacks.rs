@@ -1,4 +1,4 @@
-//! Malicious and malformed requests: each one is rejected before anything is executed.
+//! Malicious and malformed requests. Each of them is rejected before anything is executed.
 
 use serde_json::json;
 use stead_protocols::http::{AllowedHosts, HttpListener, HttpServerOptions, limits::REQUESTS_PER_CLIENT_MAX};
@@ -9,7 +9,8 @@ use tokio::{
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_response};
 
-/// A request line with headers, and the status it gets. `PORT` is the server's; the token is added where `Bearer` stands.
+/// A malicious request, and the status code that it gets. In the head, `PORT` stands for the server's port, and the token is
+/// added after `Bearer`.
 struct HttpAttack {
     id: &'static str,
     head: &'static str,
@@ -170,10 +171,10 @@ async fn oversized_body_is_not_read() {
     );
     connection.get_mut().write_all(head.as_bytes()).await.unwrap();
     assert_eq!(read_response(&mut connection).await.status, 413);
-    // An oversized head.
+    // A request with an oversized head is rejected too.
     let mut connection = server.connect().await;
     let long = format!("GET /health HTTP/1.1\r\nHost: localhost:{}\r\nX: {}", server.port, "x".repeat(200 << 10));
-    // The server may close before everything is sent.
+    // The server may close the connection before everything is sent.
     drop(connection.get_mut().write_all(long.as_bytes()).await);
     let mut response = Vec::new();
     drop(connection.read_to_end(&mut response).await);
@@ -208,7 +209,7 @@ async fn overloading_client_gets_retry_after_and_others_do_not() {
         connection.get_mut().write_all(head.as_bytes()).await.unwrap();
         connections.push(connection);
     }
-    // The last of them may not have been accepted yet.
+    // The server may not have accepted the last of them yet.
     let full = async {
         loop {
             let response = server.call_operation("one", "stat", &json!({ "path": "." })).await;
@@ -237,7 +238,7 @@ async fn full_server_can_shut_down() {
     )
     .await;
     let mut connection = server.connect().await;
-    // The first response shows that the connection has a slot; the body of the second request is never sent.
+    // The first response shows that the connection has a slot. The body of the second request is never sent.
     let request_head =
         |line: &str| format!("{line} HTTP/1.1\r\nHost: localhost:{}\r\nAuthorization: Bearer one\r\n", server.port);
     let (first, second) = (request_head("GET /health"), request_head("PUT /v1/files/a.txt"));

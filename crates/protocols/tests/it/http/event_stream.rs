@@ -51,7 +51,7 @@ async fn events_stream_live_and_resume_at_cursor() {
     assert_eq!((&event["path"], &event["kind"]), (&json!("a.txt"), &json!("create")));
     drop(stream);
     write("b.txt").await;
-    // HTP-032: an event id is valid only for its receiver.
+    // HTP-032: an event id is valid only for the client that received it.
     let last = format!("Last-Event-ID: {id}\r\n");
     for (token, status) in [("one", 403), ("two", 403)] {
         let mut stream = open_event_stream(&server, token, "", &last).await;
@@ -84,7 +84,7 @@ async fn all_streams_receive_the_same_events() {
     for stream in &mut streams {
         assert!(read_until(stream, "data: ").await.contains("a.txt"));
     }
-    // The first read of a stream is recorded and wakes no stream; later ones are not recorded.
+    // The first read of a stream is recorded, but wakes no stream. Later reads are not recorded.
     let filter =
         stead_engine::JournalEntryQuery { operation: Some("changes".to_owned()), limit: 10_000, ..Default::default() };
     let looked = stead_engine::Workspace::entries(&*server.authenticator.workspaces[0], &filter).unwrap().len();
@@ -121,7 +121,7 @@ async fn shutdown_finishes_running_calls() {
     let server = TestHttpServer::start().await;
     let waiting = json!({ "since": "now", "wait_ms": 400 });
     let stop = async {
-        // The calls are waiting by now; a call that had not started would be refused and fail the test.
+        // The calls are waiting by now. A call that had not started would be refused, and the test would fail.
         while !String::from_utf8_lossy(&server.request("reader", "GET /metrics", &[], b"").await.body)
             .contains("stead_http_connections 9")
         {

@@ -1,4 +1,4 @@
-//! Fairness between principals, measured by the order of responses and not by time.
+//! Fairness between principals, measured by the order of responses instead of time.
 
 use std::sync::{
     Arc,
@@ -18,7 +18,8 @@ use super::{
 
 /// Concurrent calls of one principal.
 const CONCURRENT_CALLS: usize = 1_000;
-/// Calls of the busy client that may finish before a single call of another: a tenth; without limits it would be all.
+/// Number of calls of the busy client that may finish before a single call of another client: a tenth of its calls.
+/// Without limits, all of them would finish first.
 const CALLS_BEFORE_MAX: usize = CONCURRENT_CALLS / 10;
 const JSON_HEADER: &str = "Content-Type: application/json";
 
@@ -60,7 +61,7 @@ async fn thousand_calls_of_one_client_do_not_delay_another() {
         }
     };
     tokio::time::timeout(TEST_TIMEOUT, started).await.expect("the first response");
-    // One call that runs inline, and one that needs a thread.
+    // One of the calls runs inline, and one needs a thread.
     for (operation, arguments) in
         [("read", json!({ "path": "long.txt", "bytes": "0-9" })), ("search", json!({ "query": "needle" }))]
     {
@@ -93,7 +94,7 @@ async fn more_tokens_give_no_larger_share() {
         connection.get_mut().write_all(head(token).as_bytes()).await.unwrap();
         connections.push(connection);
     }
-    // The last of them may not have been accepted yet.
+    // The server may not have accepted the last of them yet.
     let full = async { while server.call_operation("one", "stat", &json!({ "path": "." })).await.status != 429 {} };
     tokio::time::timeout(TEST_TIMEOUT, full).await.expect("the limit is reached");
     assert_eq!(server.call_operation("one-more", "stat", &json!({ "path": "." })).await.status, 429);
@@ -111,7 +112,7 @@ async fn rate_limit_applies_per_principal() {
     let server = TestHttpServer::start_with_options(HttpListener::Tcp, AllowedHosts::loopback, options).await;
     let stat = json!({ "path": "." });
     let mut refused = Vec::new();
-    // Some tokens are refilled meanwhile, but fewer than requested.
+    // The bucket is refilled meanwhile, but with fewer tokens than there are requests.
     for index in 0..40 {
         let token = if index % 2 == 0 { "one" } else { "one-more" };
         let response = server.call_operation(token, "stat", &stat).await;
@@ -122,7 +123,7 @@ async fn rate_limit_applies_per_principal() {
     }
     assert!(refused.first() >= Some(&3) && refused.len() > 10, "{refused:?}");
     assert_eq!(server.call_operation("other", "stat", &stat).await.status, 200);
-    // Every call of a batch counts; the excess delays later requests.
+    // Every call of a batch counts, and the calls beyond the limit delay later requests.
     let call = |id: usize| json!({ "jsonrpc": "2.0", "id": id, "method": "stat", "params": stat });
     let batch = Value::from((0..200).map(call).collect::<Vec<_>>());
     let response = server.request("other", "POST /rpc", &[JSON_HEADER], batch.to_string().as_bytes()).await;

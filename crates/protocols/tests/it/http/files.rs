@@ -1,4 +1,4 @@
-//! `/v1/files` and `/v1/{operation}`.
+//! The endpoints `/v1/files/{path}` and `/v1/{operation}`.
 
 use serde_json::json;
 use stead_engine::Version;

@@ -7,8 +7,8 @@ use super::TestHttpServer;
 
 const AUTHORIZATION_SERVER: &str = "https://login.example";
 
-async fn start_server(way: UrlScheme) -> TestHttpServer {
-    let authorization = AuthorizationServers { servers: vec![AUTHORIZATION_SERVER.to_owned()], scheme: way };
+async fn start_server(scheme: UrlScheme) -> TestHttpServer {
+    let authorization = AuthorizationServers { servers: vec![AUTHORIZATION_SERVER.to_owned()], scheme };
     let options = HttpServerOptions { authorization_servers: Some(authorization), ..HttpServerOptions::default() };
     TestHttpServer::start_with_options(HttpListener::Tcp, AllowedHosts::loopback, options).await
 }

@@ -13,7 +13,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream, rustls::SupportedProtocolVer
 use super::{TEST_TIMEOUT, TestHttpServer};
 
 const SERVER_NAME: &str = "localhost";
-/// Enough for a successful handshake on a busy machine.
+/// A handshake timeout that is long enough for a successful handshake on a busy machine.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 
 async fn start_tls_server(identity: &TestCertificate) -> (TestHttpServer, Arc<ReloadableTlsConfig>) {
@@ -59,7 +59,7 @@ async fn every_supported_tls_version_works() {
         assert_eq!(stream.get_ref().1.protocol_version(), Some(version.version));
         assert!(request_health(&server, &mut stream, "").await.starts_with("HTTP/1.1 200"));
     }
-    // Only the https origin is the server's own.
+    // Only the origin with https is accepted as the server's own.
     for (scheme, status) in [("https", "200"), ("http", "403")] {
         let mut stream = connect_tls(&server, &identity, TLS_VERSIONS).await.unwrap();
         let origin = format!("Origin: {scheme}://localhost:{}\r\n", server.port);

@@ -1,4 +1,4 @@
-//! WebSocket connections: pushed events, and the cleanup after a client is gone.
+//! WebSocket connections: pushed events, and the cleanup after a client has disconnected.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::{TEST_TIMEOUT, TestHttpServer, read_head};
 
-/// A text message in a client frame.
+/// A text message in a WebSocket frame of a client.
 pub(super) fn frame_text(text: &str) -> Vec<u8> {
     let mask = [1_u8, 2, 3, 4];
     let length = u16::try_from(text.len()).unwrap();
@@ -44,7 +44,7 @@ pub(super) async fn read_message(stream: &mut BufReader<TcpStream>) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// A call in a client frame.
+/// A JSON-RPC call in a WebSocket frame of a client.
 fn frame_call(id: i64, method: &str, params: Value) -> Vec<u8> {
     frame_text(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string())
 }
@@ -110,19 +110,20 @@ async fn open_buffers_become_drafts_on_disconnect() {
     assert_eq!(read_message(&mut editor).await["result"]["state"], "unsaved");
     let read = || async { server.call_operation("one", "read", &json!({ "path": "a.txt" })).await.json() };
     assert_eq!(read().await["content"], "saved\ntyped\n");
-    // Another connection of the same person can change the buffer. A single request cannot open one, because it has no end.
+    // Another connection of the same person can change the buffer. A single HTTP request cannot open a buffer, because no
+    // connection would end with it.
     let typed = json!({ "path": "a.txt", "revision": 1, "text": "saved\ntyped on\n" });
     assert_eq!(server.call_operation("ann", "buffer.change", &typed).await.status, 200);
     let alone = server.call_operation("ann", "buffer.open", &json!({ "path": "b.txt", "text": "b\n" })).await;
     assert_eq!((alone.status, &alone.json()["error"]["kind"]), (400, &json!("bad_request")));
-    // It disconnects without closing, like a killed editor.
+    // The connection ends without a close message, like that of a killed editor.
     drop(editor);
     wait_for_stream_count(&server, 0).await;
     let seen = read().await;
     assert_eq!((&seen["content"], seen["notices"].is_array()), (&json!("saved\n"), true), "{seen}");
     let left = server.call_operation("ann", "buffer.list", &json!({ "path": "a.txt" })).await.json();
     assert_eq!((&left["buffers"][0]["state"], &left["buffers"][0]["text"]), (&json!("draft"), &typed["text"]));
-    // The next connection gets the draft; opening the same text replaces it.
+    // The next connection gets the draft. Opening a buffer with the same text replaces the draft.
     for again in [json!({ "path": "a.txt" }), json!({ "path": "a.txt", "text": typed["text"] })] {
         let mut editor = open_websocket(&server, "ann").await;
         editor.get_mut().write_all(&frame_call(1, "buffer.open", again)).await.unwrap();
@@ -148,7 +149,7 @@ async fn disconnect_leaves_nothing_running() {
     server.shut_down().await;
 }
 
-/// Responses are sent while more messages arrive than can run concurrently.
+/// The server keeps sending responses while more messages arrive than can run concurrently.
 #[tokio::test]
 async fn client_sending_faster_than_reading_is_served() {
     let server = TestHttpServer::start().await;
