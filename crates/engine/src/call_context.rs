@@ -1,8 +1,6 @@
 //! The context of one call: the caller, its options and the readable part of the workspace. Every read is checked
 //! against the caller's scope, also for paths that an operation discovers. No method writes.
 
-mod large_files;
-
 use std::{
     collections::BTreeMap,
     sync::{Arc, PoisonError, RwLock},

@@ -1,121 +1,120 @@
-//! Options that a dialect sets for a call: path syntax, strictness and the form of the result. Strictness is decided
-//! only here, so that no operation knows a dialect.
+//! Options that a dialect sets for a call: path syntax, strictness and the form of the result. Operations read these
+//! values and never ask which dialect is in use.
 //!
 //! Options never widen access: confinement, scope and protected paths do not depend on them.
-
-pub(crate) mod patch;
 
 use std::sync::Arc;
 
 use stead_path::PathSyntax;
+pub use stead_text::patch::PatchGrammar;
 
-use self::patch::PatchOptions;
 use crate::{errors::Error, glob::Globs, plan::FileModeSource, policy::PolicyTier, watches::WatchLifetime};
 
-/// The options of one call. The default is the native dialect.
+/// The options of one call. The default options are those of stead's own dialect.
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
-    /// The dialect's tool name, as recorded in the journal: `comma/edit_file`.
+    /// The dialect's name for the tool, as recorded in the journal, for example `comma/edit_file`.
     pub tool: Option<String>,
-    /// The tools of the dialect, for a call that asks which of them the policy allows.
+    /// The tools of the dialect. Used by the `policy` operation, which reports the tools that the policy allows.
     pub offered_tools: Vec<OfferedTool>,
-    /// The options of the inspected call, for a call that asks for the verdict on another one.
+    /// The options of the call that the `policy` operation evaluates without running it.
     pub options_of_inspected_call: Option<Arc<CallOptions>>,
-    /// The tier in the tool's definition; a policy may be stricter. `None` is [`PolicyTier::Autonomous`].
+    /// The tier in the tool's definition; a policy may be stricter. `None` means [`PolicyTier::Autonomous`].
     pub declared_tier: Option<PolicyTier>,
-    /// The path syntax.
+    /// The syntax of path arguments.
     pub path_spelling: PathSyntax,
-    /// The dialect's error about the arguments: the call is refused with it and recorded.
+    /// The dialect's error if it could not translate the arguments. The call is recorded and fails with this error.
     pub argument_error: Option<Error>,
-    /// The treatment of an existing file if the call gives no base version.
+    /// Whether a call without a base version may replace an existing file.
     pub missing_base: MissingBase,
-    /// The treatment of missing parent directories.
+    /// Whether missing parent directories are created.
     pub missing_parents: MissingParentPolicy,
-    /// The format of new text.
+    /// The line endings and byte order mark of new text.
     pub replacement_format: ReplacementFormat,
     /// Whether directories can be removed.
     pub directory_removal: DirectoryRemovalPolicy,
     /// The kinds of entries that can be copied and moved.
     pub copy_move_scope: CopyMoveScope,
-    /// The retention of removed entries.
+    /// How long removed entries stay in the trash.
     pub removal_retention: RemovalRetention,
-    /// The treatment of a file that a move overwrites.
+    /// Where a move puts the file that it overwrites.
     pub overwritten_file: OverwrittenFilePolicy,
-    /// The treatment of an existing entry at the destination of a restore.
+    /// Whether a restore may replace an existing file at its destination.
     pub restore_conflict: RestoreConflictPolicy,
-    /// The lifetime of a watch.
+    /// How long a watch that this call begins exists.
     pub watch_lifetime: WatchLifetime,
-    /// The size and detail of a directory listing.
+    /// The page size of a directory listing and the attributes it includes.
     pub listing_style: ListingStyle,
-    /// Further restrictions on the files of a walk.
+    /// Glob patterns that restrict the files of `find` and `search`, in addition to the arguments.
     pub walk_filter: WalkFilter,
-    /// The rules for quoted edits.
+    /// The rules by which `edit` finds quoted text and replaces it.
     pub edit_rules: stead_text::edit::EditRules,
-    /// The rules for patches.
+    /// The rules by which `patch` parses and applies a patch.
     pub patch_options: PatchOptions,
-    /// The permission bits of written files.
+    /// The permission bits of files that the call writes.
     pub written_file_mode: WrittenFileMode,
-    /// The order of search hits, if the dialect renders their lines.
+    /// The order of search hits, for dialects that render the hits as lines.
     pub hit_ranking: HitRanking,
-    /// Whether the outcome contains the bytes before and after.
+    /// Whether the outcome contains the file content before and after the call.
     pub before_after: BeforeAfterInclusion,
-    /// The text that the caller knows, if its protocol tracks it: the base of a merging write. `None` uses the
-    /// engine's own tracking.
+    /// The file's text as the caller last saw it, if the protocol tracks that. A write merges later changes against it.
+    /// `None` means that the engine's own record of seen files is used.
     pub known_text: Option<Arc<str>>,
-    /// Who applies the change.
+    /// Whether the workspace or an editor applies the change.
     pub applied_by: AppliedBy,
 }
 
-/// A tool of a dialect.
+/// A tool that a dialect offers to its client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedTool {
-    /// The operation that it maps to.
+    /// The operation that the tool calls.
     pub operation: String,
-    /// Its name, as recorded in the journal.
+    /// The tool's name, as recorded in the journal.
     pub tool: Option<String>,
 }
 
-/// Restricts the files of a walk. Patterns match the path relative to the start of the walk.
+/// Restricts the files of a directory walk. Patterns match the path relative to the directory where the walk starts.
 #[derive(Debug, Clone, Default)]
 pub struct WalkFilter {
-    /// Only matching files, unless empty.
+    /// Only files that match one of these patterns are included; all files if there is no pattern.
     pub include: Globs,
-    /// No matching files.
+    /// Files that match one of these patterns are excluded.
     pub exclude: Globs,
 }
 
-/// The treatment of an existing file if the call gives no base version.
+/// Whether a call without a base version may replace an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingBase {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Replace the file; its content is retained as usual.
+    /// Replace the file. Its previous content is retained as for every write.
     Overwrite,
 }
 
 /// Who applies a change once it is planned, authorized and approved.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum AppliedBy {
-    /// The workspace, atomically with the record.
+    /// The workspace writes the files and the journal entry atomically.
     #[default]
     Workspace,
-    /// An editor that has the file open: the change is recorded, and no file is touched. The editor's text counts as
-    /// the content of the file; `None` if it has none. The outcome contains the whole new text.
+    /// An editor that has the file open applies the change: the engine records the change, writes no file, and returns
+    /// the whole new text in the outcome. The editor's current text, given here, counts as the content of the file;
+    /// `None` means that the editor has no text for it.
     Editor(Option<Arc<str>>),
 }
 
-/// The treatment of missing parent directories.
+/// Whether missing parent directories are created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingParentPolicy {
-    /// Create them.
+    /// Create the missing directories.
     #[default]
     Create,
     /// Refuse the call.
     Refuse,
 }
 
-/// The format of new text.
+/// The line endings and byte order mark of new text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReplacementFormat {
     /// Write the text as given.
@@ -127,15 +126,15 @@ pub enum ReplacementFormat {
     MatchLineEndings,
 }
 
-/// The permission bits of written files.
+/// The permission bits of files that a call writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WrittenFileMode {
-    /// The default mode for new files; replaced files keep their mode.
+    /// New files get the default mode; replaced files keep their mode.
     #[default]
     Default,
-    /// Readable by the owner only, whatever the previous mode.
+    /// Only the owner can read and write the file, even if it had a different mode before.
     OwnerOnly,
-    /// Executable by everyone who may read it.
+    /// Everyone can read and execute the file.
     Executable,
 }
 
@@ -143,22 +142,19 @@ impl WrittenFileMode {
     pub(crate) fn mode_source(self) -> FileModeSource {
         match self {
             WrittenFileMode::Default => FileModeSource::KeepExisting,
-            WrittenFileMode::OwnerOnly => FileModeSource::Set(OWNER_ONLY_MODE),
-            WrittenFileMode::Executable => FileModeSource::Set(EXECUTABLE_MODE),
+            WrittenFileMode::OwnerOnly => FileModeSource::Set(0o600),
+            WrittenFileMode::Executable => FileModeSource::Set(0o755),
         }
     }
 }
 
-const OWNER_ONLY_MODE: u32 = 0o600;
-const EXECUTABLE_MODE: u32 = 0o755;
-
 /// Whether directories can be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DirectoryRemovalPolicy {
-    /// As the arguments say.
+    /// Directories can be removed as the arguments request.
     #[default]
     Allow,
-    /// Never.
+    /// The removal of a directory is refused.
     Refuse,
 }
 
@@ -172,62 +168,152 @@ pub enum CopyMoveScope {
     FilesOnly,
 }
 
-/// The order of search hits, if the dialect renders their lines.
+/// The order of search hits, for dialects that render the hits as lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HitRanking {
-    /// By path in byte order, then by line.
+    /// By path in byte order, then by line number.
     #[default]
     ByPath,
-    /// By relevance.
+    /// Most relevant hits first.
     ByRelevance,
 }
 
-/// The retention of removed entries.
+/// How long removed entries stay in the trash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RemovalRetention {
-    /// The trash retention of the principal.
+    /// As long as the policy keeps the trash of the principal.
     #[default]
     PrincipalDefault,
-    /// No retention.
+    /// Removed entries expire at once.
     None,
 }
 
-/// The treatment of a file that a move overwrites.
+/// Where a move puts the file that it overwrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OverwrittenFilePolicy {
-    /// Store its version, as for any replaced file.
+    /// Its content is stored as a version, as for every replaced file.
     #[default]
     RetainVersion,
-    /// Move it to the trash, from where it can be restored separately.
+    /// It is moved to the trash and can be restored from there.
     MoveToTrash,
 }
 
-/// The treatment of an existing entry at the destination of a restore.
+/// Whether a restore may replace an existing file at its destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RestoreConflictPolicy {
     /// Refuse the call.
     #[default]
     Refuse,
-    /// Move an existing file to the trash if a file is restored.
+    /// Move an existing file to the trash. Applies only if the restored entry is a file too.
     TrashExisting,
 }
 
-/// The size and detail of a directory listing.
+/// The page size of a directory listing and the attributes it includes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ListingStyle {
-    /// A page of native size.
+    /// A page of the size and form that stead's own dialect uses.
     #[default]
     NativePage,
-    /// At most this many entries, each with its time and, for a symlink, its target.
+    /// At most this many entries, each with its modification time and, for a symlink, its target.
     DetailedEntries(usize),
 }
 
-/// Whether the outcome contains the bytes before and after, for dialects that render them.
+/// Whether the outcome contains the file content before and after the call, for dialects that render it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BeforeAfterInclusion {
-    /// Omit them.
+    /// The outcome does not contain file content.
     #[default]
     Omit,
-    /// Include them.
+    /// The outcome contains the content before and after.
     Include,
+}
+
+/// The rules for patches. The default rules are those of stead's own dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PatchOptions {
+    /// The accepted patch syntax.
+    pub grammar: PatchGrammar,
+    /// How the place of a chunk in its file is found.
+    pub chunk_placement: PatchChunkPlacement,
+    /// How the paths of base versions are matched with the paths of the patch.
+    pub base_matching: PatchBasePathMatching,
+    /// Whether one patch may have several sections for the same file.
+    pub repeated_files: PatchRepeatedFilePolicy,
+    /// Whether the content of a binary file can be patched.
+    pub binary_files: PatchBinaryFilePolicy,
+    /// Whether a patch that was already applied is an error.
+    pub reapplied_patch: ReappliedPatchPolicy,
+}
+
+impl Default for PatchOptions {
+    fn default() -> Self {
+        Self {
+            grammar: PatchGrammar::TOLERANT,
+            chunk_placement: PatchChunkPlacement::Tolerant,
+            base_matching: PatchBasePathMatching::ResolvedPath,
+            repeated_files: PatchRepeatedFilePolicy::ApplyInOrder,
+            binary_files: PatchBinaryFilePolicy::Refuse,
+            reapplied_patch: ReappliedPatchPolicy::ReportUnchanged,
+        }
+    }
+}
+
+impl PatchOptions {
+    /// Strict rules, for dialects of a client that expects them.
+    pub const STRICT: Self = Self {
+        grammar: PatchGrammar::STRICT,
+        chunk_placement: PatchChunkPlacement::Strict,
+        base_matching: PatchBasePathMatching::ExactSpelling,
+        repeated_files: PatchRepeatedFilePolicy::Refuse,
+        binary_files: PatchBinaryFilePolicy::TreatAsText,
+        reapplied_patch: ReappliedPatchPolicy::Refuse,
+    };
+
+    /// Strict rules that also accept only one spelling of each patch element.
+    pub const EXACT: Self = Self { grammar: PatchGrammar::EXACT, ..Self::STRICT };
+}
+
+/// How the place of a patch chunk in its file is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchChunkPlacement {
+    /// Accepts every unambiguous match. All chunks of a file are located together.
+    Tolerant,
+    /// Lines must match exactly, and each chunk must come after the previous one.
+    Strict,
+}
+
+/// How the paths of base versions are matched with the paths of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchBasePathMatching {
+    /// Resolved paths are compared. A base version for a path that the patch does not change is refused.
+    ResolvedPath,
+    /// Paths are compared as written. A base version for another path is ignored.
+    ExactSpelling,
+}
+
+/// Whether one patch may have several sections for the same file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchRepeatedFilePolicy {
+    /// The sections are applied in order.
+    ApplyInOrder,
+    /// A patch with a repeated file is refused.
+    Refuse,
+}
+
+/// Whether the content of a binary file can be patched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchBinaryFilePolicy {
+    /// A patch of a binary file is refused.
+    Refuse,
+    /// A binary file whose bytes are valid UTF-8 is patched as text.
+    TreatAsText,
+}
+
+/// Whether a patch that was already applied is an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReappliedPatchPolicy {
+    /// The call succeeds, changes nothing and reports that.
+    ReportUnchanged,
+    /// A patch that was already applied is refused.
+    Refuse,
 }

@@ -1,36 +1,49 @@
-//! The caller of an operation: principal, session, protocol and grants.
+//! The caller of an operation: principal, session, protocol, grants and lifetime.
+//!
+//! Resources that a workspace attaches to a caller's connection, such as open buffers, are dropped when the connection
+//! ends. Changes of files stay.
 
-use std::fmt;
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use stead_path::RelPath;
 
 use crate::{
-    connection::CallerLifetime,
     errors::{Error, ErrorKind},
     glob::Globs,
+    limits,
     workspace::Workspace,
 };
 
-/// Longest principal name.
 const PRINCIPAL_BYTES_MAX: usize = 128;
 
-/// The identity that acts.
+/// The identity under which calls are authorized and recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Principal {
     /// A person.
     User(String),
     /// A program acting for a person.
     Agent(String),
-    /// The server itself: expiry, pruning, key rotation.
+    /// The server itself, for expiry, pruning and key rotation.
     System,
-    /// Programs that change files outside stead. Appears only in recorded entries; no caller can use it.
+    /// Any program that changes files without stead. Appears only in journal entries; no caller can use it.
     External,
 }
 
 impl Principal {
     /// Parses `user:NAME` or `agent:NAME`. System and external principals cannot be parsed.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let malformed = || Error::new(ErrorKind::BadRequest, "a principal is written user:NAME or agent:NAME");
+        let malformed = || {
+            let start: String = text.chars().take(PRINCIPAL_BYTES_MAX).collect();
+            Error::new(ErrorKind::BadRequest, format!("'{start}' is not a principal"))
+                .with_next_step("write user:NAME or agent:NAME, for example user:ann")
+        };
         let (kind, name) = text.split_once(':').ok_or_else(malformed)?;
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | '+' | '/');
         if name.is_empty() || name.len() > PRINCIPAL_BYTES_MAX || !name.chars().all(plain) {
@@ -43,11 +56,11 @@ impl Principal {
         }
     }
 
-    /// The default trash retention of this principal.
+    /// How long this principal's removed files are kept if the policy does not say otherwise.
     pub fn trash_retention_ms(&self) -> i64 {
         match self {
-            Principal::User(_) | Principal::System | Principal::External => crate::limits::USER_TRASH_RETENTION_MS,
-            Principal::Agent(_) => crate::limits::AGENT_TRASH_RETENTION_MS,
+            Principal::User(_) | Principal::System | Principal::External => limits::USER_TRASH_RETENTION_MS,
+            Principal::Agent(_) => limits::AGENT_TRASH_RETENTION_MS,
         }
     }
 }
@@ -75,10 +88,10 @@ pub enum AccessMode {
 /// Whether a caller may answer approval requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApproverProof {
-    /// No; every caller of a protocol.
+    /// The caller may not answer requests. Every caller of a protocol has this value.
     #[default]
     None,
-    /// Yes: a person who presented the approver secret.
+    /// A person who presented the approver secret.
     SecretVerified,
 }
 
@@ -91,11 +104,11 @@ pub struct Grants {
     pub readable: Vec<RelPath>,
     /// Subtrees that the caller may change.
     pub writable: Vec<RelPath>,
-    /// Paths invisible to this caller, whatever else is granted.
+    /// Paths that this caller can neither see nor change, even inside a granted subtree.
     pub hidden: Globs,
-    /// Paths that this caller may read but not change, whatever else is granted.
+    /// Paths that this caller may read but not change, even inside a granted subtree.
     pub read_only: Globs,
-    /// Whether the caller may answer approval requests. No protocol ever sets it.
+    /// Whether the caller may answer approval requests. Protocols always leave it at the default.
     pub approver: ApproverProof,
 }
 
@@ -115,17 +128,17 @@ impl Default for Grants {
 /// The caller of an operation, with its grants.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The identity that acts.
+    /// The identity under which the call is authorized and recorded.
     pub principal: Principal,
-    /// The person an agent acts for, when known.
+    /// The person that an agent acts for, if known.
     pub on_behalf_of: Option<Principal>,
     /// The id of the session.
     pub session: String,
-    /// The protocol of the call: `mcp`, `cli`, `library`.
+    /// The protocol of the call, for example `mcp`, `cli` or `library`.
     pub protocol: &'static str,
     /// The paths and rights of the caller.
     pub grants: Grants,
-    /// How long the caller exists.
+    /// The period after which resources of the caller are released.
     pub lifetime: CallerLifetime,
     /// Start of the session, in unix milliseconds; zero if unknown.
     pub session_started_ms: i64,
@@ -134,11 +147,11 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Starts the caller's session now.
+    /// Sets the start of the caller's session to the current time and journal position.
     #[must_use]
     pub fn starting_session_now(mut self, workspace: &dyn Workspace) -> Self {
         self.session_started_ms = workspace.now_ms();
-        // Without a readable journal, all entries are scanned.
+        // If the journal cannot be read, queries about the session start at its first entry.
         self.session_first_entry = workspace.head().map_or(0, |head| head.number + 1);
         self
     }
@@ -155,5 +168,112 @@ impl Caller {
             session_started_ms: 0,
             session_first_entry: 0,
         }
+    }
+}
+
+/// The period after which resources of a caller are released.
+#[derive(Debug, Clone, Default)]
+pub enum CallerLifetime {
+    /// Until the process ends. Used if the process has a single client, or calls the engine itself.
+    #[default]
+    Process,
+    /// Until this connection ends. Used if the process serves several connections.
+    Connection(Arc<ClientConnection>),
+    /// Until the call returns, because the end of the connection cannot be noticed.
+    SingleCall,
+}
+
+impl CallerLifetime {
+    /// A new connection.
+    pub fn connected() -> Self {
+        Self::Connection(Arc::default())
+    }
+
+    /// Ends the connection, even if other references to it exist.
+    pub fn end(&self) {
+        match self {
+            CallerLifetime::Connection(connection) => connection.end(),
+            CallerLifetime::Process | CallerLifetime::SingleCall => {}
+        }
+    }
+}
+
+type ConnectionResource = Box<dyn Send>;
+
+/// One connection of a process that has several.
+pub struct ClientConnection {
+    number: u64,
+    /// `None` once the connection has ended.
+    resources: Mutex<Option<HashMap<String, ConnectionResource>>>,
+}
+
+impl Default for ClientConnection {
+    fn default() -> Self {
+        static NEXT_CONNECTION_NUMBER: AtomicU64 = AtomicU64::new(1);
+        Self {
+            number: NEXT_CONNECTION_NUMBER.fetch_add(1, Ordering::Relaxed),
+            resources: Mutex::new(Some(HashMap::new())),
+        }
+    }
+}
+
+impl ClientConnection {
+    /// The number of this connection; no other connection of this process has the same.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Calls `make` and keeps its value under `name` until the connection ends, unless that name is already in use.
+    /// Fails if the connection has ended.
+    pub fn attach_resource(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<ConnectionResource, Error>,
+    ) -> Result<(), Error> {
+        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(resources) = resources.as_mut() else {
+            return Err(Error::new(ErrorKind::Cancelled, "the connection has ended"));
+        };
+        if !resources.contains_key(name) {
+            resources.insert(name.to_owned(), make()?);
+        }
+        Ok(())
+    }
+
+    /// Whether the connection has ended.
+    pub fn has_ended(&self) -> bool {
+        self.resources.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+    }
+
+    fn end(&self) {
+        let resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Dropping may take time, so it happens after the mutex is released.
+        drop(resources);
+    }
+}
+
+impl fmt::Debug for ClientConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConnection").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_created_once_and_dropped_with_connection() {
+        let lifetime = CallerLifetime::connected();
+        let CallerLifetime::Connection(connection) = lifetime.clone() else { panic!("{lifetime:?}") };
+        let resource = Arc::new(());
+        for name in ["a", "a", "b"] {
+            connection.attach_resource(name, || Ok(Box::new(Arc::clone(&resource)))).unwrap();
+        }
+        assert_eq!((Arc::strong_count(&resource), connection.has_ended()), (3, false));
+        lifetime.end();
+        assert_eq!((Arc::strong_count(&resource), connection.has_ended()), (1, true));
+        let late = connection.attach_resource("c", || Ok(Box::new(Arc::clone(&resource))));
+        assert_eq!(late.unwrap_err().kind, ErrorKind::Cancelled);
     }
 }

@@ -1,40 +1,40 @@
-//! The engine and the types of a call. Owns a workspace; knows no protocol.
+//! The engine, the types of a call, and the expected cost of a call. Owns a workspace; knows no protocol.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use stead_path::RelPath;
+use stead_path::{PathSyntax, RelPath, parse_path};
 
 use crate::{
     approval::{ApprovalAnswer, ApprovalDecision, ApprovalMode},
     call_options::CallOptions,
     caller::Caller,
     control::CallControl,
-    cost::{self, CostClass, CostModel},
     errors::{Error, ErrorKind},
-    ops, pipeline,
+    limits, ops, pipeline,
+    plan::FileKind,
     seen_files::SeenFileCache,
-    workspace::Workspace,
+    workspace::{FinalSymlink, Workspace},
 };
 
 /// One request from a protocol.
 pub struct Call<'a> {
     /// The authenticated caller and its grants.
     pub caller: &'a Caller,
-    /// The operation's name on the wire.
+    /// The name of the operation, as in the operation table.
     pub operation: &'a str,
     /// The operation's arguments.
     pub arguments: Map<String, Value>,
-    /// The caller's idempotency key. A repeated key never changes anything twice.
+    /// The caller's idempotency key. A call that repeats a key returns the first outcome and changes nothing.
     pub idempotency_key: Option<&'a str>,
     /// Options set by the caller's dialect.
     pub options: CallOptions,
-    /// Deadline, cancellation, progress.
+    /// The deadline, cancel token and progress listener of the call.
     pub control: CallControl<'a>,
 }
 
 impl<'a> Call<'a> {
-    /// A call with default options, deadline and no idempotency key.
+    /// A call with default options, the default deadline and no idempotency key.
     pub fn new(caller: &'a Caller, operation: &'a str, arguments: Map<String, Value>) -> Self {
         Self {
             caller,
@@ -54,13 +54,13 @@ pub struct CallOutcome {
     pub json: Map<String, Value>,
     /// The result as text.
     pub text: String,
-    /// File contents before and after, if the options request them.
+    /// File contents before and after the call, if the options request them.
     pub before_after: Vec<BeforeAfterBytes>,
-    /// The session that the conversation continues in, if the call changed it.
+    /// The session to which later calls of this conversation belong, if the call changed that.
     pub session_switch: Option<SessionSwitch>,
 }
 
-/// The session that a conversation continues in.
+/// The session to which later calls of a conversation belong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionSwitch {
     /// A newly created session.
@@ -82,7 +82,7 @@ impl CallOutcome {
 pub struct BeforeAfterBytes {
     /// The file's path.
     pub path: RelPath,
-    /// The content before the call, or the content that was read.
+    /// The content before the call. For a call that only reads, the content that it read.
     pub before: Option<Vec<u8>>,
     /// The content after the call, if the call changed it.
     pub after: Option<Vec<u8>>,
@@ -98,7 +98,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine that asks a person wherever the policy requires approval.
+    /// An engine that requests approval from a person where the policy requires it.
     pub fn new(workspace: Arc<dyn Workspace>) -> Self {
         Self {
             workspace,
@@ -126,22 +126,50 @@ impl Engine {
     }
 
     /// Whether the policy blocks a tool for this caller on every path, so that it need not be offered. An invalid
-    /// policy hides no tool; it refuses the call instead.
+    /// policy hides no tool, because every call then fails with an error that says so.
     pub fn is_tool_always_blocked(&self, caller: &Caller, operation: &str, tool: Option<&str>) -> bool {
         let active = self.workspace.active_policy();
         active.is_ok_and(|active| active.policy.always_blocks(&caller.principal, operation, tool))
     }
 
-    /// The expected duration of a call, for choosing a thread.
+    /// The expected duration of a call, so that a host can choose a thread for it. Only a hint: the pipeline decides
+    /// whether the call may run and what it returns.
     pub fn cost_class(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> CostClass {
-        let cost_model = ops::find_operation(operation).map_or(CostModel::AlwaysLong, |row| row.cost_model);
-        cost::classify_cost(&*self.workspace, cost_model, arguments, &options.path_spelling)
+        let is_small = |size: u64| size <= limits::INLINE_FILE_BYTES_MAX;
+        match cost_model(operation) {
+            CostModel::ByFileSize if self.file_size(arguments, &options.path_spelling).is_some_and(is_small) => {
+                CostClass::Inline
+            }
+            CostModel::ByContentSize
+                if string_argument(arguments, "content").is_some_and(|text| is_small(text.len() as u64)) =>
+            {
+                CostClass::Short
+            }
+            CostModel::ByWaitTime if arguments.get("wait_ms").is_some_and(|wait| wait.as_u64() != Some(0)) => {
+                CostClass::Waiting
+            }
+            CostModel::ByFileSize | CostModel::ByContentSize | CostModel::ByWaitTime | CostModel::AlwaysLong => {
+                CostClass::Long
+            }
+        }
     }
 
-    /// The number of bytes a call is likely to load, for bounding memory use.
+    /// The number of bytes that a call is likely to load, so that a host can bound its memory use. Zero if unknown.
     pub fn estimate_bytes(&self, operation: &str, arguments: &Map<String, Value>, options: &CallOptions) -> u64 {
-        let cost_model = ops::find_operation(operation).map_or(CostModel::AlwaysLong, |row| row.cost_model);
-        cost::estimate_bytes(&*self.workspace, cost_model, arguments, &options.path_spelling)
+        if cost_model(operation) != CostModel::ByFileSize {
+            return 0;
+        }
+        let size = self.file_size(arguments, &options.path_spelling).unwrap_or_default();
+        requested_length(arguments).map_or(size, |length| length.min(size))
+    }
+
+    /// The size of the file that the argument `path` names.
+    fn file_size(&self, arguments: &Map<String, Value>, syntax: &PathSyntax) -> Option<u64> {
+        let text = string_argument(arguments, "path")?;
+        let parsed = parse_path(text, &self.workspace.profile().root_spellings, syntax).ok()?;
+        let (found, stat) = self.workspace.locate_and_stat(&parsed.path, FinalSymlink::Follow).ok()?;
+        let stat = stat.or_else(|| self.workspace.stat(&found).ok()?)?;
+        (stat.kind == FileKind::File).then_some(stat.size)
     }
 
     /// Accepts a client's answer to an approval that its own caller requested. Refused unless the operator chose
@@ -152,10 +180,10 @@ impl Engine {
         id: &str,
         decision: ApprovalDecision,
     ) -> Result<(), Error> {
-        let own = self.workspace.approval(id)?;
-        let is_own = own.is_some_and(|approval| approval.request.principal == caller.principal.to_string());
+        let approval = self.workspace.approval(id)?;
+        let is_own = approval.is_some_and(|approval| approval.request.principal == caller.principal.to_string());
         if self.approval_mode != ApprovalMode::TrustClient || !is_own {
-            return Err(Error::new(ErrorKind::PolicyDenied, "the client cannot answer this approval"));
+            return Err(Error::new(ErrorKind::PolicyDenied, format!("this client may not answer approval {id}")));
         }
         let answer = ApprovalAnswer { id: id.to_owned(), decision, reason: Some("answered by the client".to_owned()) };
         pipeline::record_client_answer(&*self.workspace, caller, &answer)
@@ -167,4 +195,44 @@ impl Engine {
         pipeline::run_call(&*self.workspace, self.approval_mode, &self.seen_files, call)
             .map(|outcome| self.stale_reads.after_call(&*self.workspace, call, outcome))
     }
+}
+
+/// The expected duration of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CostClass {
+    /// Reads one small file, which takes less time than a thread switch.
+    Inline,
+    /// Changes one small file. Another thread is worth its cost only under load.
+    Short,
+    /// May take long, so it needs another thread.
+    Long,
+    /// Spends most of its time waiting for an event.
+    Waiting,
+}
+
+/// How the cost of an operation follows from its arguments. Declared in the operation table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CostModel {
+    /// The cost depends on the size of the file that the argument `path` names.
+    ByFileSize,
+    /// The cost depends on the size of the argument `content`.
+    ByContentSize,
+    AlwaysLong,
+    /// The call waits if the argument `wait_ms` is not zero.
+    ByWaitTime,
+}
+
+fn cost_model(operation: &str) -> CostModel {
+    ops::find_operation(operation).map_or(CostModel::AlwaysLong, |row| row.cost_model)
+}
+
+fn string_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    arguments.get(name)?.as_str()
+}
+
+/// The length of the byte range that the argument `bytes` requests, if it is written `FIRST-LAST`.
+fn requested_length(arguments: &Map<String, Value>) -> Option<u64> {
+    let (first, last) = string_argument(arguments, "bytes")?.split_once('-')?;
+    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    Some(last.saturating_sub(first).saturating_add(1))
 }

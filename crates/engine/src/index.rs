@@ -1,19 +1,22 @@
 //! The contract between the engine and a search index: text detection, trigrams of a text, trigrams required by a
-//! pattern, and the files of a walk. An index built on it gives the same results as reading every file.
+//! pattern, and the files of a walk. A search with an index built on this contract has the same result as a search that
+//! reads every file.
 //!
 //! Pure: works on bytes and patterns and stores nothing.
 
-mod ignore_rules;
 mod required_trigrams;
-mod trigrams;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
+pub use required_trigrams::RequiredTrigrams;
+use stead_path::{FileName, RelPath};
 use stead_text::encoding::{DetectedContent, decode, detect_content, starts_like_binary};
 
-pub use ignore_rules::IndexIgnoreRules;
-pub use required_trigrams::RequiredTrigrams;
-pub use trigrams::{Trigram, TrigramExtractor};
+use crate::{
+    ops::walk::{IgnoreRules, is_included},
+    plan::FileKind,
+    workspace::{DirectoryEntry, FileIdentity},
+};
 
 /// Format version of the trigram index. Increase it when text detection or trigram extraction changes; older indexes
 /// are then ignored.
@@ -28,61 +31,159 @@ pub fn decode_indexable_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether the rest of a file that starts with these bytes must be read to know if it is text.
+/// Whether a file that starts with these bytes can be text, so that the rest must be read to know.
 #[must_use]
 pub fn may_be_text(first: &[u8]) -> bool {
     !starts_like_binary(first)
 }
 
-/// A text with a longer line is never excluded by the index: a search may skip such a line and must report it.
+/// The index never excludes a text with a longer line, because a search may skip such a line and must report that.
 pub(crate) const INDEXED_LINE_BYTES_MAX: usize = 16 << 10;
 
-/// Whether the index may exclude a text.
+/// Whether the index may exclude this text from a search.
 #[must_use]
 pub fn is_indexable(text: &str) -> bool {
     text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
 }
 
-/// The index's knowledge of a file that was not opened.
+/// What the index knows about a file, so that a search need not open it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexVerdict {
     /// A text file without a match.
     TextWithoutMatch {
-        /// Size of the file.
+        /// Size of the file in bytes.
         bytes: u64,
     },
     /// A binary file.
     Binary,
 }
 
-/// The index's knowledge of files, for one pattern.
+/// Excludes files from a search for one pattern.
 pub trait IndexFilter: Send + Sync {
-    /// The files of one directory; `None` if the index has none of them.
-    fn directory_index(&self, directory: &stead_path::RelPath) -> Option<Box<dyn DirectoryIndex + '_>>;
+    /// The indexed files of one directory; `None` if the index has none of them.
+    fn directory_index(&self, directory: &RelPath) -> Option<Box<dyn DirectoryIndex + '_>>;
 }
 
-/// The index's knowledge of the files in one directory.
+/// Excludes files of one directory from a search for one pattern.
 pub trait DirectoryIndex: Send {
-    /// Whether the index may know a name.
-    fn may_know(&self, name: &stead_path::FileName) -> bool;
+    /// Whether the index may have a file with this name. A `false` saves the stat for [`DirectoryIndex::verdict`].
+    fn may_know(&self, name: &FileName) -> bool;
 
-    /// The verdict on a file with this identity; `None` if the file must be read.
-    fn verdict(&self, name: &stead_path::FileName, stamp: &crate::FileIdentity) -> Option<IndexVerdict>;
+    /// The verdict on the file with this name and identity; `None` if the search must read the file.
+    fn verdict(&self, name: &FileName, identity: &FileIdentity) -> Option<IndexVerdict>;
 }
 
-/// The result of a walk below a path, by an index that receives every change.
+/// The files below a directory as an index knows them that was informed of every change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IndexedWalk {
-    /// Files that must be read, in any order.
-    pub candidates: Vec<stead_path::RelPath>,
-    /// Number of other text files.
+    /// Files that the search must read, in any order.
+    pub candidates: Vec<RelPath>,
+    /// Number of text files that cannot match.
     pub text_files: u64,
-    /// Total size of the other text files.
+    /// Total size of the text files that cannot match.
     pub bytes: u64,
-    /// Number of other binary files.
+    /// Number of binary files.
     pub binary_files: u64,
-    /// Entries omitted because of ignore files or a leading dot.
+    /// Number of entries omitted because of ignore files or a leading dot.
     pub ignored: u64,
-    /// Directories that could not be listed.
+    /// Number of directories that could not be listed.
     pub unlistable_directories: u64,
+}
+
+/// The ignore rules of a directory and its parents, for an index that must include the same files as a walk.
+#[derive(Debug, Clone, Default)]
+pub struct IndexIgnoreRules(Arc<IgnoreRules>);
+
+impl IndexIgnoreRules {
+    /// The rules of a subdirectory, given the rules of its parent (`self`) and its entries in byte order. `read` returns
+    /// the bytes of an ignore file.
+    #[must_use]
+    pub fn enter_directory(
+        &self,
+        directory: &RelPath,
+        listed: &[DirectoryEntry],
+        read: &dyn Fn(&RelPath) -> Option<Vec<u8>>,
+    ) -> Self {
+        Self(Arc::clone(&self.0).enter_directory(read, directory, listed))
+    }
+
+    /// Whether a walk includes this entry of the directory.
+    #[must_use]
+    pub fn includes(&self, path: &RelPath, name: &FileName, kind: FileKind) -> bool {
+        is_included(&self.0, path, name, kind)
+    }
+}
+
+/// Three consecutive bytes of a line, with ASCII letters in lower case, so that one index serves case-sensitive and
+/// case-insensitive searches. The first byte is the most significant one.
+pub type Trigram = u32;
+
+const TRIGRAM_COUNT: usize = 1 << 24;
+const WORD_BITS: usize = 64;
+
+/// Extracts the distinct trigrams of texts. Reused from text to text, because its bit set is large.
+pub struct TrigramExtractor {
+    /// One bit for each trigram of the current text.
+    seen: Vec<u64>,
+    found: Vec<Trigram>,
+}
+
+impl Default for TrigramExtractor {
+    fn default() -> Self {
+        Self { seen: vec![0; TRIGRAM_COUNT / WORD_BITS], found: Vec::new() }
+    }
+}
+
+impl TrigramExtractor {
+    /// The distinct trigrams of a text, in order of first occurrence.
+    pub fn extract(&mut self, text: &str) -> &[Trigram] {
+        for gram in self.found.drain(..) {
+            self.seen[gram as usize / WORD_BITS] = 0;
+        }
+        let (seen, found) = (&mut self.seen, &mut self.found);
+        for_each_trigram(text.as_bytes(), |gram| {
+            let (word, bit) = (gram as usize / WORD_BITS, 1_u64 << (gram as usize % WORD_BITS));
+            if seen[word] & bit == 0 {
+                seen[word] |= bit;
+                found.push(gram);
+            }
+        });
+        &self.found
+    }
+}
+
+/// Calls `visit` for every trigram of these bytes, including repetitions.
+fn for_each_trigram(bytes: &[u8], mut visit: impl FnMut(Trigram)) {
+    let (mut run, mut length) = (0_u32, 0_u8);
+    for byte in bytes {
+        if *byte == b'\n' {
+            length = 0;
+            continue;
+        }
+        run = (run << 8 | u32::from(byte.to_ascii_lowercase())) & 0xff_ffff;
+        length = (length + 1).min(3);
+        if length == 3 {
+            visit(run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trigrams_as_text(text: &str) -> Vec<String> {
+        let mut grams = TrigramExtractor::default();
+        // The trigrams of the previous text must not appear in the result for the next text.
+        grams.extract("abcdef unrelated\n");
+        let show = |gram: &Trigram| String::from_utf8_lossy(&gram.to_be_bytes()[1..]).into_owned();
+        grams.extract(text).iter().map(show).collect()
+    }
+
+    #[test]
+    fn trigrams_are_distinct_and_do_not_cross_lines() {
+        assert_eq!(trigrams_as_text("aBcab\ncabc\r\n\nab"), ["abc", "bca", "cab", "bc\r"]);
+        assert_eq!(trigrams_as_text("ab"), Vec::<String>::new());
+        assert_eq!(trigrams_as_text("é1"), ["é1"]);
+    }
 }

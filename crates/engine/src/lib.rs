@@ -11,10 +11,7 @@ mod buffers;
 mod call_context;
 mod call_options;
 mod caller;
-mod connection;
 mod control;
-mod cost;
-pub mod edit_rules;
 mod engine;
 mod errors;
 mod glob;
@@ -42,20 +39,22 @@ pub use buffers::{
     Buffer, BufferLineEndings, BufferOpenState, BufferStore, BufferStoreRequest, BufferText, PlannedBufferChange,
     PlannedBufferChangeKind,
 };
-pub use call_options::patch::{
-    PatchBasePathMatching, PatchBinaryFilePolicy, PatchChunkPlacement, PatchGrammar, PatchOptions,
-    PatchRepeatedFilePolicy, ReappliedPatchPolicy,
-};
 pub use call_options::{
     AppliedBy, BeforeAfterInclusion, CallOptions, CopyMoveScope, DirectoryRemovalPolicy, HitRanking, ListingStyle,
-    MissingBase, MissingParentPolicy, OfferedTool, OverwrittenFilePolicy, RemovalRetention, ReplacementFormat,
-    RestoreConflictPolicy, WalkFilter, WrittenFileMode,
+    MissingBase, MissingParentPolicy, OfferedTool, OverwrittenFilePolicy, PatchBasePathMatching, PatchBinaryFilePolicy,
+    PatchChunkPlacement, PatchGrammar, PatchOptions, PatchRepeatedFilePolicy, ReappliedPatchPolicy, RemovalRetention,
+    ReplacementFormat, RestoreConflictPolicy, WalkFilter, WrittenFileMode,
 };
-pub use caller::{AccessMode, ApproverProof, Caller, Grants, Principal};
-pub use connection::{CallerLifetime, ClientConnection};
+/// Rules that a dialect sets for quoted edits. Values only: the operation is the same for all dialects.
+pub mod edit_rules {
+    pub use stead_text::{
+        edit::{EditRules, EmptyQuoteRule, LineTerminatorRule, NotFoundRecovery},
+        locate::{MatchPass, OverlapRule},
+    };
+}
+pub use caller::{AccessMode, ApproverProof, Caller, CallerLifetime, ClientConnection, Grants, Principal};
 pub use control::{CallControl, CallProgress, CancelToken};
-pub use cost::CostClass;
-pub use engine::{BeforeAfterBytes, Call, CallOutcome, Engine, SessionSwitch};
+pub use engine::{BeforeAfterBytes, Call, CallOutcome, CostClass, Engine, SessionSwitch};
 pub use errors::{Error, ErrorClass, ErrorKind};
 pub use glob::Globs;
 pub use operation::FileEffect;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    cost::CostModel,
+    engine::CostModel,
     errors::Error,
     operation::{FileEffect, Operation, decode_arguments},
 };

@@ -1,11 +1,17 @@
-//! Content versions and their short forms.
+//! Content versions: the hash of a file's bytes, its text forms, and the hashing of large files in pieces, so that the
+//! call can be cancelled or reach its deadline meanwhile.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use sha2::{Digest as _, Sha256};
 use stead_journal::Digest;
+use stead_path::RelPath;
 
-use crate::errors::{Error, ErrorKind};
+use crate::{
+    call_context::CallContext,
+    errors::{Error, ErrorKind},
+    workspace::{BytesToRead, FileBytes, FileReader, FileStat},
+};
 
 /// The sha256 of a file's bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,23 +23,9 @@ impl Version {
         Self(Digest(Sha256::digest(bytes).into()))
     }
 
-    /// The short form of a version that no entry made: the first hex digits of the sha256.
+    /// The short form of a version that no journal entry produced: `sha:` and the first hex digits of the hash.
     pub fn short_form(&self) -> String {
         format!("{SHORT_VERSION_PREFIX}{}", &self.to_string()[..SHORT_VERSION_DIGITS])
-    }
-}
-
-/// Hashes content incrementally.
-#[derive(Default)]
-pub(crate) struct VersionHasher(Sha256);
-
-impl VersionHasher {
-    pub(crate) fn add(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    pub(crate) fn finish(self) -> Version {
-        Version(Digest(self.0.finalize().into()))
     }
 }
 
@@ -52,21 +44,21 @@ impl fmt::Debug for Version {
     }
 }
 
-/// The version that a caller claims to have seen.
+/// The version of a file that a caller claims to have seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseVersion {
     /// `""`: the file must not exist.
     Absent,
     /// A full sha256.
     Version(Version),
-    /// `r17`: the version after entry 17.
+    /// `r17`: the version that journal entry 17 produced.
     Rev(u64),
     /// `sha:…`: the first hex digits of the sha256.
     HashPrefix(String),
 }
 
 impl BaseVersion {
-    /// Parses a base version.
+    /// Parses the argument `base` of a call.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let malformed = || {
             Error::new(ErrorKind::BadRequest, format!("'{text}' is not a version")).with_next_step(
@@ -88,5 +80,75 @@ impl BaseVersion {
             };
         }
         text.to_ascii_lowercase().parse().map(|digest| BaseVersion::Version(Version(digest))).map_err(|_| malformed())
+    }
+}
+
+/// Largest file that is hashed in one step; larger files are hashed in pieces.
+const IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
+const PIECE_BYTES: usize = 1 << 20;
+
+impl CallContext<'_> {
+    /// Bytes of a file on disk, with the version of the whole file.
+    pub(crate) fn read_saved(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
+        let at_once = || self.workspace().read(path, want);
+        let (BytesToRead::VersionOnly | BytesToRead::Range { .. }) = want else { return at_once() };
+        // Stat before open: if the file changes in between, its identity differs, and the commit detects that.
+        let Some(stat) = self.workspace().stat(path)?.filter(|stat| stat.size > IN_MEMORY_BYTES_MAX) else {
+            return at_once();
+        };
+        let Ok(file) = self.workspace().open_file(path) else { return at_once() };
+        self.hash_in_pieces(&*file, stat, want)
+    }
+
+    /// Hashes the whole file and returns the bytes of the wanted range.
+    fn hash_in_pieces(&self, file: &dyn FileReader, stat: FileStat, want: BytesToRead) -> Result<FileBytes, Error> {
+        let wanted = match want {
+            BytesToRead::Whole { .. } | BytesToRead::VersionOnly => 0..0,
+            BytesToRead::Range { offset, length } => offset..offset.saturating_add(length),
+        };
+        let (mut hasher, mut bytes) = (Sha256::new(), Vec::new());
+        let mut buffer = vec![0; PIECE_BYTES];
+        let mut at = 0;
+        while at < file.size() {
+            self.control.check()?;
+            let left = usize::try_from(file.size() - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            let read = file.read_at(at, &mut buffer[..left])?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&buffer[..read]);
+            bytes.extend_from_slice(overlapping_part(&buffer[..read], at, &wanted)?);
+            at += read as u64;
+        }
+        Ok(FileBytes { bytes, version: Version(Digest(hasher.finalize().into())), stat })
+    }
+}
+
+/// The part of a piece, which starts at offset `at` of the file, that lies in the wanted range of the file.
+fn overlapping_part<'b>(piece: &'b [u8], at: u64, wanted: &Range<u64>) -> Result<&'b [u8], Error> {
+    let inside = |offset: u64| {
+        let inside = offset.saturating_sub(at).min(piece.len() as u64);
+        usize::try_from(inside)
+            .map_err(|_| Error::new(ErrorKind::TooLarge, "the byte range is too long for this machine"))
+    };
+    Ok(&piece[inside(wanted.start)?..inside(wanted.end)?.max(inside(wanted.start)?)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_read_in_pieces_equals_direct_slice() {
+        let whole: Vec<u8> = (0..=99).collect();
+        for (start, end) in [(0, 100), (3, 7), (9, 21), (20, 20), (95, 200), (100, 120), (7, 3)] {
+            let mut found = Vec::new();
+            for (number, piece) in whole.chunks(10).enumerate() {
+                found.extend_from_slice(overlapping_part(piece, number as u64 * 10, &(start..end)).unwrap());
+            }
+            let wanted: Vec<u8> =
+                whole.iter().copied().filter(|byte| (start..end).contains(&u64::from(*byte))).collect();
+            assert_eq!(found, wanted, "{start}..{end}");
+        }
     }
 }

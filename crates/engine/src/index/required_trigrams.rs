@@ -1,27 +1,28 @@
-//! The trigrams that a pattern requires: every text with a matching line contains them. Derived from the syntax tree
-//! of the pattern, so that it holds for every match of the searcher.
+//! The trigrams that a pattern requires: every text with a matching line contains them, and a text without them has no
+//! match. They are derived from the syntax tree of the pattern.
 //!
-//! A text without the required trigrams has no match. The result is a safe approximation and stays small for every
-//! pattern.
+//! The result is a safe approximation: it may let a text pass that has no match, but never excludes a text with one. Its
+//! size is bounded for every pattern.
 
 use regex_syntax::{
     ParserBuilder,
     hir::{Class, Hir, HirKind, Repetition},
 };
 
-use super::{Trigram, trigrams::for_each_trigram};
+use super::{Trigram, for_each_trigram};
+use crate::ops::CaseSensitivity;
 
-/// Most exact texts for a part of a pattern; with more, the result is less specific.
+/// Most texts listed for a part of a pattern; a part with more texts gives a less specific condition.
 const EXACT_TEXTS_MAX: usize = 64;
-/// Longest exact text that is concatenated from parts.
+/// Longest text that is concatenated from the texts of consecutive parts.
 const EXACT_TEXT_BYTES_MAX: usize = 256;
-/// Most trigrams and groups in one expression.
+/// Most trigrams and groups in one condition.
 const EXPRESSION_SIZE_MAX: usize = 2_048;
-/// Most characters of a class that is expanded to texts.
+/// Most members of a character class that is expanded to texts.
 const CLASS_MEMBERS_MAX: usize = 12;
-/// Most repetitions that are expanded.
+/// Most repetitions that are expanded to texts.
 const REPETITIONS_MAX: u32 = 16;
-/// Most trigrams of one text that are required.
+/// Most trigrams that are required because of one text.
 const TRIGRAMS_PER_TEXT_MAX: usize = 48;
 /// Deepest nesting of a pattern that is analyzed.
 const NESTING_DEPTH_MAX: u32 = 100;
@@ -31,37 +32,37 @@ const NESTING_DEPTH_MAX: u32 = 100;
 pub enum RequiredTrigrams {
     /// No condition: every text may match.
     Anything,
-    /// Contains this trigram.
+    /// The text contains this trigram.
     Trigram(Trigram),
-    /// All of these.
+    /// The text satisfies all of these conditions.
     All(Vec<RequiredTrigrams>),
-    /// Any of these; if empty, nothing matches.
+    /// The text satisfies at least one of these conditions. An empty list excludes every text.
     Any(Vec<RequiredTrigrams>),
 }
 
 /// The result of analyzing a part of a pattern.
 #[derive(Clone)]
 enum PatternPart {
-    /// It matches only these texts.
+    /// The part matches only these texts.
     ExactTexts(Vec<Vec<u8>>),
-    /// Its matches satisfy this condition.
+    /// Every match of the part satisfies this condition.
     Requires(RequiredTrigrams),
 }
 
 impl RequiredTrigrams {
-    /// The condition for a match of a regular expression.
-    pub(crate) fn for_regex(expression: &str, ignore_case: crate::ops::CaseSensitivity) -> Self {
+    /// The condition that every text with a match of this regular expression satisfies.
+    pub(crate) fn for_regex(expression: &str, case: CaseSensitivity) -> Self {
         let parsed = ParserBuilder::new()
             .nest_limit(NESTING_DEPTH_MAX)
             .utf8(false)
             .multi_line(true)
-            .case_insensitive(ignore_case == crate::ops::CaseSensitivity::Insensitive)
+            .case_insensitive(case == CaseSensitivity::Insensitive)
             .build()
             .parse(expression);
         parsed.map_or(Self::Anything, |hir| analyze_hir(&hir).into_required())
     }
 
-    /// The condition for a line with this text.
+    /// The condition that every text containing this literal satisfies.
     pub(crate) fn for_literal(text: &str) -> Self {
         trigrams_of_bytes(text.as_bytes())
     }
@@ -70,7 +71,7 @@ impl RequiredTrigrams {
         let (mut all, mut size) = (Vec::new(), 0);
         for need in needs {
             size += need.size();
-            // Dropping a condition is always safe.
+            // Without the remaining conditions, more texts pass, which is safe.
             if size > EXPRESSION_SIZE_MAX {
                 break;
             }
@@ -95,9 +96,7 @@ impl RequiredTrigrams {
         needs.dedup();
         if needs.len() == 1 { needs.remove(0) } else { Self::Any(needs) }
     }
-}
 
-impl RequiredTrigrams {
     fn size(&self) -> usize {
         match self {
             Self::Anything | Self::Trigram(_) => 1,
@@ -147,35 +146,25 @@ fn analyze_hir(hir: &Hir) -> PatternPart {
     }
 }
 
-/// The members of a small class, with ASCII letters in lower case.
+/// The members of a character class, with ASCII letters in lower case; `None` if it has too many.
 fn class_members(class: &Class) -> Option<Vec<Vec<u8>>> {
-    let mut texts: Vec<Vec<u8>> = Vec::new();
-    let mut add = |text: Vec<u8>| {
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    };
-    match class {
+    let mut members: Vec<Vec<u8>> = match class {
         Class::Unicode(class) => {
-            let size: usize = class.ranges().iter().map(|range| range.len()).sum();
-            if size > CLASS_MEMBERS_MAX {
-                return None;
-            }
-            for character in class.ranges().iter().flat_map(|range| range.start()..=range.end()) {
-                add(character.to_ascii_lowercase().to_string().into_bytes());
-            }
+            let characters = class.ranges().iter().flat_map(|range| range.start()..=range.end());
+            let lower = characters.map(|character| character.to_ascii_lowercase().to_string().into_bytes());
+            lower.take(CLASS_MEMBERS_MAX + 1).collect()
         }
         Class::Bytes(class) => {
-            let size: usize = class.ranges().iter().map(|range| range.len()).sum();
-            if size > CLASS_MEMBERS_MAX {
-                return None;
-            }
-            for byte in class.ranges().iter().flat_map(|range| range.start()..=range.end()) {
-                add(vec![byte.to_ascii_lowercase()]);
-            }
+            let bytes = class.ranges().iter().flat_map(|range| range.start()..=range.end());
+            bytes.map(|byte| vec![byte.to_ascii_lowercase()]).take(CLASS_MEMBERS_MAX + 1).collect()
         }
+    };
+    if members.len() > CLASS_MEMBERS_MAX {
+        return None;
     }
-    Some(texts)
+    members.sort();
+    members.dedup();
+    Some(members)
 }
 
 fn analyze_repetition(repetition: &Repetition) -> PatternPart {
@@ -187,7 +176,7 @@ fn analyze_repetition(repetition: &Repetition) -> PatternPart {
             texts @ PatternPart::ExactTexts(_) if *max == Some(*min) && *min <= REPETITIONS_MAX => {
                 concatenate_parts((0..*min).map(|_| texts.clone()))
             }
-            // At least one repetition; its neighbors are unknown.
+            // A match contains at least one repetition; the text next to it is unknown.
             sub @ (PatternPart::ExactTexts(_) | PatternPart::Requires(_)) => PatternPart::Requires(sub.into_required()),
         },
     }
@@ -220,7 +209,7 @@ fn concatenate_parts(parts: impl Iterator<Item = PatternPart>) -> PatternPart {
     PatternPart::Requires(RequiredTrigrams::all(needs))
 }
 
-/// Every text followed by every other; `None` if there are too many.
+/// Each of `texts` followed by each of `more`; `None` if the result has too many or too long texts.
 fn cross_product(texts: &[Vec<u8>], more: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let longest = |texts: &[Vec<u8>]| texts.iter().map(Vec::len).max().unwrap_or(0);
     let long = longest(texts) + longest(more) > EXACT_TEXT_BYTES_MAX;
@@ -250,7 +239,6 @@ fn alternate_parts(parts: Vec<PatternPart>) -> PatternPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::CaseSensitivity;
 
     fn render_required(need: &RequiredTrigrams) -> String {
         let list = |needs: &[RequiredTrigrams]| needs.iter().map(render_required).collect::<Vec<_>>().join(" ");
@@ -267,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_require_their_trigrams() {
+    fn literal_requires_its_trigrams() {
         assert_eq!(render_required(&RequiredTrigrams::for_literal("FooBar")), "(foo oob oba bar)");
         assert_eq!(render_required(&RequiredTrigrams::for_literal("ab")), "*");
         assert_eq!(render_required(&RequiredTrigrams::for_literal("aaaaa")), "aaa");
@@ -275,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn regexes_require_trigrams_common_to_all_matches() {
+    fn regex_requires_the_trigrams_common_to_all_matches() {
         for (pattern, expected) in [
             ("abc", "abc"),
             ("^abc$", "abc"),

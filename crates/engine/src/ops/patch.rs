@@ -25,8 +25,7 @@ use super::{r#move::Overwrite, older_revisions::CurrentFileText, parent_director
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::MissingParentPolicy,
-    call_options::patch::{PatchChunkPlacement, PatchRepeatedFilePolicy},
+    call_options::{MissingParentPolicy, PatchChunkPlacement, PatchRepeatedFilePolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},

@@ -7,7 +7,7 @@ use super::{describe_buffer, encoding, read_saved_file, require_person_or_editor
 use crate::{
     buffers::{Buffer, BufferOpenState, BufferStoreRequest},
     call_context::CallContext,
-    connection::CallerLifetime,
+    caller::CallerLifetime,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},

@@ -6,7 +6,7 @@ use stead_text::patch::{PatchChunk, find_already_applied};
 
 use super::{PatchApplier, PatchReportKind, files, report::PatchReportRow};
 use crate::{
-    call_options::patch::ReappliedPatchPolicy,
+    call_options::ReappliedPatchPolicy,
     errors::Error,
     operation::ResolvedTarget,
     ops::older_revisions::{RemovalOrMove, find_removal_or_move},

@@ -8,7 +8,7 @@ use stead_text::patch::{FilePatch, PatchSectionKind};
 use super::files::PatchFiles;
 use crate::{
     call_context::CallContext,
-    call_options::patch::PatchBasePathMatching,
+    call_options::PatchBasePathMatching,
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,

@@ -9,8 +9,7 @@ use stead_text::encoding::{self, DetectedContent, Encoding};
 
 use crate::{
     call_context::CallContext,
-    call_options::patch::PatchBinaryFilePolicy,
-    call_options::{BeforeAfterInclusion, RemovalRetention},
+    call_options::{BeforeAfterInclusion, PatchBinaryFilePolicy, RemovalRetention},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
