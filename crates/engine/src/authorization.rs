@@ -1,22 +1,21 @@
 //! Authorization of a call: scope, read-only access, policy, portable names, leases. Pure checks of the resolved
 //! targets and of the plan.
 //!
-//! Blocked calls are refused here, before anything is read. A required approval is returned as a verdict, which the
-//! pipeline enforces after planning.
-
-mod subtree;
+//! Blocked calls are refused here, before any content is read. If a call needs approval, the verdict says so, and the
+//! pipeline enforces it after planning. A plan that moves, removes or restores a tree names only its top; every entry of
+//! the tree is checked at its destination, so that moving a harmless tree cannot create a protected path.
 
 use stead_path::{RelPath, check_portable_name, fold_name};
 
 use crate::{
     call_context::CallContext,
-    caller::{AccessMode, Principal},
+    caller::AccessMode,
     errors::{Error, ErrorKind},
     limits,
     operation::{FileEffect, PathAccess, PathArgument, PathReach, RequestedPath, ResolvedTarget},
     ops::outcome_builder::format_iso_utc,
     plan::{CommitExpectation, FileKind, Plan, PlannedChange},
-    policy::{AccessRight, PolicyAction, PolicyTier, PolicyVerdict, read_right_for},
+    policy::{AccessRight, PolicyAction, PolicyTier, PolicyVerdict, UncheckedSubtree, read_right_for},
     quota,
     workspace::{FileIdentity, FileNamePolicy},
 };
@@ -24,9 +23,9 @@ use crate::{
 /// The policy verdicts on the targets of a call before planning.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TargetVerdicts {
-    /// For the paths it reads.
+    /// The verdict on the paths that the call reads.
     pub(crate) reads: PolicyVerdict,
-    /// For the paths it would change, as far as known.
+    /// The verdict on the paths that the call would change, as far as known before planning.
     pub(crate) writes: PolicyVerdict,
 }
 
@@ -38,23 +37,23 @@ pub(crate) fn check_targets(
     targets: &[ResolvedTarget],
 ) -> Result<TargetVerdicts, Error> {
     if effect != FileEffect::None && context.caller.grants.access == AccessMode::ReadOnly {
-        return Err(Error::new(ErrorKind::ReadOnly, "you may read this workspace but not change it"));
+        return Err(Error::new(ErrorKind::ReadOnly, "you have read-only access to this workspace"));
     }
     let mut verdicts = TargetVerdicts { reads: PolicyVerdict::UNRESTRICTED, writes: PolicyVerdict::UNRESTRICTED };
     for (request, target) in requests.iter().zip(targets) {
         let verdict =
             check_target(context, request, target).map_err(|error| with_requested_path(context, request, error))?;
-        let slot = if is_read_only(request) { &mut verdicts.reads } else { &mut verdicts.writes };
-        *slot = slot.stricter_of(verdict);
-        if let (PathReach::WholeTree, Some(node)) = (request.reach, target.stat)
-            && node.kind == FileKind::Directory
+        let combined = if is_read_only(request) { &mut verdicts.reads } else { &mut verdicts.writes };
+        *combined = combined.stricter_of(verdict);
+        if let (PathReach::WholeTree, Some(stat)) = (request.reach, target.stat)
+            && stat.kind == FileKind::Directory
         {
-            context.walk_skipping_deep_entries(&target.path, node, &mut |entry| {
+            context.walk_skipping_deep_entries(&target.path, stat, &mut |entry| {
                 if !is_read_only(request) {
                     check_writable(context, entry.path, Some(entry.stat.identity))?;
                     let right =
                         if request.access == PathAccess::Remove { AccessRight::Delete } else { AccessRight::Modify };
-                    *slot = slot.stricter_of(evaluate_policy(context, &PolicyAction::new(right, entry.path))?);
+                    *combined = combined.stricter_of(evaluate_policy(context, &PolicyAction::new(right, entry.path))?);
                 }
                 Ok(())
             })?;
@@ -69,7 +68,9 @@ pub(crate) fn check_targets(
         .collect();
     check_leases(context, &changed)?;
     if requests.is_empty() {
-        verdicts.reads = verdicts.reads.stricter_of(check_call_without_path(context)?);
+        // A call without paths is checked as a read of the root.
+        let read_root = evaluate_policy(context, &PolicyAction::new(AccessRight::Read, &RelPath::root()))?;
+        verdicts.reads = verdicts.reads.stricter_of(read_root);
     }
     Ok(verdicts)
 }
@@ -81,58 +82,47 @@ fn is_read_only(request: &RequestedPath) -> bool {
     }
 }
 
-/// A call without paths is checked as a read of the root.
-fn check_call_without_path(context: &CallContext<'_>) -> Result<PolicyVerdict, Error> {
-    evaluate_policy(context, &PolicyAction::new(AccessRight::Read, &RelPath::root()))
-}
-
 fn check_target(
     context: &CallContext<'_>,
     request: &RequestedPath,
     target: &ResolvedTarget,
 ) -> Result<PolicyVerdict, Error> {
-    let top = target.stat.map(|node| node.kind);
-    let right = match (request.access, top) {
-        (PathAccess::Read | PathAccess::ReadLocked, top) => {
-            check_readable(context, target)?;
-            read_right_for(top)
-        }
-        (PathAccess::Write, top) => {
-            check_writable(context, &target.path, target.stat.map(|node| node.identity))?;
-            match top {
-                None => AccessRight::Create,
-                // Entries put into a directory are checked by their own paths, after planning.
-                Some(FileKind::Directory) => return Ok(PolicyVerdict::UNRESTRICTED),
-                Some(FileKind::File | FileKind::Link | FileKind::Special) => AccessRight::Modify,
-            }
-        }
-        (PathAccess::Remove, _) => {
-            check_writable(context, &target.path, target.stat.map(|node| node.identity))?;
-            AccessRight::Delete
-        }
+    let kind = target.stat.map(|stat| stat.kind);
+    if is_read_only(request) {
+        check_readable(context, target)?;
+    } else {
+        check_writable(context, &target.path, target.stat.map(|stat| stat.identity))?;
+    }
+    let right = match (request.access, kind) {
+        (PathAccess::Read | PathAccess::ReadLocked, kind) => read_right_for(kind),
+        (PathAccess::Remove, _) => AccessRight::Delete,
+        (PathAccess::Write, None) => AccessRight::Create,
+        // The planned entries of a directory are checked by their own paths.
+        (PathAccess::Write, Some(FileKind::Directory)) => return Ok(PolicyVerdict::UNRESTRICTED),
+        (PathAccess::Write, Some(FileKind::File | FileKind::Link | FileKind::Special)) => AccessRight::Modify,
     };
     evaluate_policy(context, &PolicyAction::new(right, &target.path))
 }
 
-/// The policy's verdict on one action; an error if it is blocked.
+/// The policy's verdict on one action. Fails if the policy blocks the action.
 pub(crate) fn evaluate_policy(context: &CallContext<'_>, action: &PolicyAction<'_>) -> Result<PolicyVerdict, Error> {
     let verdict = context.policy.policy.evaluate(&context.policy_subject(), action);
     refuse_blocked(context, action.path, verdict)?;
     Ok(verdict)
 }
 
-pub(crate) fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerdict) -> Result<(), Error> {
+fn refuse_blocked(context: &CallContext<'_>, path: &RelPath, verdict: PolicyVerdict) -> Result<(), Error> {
     if verdict.tier < PolicyTier::Blocked {
         return Ok(());
     }
     let policy = &context.policy.policy;
     let name = if path.is_root() { "this call".to_owned() } else { path.to_string() };
     Err(Error::new(ErrorKind::PolicyDenied, format!("{name} is blocked by {}", verdict.reason.describe(policy)))
-        .with_next_step("do it another way, or ask a person")
+        .with_next_step("reach the goal without this call, or ask a person to change the policy")
         .with_detail("rule", verdict.reason.short_name(policy)))
 }
 
-/// Adds the path as the caller wrote it, because the caller may not be allowed to know where a symlink leads.
+/// Adds the path as the caller wrote it to an error. The resolved path would reveal where a symlink leads.
 fn with_requested_path(context: &CallContext<'_>, request: &RequestedPath, error: Error) -> Error {
     let PathArgument::FromCaller(text) = &request.argument else { return error };
     match stead_path::parse_path(text, &context.workspace().profile().root_spellings, &context.options.path_spelling) {
@@ -156,14 +146,14 @@ fn check_writable(context: &CallContext<'_>, path: &RelPath, identity: Option<Fi
     if excluded || !grants.writable.iter().any(|granted| path.is_within(granted)) {
         return Err(Error::new(ErrorKind::OutOfScope, "the path is outside your writable scope"));
     }
-    match &context.caller.principal {
-        Principal::Agent(_) if context.policy.is_policy_file(path, identity) => Err(policy_file_error(path)),
-        Principal::Agent(_) | Principal::User(_) | Principal::System | Principal::External => Ok(()),
+    if context.caller.principal.is_agent() && context.policy.is_policy_file(path, identity) {
+        return Err(policy_file_error(path));
     }
+    Ok(())
 }
 
-/// Agents may not change the policy that binds them.
-pub(crate) fn policy_file_error(path: &RelPath) -> Error {
+/// The error for an agent that would change the policy that applies to it.
+fn policy_file_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::ProtectedPath, format!("{path} is, or contains, the policy file that applies to you"))
         .with_next_step("ask a person to change the policy")
 }
@@ -187,12 +177,12 @@ fn check_leases(context: &CallContext<'_>, changed: &[RelPath]) -> Result<(), Er
     }
 }
 
-/// Checks the planned changes: every path again, and every new name.
+/// Checks the planned changes: every path, which the plan may name for the first time, and every new name.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<PolicyVerdict, Error> {
     if plan.changes.len() > limits::PLAN_CHANGES_MAX {
         return Err(Error::new(
             ErrorKind::TooLarge,
-            format!("more than {} changes in one call", limits::PLAN_CHANGES_MAX),
+            format!("this call would make more than {} changes", limits::PLAN_CHANGES_MAX),
         )
         .with_next_step("work on a smaller subtree"));
     }
@@ -205,7 +195,7 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<Polic
         for action in policy_actions(change).into_iter().flatten() {
             verdict = verdict.stricter_of(evaluate_policy(context, &action)?);
         }
-        verdict = verdict.stricter_of(subtree::check_subtree(context, change)?);
+        verdict = verdict.stricter_of(check_subtree(context, change)?);
         if names == FileNamePolicy::Portable
             && let Some(created) = newly_created_path(context, change)?
         {
@@ -224,7 +214,7 @@ fn identity_at(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileI
     Ok(context.workspace().stat(path)?.map(|node| node.identity))
 }
 
-/// The actions of a change on its own paths. [`subtree`] checks the entries below.
+/// The actions of a change on the paths that it names. [`check_subtree`] checks the entries below them.
 fn policy_actions(change: &PlannedChange) -> [Option<PolicyAction<'_>>; 2] {
     let new = |expectation: &CommitExpectation| {
         if *expectation == CommitExpectation::Absent { AccessRight::Create } else { AccessRight::Modify }
@@ -248,7 +238,7 @@ fn policy_actions(change: &PlannedChange) -> [Option<PolicyAction<'_>>; 2] {
     }
 }
 
-/// The path that a change creates, if a caller chose its name.
+/// The path that a change creates, if its name must be checked: recorded names that existed before are exempt.
 fn newly_created_path<'c>(context: &CallContext<'_>, change: &'c PlannedChange) -> Result<Option<&'c RelPath>, Error> {
     Ok(match change {
         PlannedChange::Put { path, expectation: CommitExpectation::Absent, .. }
@@ -267,25 +257,20 @@ fn newly_created_path<'c>(context: &CallContext<'_>, change: &'c PlannedChange) 
 fn check_new_name(context: &CallContext<'_>, path: &RelPath, change: &PlannedChange) -> Result<(), Error> {
     let Some((parent, name)) = path.split() else { return Ok(()) };
     check_portable_name(name.as_bytes()).map_err(|problem| {
-        Error::new(ErrorKind::InvalidName, format!("{path}: {problem}")).with_next_step("choose a plain name")
+        Error::new(ErrorKind::InvalidName, format!("{path}: {problem}"))
+            .with_next_step("choose a name that every file system accepts")
     })?;
     let siblings = match context.workspace().stat(&parent)? {
         Some(node) if node.kind == FileKind::Directory => context.workspace().list(&parent)?,
-        // The plan creates the parent, so it has no entries.
+        // The plan itself creates the parent directory, so it has no other entries.
         Some(_) | None => return Ok(()),
     };
-    let key = fold_name(name.as_bytes());
-    let moved = match change {
-        PlannedChange::Move { from, .. } => from.split().filter(|(name, _)| *name == parent).map(|(_, name)| name),
-        PlannedChange::Put { .. }
-        | PlannedChange::MakeDirectory { .. }
-        | PlannedChange::MakeLink { .. }
-        | PlannedChange::Remove { .. }
-        | PlannedChange::RemoveDirectory { .. }
-        | PlannedChange::Restore { .. } => None,
-    };
+    let folded = fold_name(name.as_bytes());
+    // An entry that is renamed within its directory may get a name like its old one.
+    let old_path = if let PlannedChange::Move { from, .. } = change { from.split() } else { None };
+    let old_name = old_path.filter(|(directory, _)| *directory == parent).map(|(_, name)| name);
     let twin = siblings.iter().find(|listed| {
-        listed.name != name && Some(&listed.name) != moved.as_ref() && fold_name(listed.name.as_bytes()) == key
+        listed.name != name && Some(&listed.name) != old_name.as_ref() && fold_name(listed.name.as_bytes()) == folded
     });
     match twin {
         None => Ok(()),
@@ -295,4 +280,112 @@ fn check_new_name(context: &CallContext<'_>, path: &RelPath, change: &PlannedCha
         )
         .with_next_step("use the existing name, or one that differs visibly")),
     }
+}
+
+/// Checks the entries below the path of one change.
+fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<PolicyVerdict, Error> {
+    match change {
+        PlannedChange::Move { from, to, tree, .. } => {
+            refuse_moving_server_files(context, from)?;
+            refuse_exposing_unreadable(context, from, to)?;
+            match tree.kind {
+                FileKind::Directory => check_moved_tree(context, from, to),
+                FileKind::File | FileKind::Link | FileKind::Special => Ok(PolicyVerdict::UNRESTRICTED),
+            }
+        }
+        PlannedChange::Remove { path, tree, .. } => {
+            refuse_moving_server_files(context, path)?;
+            match tree.kind {
+                FileKind::Directory => check_removed_tree(context, path),
+                FileKind::File | FileKind::Link | FileKind::Special => Ok(PolicyVerdict::UNRESTRICTED),
+            }
+        }
+        PlannedChange::Restore { trash, path, tree } => {
+            let item = context.workspace().trash_item(trash)?;
+            if let Some(item) = &item {
+                refuse_exposing_unreadable(context, &item.path, path)?;
+            }
+            match tree.kind {
+                FileKind::Directory => check_unlisted_tree(context, path, item.map(|item| item.path)),
+                FileKind::File | FileKind::Link | FileKind::Special => Ok(PolicyVerdict::UNRESTRICTED),
+            }
+        }
+        PlannedChange::Put { .. }
+        | PlannedChange::MakeDirectory { .. }
+        | PlannedChange::MakeLink { .. }
+        | PlannedChange::RemoveDirectory { .. } => Ok(PolicyVerdict::UNRESTRICTED),
+    }
+}
+
+/// Refuses to move an unreadable entry to a path where the caller could read it.
+fn refuse_exposing_unreadable(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<(), Error> {
+    if context.may_read(from) || !context.may_traverse(to) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope")
+        .with_next_step("choose a destination that you cannot read either"))
+}
+
+/// Refuses to move a directory that contains the server's files, or, for an agent, the policy file.
+fn refuse_moving_server_files(context: &CallContext<'_>, path: &RelPath) -> Result<(), Error> {
+    if context.workspace().profile().internal_paths.iter().any(|internal| internal.is_within(path)) {
+        return Err(Error::new(ErrorKind::ProtectedPath, format!("{path} contains files that belong to the server")));
+    }
+    if context.caller.principal.is_agent() && context.policy.contains_policy_file(path) {
+        return Err(policy_file_error(path));
+    }
+    Ok(())
+}
+
+/// Checks every entry of a moved tree at its source and its destination.
+fn check_moved_tree(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<PolicyVerdict, Error> {
+    if has_no_restrictions(context) {
+        return Ok(PolicyVerdict::UNRESTRICTED);
+    }
+    let Some(stat) = context.workspace().stat(from)? else { return check_unlisted_tree(context, to, None) };
+    let mut verdict = PolicyVerdict::UNRESTRICTED;
+    context.walk(from, stat, &mut |entry| {
+        let rest = entry.path.strip_prefix(from).unwrap_or_default();
+        let destination = to.append(&rest)?;
+        for action in
+            [PolicyAction::new(AccessRight::Delete, entry.path), PolicyAction::new(AccessRight::Create, &destination)]
+        {
+            verdict = verdict.stricter_of(evaluate_policy(context, &action)?);
+        }
+        Ok(())
+    })?;
+    Ok(verdict)
+}
+
+fn check_removed_tree(context: &CallContext<'_>, path: &RelPath) -> Result<PolicyVerdict, Error> {
+    if has_no_restrictions(context) {
+        return Ok(PolicyVerdict::UNRESTRICTED);
+    }
+    let Some(stat) = context.workspace().stat(path)? else { return Ok(PolicyVerdict::UNRESTRICTED) };
+    let mut verdict = PolicyVerdict::UNRESTRICTED;
+    context.walk_skipping_deep_entries(path, stat, &mut |entry| {
+        verdict = verdict.stricter_of(evaluate_policy(context, &PolicyAction::new(AccessRight::Delete, entry.path))?);
+        Ok(())
+    })?;
+    Ok(verdict)
+}
+
+/// Checks a tree whose entries cannot be listed, such as a trash item. At its original path, its protected paths were
+/// checked when it was removed, so only rules added since then can apply.
+fn check_unlisted_tree(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    original: Option<RelPath>,
+) -> Result<PolicyVerdict, Error> {
+    let unchecked_subtree =
+        if original.as_ref() == Some(path) { UncheckedSubtree::None } else { UncheckedSubtree::Present };
+    let action = PolicyAction { right: AccessRight::Create, path, bytes: None, unchecked_subtree };
+    let verdict = context.policy.policy.evaluate_unchecked_subtree(&context.policy_subject(), &action);
+    refuse_blocked(context, path, verdict)?;
+    Ok(verdict)
+}
+
+/// Whether no rule can apply, so that the tree need not be walked.
+fn has_no_restrictions(context: &CallContext<'_>) -> bool {
+    !context.caller.principal.is_agent() && context.policy.policy.is_built_in()
 }

@@ -56,12 +56,17 @@ impl Principal {
         }
     }
 
+    /// Whether the rules that bind only agents apply: protected paths, the policy file, the declared tier of a tool.
+    pub(crate) fn is_agent(&self) -> bool {
+        match self {
+            Principal::Agent(_) => true,
+            Principal::User(_) | Principal::System | Principal::External => false,
+        }
+    }
+
     /// How long this principal's removed files are kept if the policy does not say otherwise.
     pub fn trash_retention_ms(&self) -> i64 {
-        match self {
-            Principal::User(_) | Principal::System | Principal::External => limits::USER_TRASH_RETENTION_MS,
-            Principal::Agent(_) => limits::AGENT_TRASH_RETENTION_MS,
-        }
+        if self.is_agent() { limits::AGENT_TRASH_RETENTION_MS } else { limits::USER_TRASH_RETENTION_MS }
     }
 }
 

@@ -1,18 +1,15 @@
-//! The policy: which calls run freely, which are reported, which need approval. Pure: rules and a call in, a verdict
-//! out.
+//! The policy: which calls run freely, which are reported, which need approval, and which are blocked. Pure: evaluates
+//! rules for a call and returns a verdict.
 //!
-//! A policy has the layers system, organisation and agent. Within a layer the first matching rule decides; across
-//! layers the strictest verdict wins. If no rule matches, the declared tier of the tool and the defaults of the
-//! layers apply. The system layer has a built-in part: agents need approval for protected paths, unless one of its
-//! rules names the path.
+//! A policy has the layers system, organisation and agent. Within a layer the first matching rule decides. Across
+//! layers the strictest verdict wins. If no rule matches, the strictest of the tool's declared tier and the defaults of
+//! the layers applies. The system layer has a built-in rule: agents need approval to change protected paths, unless
+//! another rule of that layer names the path.
 
-mod protected_paths;
-
-mod operation_names;
 mod parse;
+mod protected_paths;
 pub(crate) mod rate_limit;
 mod rule;
-mod tier;
 mod verdict;
 
 use std::sync::Arc;
@@ -23,12 +20,11 @@ pub use parse::PolicyError;
 pub use rule::AccessRight;
 use rule::{NamePatterns, PolicyRule};
 pub(crate) use rule::{PolicyAction, PolicySubject};
-pub use tier::{PolicyTier, UnknownPolicyTier};
-pub use verdict::{PolicyReason, PolicyVerdict};
+pub use verdict::{PolicyReason, PolicyTier, PolicyVerdict, UnknownPolicyTier};
 
 use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileIdentity};
 
-/// A parsed policy file.
+/// A parsed policy file, or the built-in policy.
 #[derive(Debug, Clone)]
 pub struct Policy {
     version: u64,
@@ -45,10 +41,10 @@ enum ReadRulePresence {
 
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyLayer {
-    /// The name shown in errors.
+    /// The name by which errors refer to the layer.
     pub(crate) name: String,
     kind: PolicyLayerKind,
-    /// The principals it applies to; `None` means everybody.
+    /// The principals to whom the layer applies; `None` means everybody.
     principals: Option<NamePatterns>,
     default: Option<PolicyTier>,
     rules: Vec<PolicyRule>,
@@ -64,7 +60,7 @@ enum PolicyLayerKind {
     Agent,
 }
 
-/// A call rate, and the tier beyond it.
+/// A limit on the rate of calls, and the tier of calls beyond it.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyRateLimit {
     pub(crate) calls: u64,
@@ -74,14 +70,14 @@ pub(crate) struct PolicyRateLimit {
     pub(crate) rights: Option<Vec<AccessRight>>,
 }
 
-/// Trash retention set by a layer.
+/// How long a layer lets the trash keep removed files.
 #[derive(Debug, Clone, Copy, Default)]
 struct PolicyRetention {
     agent_ms: Option<i64>,
     user_ms: Option<i64>,
 }
 
-/// The policy in force, and the location of its file if agents could reach it.
+/// The policy in force, and the location of its file if that is inside the workspace, where agents could reach it.
 #[derive(Debug, Clone)]
 pub struct ActivePolicy {
     /// The parsed policy.
@@ -95,17 +91,17 @@ pub struct ActivePolicy {
 pub struct PolicyFileLocation {
     /// The path of the file.
     pub path: RelPath,
-    /// The identity of the file, independent of its path.
+    /// Device and inode of the file, which identify it at every path.
     pub device_and_inode: (u64, u64),
 }
 
 impl ActivePolicy {
-    /// The policy without a policy file.
+    /// The policy that applies without a policy file.
     pub fn built_in() -> Self {
         Self { policy: Arc::new(Policy::built_in()), file_location: None }
     }
 
-    /// Whether this path, or the entry there, is the policy file.
+    /// Whether this path is the path of the policy file, or the entry at this path is a hard link to it.
     pub(crate) fn is_policy_file(&self, path: &RelPath, identity: Option<FileIdentity>) -> bool {
         self.file_location.as_ref().is_some_and(|location| {
             location.path == *path
@@ -120,7 +116,7 @@ impl ActivePolicy {
 }
 
 impl Policy {
-    /// The policy without a policy file. Its version is 1.
+    /// The policy that applies without a policy file. Its version is 1.
     pub fn built_in() -> Self {
         Self { version: BUILT_IN_VERSION, layers: Vec::new(), read_rules: ReadRulePresence::None }
     }
@@ -143,12 +139,12 @@ impl Policy {
         Self { version, layers, read_rules }
     }
 
-    /// Whether no policy file is in use.
+    /// Whether this policy has no rules beyond the built-in one.
     pub(crate) fn is_built_in(&self) -> bool {
         self.layers.is_empty()
     }
 
-    /// The version of the policy text: the start of its sha256.
+    /// The version of the policy: the first eight bytes of the sha256 of its text.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -165,7 +161,7 @@ impl Policy {
         verdict.for_operation(subject.operation)
     }
 
-    /// The verdict of each layer that has a matching rule.
+    /// The verdict of the built-in rule, if it applies, and of each layer that has a matching rule.
     pub(crate) fn layer_verdicts<'a>(
         &'a self,
         subject: &'a PolicySubject<'_>,
@@ -203,8 +199,8 @@ impl Policy {
         self.layers.iter().enumerate().filter(|(_, layer)| layer.applies_to(subject.principal))
     }
 
-    /// The verdict on a restored tree whose entries are unknown: every rule that could match an entry below the path
-    /// counts as matching.
+    /// The verdict on a tree whose entries are unknown: every rule that could match an entry below the path counts as
+    /// matching.
     pub(crate) fn evaluate_unchecked_subtree(
         &self,
         subject: &PolicySubject<'_>,
@@ -225,11 +221,11 @@ impl Policy {
         &'a self,
         subject: &'a PolicySubject<'_>,
     ) -> impl Iterator<Item = (usize, &'a PolicyRateLimit)> {
-        let of_layer = |(at, layer): (usize, &'a PolicyLayer)| layer.rate_limits.iter().map(move |rate| (at, rate));
-        self.layers_for(subject).flat_map(of_layer)
+        let with_index = |(at, layer): (usize, &'a PolicyLayer)| layer.rate_limits.iter().map(move |rate| (at, rate));
+        self.layers_for(subject).flat_map(with_index)
     }
 
-    /// The quota for this principal; `None` if no layer sets a quota.
+    /// The strictest quota of the layers that apply to this principal; `None` if no layer sets a quota for anybody.
     pub fn quota(&self, principal: &Principal) -> Option<Quota> {
         let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
         self.has_quota().then(|| applicable.map(|layer| layer.quota).fold(Quota::default(), Quota::stricter_of))
@@ -240,14 +236,13 @@ impl Policy {
         self.layers.iter().any(|layer| layer.quota != Quota::default())
     }
 
-    /// The trash retention of this principal: that of the strictest layer, or the default.
+    /// How long the trash keeps files that this principal removes: the shortest time of the layers, or the default.
     pub(crate) fn trash_retention_ms(&self, principal: &Principal) -> i64 {
-        let retentions =
-            self.layers.iter().filter(|layer| layer.applies_to(principal)).filter_map(|layer| match principal {
-                Principal::Agent(_) => layer.retention.agent_ms,
-                Principal::User(_) | Principal::System | Principal::External => layer.retention.user_ms,
-            });
-        retentions.min().unwrap_or_else(|| principal.trash_retention_ms())
+        let retention_ms = |layer: &PolicyLayer| {
+            if principal.is_agent() { layer.retention.agent_ms } else { layer.retention.user_ms }
+        };
+        let applicable = self.layers.iter().filter(|layer| layer.applies_to(principal));
+        applicable.filter_map(retention_ms).min().unwrap_or_else(|| principal.trash_retention_ms())
     }
 
     /// Whether a tool is blocked for this principal on every path, so that it need not be offered.
@@ -288,39 +283,35 @@ impl PolicyLayer {
         self.rules.iter().enumerate().find(|(_, rule)| rule.matches(subject, action))
     }
 
-    /// Whether the first rule about a tool blocks it on every path.
+    /// Whether the first rule that matches a tool blocks it on every path.
     fn blocks_all(&self, subject: &PolicySubject<'_>) -> bool {
         let applicable = |rule: &&PolicyRule| rule.applies_to(subject.principal) && rule.matches_operation(subject);
-        match self.rules.iter().find(applicable) {
-            Some(rule) => rule.tier == PolicyTier::Blocked && rule.is_unconditional(),
-            None => false,
-        }
+        let first = self.rules.iter().find(applicable);
+        first.is_some_and(|rule| rule.tier == PolicyTier::Blocked && rule.is_unconditional())
     }
 }
 
 impl PolicyAction<'_> {
-    /// The protected path that an agent would change with this action.
+    /// The protected path that this action would change, if an agent performs it.
     fn protected_path(&self, subject: &PolicySubject<'_>) -> Option<&'static [&'static str]> {
-        match (subject.principal, self.right) {
-            (Principal::Agent(_), AccessRight::Create | AccessRight::Modify | AccessRight::Delete) => {
-                match self.unchecked_subtree {
-                    UncheckedSubtree::None => protected_paths::protected_ancestor(self.path),
-                    UncheckedSubtree::Present => protected_paths::protected_ancestor(self.path)
-                        .or_else(|| protected_paths::protected_descendant(self.path)),
-                }
-            }
-            (Principal::Agent(_), AccessRight::List | AccessRight::Read) => None,
-            (Principal::User(_) | Principal::System | Principal::External, _) => None,
+        let reads = matches!(self.right, AccessRight::List | AccessRight::Read);
+        if reads || !subject.principal.is_agent() {
+            return None;
         }
+        let below = || match self.unchecked_subtree {
+            UncheckedSubtree::None => None,
+            UncheckedSubtree::Present => protected_paths::protected_descendant(self.path),
+        };
+        protected_paths::protected_ancestor(self.path).or_else(below)
     }
 }
 
 /// Whether an action affects unknown entries below its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UncheckedSubtree {
-    /// No, or the entries below are checked separately.
+    /// There are no entries below, or each of them is checked on its own.
     None,
-    /// A tree that cannot be walked.
+    /// The action affects a tree whose entries cannot be listed.
     Present,
 }
 

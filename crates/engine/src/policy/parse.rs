@@ -1,5 +1,6 @@
-//! The parser of policy files. Anything that cannot be parsed or enforced is an error with its line, because a partly
-//! understood policy would allow too much.
+//! The parser of policy files. Anything that cannot be parsed or enforced is an error with its line number, because a
+//! partly understood policy would allow too much. This includes unknown operation and tool names: a rule about them
+//! would never match, without its author noticing.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -7,22 +8,22 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyRetention, PolicyTier, operation_names,
+    AccessRight, Policy, PolicyLayer, PolicyLayerKind, PolicyRateLimit, PolicyRetention, PolicyTier, UnknownPolicyTier,
     rule::{NamePatterns, PathPatterns, PolicyRule},
 };
-use crate::{caller::Principal, glob::Globs, quota::Quota, version::Version};
+use crate::{caller::Principal, glob::Globs, operation::nearest_name, ops::OPERATIONS, quota::Quota, version::Version};
 
 pub(crate) const POLICY_BYTES_MAX: usize = 1 << 20;
 const POLICY_RULES_MAX: usize = 1_000;
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// The reason why a policy file cannot be used.
+/// The reason why a policy file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
 pub struct PolicyError {
     /// Line number, counted from 1.
     pub line: usize,
-    /// The problem.
+    /// The problem in this line, and how to fix it.
     pub reason: String,
 }
 
@@ -89,7 +90,7 @@ struct PolicyRetentionToml {
 pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyError> {
     let reader = PolicyParser { text };
     if text.len() > POLICY_BYTES_MAX {
-        return Err(PolicyError { line: 1, reason: format!("longer than {POLICY_BYTES_MAX} bytes") });
+        return Err(PolicyError { line: 1, reason: format!("the policy is longer than {POLICY_BYTES_MAX} bytes") });
     }
     let file: PolicyFileToml = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| reader.line_number(&span));
@@ -112,7 +113,10 @@ pub(super) fn parse_policy(text: &str) -> Result<Policy, PolicyError> {
     }
     let rules: usize = layers.iter().map(|layer| layer.rules.len()).sum();
     if rules > POLICY_RULES_MAX {
-        return Err(PolicyError { line: 1, reason: format!("{rules} rules; at most {POLICY_RULES_MAX} are allowed") });
+        return Err(PolicyError {
+            line: 1,
+            reason: format!("the policy has {rules} rules; at most {POLICY_RULES_MAX} are allowed"),
+        });
     }
     let digest = Version::hash_bytes(text.as_bytes());
     let mut start = [0; 8];
@@ -172,13 +176,13 @@ impl PolicyParser<'_> {
 
     fn parse_hours(&self, hours: &Spanned<u32>) -> Result<i64, PolicyError> {
         match *hours.get_ref() {
-            0 => Err(self.error_at(hours, "retention must be at least one hour")),
+            0 => Err(self.error_at(hours, "a retention time must be at least one hour")),
             hours => Ok(i64::from(hours) * HOUR_MS),
         }
     }
 
     fn parse_tier(&self, text: &Spanned<String>) -> Result<PolicyTier, PolicyError> {
-        text.get_ref().parse().map_err(|error: super::UnknownPolicyTier| self.error_at(text, error.to_string()))
+        text.get_ref().parse().map_err(|error: UnknownPolicyTier| self.error_at(text, error.to_string()))
     }
 
     fn parse_rule(&self, spanned: Spanned<PolicyRuleToml>) -> Result<PolicyRule, PolicyError> {
@@ -189,9 +193,9 @@ impl PolicyParser<'_> {
             None => None,
             Some(listed) => {
                 self.require_nonempty(listed)?;
-                let wrong = |word: &&String| !is_principal_name(word);
-                if let Some(word) = listed.get_ref().iter().find(wrong) {
-                    return Err(self.error_at(listed, bad_principal_message(word)));
+                if let Some(word) = listed.get_ref().iter().find(|word| !is_principal_pattern(word)) {
+                    let message = "is not a principal; use user:NAME, agent:NAME, user:*, agent:* or *";
+                    return Err(self.error_at(listed, format!("'{word}' {message}")));
                 }
                 Some(NamePatterns::new(listed.get_ref().clone()))
             }
@@ -248,8 +252,8 @@ impl PolicyParser<'_> {
                     format!("'{word}' is not an operation pattern; use an exact name, prefix.* or *"),
                 ));
             }
-            if let Some(objection) = operation_names::unknown_name_error(word) {
-                return Err(self.error_at(listed, objection));
+            if let Some(message) = unknown_name_error(word) {
+                return Err(self.error_at(listed, message));
             }
         }
         Ok(NamePatterns::new(listed.get_ref().clone()))
@@ -270,12 +274,12 @@ impl PolicyParser<'_> {
     fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PathPatterns, PolicyError> {
         self.require_nonempty(listed)?;
         let patterns = listed.get_ref();
-        // A leading slash before more than one component looks like an absolute path.
-        let odd = |pattern: &&String| {
+        // A leading slash anchors a single name at the root; before a longer path it looks like an absolute path.
+        let invalid = |pattern: &&String| {
             let pattern = pattern.strip_prefix('/').filter(|top| !top.contains('/')).unwrap_or(pattern);
             pattern.is_empty() || pattern.starts_with('/') || pattern.split('/').any(|part| [".", ".."].contains(&part))
         };
-        if let Some(pattern) = patterns.iter().find(odd) {
+        if let Some(pattern) = patterns.iter().find(invalid) {
             return Err(self.error_at(
                 listed,
                 format!("'{pattern}' is not a path pattern; use a path relative to the workspace, without '..'"),
@@ -286,22 +290,66 @@ impl PolicyParser<'_> {
         Ok(PathPatterns { globs, source: patterns.clone() })
     }
 
-    /// The principal of an agent layer.
     fn parse_principal(&self, principal: &Spanned<String>) -> Result<String, PolicyError> {
         let word = principal.get_ref();
-        if word.starts_with("agent:") && is_principal_name(word) {
+        if word.starts_with("agent:") && is_principal_pattern(word) {
             return Ok(word.clone());
         }
         Err(self.error_at(principal, format!("'{word}' is not an agent; name the layer \"agent:NAME\" or \"agent:*\"")))
     }
 }
 
-/// `*`, `user:*`, `agent:build-*`, `agent:NAME`.
-fn is_principal_name(word: &str) -> bool {
+/// Whether a word is a principal pattern: `*`, `user:*`, `agent:build-*` or `agent:NAME`.
+fn is_principal_pattern(word: &str) -> bool {
     let Some(start) = word.strip_suffix('*') else { return Principal::parse(word).is_ok() };
     start.is_empty() || ["user:", "agent:"].contains(&start) || Principal::parse(start).is_ok()
 }
 
-fn bad_principal_message(word: &str) -> String {
-    format!("'{word}' is not a principal; use user:NAME, agent:NAME, user:*, agent:* or *")
+/// The tools of every dialect, one `DIALECT/TOOL` per line, generated from `definitions/`.
+const TOOL_NAMES: &str = include_str!("tools.txt");
+
+/// The error message if a word is neither the name of an operation or tool nor a prefix of one with a star.
+fn unknown_name_error(word: &str) -> Option<String> {
+    let matches = |name: &str| match word.strip_suffix('*') {
+        Some(start) => name.starts_with(start),
+        None => name == word,
+    };
+    if known_names().any(matches) {
+        return None;
+    }
+    if AccessRight::ALL.iter().any(|right| right.as_str() == word) {
+        return Some(format!("'{word}' is a right, not an operation; use rights = [\"{word}\"]"));
+    }
+    let normalized = word.replace("__", ".");
+    let suggestion = nearest_name(normalized.trim_end_matches(['*', '.', '/']), known_names());
+    let suggestion = suggestion.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
+    Some(format!("unknown operation or tool '{word}'{suggestion}"))
+}
+
+/// The name of every operation, and of every tool with and without its dialect.
+fn known_names() -> impl Iterator<Item = &'static str> + Clone {
+    let bare = |tool: &'static str| tool.split_once('/').map(|(_, name)| name);
+    OPERATIONS.iter().map(|row| row.name).chain(TOOL_NAMES.lines().filter_map(bare)).chain(TOOL_NAMES.lines())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_names_are_rejected_with_suggestion() {
+        for fine in ["*", "remove", "filesystem.delete", "krux/filesystem.delete", "filesystem.*", "comma/*"] {
+            assert_eq!(unknown_name_error(fine), None, "{fine}");
+        }
+        for (word, expected) in [
+            ("delete", "'delete' is a right"),
+            ("removee", "did you mean 'remove'?"),
+            ("filesystem__delete", "did you mean 'krux/filesystem.delete'?"),
+            ("filesistem.*", "unknown operation or tool"),
+            ("acp/fs/write", "unknown operation or tool"),
+        ] {
+            let message = unknown_name_error(word).expect(word);
+            assert!(message.contains(expected), "{word}: {message}");
+        }
+    }
 }

@@ -1,10 +1,10 @@
-//! Protected paths: files that other programs execute or obey. Names are compared in folded form at any depth, so
-//! that no spelling of `.git` is missed.
+//! Protected paths: files through which other programs execute code, such as hooks and configuration. Names are compared
+//! at any depth and in folded form, so that every spelling of `.git` that a file system accepts is found.
 
-use stead_path::{RelPath, fold_name};
+use stead_path::{FoldedName, RelPath, fold_name};
 
-/// Sequences of folded names that agents may read, but change only with approval.
-const PROTECTED_PATTERNS: &[&[&str]] = &[
+/// The protected paths, each as a sequence of folded names. Agents may read them, but need approval to change them.
+const PROTECTED_PATHS: &[&[&str]] = &[
     &[".git"],
     &[".hg"],
     &[".svn"],
@@ -30,31 +30,28 @@ const PROTECTED_PATTERNS: &[&[&str]] = &[
     &["pyvenv.cfg"],
 ];
 
-/// The protected sequence at or above a path, if any.
+/// The protected path that this path is or lies below, if any.
 pub(crate) fn protected_ancestor(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();
-    PROTECTED_PATTERNS
-        .iter()
-        .find(|rule| {
-            folded.windows(rule.len()).any(|window| window.iter().zip(**rule).all(|(key, part)| key.as_str() == *part))
-        })
-        .copied()
+    PROTECTED_PATHS.iter().find(|names| folded.windows(names.len()).any(|window| equals(window, names))).copied()
 }
 
-/// The protected sequence that a tree at this path could contain, if any: the path ends in its beginning.
+/// The protected path that a tree at this path could contain, if any: this path ends with its first names.
 pub(crate) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static str]> {
     let folded: Vec<_> = path.components().map(fold_name).collect();
-    let ends_in = |start: &[&str]| {
-        folded.len() >= start.len()
-            && folded[folded.len() - start.len()..].iter().zip(start).all(|(key, part)| key.as_str() == *part)
-    };
-    PROTECTED_PATTERNS.iter().find(|rule| (1..rule.len()).any(|length| ends_in(&rule[..length]))).copied()
+    let ends_with =
+        |start: &[&str]| folded.len() >= start.len() && equals(&folded[folded.len() - start.len()..], start);
+    PROTECTED_PATHS.iter().find(|names| (1..names.len()).any(|length| ends_with(&names[..length]))).copied()
 }
 
-/// Whether a pattern names a protected sequence explicitly.
+/// Whether a pattern of a rule names a protected path explicitly.
 pub(crate) fn matches_pattern(pattern: &str, protected: &[&str]) -> bool {
     let folded: Vec<_> = pattern.split('/').map(|part| fold_name(part.as_bytes())).collect();
-    folded.windows(protected.len()).any(|window| window.iter().zip(protected).all(|(key, part)| key.as_str() == *part))
+    folded.windows(protected.len()).any(|window| equals(window, protected))
+}
+
+fn equals(folded: &[FoldedName], names: &[&str]) -> bool {
+    folded.iter().map(FoldedName::as_str).eq(names.iter().copied())
 }
 
 #[cfg(test)]
@@ -92,17 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn parents_of_protected_paths_are_detected() {
-        let leads =
+    fn trees_that_could_contain_a_protected_path_are_detected() {
+        let contained =
             |path: &str| protected_descendant(&RelPath::from_wire(path).unwrap()).map(|protected| protected.join("/"));
-        assert_eq!(leads("a/.GitHub").as_deref(), Some(".github/workflows"));
-        assert_eq!(leads(".cargo").as_deref(), Some(".cargo/config.toml"));
-        assert_eq!(leads(".github/x"), None);
-        assert_eq!(leads("src"), None);
+        assert_eq!(contained("a/.GitHub").as_deref(), Some(".github/workflows"));
+        assert_eq!(contained(".cargo").as_deref(), Some(".cargo/config.toml"));
+        assert_eq!(contained(".github/x"), None);
+        assert_eq!(contained("src"), None);
     }
 
     #[test]
-    fn patterns_naming_a_path_differ_from_covering_ones() {
+    fn only_explicit_patterns_name_a_protected_path() {
         assert!(matches_pattern(".VSCode/**", &[".vscode"]));
         assert!(matches_pattern("sub/.github/workflows/ci.yml", &[".github", "workflows"]));
         for pattern in ["**", "*", ".v*/**", ".github/**"] {

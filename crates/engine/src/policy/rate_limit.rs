@@ -1,4 +1,4 @@
-//! Rate limits. Calls are counted in the journal, so that a second connection does not evade them.
+//! Rate limits. Calls are counted in the journal, so that a second connection cannot evade a limit.
 
 use super::{AccessRight, PolicyReason, PolicySubject, PolicyTier, PolicyVerdict};
 use crate::{
@@ -17,20 +17,20 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: FileEffect) -> Resul
     for (layer, rate) in policy.rate_limits(&subject) {
         let applies =
             rate.rights.as_ref().is_none_or(|rights| rights.iter().any(|right| right_covers_effect(*right, effect)));
-        let named = |operation: &str, tool: Option<&str>| {
+        let names_call = |operation: &str, tool: Option<&str>| {
             rate.operations.as_ref().is_none_or(|patterns| patterns.match_call(operation, tool))
         };
-        if !applies || !named(subject.operation, subject.tool) {
+        if !applies || !names_call(subject.operation, subject.tool) {
             continue;
         }
         let now_ms = context.workspace().now_ms();
         let calls = recent_calls(context, &subject, now_ms.saturating_sub(rate.per_ms))?;
         let mut counted = calls.iter().filter(|stored| {
             let entry = &stored.entry;
-            // A rate-limited call does not count, or a busy caller would never be admitted again.
+            // Calls that a rate limit refused do not count, or a caller that keeps calling would never get through.
             entry.reason.as_deref() != Some(ErrorKind::RateLimited.code())
                 && entry.time_ms <= now_ms
-                && named(&entry.operation, entry.tool.as_deref())
+                && names_call(&entry.operation, entry.tool.as_deref())
         });
         let Ok(nth) = usize::try_from(rate.calls - 1) else { continue };
         let Some(oldest) = counted.nth(nth) else { continue };
@@ -44,14 +44,14 @@ pub(crate) fn check_rate(context: &CallContext<'_>, effect: FileEffect) -> Resul
     Ok(verdict.for_operation(subject.operation))
 }
 
-/// The calls of a principal since a time, newest first. Read in pages, so that a long journal costs nothing.
+/// The calls of a principal since a time, newest first. Reads the journal in pages, so that its length does not matter.
 fn recent_calls(
     context: &CallContext<'_>,
     subject: &PolicySubject<'_>,
     since_ms: i64,
 ) -> Result<Vec<StoredJournalEntry>, Error> {
     let principal = subject.principal.to_string();
-    // Calls without changes may not be written yet; `head` writes them.
+    // Entries of calls without changes may still be in memory; `head` writes them to the journal.
     context.workspace().head()?;
     let (mut calls, mut before, mut scanned) = (Vec::new(), None, 0);
     while scanned < limits::ENTRIES_SCANNED_MAX {
@@ -64,20 +64,19 @@ fn recent_calls(
         let page = context.workspace().entries(&filter)?;
         scanned += page.len();
         let Some(last) = page.last() else { break };
-        let goes_on = last.entry.time_ms >= since_ms;
+        let reached_start = last.entry.time_ms < since_ms;
         before = Some(last.entry.number);
         calls.extend(
             page.into_iter()
                 .filter(|stored| stored.entry.caller.principal == principal && stored.entry.time_ms >= since_ms),
         );
-        if !goes_on {
+        if reached_start {
             break;
         }
     }
     Ok(calls)
 }
 
-/// Entries in one page.
 const RATE_PAGE_ENTRIES: usize = 256;
 
 fn right_covers_effect(right: AccessRight, effect: FileEffect) -> bool {
@@ -92,7 +91,7 @@ fn right_covers_effect(right: AccessRight, effect: FileEffect) -> bool {
 
 fn rate_limited_error(calls: u64, per_ms: i64, wait_ms: i64) -> Error {
     let seconds = per_ms / 1000;
-    Error::new(ErrorKind::RateLimited, format!("more than {calls} calls in {seconds} s"))
+    Error::new(ErrorKind::RateLimited, format!("rate limit of the policy exceeded: {calls} calls in {seconds} s"))
         .with_next_step(format!("wait {wait_ms} ms, then call again"))
         .with_detail("retry_after_ms", wait_ms)
 }

@@ -1,10 +1,9 @@
-//! A policy rule: the calls, rights, paths, principals and sizes it matches, and its tier.
+//! A policy rule: its tier, and the conditions on operation, right, path, principal and size under which it applies.
 
 use serde::Serialize;
 use stead_path::RelPath;
 
-use super::protected_paths;
-use super::{PolicyTier, UncheckedSubtree};
+use super::{PolicyTier, UncheckedSubtree, protected_paths};
 use crate::{caller::Principal, glob::Globs};
 
 /// The right that a call needs on one path.
@@ -40,20 +39,20 @@ impl AccessRight {
     }
 }
 
-/// The principal, operation and tool of a call.
+/// The part of a call that is the same for all its paths.
 pub(crate) struct PolicySubject<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) operation: &'a str,
     pub(crate) tool: Option<&'a str>,
-    /// The tier in the tool's definition.
+    /// The tier in the tool's definition, if it has one.
     pub(crate) declared_tier: Option<PolicyTier>,
 }
 
-/// The action of a call on one path.
+/// A right that a call needs on one path.
 pub(crate) struct PolicyAction<'a> {
     pub(crate) right: AccessRight,
     pub(crate) path: &'a RelPath,
-    /// Bytes that it would write.
+    /// The number of bytes that the call would write to the path.
     pub(crate) bytes: Option<u64>,
     pub(crate) unchecked_subtree: UncheckedSubtree,
 }
@@ -69,7 +68,7 @@ impl<'a> PolicyAction<'a> {
     }
 }
 
-/// Name patterns, any of which may match: exact, with a trailing `*`, or `*`.
+/// Name patterns, any of which may match: an exact name, a prefix followed by `*`, or `*`.
 #[derive(Debug, Clone)]
 pub(crate) struct NamePatterns(Vec<String>);
 
@@ -87,9 +86,9 @@ impl NamePatterns {
 
     /// Whether a pattern matches a call: its operation, or its tool with or without the dialect.
     pub(crate) fn match_call(&self, operation: &str, tool: Option<&str>) -> bool {
-        let fits_tool =
+        let matches_tool =
             |tool: &str| self.match_name(tool) || tool.split_once('/').is_some_and(|(_, name)| self.match_name(name));
-        self.match_name(operation) || tool.is_some_and(fits_tool)
+        self.match_name(operation) || tool.is_some_and(matches_tool)
     }
 
     pub(crate) fn patterns(&self) -> &[String] {
@@ -97,7 +96,7 @@ impl NamePatterns {
     }
 }
 
-/// Path patterns, with their source text.
+/// Compiled path patterns, with their text in the policy file.
 #[derive(Debug, Clone)]
 pub(crate) struct PathPatterns {
     pub(super) globs: Globs,
@@ -109,9 +108,9 @@ impl PathPatterns {
     fn may_match_below(&self, path: &RelPath) -> bool {
         self.source.iter().any(|pattern| {
             let parts = pattern.strip_prefix('/').unwrap_or(pattern).split('/');
-            let fixed = parts.take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
+            let literal = parts.take_while(|part| !part.contains(['*', '?', '[', '{', '\\']));
             let anywhere = !pattern.contains('/');
-            let mut pairs = path.components().zip(fixed);
+            let mut pairs = path.components().zip(literal);
             anywhere || pairs.all(|(name, part)| name == part.as_bytes())
         })
     }
@@ -143,11 +142,11 @@ impl PolicyRule {
     }
 
     fn matches_except_path(&self, subject: &PolicySubject<'_>, action: &PolicyAction<'_>) -> bool {
-        let sized = |limit: u64| action.bytes.is_some_and(|bytes| bytes > limit);
+        let is_larger = |limit: u64| action.bytes.is_some_and(|bytes| bytes > limit);
         self.covers_right(action.right)
             && self.matches_operation(subject)
             && self.applies_to(subject.principal)
-            && self.size_over.is_none_or(sized)
+            && self.size_over.is_none_or(is_larger)
     }
 
     pub(super) fn covers_right(&self, right: AccessRight) -> bool {
@@ -167,10 +166,9 @@ impl PolicyRule {
         self.paths.is_none() && self.rights.is_none() && self.size_over.is_none()
     }
 
-    /// Whether a path pattern names a protected path explicitly; a pattern that merely covers it does not.
+    /// Whether a path pattern names this protected path explicitly. A pattern that merely covers it does not count.
     pub(super) fn names_path(&self, protected: &[&str]) -> bool {
-        let source = self.paths.as_ref().map_or(&[][..], |patterns| &patterns.source);
-        source.iter().any(|pattern| protected_paths::matches_pattern(pattern, protected))
+        self.paths().iter().any(|pattern| protected_paths::matches_pattern(pattern, protected))
     }
 
     pub(crate) fn paths(&self) -> &[String] {

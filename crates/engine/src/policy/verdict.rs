@@ -1,62 +1,115 @@
-//! The verdict of the policy and its reason, so that an error can name the rule.
+//! The verdict of the policy: a tier, and the reason for it, so that an error can name the rule.
 
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Policy, PolicyTier};
+use super::Policy;
 
-/// A tier and its reason.
+/// How freely a call may run, from the freest tier to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyTier {
+    /// The call runs.
+    #[default]
+    Autonomous,
+    /// The call runs and is reported to supervisors.
+    Notify,
+    /// The call runs once a person has approved exactly this plan.
+    ApprovalRequired,
+    /// The call does not run.
+    Blocked,
+}
+
+impl PolicyTier {
+    /// Every tier, from the freest to the strictest.
+    pub const ALL: &[PolicyTier] =
+        &[PolicyTier::Autonomous, PolicyTier::Notify, PolicyTier::ApprovalRequired, PolicyTier::Blocked];
+
+    /// The word for the tier in definitions, policies and results.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PolicyTier::Autonomous => "autonomous",
+            PolicyTier::Notify => "notify",
+            PolicyTier::ApprovalRequired => "approval_required",
+            PolicyTier::Blocked => "blocked",
+        }
+    }
+}
+
+impl fmt::Display for PolicyTier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The error for a word that names no tier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tier '{0}'; tiers are autonomous, notify, approval_required and blocked")]
+pub struct UnknownPolicyTier(String);
+
+impl FromStr for PolicyTier {
+    type Err = UnknownPolicyTier;
+
+    fn from_str(text: &str) -> Result<Self, UnknownPolicyTier> {
+        let known = PolicyTier::ALL.iter().find(|tier| tier.as_str() == text);
+        known.copied().ok_or_else(|| UnknownPolicyTier(text.chars().take(64).collect()))
+    }
+}
+/// The tier of a call, and the reason for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PolicyVerdict {
     /// The tier of the call.
     pub tier: PolicyTier,
-    /// The source of the tier.
+    /// The rule or default that gave the tier.
     pub reason: PolicyReason,
 }
 
-/// The source of a tier.
+/// The rule or default that gave a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyReason {
-    /// The tool's declared tier; autonomous if it has none.
+    /// No rule matched, so the tier in the tool's definition applies; autonomous if it has none.
     ToolDefault,
-    /// The default of a layer.
+    /// No rule matched, so the default tier of a layer applies.
     LayerDefault {
         /// Index of the layer.
         layer: usize,
     },
-    /// A rule.
+    /// A rule of the policy file matched.
     Rule {
         /// Index of the layer.
         layer: usize,
         /// Index of the rule within the layer.
         rule: usize,
     },
-    /// The built-in protection of a path that other programs execute or obey.
+    /// The built-in rule applies to a path whose files can execute code.
     ProtectedPath(&'static [&'static str]),
     /// A rate limit was reached.
     RateLimit {
         /// Index of the layer.
         layer: usize,
     },
-    /// The call itself requests or answers approvals.
+    /// The operation requests or answers approvals, so it does not need one itself.
     ApprovalCall,
 }
 
-/// Operations that request or answer approvals. If they needed approval, nobody could answer anything.
+/// Operations that request or answer approvals. If they needed approval themselves, no request could be answered.
 const APPROVAL_OPERATIONS: &[&str] =
     &["session", "events", "alert", "alerts", "respond", "policy", "approvals", "approve", "deny"];
 
 impl PolicyVerdict {
-    /// The verdict if nothing restricts a call.
+    /// The verdict on a call that nothing restricts.
     pub(crate) const UNRESTRICTED: PolicyVerdict =
         PolicyVerdict { tier: PolicyTier::Autonomous, reason: PolicyReason::ToolDefault };
 
-    /// The stricter of two; the first if they are equal.
+    /// The verdict with the stricter tier; `self` if the tiers are equal.
     #[must_use]
     pub(crate) fn stricter_of(self, other: PolicyVerdict) -> PolicyVerdict {
         if other.tier > self.tier { other } else { self }
     }
 
-    /// Lifts a required approval for operations that request or answer approvals; they can still be blocked.
+    /// Operations that request or answer approvals need no approval themselves; they can still be blocked.
     #[must_use]
     pub(super) fn for_operation(self, operation: &str) -> PolicyVerdict {
         if self.tier == PolicyTier::ApprovalRequired && APPROVAL_OPERATIONS.contains(&operation) {
@@ -67,7 +120,7 @@ impl PolicyVerdict {
 }
 
 impl PolicyReason {
-    /// The reason in words, fit to follow "because of".
+    /// The reason in words. It completes a sentence such as "notes.txt is blocked by …".
     pub fn describe(&self, policy: &Policy) -> String {
         match self {
             PolicyReason::ToolDefault => "the tool's own tier, as no rule matches this call".to_owned(),
@@ -80,18 +133,18 @@ impl PolicyReason {
                 }
                 None => format!("a rule of the {} layer", policy.layer_name(*layer)),
             },
-            PolicyReason::ProtectedPath(place) => format!(
+            PolicyReason::ProtectedPath(path) => format!(
                 "built-in rule 'protected places' of the system layer: files in {} can execute code (hooks, configuration)",
-                place.join("/")
+                path.join("/")
             ),
             PolicyReason::RateLimit { layer } => {
-                format!("the rate limit of the {} layer, which is exceeded", policy.layer_name(*layer))
+                format!("the exceeded rate limit of the {} layer", policy.layer_name(*layer))
             }
             PolicyReason::ApprovalCall => "calls that request or answer approvals never need approval".to_owned(),
         }
     }
 
-    /// The reason for authors of rules: its kind, and the line of a rule.
+    /// The reason for people who write rules: its kind and, for a rule, the line in the policy file.
     pub(crate) fn to_json(self, policy: &Policy) -> Value {
         match self {
             PolicyReason::ToolDefault => json!({ "by": "definition" }),
@@ -105,7 +158,7 @@ impl PolicyReason {
         }
     }
 
-    /// The short name of the rule, for programs and one-line notes.
+    /// The name of the rule, or a word for the default that applied, for programs and one-line notes.
     pub fn short_name(&self, policy: &Policy) -> String {
         match self {
             PolicyReason::ToolDefault => "definition".to_owned(),
@@ -117,5 +170,20 @@ impl PolicyReason {
             PolicyReason::RateLimit { .. } => "rate".to_owned(),
             PolicyReason::ApprovalCall => "answering".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_are_ordered_and_parsed_from_their_words() {
+        assert!(PolicyTier::ALL.is_sorted());
+        for tier in PolicyTier::ALL {
+            assert_eq!(tier.as_str().parse(), Ok(*tier));
+            assert_eq!(serde_json::to_value(tier).unwrap(), tier.as_str());
+        }
+        assert!("Autonomous".parse::<PolicyTier>().is_err());
     }
 }
