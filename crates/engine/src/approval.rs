@@ -1,42 +1,41 @@
-//! Approvals: a person's consent to one exact plan. Owns the approval types, their binding to a plan, and the step
-//! that runs, delays or refuses a call that needs one.
+//! Approvals: a person's consent to one exact plan. Owns the approval types, the digests that bind an approval to its
+//! plan, and the pipeline step that runs, delays or refuses a call that needs approval.
 //!
-//! An approval is valid for one principal, one call and one plan, and the commit uses it up. No caller of a protocol
-//! can answer a request: only a person with the approver's grant can.
+//! An approval is valid for one principal, one call and one plan, and the commit uses it up. Only a person who presented
+//! the approver secret can answer a request, or, if the operator allows it, the client that made the call.
 
 mod digest;
 mod gate;
 mod preview;
-mod preview_text;
 
 use stead_journal::Digest;
 
 pub(crate) use digest::{ApprovalBinding, digest_call, digest_plan, digest_targets};
 pub(crate) use gate::{ApprovalCheck, ApprovalWaitResult, MissingApproval, request_and_wait};
 pub(crate) use preview::preview_plan;
-pub use preview_text::{render_plan_lines, summarize_plan};
+pub use preview::{render_plan_lines, summarize_plan};
 
-/// An approval request and its state.
+/// A stored approval request with its state and answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
     /// The id of the approval.
     pub id: String,
-    /// The request for approval.
+    /// The request as the call made it.
     pub request: ApprovalRequest,
-    /// When it was requested, in unix milliseconds.
+    /// When approval was requested, in unix milliseconds.
     pub created_ms: i64,
-    /// When it expires, in unix milliseconds.
+    /// When the approval expires, in unix milliseconds.
     pub expires_ms: i64,
-    /// The current state.
+    /// Whether the request is answered, and whether the call has run.
     pub state: ApprovalState,
     /// The person's answer, if any.
     pub resolution: Option<ApprovalResolution>,
-    /// The journal entry that used it.
+    /// The number of the journal entry whose call used the approval.
     pub used_by_entry: Option<u64>,
 }
 
 impl Approval {
-    /// The name by which the caller knows the call: the dialect's tool, or the operation.
+    /// The name that the caller used for the call: the dialect's tool, or else the operation.
     pub fn tool_or_operation(&self) -> &str {
         self.request.tool.as_deref().unwrap_or(&self.request.operation)
     }
@@ -47,24 +46,24 @@ impl Approval {
 pub struct ApprovalResolution {
     /// The principal who answered.
     pub resolved_by: String,
-    /// The reason given.
+    /// The reason that the principal gave.
     pub reason: Option<String>,
 }
 
-/// The state of an approval.
+/// The state of an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Not answered yet.
+    /// The request is not answered yet.
     Pending,
-    /// Approved; the call may run once.
+    /// A person approved the plan, and the call may run once.
     Approved,
-    /// Denied.
+    /// A person denied the call.
     Denied,
-    /// The call ran.
+    /// The call ran and used up the approval.
     Used,
     /// The files or the policy changed, and a newer request replaced this one.
     Stale,
-    /// Past its expiry time.
+    /// The request expired before it was answered or used.
     Expired,
 }
 
@@ -79,7 +78,7 @@ impl ApprovalState {
         ApprovalState::Expired,
     ];
 
-    /// The state's name on the wire.
+    /// The word for the state in stored rows and results.
     pub fn as_str(self) -> &'static str {
         match self {
             ApprovalState::Pending => "pending",
@@ -92,8 +91,8 @@ impl ApprovalState {
     }
 }
 
-/// A request for approval. A pending or approved request for the same principal and call with a different plan becomes
-/// stale.
+/// A request for approval. It makes earlier requests stale that are pending or approved and have the same principal and
+/// call but a different plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRequest {
     /// The principal of the call.
@@ -104,66 +103,66 @@ pub struct ApprovalRequest {
     pub operation: String,
     /// The dialect's tool name.
     pub tool: Option<String>,
-    /// Digest of the call: operation, tool and arguments.
+    /// The digest of operation, tool and arguments.
     pub call_digest: Digest,
-    /// Digest of the plan: the call, every change with its expectation, and the policy.
+    /// The digest of the call, of every planned change with its expectation, and of the policy version.
     pub plan_digest: Digest,
-    /// The plan preview, as JSON.
+    /// The plan preview that a person sees, as JSON.
     pub plan_preview: String,
-    /// The rule that requires approval.
+    /// The rule that requires approval, in words.
     pub reason: String,
-    /// Version of the policy.
+    /// The version of the policy that requires approval.
     pub policy_version: u64,
-    /// How long the request stays valid.
+    /// How long the request can be answered and used, in milliseconds.
     pub valid_for_ms: i64,
 }
 
-/// A person's answer.
+/// A person's answer to an approval request.
 #[derive(Debug, Clone)]
 pub struct ApprovalAnswer {
     /// The id of the approval.
     pub id: String,
-    /// The decision.
+    /// Whether the call may run.
     pub decision: ApprovalDecision,
-    /// The reason, if given.
+    /// The reason for the decision, if given.
     pub reason: Option<String>,
 }
 
 /// The decision on an approval request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalDecision {
-    /// The call may run once, as planned.
+    /// The call may run once, with exactly the approved plan.
     Approve,
     /// The call may not run.
     Deny,
 }
 
-/// Selects approvals; newest first.
+/// Selects approvals. The result is sorted from the newest to the oldest.
 #[derive(Debug, Clone, Default)]
 pub struct ApprovalFilter {
-    /// Only requests of this principal.
+    /// Selects only requests of this principal.
     pub principal: Option<String>,
-    /// Only requests for this call.
+    /// Selects only requests for the call with this digest.
     pub call_digest: Option<Digest>,
-    /// Only approvals in this state.
+    /// Selects only approvals in this state.
     pub state: Option<ApprovalState>,
-    /// Most approvals to return.
+    /// The largest number of approvals to return.
     pub limit: usize,
 }
 
 /// How calls that need approval are handled. Chosen by the operator when the server starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApprovalMode {
-    /// Requests approval; the call waits or is refused until it is answered.
+    /// Approval is requested from a person. Until it is given, the call waits or is refused.
     #[default]
     AskPerson,
-    /// Refuses the call without a request.
+    /// The call is refused, and no approval is requested.
     DenyAll,
-    /// Runs the call as if approved, and records that in the journal.
+    /// The call runs as if approved, and the journal records [`ALLOWED_BY_OPERATOR`] as its approval.
     AllowAll,
-    /// Requests approval, and accepts the client's reply as the person's answer.
+    /// Approval is requested, and the client may answer the request in place of a person.
     TrustClient,
 }
 
-/// Recorded in place of an approval id when the operator allows all calls.
+/// The journal records this word in place of an approval id if the operator allows all calls.
 pub const ALLOWED_BY_OPERATOR: &str = "operator";

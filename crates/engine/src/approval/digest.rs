@@ -1,5 +1,5 @@
-//! The digests that an approval is bound to. Every field is written with its length, so that different plans never
-//! have the same bytes. Times that pass without a change are excluded.
+//! The digests that bind an approval to a call and its plan. Every field is written with its length, so that different
+//! plans never have the same bytes. The end of a trash retention is left out, because it moves with the time of the call.
 
 use serde_json::Value;
 use stead_journal::{Digest, EntryRelation};
@@ -17,12 +17,12 @@ use crate::{
     workspace::FileIdentity,
 };
 
-/// The digests that an approval is bound to.
+/// The digests that bind an approval to a call and its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ApprovalBinding {
-    /// The call alone.
+    /// The digest of the call without its planned changes.
     pub(crate) call_digest: Digest,
-    /// The call with its planned changes.
+    /// The digest of the call with its planned changes.
     pub(crate) plan_digest: Digest,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     out.digest()
 }
 
-/// The digest of a call that changes nothing: the call, its paths and the policy.
+/// The plan digest of a call that changes no file: the call, its paths and the policy version.
 pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: &[ResolvedTarget]) -> Digest {
     let mut out = ApprovalDigestWriter::new("look");
     out.write_bytes(call.as_bytes());
@@ -46,12 +46,12 @@ pub(crate) fn digest_targets(context: &CallContext<'_>, call: &Digest, targets: 
     out.digest()
 }
 
-/// The digest of a plan: the call, every change with its expectation, and the policy.
+/// The plan digest of a call that changes files: the call, every change with its expectation, and the policy version.
 pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan) -> Result<Digest, Error> {
     let mut out = ApprovalDigestWriter::new("plan");
     out.write_bytes(call.as_bytes());
     out.write_number(context.policy.policy.version());
-    out.write_text(&link_words(&plan.link));
+    out.write_text(&relation_words(&plan.link));
     out.write_number(plan.changes.len() as u64);
     for change in &plan.changes {
         write_change(&mut out, context, change)?;
@@ -59,8 +59,9 @@ pub(crate) fn digest_plan(context: &CallContext<'_>, call: &Digest, plan: &Plan)
     Ok(out.digest())
 }
 
-/// The link of a plan as version 1 of the digest writes it. Pending approvals are bound to these exact words.
-fn link_words(link: &EntryRelation) -> String {
+/// The relation of a plan to an earlier entry, as version 1 of the digest writes it. Pending approvals depend on these
+/// exact words.
+fn relation_words(link: &EntryRelation) -> String {
     match link {
         EntryRelation::None => "None".to_owned(),
         EntryRelation::Undoes(number) => format!("Undoes({number})"),
@@ -123,15 +124,15 @@ fn write_change(
     Ok(())
 }
 
-/// Writes length-prefixed fields.
+/// Collects length-prefixed fields and hashes them.
 struct ApprovalDigestWriter(Vec<u8>);
 
 impl ApprovalDigestWriter {
-    fn new(about: &str) -> Self {
-        let mut fields = Self(Vec::with_capacity(512));
-        fields.write_text("stead approval 1");
-        fields.write_text(about);
-        fields
+    fn new(subject: &str) -> Self {
+        let mut writer = Self(Vec::with_capacity(512));
+        writer.write_text("stead approval 1");
+        writer.write_text(subject);
+        writer
     }
 
     fn digest(&self) -> Digest {
@@ -164,7 +165,7 @@ impl ApprovalDigestWriter {
         self.write_bytes(version.0.as_bytes());
     }
 
-    /// Writes a value independent of the order of its members.
+    /// Writes a JSON value. The order of object members does not matter.
     fn write_json(&mut self, value: &Value) {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => self.write_text(&value.to_string()),
@@ -213,7 +214,7 @@ impl ApprovalDigestWriter {
 
     fn write_content(&mut self, content: &PlannedContent) {
         match content {
-            // The version that follows identifies the bytes.
+            // The caller writes the version next, which identifies the bytes.
             PlannedContent::Bytes(_) => self.write_text("bytes"),
             PlannedContent::Retained(version) => {
                 self.write_text("kept");
@@ -254,7 +255,7 @@ impl ApprovalDigestWriter {
         self.write_number(tree.bytes);
     }
 
-    /// Writes every entry of a tree by the attributes that change when it is replaced or written.
+    /// Writes the attributes of every entry of a tree that change when the entry is replaced or written.
     fn write_tree(
         &mut self,
         context: &CallContext<'_>,
@@ -266,9 +267,9 @@ impl ApprovalDigestWriter {
         if tree.kind != FileKind::Directory || *expectation == CommitExpectation::Absent {
             return Ok(());
         }
-        let Some(node) = context.workspace().stat(top)? else { return Ok(()) };
+        let Some(stat) = context.workspace().stat(top)? else { return Ok(()) };
         let mut inner = ApprovalDigestWriter::new("tree");
-        context.walk_skipping_deep_entries(top, node, &mut |entry| {
+        context.walk_skipping_deep_entries(top, stat, &mut |entry| {
             inner.write_path(entry.path);
             inner.write_identity(&entry.stat.identity);
             if entry.stat.kind != FileKind::Directory {
@@ -289,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_written_in_the_words_of_version_1() {
+    fn relations_are_written_in_the_words_of_version_1() {
         for (link, words) in [
             (EntryRelation::None, "None"),
             (EntryRelation::Undoes(7), "Undoes(7)"),
@@ -297,7 +298,7 @@ mod tests {
             (EntryRelation::Restores("t-0a1b".to_owned()), "Restores(\"t-0a1b\")"),
             (EntryRelation::Amends(9), "Amends(9)"),
         ] {
-            assert_eq!(link_words(&link), words);
+            assert_eq!(relation_words(&link), words);
         }
     }
 }

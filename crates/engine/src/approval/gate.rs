@@ -1,4 +1,4 @@
-//! The approval step of the pipeline. No lock is held while a call waits.
+//! The approval step of the pipeline. A call holds no lock while it waits for an answer.
 
 use std::time::Instant;
 
@@ -13,11 +13,11 @@ use crate::{
     policy::PolicyVerdict,
 };
 
-/// The result of checking for an approval.
+/// Whether a call that needs approval may run now.
 pub(crate) enum ApprovalCheck {
-    /// The call runs with this approval; the commit uses it up.
+    /// The call runs with the approval that has this id; the commit uses it up.
     Approved(String),
-    /// The call runs because the operator allows all calls.
+    /// The call runs without an approval, because the operator allows all calls.
     AllowedByOperator,
     /// The call cannot run yet. The caller releases its locks, then calls [`request_and_wait`].
     Missing(MissingApproval),
@@ -28,12 +28,12 @@ pub(crate) struct MissingApproval {
     binding: ApprovalBinding,
     verdict: PolicyVerdict,
     plan_preview: Value,
-    /// The content before and after, if the options request it.
+    /// The file content before and after the call, if the options request it.
     pub(crate) before_after: Option<Box<BeforeAfterBytes>>,
 }
 
 impl ApprovalCheck {
-    /// Looks for an approval of exactly this plan.
+    /// Looks for an approval of exactly this plan. `preview` is called only if there is none.
     pub(crate) fn check_approval(
         context: &CallContext<'_>,
         mode: ApprovalMode,
@@ -47,7 +47,7 @@ impl ApprovalCheck {
                 return Err(Error::new(
                     ErrorKind::ApprovalDenied,
                     format!(
-                        "approval is required, but this server is configured to deny such calls: {}",
+                        "this call needs approval, and this server denies such calls: {}",
                         approval_reason(context, verdict)
                     ),
                 )
@@ -55,19 +55,16 @@ impl ApprovalCheck {
             }
             ApprovalMode::AskPerson | ApprovalMode::TrustClient => {}
         }
-        let known = existing_approvals(context, &binding)?;
-        let fitting = |approval: &&Approval| {
+        let usable = |approval: &Approval| {
             approval.request.plan_digest == binding.plan_digest && approval.state == ApprovalState::Approved
         };
-        match known.iter().find(fitting) {
-            Some(approval) => Ok(ApprovalCheck::Approved(approval.id.clone())),
-            None => Ok(ApprovalCheck::Missing(MissingApproval {
-                binding,
-                verdict,
-                plan_preview: preview(),
-                before_after: None,
-            })),
-        }
+        Ok(match existing_approvals(context, &binding)?.into_iter().find(usable) {
+            Some(approval) => ApprovalCheck::Approved(approval.id),
+            None => {
+                let plan_preview = preview();
+                ApprovalCheck::Missing(MissingApproval { binding, verdict, plan_preview, before_after: None })
+            }
+        })
     }
 }
 
@@ -84,41 +81,37 @@ fn approval_reason(context: &CallContext<'_>, verdict: PolicyVerdict) -> String 
     verdict.reason.describe(&context.policy.policy)
 }
 
-/// The result of waiting for an answer.
+/// The result of waiting for a person's answer.
 pub(crate) enum ApprovalWaitResult {
-    /// Approved while the call waited: plan again and run.
+    /// The approval was given or replaced while the call waited, so the call must be planned again.
     Retry,
-    /// Not approved; the error explains why, and the id names the approval.
+    /// The call is not approved. Holds the error for the caller and the id of the approval.
     Refused(Error, Option<String>),
 }
 
-/// Requests approval unless a request is pending, and waits as long as the call allows. Holds no lock.
+/// Requests approval, unless the same request is pending, and waits for the answer as long as the call allows.
 pub(crate) fn request_and_wait(
     context: &CallContext<'_>,
     call: &Call<'_>,
     missing: MissingApproval,
 ) -> Result<ApprovalWaitResult, Error> {
-    let MissingApproval { binding, verdict, plan_preview: preview, before_after: _ } = missing;
-    let known = existing_approvals(context, &binding)?;
-    let same = known.iter().find(|approval| approval.request.plan_digest == binding.plan_digest);
-    let pending = match same.map(|approval| (approval, approval.state)) {
+    let MissingApproval { binding, verdict, plan_preview, before_after: _ } = missing;
+    let existing = existing_approvals(context, &binding)?;
+    let same_plan = existing.iter().find(|approval| approval.request.plan_digest == binding.plan_digest);
+    let pending = match same_plan.map(|approval| (approval, approval.state)) {
         Some((_, ApprovalState::Approved)) => return Ok(ApprovalWaitResult::Retry),
-        Some((approval, ApprovalState::Denied)) => {
-            return Ok(ApprovalWaitResult::Refused(approval_denied_error(approval), Some(approval.id.clone())));
-        }
+        Some((approval, ApprovalState::Denied)) => return Ok(refused(approval, approval_denied_error(approval))),
         Some((approval, ApprovalState::Pending)) => Some(approval.clone()),
         Some((_, ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired)) | None => None,
     };
-    let outdated = known.iter().find(|approval| approval.state == ApprovalState::Approved).cloned();
     let approval = match pending {
         Some(approval) => approval,
-        None => context.workspace().request_approval(&build_request(context, call, binding, verdict, &preview))?,
+        None => context.workspace().request_approval(&build_request(context, call, binding, verdict, plan_preview))?,
     };
-    if let Some(outdated) = outdated {
-        let id = approval.id.clone();
-        return Ok(ApprovalWaitResult::Refused(approval_stale_error(context, &outdated, &approval), Some(id)));
+    match existing.iter().find(|approval| approval.state == ApprovalState::Approved) {
+        Some(outdated) => Ok(refused(&approval, approval_stale_error(context, outdated, &approval))),
+        None => wait_for_answer(context, call, approval, verdict),
     }
-    wait_for_answer(context, call, approval, verdict)
 }
 
 fn build_request(
@@ -126,9 +119,8 @@ fn build_request(
     call: &Call<'_>,
     binding: ApprovalBinding,
     verdict: PolicyVerdict,
-    preview: &Value,
+    mut preview: Value,
 ) -> ApprovalRequest {
-    let mut preview = preview.clone();
     preview["cause"] = verdict.reason.to_json(&context.policy.policy);
     ApprovalRequest {
         principal: context.caller.principal.to_string(),
@@ -144,6 +136,10 @@ fn build_request(
     }
 }
 
+fn refused(approval: &Approval, error: Error) -> ApprovalWaitResult {
+    ApprovalWaitResult::Refused(error, Some(approval.id.clone()))
+}
+
 /// Waits for the answer until the call's approval wait ends.
 fn wait_for_answer(
     context: &CallContext<'_>,
@@ -155,33 +151,27 @@ fn wait_for_answer(
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            let id = approval.id.clone();
-            return Ok(ApprovalWaitResult::Refused(approval_pending_error(context, &approval, verdict), Some(id)));
+            return Ok(refused(&approval, approval_pending_error(context, &approval, verdict)));
         }
         call.control.check()?;
         let head = context.workspace().head()?;
-        if let Some(now) = context.workspace().approval(&approval.id)? {
-            approval = now;
+        if let Some(updated) = context.workspace().approval(&approval.id)? {
+            approval = updated;
         }
         match approval.state {
-            ApprovalState::Approved => return Ok(ApprovalWaitResult::Retry),
-            ApprovalState::Denied => {
-                let id = approval.id.clone();
-                return Ok(ApprovalWaitResult::Refused(approval_denied_error(&approval), Some(id)));
-            }
+            ApprovalState::Denied => return Ok(refused(&approval, approval_denied_error(&approval))),
             ApprovalState::Pending => {
                 let slice = left.min(limits::APPROVAL_POLL_INTERVAL);
                 context.workspace().wait_for_entry_after(head.number, Instant::now() + slice)?;
             }
-            // Used up or replaced by another call; planning again finds out.
-            ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired => {
+            // Another call may have used up or replaced the approval; the next round of planning looks again.
+            ApprovalState::Approved | ApprovalState::Used | ApprovalState::Stale | ApprovalState::Expired => {
                 return Ok(ApprovalWaitResult::Retry);
             }
         }
     }
 }
 
-/// The command that approves a request.
 fn approve_command(id: &str) -> String {
     format!("stead approvals approve {id}")
 }
@@ -205,8 +195,8 @@ fn approval_denied_error(approval: &Approval) -> Error {
         None => ("a person", None),
     };
     let suffix = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    Error::new(ErrorKind::ApprovalDenied, format!("{by} denied this call ({}){suffix}", approval.id))
-        .with_next_step("do something else, or ask why it was denied")
+    Error::new(ErrorKind::ApprovalDenied, format!("{by} denied this call (approval {}){suffix}", approval.id))
+        .with_next_step("do not repeat this call; do something else, or ask why it was denied")
         .with_detail("approval", approval.id.clone())
         .with_detail("expires_ms", approval.expires_ms)
 }

@@ -1,13 +1,14 @@
-//! The plan preview of an approval request: each change with its path, size and diff. Anything omitted is counted or
-//! explained.
+//! The plan preview of an approval request: each change with its path, size and diff, as JSON and as text. If a part is
+//! omitted, the preview says how much or why. The text is the same in every protocol and adds nothing to the JSON.
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stead_path::RelPath;
 use stead_text::{
     diff::diff_stat,
     unified::{DiffLabels, unified_diff},
+    visible::escape_deceptive_line,
 };
 
 use crate::{
@@ -16,14 +17,15 @@ use crate::{
     limits,
     ops::{decode_diff_text, file_kind_name},
     plan::{CommitExpectation, FileKind, Plan, PlannedChange, PlannedContent, TreeSummary},
-    version::Version,
     workspace::BytesToRead,
 };
 
-/// The diff label of a file that does not exist.
-const NOTHING_TO_READ: &str = "nothing";
-const READ_OPERATION: &str = "read";
+/// The diff label for a file that does not exist before or after the change.
+const NO_FILE_LABEL: &str = "nothing";
 const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// Fields to add to the JSON of one change.
+type PreviewFields = Vec<(&'static str, Value)>;
 
 pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> Value {
     let mut lines_left = limits::APPROVAL_DIFF_LINES_MAX;
@@ -31,86 +33,75 @@ pub(crate) fn preview_plan(context: &CallContext<'_>, plan: &Plan) -> Value {
         .changes
         .iter()
         .take(limits::APPROVAL_CHANGES_SHOWN_MAX)
-        .map(|change| Value::Object(preview_change(context, change, &mut lines_left)))
+        .map(|change| preview_change(context, change, &mut lines_left))
         .collect();
-    let left_out = plan.changes.len() - changes.len();
-    let mut whole = json!({ "changes": changes });
-    if left_out > 0 {
-        whole["left_out"] = format!("{left_out} more changes are part of this plan").into();
+    let omitted = plan.changes.len() - changes.len();
+    let mut preview = json!({ "changes": changes });
+    if omitted > 0 {
+        preview["left_out"] = format!("{omitted} more changes are part of this plan").into();
     }
-    whole
+    preview
 }
 
-fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left: &mut usize) -> Map<String, Value> {
-    let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
-    match change {
+fn preview_change(context: &CallContext<'_>, change: &PlannedChange, lines_left: &mut usize) -> Value {
+    let (mut preview, further) = match change {
         PlannedChange::Put { path, expectation, content, version, size, .. } => {
-            let fresh = matches!(expectation, CommitExpectation::Absent);
-            put("change", if fresh { "create" } else { "modify" }.into());
-            put("path", path.to_string().into());
-            put("size", (*size).into());
-            put("version", version.to_string().into());
+            let is_new = *expectation == CommitExpectation::Absent;
+            let preview = json!({
+                "change": if is_new { "create" } else { "modify" },
+                "path": path.to_string(),
+                "size": size,
+                "version": version.to_string(),
+            });
             let new = NewFileContent { content, size: *size };
-            for (name, value) in preview_diff(context, path, fresh, &new, lines_left) {
-                put(name, value);
-            }
+            (preview, preview_diff(context, path, is_new, &new, lines_left))
         }
         PlannedChange::MakeDirectory { path, .. } => {
-            put("change", "make_dir".into());
-            put("path", path.to_string().into());
+            (json!({ "change": "make_dir", "path": path.to_string() }), Vec::new())
         }
         PlannedChange::MakeLink { path, target } => {
-            put("change", "make_link".into());
-            put("path", path.to_string().into());
-            put("target", String::from_utf8_lossy(target).into());
+            let target = String::from_utf8_lossy(target);
+            (json!({ "change": "make_link", "path": path.to_string(), "target": target }), Vec::new())
         }
         PlannedChange::Move { from, to, replaced, tree, .. } => {
-            put("change", "move".into());
-            put("path", from.to_string().into());
-            put("to", to.to_string().into());
-            put("replaces", (!matches!(replaced, CommitExpectation::Absent)).into());
-            add_tree_size(tree, &mut put);
+            let replaces = *replaced != CommitExpectation::Absent;
+            let (from, to) = (from.to_string(), to.to_string());
+            (json!({ "change": "move", "path": from, "to": to, "replaces": replaces }), tree_size_fields(tree))
         }
-        PlannedChange::Remove { path, expectation, retain_until_ms: keep_until_ms, tree } => {
-            put("change", "remove".into());
-            put("type", file_kind_name(tree.kind).into());
-            put("path", path.to_string().into());
-            add_tree_size(tree, &mut put);
-            let kept_ms = keep_until_ms.saturating_sub(context.workspace().now_ms()).max(0);
+        PlannedChange::Remove { path, expectation, retain_until_ms, tree } => {
+            let retained_ms = retain_until_ms.saturating_sub(context.workspace().now_ms()).max(0);
+            let preview = json!({ "change": "remove", "type": file_kind_name(tree.kind), "path": path.to_string() });
+            let mut fields = tree_size_fields(tree);
             // Rounded to the nearest hour, because some time has passed since planning.
-            put("recoverable_hours", ((kept_ms + HOUR_MS / 2) / HOUR_MS).into());
-            for (name, value) in preview_removed_content(context, path, expectation, tree, lines_left) {
-                put(name, value);
-            }
+            fields.push(("recoverable_hours", ((retained_ms + HOUR_MS / 2) / HOUR_MS).into()));
+            fields.extend(preview_removed_content(context, path, expectation, tree, lines_left));
+            (preview, fields)
         }
         PlannedChange::RemoveDirectory { path } => {
-            put("change", "remove_dir".into());
-            put("path", path.to_string().into());
+            (json!({ "change": "remove_dir", "path": path.to_string() }), Vec::new())
         }
         PlannedChange::Restore { trash, path, tree } => {
-            put("change", "restore".into());
-            put("path", path.to_string().into());
-            put("trash", trash.clone().into());
-            add_tree_size(tree, &mut put);
+            (json!({ "change": "restore", "path": path.to_string(), "trash": trash }), tree_size_fields(tree))
         }
+    };
+    for (name, value) in further {
+        preview[name] = value;
     }
-    fields
+    preview
 }
 
-fn add_tree_size(tree: &TreeSummary, put: &mut dyn FnMut(&str, Value)) {
-    put("files", tree.files.into());
-    put("bytes", tree.bytes.into());
+fn tree_size_fields(tree: &TreeSummary) -> PreviewFields {
+    vec![("files", tree.files.into()), ("bytes", tree.bytes.into())]
 }
 
-/// The content of a removed entry: the text of a file, the files of a directory.
+/// The content of a removed entry: the text of a file, the files of a directory, or the target of a symlink.
 fn preview_removed_content(
     context: &CallContext<'_>,
     path: &RelPath,
     expectation: &CommitExpectation,
     tree: &TreeSummary,
     lines_left: &mut usize,
-) -> Vec<(&'static str, Value)> {
+) -> PreviewFields {
     match (tree.kind, expectation) {
         (FileKind::File, CommitExpectation::File(seen)) => {
             let mut fields = vec![("version", Value::from(seen.version.to_string()))];
@@ -129,15 +120,15 @@ fn preview_removed_content(
     }
 }
 
-/// The first files of a directory.
-fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> Vec<(&'static str, Value)> {
-    let unseen = || vec![("holds_note", Value::from("its files cannot be listed"))];
-    let Ok(Some(node)) = context.workspace().stat(path) else { return unseen() };
-    // Rules about removal do not restrict reading: files that the caller could read are shown.
+/// The first files of a removed directory.
+fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> PreviewFields {
+    let unlistable = || vec![("holds_note", Value::from("the files of this directory cannot be listed"))];
+    let Ok(Some(stat)) = context.workspace().stat(path) else { return unlistable() };
+    // A rule about removal must not hide files that the caller could read in another call.
     let plain = CallOptions::default();
-    let reader = context.for_other_caller(context.caller, READ_OPERATION, &plain);
+    let reader = context.for_other_caller(context.caller, "read", &plain);
     let (mut shown, mut hidden, mut more) = (Vec::new(), 0_u64, 0_u64);
-    let walked = context.walk_skipping_deep_entries(path, node, &mut |entry| {
+    let walked = context.walk_skipping_deep_entries(path, stat, &mut |entry| {
         if entry.stat.kind == FileKind::Directory {
             return Ok(());
         }
@@ -151,25 +142,29 @@ fn preview_directory(context: &CallContext<'_>, path: &RelPath) -> Vec<(&'static
         Ok(())
     });
     if walked.is_err() {
-        return unseen();
+        return unlistable();
     }
     let mut notes = Vec::new();
     if more > 0 {
-        notes.push(format!("{more} more are not shown"));
+        notes.push(format_count(more, "more file is not shown", "more files are not shown"));
     }
     if hidden > 0 {
-        notes.push(format!("{hidden} that the caller may not read are not shown"));
+        notes.push(format_count(
+            hidden,
+            "file that the caller may not read is not shown",
+            "files that the caller may not read are not shown",
+        ));
     }
     let mut fields = vec![("holds", Value::from(shown))];
     fields.extend((!notes.is_empty()).then(|| ("holds_note", notes.join("; ").into())));
     fields
 }
 
-fn note_field(text: &str) -> Vec<(&'static str, Value)> {
+fn note_field(text: &str) -> PreviewFields {
     vec![("diff_note", text.into())]
 }
 
-/// The current content of a file, or the reason for not showing it.
+/// The current content of a file, or the reason why the preview does not show it.
 fn read_current_bytes(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<u8>, &'static str> {
     if !context.may_read(path) {
         return Err("the caller may not read this file, so its content is not shown");
@@ -183,24 +178,24 @@ struct NewFileContent<'c> {
     size: u64,
 }
 
-/// The diff between the current and the planned content.
+/// The diff between the current and the planned content of a file.
 fn preview_diff(
     context: &CallContext<'_>,
     path: &RelPath,
-    fresh: bool,
+    is_new: bool,
     new: &NewFileContent<'_>,
     lines_left: &mut usize,
-) -> Vec<(&'static str, Value)> {
+) -> PreviewFields {
     if !context.may_read(path) {
         return note_field("the caller may not read this file, so the diff is not shown");
     }
     if new.size > limits::APPROVAL_DIFF_BYTES_MAX {
-        return note_field("too large to compare");
+        return note_field("the new content is too large to compare");
     }
     let Some(bytes) = planned_bytes(context, new.content) else {
         return note_field("the new content cannot be shown");
     };
-    if fresh {
+    if is_new {
         return diff_fields(path, &[], Some(&bytes), lines_left);
     }
     match read_current_bytes(context, path) {
@@ -213,15 +208,15 @@ fn preview_diff(
     }
 }
 
-/// The diff of two texts, up to the remaining lines. `new` is `None` for a removed file.
-fn diff_fields(path: &RelPath, old: &[u8], new: Option<&[u8]>, lines_left: &mut usize) -> Vec<(&'static str, Value)> {
+/// The diff of two texts, cut after `lines_left` lines, which it reduces. `new` is `None` for a removed file.
+fn diff_fields(path: &RelPath, old: &[u8], new: Option<&[u8]>, lines_left: &mut usize) -> PreviewFields {
     let (Some(before), Some(after)) = (decode_diff_text(old), decode_diff_text(new.unwrap_or_default())) else {
-        return note_field("not text");
+        return note_field("the content is not text");
     };
     let name = path.to_string();
     let labels = DiffLabels {
-        old: if old.is_empty() && new.is_some() { NOTHING_TO_READ } else { &name },
-        new: if new.is_some() { &name } else { NOTHING_TO_READ },
+        old: if old.is_empty() && new.is_some() { NO_FILE_LABEL } else { &name },
+        new: if new.is_some() { &name } else { NO_FILE_LABEL },
     };
     let found = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, *lines_left);
     let changed = diff_stat(&before, &after);
@@ -238,11 +233,136 @@ fn planned_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     let whole = BytesToRead::Whole { limit_bytes: limits::APPROVAL_DIFF_BYTES_MAX };
     match content {
         PlannedContent::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
-        PlannedContent::Retained(version) => retained_bytes(context, version).map(Cow::Owned),
+        PlannedContent::Retained(version) => context.workspace().retained_bytes(version).ok().flatten().map(Cow::Owned),
         PlannedContent::CopyOf(path, _) => context.read(path, whole).ok().map(|file| Cow::Owned(file.bytes)),
     }
 }
 
-fn retained_bytes(context: &CallContext<'_>, version: &Version) -> Option<Vec<u8>> {
-    context.workspace().retained_bytes(version).ok().flatten()
+/// The lines of a plan preview that is rendered as text.
+pub fn render_plan_lines(preview: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    for change in array_items(preview, "changes") {
+        lines.push(render_change_headline(change));
+        for file in array_items(change, "holds") {
+            let size = file["size"].as_u64().map(|size| format!(" ({})", render_byte_count(size))).unwrap_or_default();
+            lines.push(format!("  holds {}{size}", escape_deceptive_line(str_field(file, "path"))));
+        }
+        for note in ["holds_note", "diff_note"] {
+            lines.extend(change[note].as_str().map(|note| format!("  ({note})")));
+        }
+        lines.extend(str_field(change, "diff").lines().map(|line| format!("  {line}")));
+    }
+    lines.extend(preview["left_out"].as_str().map(|note| format!("({note})")));
+    let paths = array_items(preview, "places").filter_map(Value::as_str);
+    lines.extend(paths.map(|path| format!("looks at {}", escape_deceptive_line(path))));
+    lines
+}
+
+/// A plan in a few words: its first change and the number of further changes.
+pub fn summarize_plan(preview: &Value) -> String {
+    let mut changes = array_items(preview, "changes");
+    let Some(first) = changes.next() else {
+        let mut paths = array_items(preview, "places").filter_map(Value::as_str);
+        return paths.next().map(|path| format!("look at {}", escape_deceptive_line(path))).unwrap_or_default();
+    };
+    let more = changes.count();
+    let left_out = preview.get("left_out").is_some();
+    let more = match (more, left_out) {
+        (0, false) => String::new(),
+        (more, false) => format!(" and {}", format_count(more as u64, "more change", "more changes")),
+        (more, true) => format!(" and more than {more} more changes"),
+    };
+    format!("{}{more}", render_change_headline(first))
+}
+
+fn array_items<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
+    value[name].as_array().into_iter().flatten()
+}
+
+fn str_field<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn format_count(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+fn render_byte_count(count: u64) -> String {
+    format_count(count, "byte", "bytes")
+}
+
+fn render_change_headline(change: &Value) -> String {
+    let verb = match str_field(change, "change") {
+        "make_dir" => "make directory",
+        "make_link" => "make link",
+        "remove_dir" => "remove directory",
+        "remove" if change["type"] == "directory" => "remove directory",
+        plain => plain,
+    };
+    let mut line = format!("{verb} {}", escape_deceptive_line(str_field(change, "path")));
+    for target in ["to", "target"].into_iter().filter_map(|name| change[name].as_str()) {
+        line.push_str(&format!(" -> {}", escape_deceptive_line(target)));
+    }
+    let properties = render_change_properties(change);
+    if !properties.is_empty() {
+        line.push_str(&format!(" ({})", properties.join("; ")));
+    }
+    line
+}
+
+/// The size of a change, and how long it can be restored.
+fn render_change_properties(change: &Value) -> Vec<String> {
+    let number = |name: &str| change[name].as_u64();
+    let mut properties = Vec::new();
+    match (number("size_before"), number("size")) {
+        (Some(before), Some(size)) => properties.push(format!("{before} -> {}", render_byte_count(size))),
+        (None, Some(size)) => properties.push(render_byte_count(size)),
+        (_, None) => {}
+    }
+    if let (Some(files), Some(size)) = (number("files"), number("bytes")) {
+        properties.push(format!("{}, {}", format_count(files, "file", "files"), render_byte_count(size)));
+    }
+    if change["replaces"] == true {
+        properties.push("replaces an existing file (its content stays in the history)".to_owned());
+    }
+    if let Some(hours) = number("recoverable_hours") {
+        properties.push(format!("can be restored for {}", format_count(hours, "hour", "hours")));
+    }
+    properties
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn plan_preview_renders_as_text() {
+        let plan = json!({ "changes": [
+            { "change": "remove", "type": "file", "path": "a\u{1b}.txt", "files": 1, "bytes": 1, "recoverable_hours": 24,
+              "diff": "-x\n", "diff_note": "2 more lines are not shown" },
+            { "change": "remove", "type": "directory", "path": "d", "files": 2, "bytes": 7,
+              "holds": [{ "path": "d/b", "size": 3 }], "holds_note": "1 more file is not shown" },
+            { "change": "modify", "path": "c", "size": 5, "size_before": 4 },
+            { "change": "move", "path": "c", "to": "e", "files": 1, "bytes": 5, "replaces": true },
+        ], "left_out": "3 more changes are part of this plan" });
+        let lines = render_plan_lines(&plan);
+        assert!(lines[0].starts_with("remove a") && !lines[0].contains('\u{1b}'), "{}", lines[0]);
+        assert!(lines[0].ends_with("(1 file, 1 byte; can be restored for 24 hours)"), "{}", lines[0]);
+        assert_eq!(lines[1..3], ["  (2 more lines are not shown)", "  -x"]);
+        assert_eq!(
+            lines[3..6],
+            ["remove directory d (2 files, 7 bytes)", "  holds d/b (3 bytes)", "  (1 more file is not shown)"]
+        );
+        assert_eq!(lines[6], "modify c (4 -> 5 bytes)");
+        assert_eq!(
+            lines[7],
+            "move c -> e (1 file, 5 bytes; replaces an existing file (its content stays in the history))"
+        );
+        assert_eq!(lines[8], "(3 more changes are part of this plan)");
+        assert!(summarize_plan(&plan).ends_with(" and more than 3 more changes"), "{}", summarize_plan(&plan));
+        assert_eq!(summarize_plan(&json!({ "changes": [], "places": ["a"] })), "look at a");
+        assert_eq!(summarize_plan(&json!({ "changes": [{ "change": "create", "path": "x" }] })), "create x");
+    }
 }

@@ -290,7 +290,7 @@ fn removal_preview_shows_lost_content_within_limits() {
 
     world.workspace.put_file("kept/bytes", [0, 159, 146, 150]);
     let binary = preview_of_pending_call(&world, &request_approval(&world, "remove", json!({ "path": "kept/bytes" })));
-    assert_eq!((&binary["diff_note"], binary.get("diff")), (&json!("not text"), None));
+    assert_eq!((&binary["diff_note"], binary.get("diff")), (&json!("the content is not text"), None));
 
     let lines = stead_engine::limits::APPROVAL_DIFF_LINES_MAX;
     world.workspace.put_file("kept/long", "x\n".repeat(lines + 7));
@@ -318,14 +318,14 @@ fn directory_removal_preview_hides_unreadable_files() {
     let arguments = json!({ "path": "kept/d", "recursive": true });
     let unseen = preview_of_pending_call(&world, &request_approval(&world, "remove", arguments.clone()));
     assert_eq!(unseen["holds"], json!([]));
-    let note = format!("{} that the caller may not read are not shown", most + 2);
+    let note = format!("{} files that the caller may not read are not shown", most + 2);
     assert_eq!(unseen["holds_note"], json!(note));
     // Rules about removal alone hide nothing.
     world.workspace.set_policy(&APPROVAL_POLICY.replace(", \"read\"", ""));
     let tree = preview_of_pending_call(&world, &request_approval(&world, "remove", arguments));
     assert_eq!(tree["holds"].as_array().unwrap().len(), most);
     assert_eq!(tree["holds"][0], json!({ "path": "kept/d/0000", "size": 5 }));
-    assert_eq!((&tree["holds_note"], &tree["files"]), (&json!("2 more are not shown"), &json!(most + 2)));
+    assert_eq!((&tree["holds_note"], &tree["files"]), (&json!("2 more files are not shown"), &json!(most + 2)));
 }
 
 #[test]
