@@ -1,17 +1,13 @@
 //! The context of one call: the caller, its options and the readable part of the workspace. Every read is checked
-//! against the caller's scope, also for paths that an operation discovers. No method writes.
+//! against the caller's scope, also for paths that are not arguments of the call. No method writes.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::sync::{PoisonError, RwLock};
 
 use stead_path::{FileName, RelPath};
 
 use crate::{
-    buffers::Buffer,
     call_options::{BeforeAfterInclusion, CallOptions},
-    caller::{Caller, Principal},
+    caller::Caller,
     control::CallControl,
     engine::{BeforeAfterBytes, Call},
     errors::{Error, ErrorKind},
@@ -20,7 +16,7 @@ use crate::{
     plan::{FileKind, ObservedVersion, TreeSummary},
     policy::{AccessRight, ActivePolicy, PolicyAction, PolicySubject, PolicyTier},
     seen_files::{LastSeenFile, SeenFileCache, ShownFile},
-    unsaved::{CallBuffers, UnsavedFile},
+    unsaved::CallBuffers,
     version::Version,
     workspace::{BytesToRead, DirectoryEntry, FileBytes, FileStat, StatResult, Workspace},
 };
@@ -33,19 +29,18 @@ pub(crate) struct CallContext<'a> {
     pub(crate) options: &'a CallOptions,
     /// The policy in force for this call.
     pub(crate) policy: &'a ActivePolicy,
-    /// The operation's name, as rules use it.
+    /// The operation's name, as policy rules use it.
     pub(crate) operation: &'a str,
-    /// Checked paths of the call. Filled only if the policy restricts reading.
+    /// The authorized targets of the call. Empty unless the policy restricts reading.
     allowed_targets: RwLock<Vec<RelPath>>,
-    /// The unsaved text of editors.
-    buffers: CallBuffers,
-    /// The files that sessions last saw, if they are tracked.
+    pub(crate) buffers: CallBuffers,
+    /// The file versions that sessions last saw, if the engine tracks them.
     seen_files: Option<&'a SeenFileCache>,
-    /// The content that the caller submitted for a file, if the call merged other changes into it.
+    /// The file content that the caller submitted, if the call merged other changes into it.
     submitted: RwLock<Option<(RelPath, Vec<u8>)>>,
 }
 
-/// One entry of a walk.
+/// One entry that a walk visits.
 pub(crate) struct VisitedEntry<'a> {
     pub(crate) path: &'a RelPath,
     pub(crate) stat: FileStat,
@@ -72,21 +67,21 @@ impl<'a> CallContext<'a> {
         self
     }
 
-    /// Remembers that the caller was shown this version, and these bytes if they are the whole file.
+    /// Remembers that the caller's session saw this version of a file. `bytes` is the whole file, if it was shown.
     pub(crate) fn remember(&self, path: &RelPath, version: Version, bytes: Option<&[u8]>) {
         if let Some(seen_files) = self.seen_files {
-            let unsaved = self.unsaved_file(path).ok().flatten();
-            let unsaved = unsaved.is_some_and(|unsaved| unsaved.saved_version.version != version);
+            let unsaved_file = self.unsaved_file(path).ok().flatten();
+            let unsaved = unsaved_file.is_some_and(|file| file.saved_version.version != version);
             seen_files.remember(self.caller, path, ShownFile { version, bytes, unsaved });
         }
     }
 
-    /// Sets the content that the caller submitted, if other changes were merged into it.
+    /// Sets the file content that the caller submitted, if the call merged other changes into it.
     pub(crate) fn set_submitted_content(&self, submitted: Option<(RelPath, Vec<u8>)>) {
         *self.submitted.write().unwrap_or_else(PoisonError::into_inner) = submitted;
     }
 
-    /// The content that the caller knows, if the call writes these bytes.
+    /// The content that the caller knows after the call writes `bytes`: the submitted content if it was merged.
     pub(crate) fn content_known_to_caller(&self, path: &RelPath, version: Version, bytes: &[u8]) -> (Version, Vec<u8>) {
         let submitted = self.submitted.read().unwrap_or_else(PoisonError::into_inner);
         match submitted.as_ref().filter(|(submitted_path, _)| submitted_path == path) {
@@ -100,7 +95,7 @@ impl<'a> CallContext<'a> {
         self.seen_files?.last_seen(self.caller, path).filter(|_| self.may_read(path))
     }
 
-    /// A context for another caller and operation.
+    /// A context that checks access as another caller or operation would.
     pub(crate) fn for_other_caller(&self, caller: &'a Caller, operation: &'a str, options: &'a CallOptions) -> Self {
         Self {
             workspace: self.workspace,
@@ -116,7 +111,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Marks the targets of the call as checked and readable.
+    /// Lets the operation read the targets, which the pipeline has authorized.
     pub(crate) fn allow_targets(&self, targets: &[ResolvedTarget]) {
         if self.policy.policy.restricts_reading() {
             let mut allowed = self.allowed_targets.write().unwrap_or_else(PoisonError::into_inner);
@@ -124,18 +119,16 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The subject of policy rules. The declared tier of a tool binds agents only: a person has consented already.
+    /// The subject for policy rules. The declared tier of a tool applies only to agents: a person who calls the tool
+    /// consents by calling it.
     pub(crate) fn policy_subject(&self) -> PolicySubject<'a> {
-        let declared_tier = match &self.caller.principal {
-            Principal::Agent(_) => self.options.declared_tier,
-            Principal::User(_) | Principal::System | Principal::External => None,
-        };
-        let tool = self.options.tool.as_deref();
-        PolicySubject { principal: &self.caller.principal, operation: self.operation, tool, declared_tier }
+        let (principal, tool) = (&self.caller.principal, self.options.tool.as_deref());
+        let declared_tier = self.options.declared_tier.filter(|_| principal.is_agent());
+        PolicySubject { principal, operation: self.operation, tool, declared_tier }
     }
 
-    /// Whether the policy lets the caller read a path. Walks omit paths that need approval, unless they are targets
-    /// of the call.
+    /// Whether the policy lets the caller read a path. A path that needs approval is readable only if it is a target of
+    /// the call, so walks omit it.
     fn policy_allows_read(&self, path: &RelPath) -> bool {
         let subject = self.policy_subject();
         let tier = |right| self.policy.policy.evaluate(&subject, &PolicyAction::new(right, path)).tier;
@@ -143,12 +136,12 @@ impl<'a> CallContext<'a> {
             || self.allowed_targets.read().unwrap_or_else(PoisonError::into_inner).contains(path)
     }
 
-    /// The workspace, for journal queries that no scope restricts.
+    /// The workspace, for queries that the caller's scope does not restrict.
     pub(crate) fn workspace(&self) -> &'a dyn Workspace {
         self.workspace
     }
 
-    /// The content before and after, if the options request it.
+    /// The file content before and after the call, if the options request it.
     pub(crate) fn before_after(
         &self,
         path: &RelPath,
@@ -176,7 +169,7 @@ impl<'a> CallContext<'a> {
         self.has_read_grant(path) && (!self.policy.policy.restricts_reading() || self.policy_allows_read(path))
     }
 
-    /// Whether the caller can read every file: no hidden paths and no rules about reading.
+    /// Whether neither the grants nor the policy restrict reading for this caller.
     pub(crate) fn has_full_read_access(&self) -> bool {
         let grants = &self.caller.grants;
         let granted = grants.hidden.is_empty() && grants.readable.iter().any(RelPath::is_root);
@@ -197,31 +190,33 @@ impl<'a> CallContext<'a> {
         Err(Error::new(ErrorKind::OutOfScope, "the path is outside your readable scope"))
     }
 
-    /// Whether names in a directory must be checked one by one.
+    /// Whether the caller may be unable to see some names in a directory, so that each must be checked.
     fn must_filter_names(&self, directory: &RelPath) -> bool {
         self.policy.policy.restricts_reading() || !self.caller.grants.hidden.is_empty() || !self.may_read(directory)
     }
 
-    /// The stat of these names in one directory.
+    /// The stat of each of these names in one directory. A name that the caller may not read gets an error.
     pub(crate) fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
         let mut stats = self.workspace.stat_names(directory, names)?;
         if self.must_filter_names(directory) {
-            for (name, stats) in names.iter().zip(&mut stats) {
+            for (name, stat) in names.iter().zip(&mut stats) {
                 if let Err(error) = self.require_readable(&directory.join(name)?) {
-                    *stats = Err(error);
+                    *stat = Err(error);
                 }
             }
         }
         Ok(stats)
     }
 
-    /// Bytes of a file with the version of the whole file: unsaved text of an editor, or the content on disk.
+    /// Bytes of a file with the version of the whole file. Unsaved text of an editor takes the place of the content on
+    /// disk.
     pub(crate) fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
         self.require_readable(path)?;
         self.read_for_change(path, want)
     }
 
-    /// The same for a call that may change but not read the file. Nothing of it may enter the outcome.
+    /// Like [`CallContext::read`], for a call that may change the file even if the caller may not read it. The outcome
+    /// must not contain the bytes.
     pub(crate) fn read_for_change(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error> {
         match self.unsaved_file(path)? {
             Some(unsaved) => unsaved.read(want),
@@ -229,64 +224,13 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The version and identity of a file.
+    /// The current version of a file, or of its unsaved text, with the identity of the file.
     pub(crate) fn observe_version(&self, path: &RelPath) -> Result<ObservedVersion, Error> {
         if let Some(unsaved) = self.unsaved_file(path)? {
             return Ok(unsaved.observed_version());
         }
         let file = self.read_saved(path, BytesToRead::VersionOnly)?;
         Ok(ObservedVersion { version: file.version, identity: file.stat.identity })
-    }
-
-    /// The unsaved text of a file, if an editor has any.
-    pub(crate) fn unsaved_file(&self, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
-        self.buffers.unsaved(self.workspace, path)
-    }
-
-    /// The unsaved text of a file, if the caller may read it.
-    pub(crate) fn readable_unsaved_file(&self, path: &RelPath) -> Option<Arc<UnsavedFile>> {
-        // If the lookup fails, the file is read from disk.
-        self.may_read(path).then(|| self.unsaved_file(path).ok().flatten()).flatten()
-    }
-
-    /// Unsaved text at or below a path, of files that the caller may read.
-    pub(crate) fn unsaved_files_within(&self, top: &RelPath) -> Result<BTreeMap<RelPath, Arc<UnsavedFile>>, Error> {
-        let mut found = BTreeMap::new();
-        for path in self.open_within(top)? {
-            if let Some(unsaved) = self.readable_unsaved_file(&path) {
-                found.insert(path, unsaved);
-            }
-        }
-        Ok(found)
-    }
-
-    /// The unsaved texts that this call has read.
-    pub(crate) fn unsaved_files_read(&self) -> Vec<Arc<UnsavedFile>> {
-        self.buffers.unsaved_files_read()
-    }
-
-    /// The open buffer of a file, with or without unsaved text.
-    pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<Buffer>, Error> {
-        self.buffers.open_buffer(self.workspace, path)
-    }
-
-    /// The files at or below a path that editors have open.
-    pub(crate) fn open_within(&self, top: &RelPath) -> Result<Vec<RelPath>, Error> {
-        self.buffers.open_within(self.workspace, top)
-    }
-
-    /// The drafts of a file, left by disconnected editors.
-    pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<Buffer>, Error> {
-        self.buffers.drafts(self.workspace, path)
-    }
-
-    pub(crate) fn buffers(&self) -> Result<Vec<Buffer>, Error> {
-        self.buffers.all_buffers(self.workspace)
-    }
-
-    /// Discards the buffer snapshot once the paths are locked and their buffers can no longer change.
-    pub(crate) fn discard_buffer_snapshot(&self) {
-        self.buffers.reset();
     }
 
     /// The names in a directory that the caller may see.
@@ -303,7 +247,7 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// The short name of a version: the entry that made it, or the first digits of its hash.
+    /// The short name of a version: the entry that produced it, such as `r17`, or the start of its hash.
     pub(crate) fn revision_name(&self, path: &RelPath, version: &Version) -> String {
         match self.workspace.entry_of_version(path, version) {
             Ok(Some(number)) => format!("r{number}"),
@@ -311,7 +255,8 @@ impl<'a> CallContext<'a> {
         }
     }
 
-    /// Walks and counts a tree, parents first, without following symlinks. Fails beyond the path depth limit.
+    /// Visits and counts every entry of a tree, parents first, without following symlinks. Fails if an entry is deeper
+    /// than the limit for paths.
     pub(crate) fn walk(
         &self,
         top: &RelPath,
@@ -321,7 +266,7 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(DeepEntryPolicy::Fail, top, stat, visit)
     }
 
-    /// The same, without entering entries deeper than the path limit.
+    /// Like [`CallContext::walk`], but skips entries that are deeper than the limit for paths.
     pub(crate) fn walk_skipping_deep_entries(
         &self,
         top: &RelPath,
@@ -331,7 +276,7 @@ impl<'a> CallContext<'a> {
         self.walk_with_policy(DeepEntryPolicy::Skip, top, stat, visit)
     }
 
-    /// The entries of a directory in reverse order.
+    /// The entries of a directory in reverse order, as the stack of a walk needs them.
     fn children(&self, path: &RelPath, deep_entries: DeepEntryPolicy) -> Result<Vec<(RelPath, FileStat)>, Error> {
         let mut names: Vec<FileName> = self.workspace.list(path)?.into_iter().map(|listed| listed.name).collect();
         names.reverse();
@@ -339,9 +284,9 @@ impl<'a> CallContext<'a> {
             names.retain(|name| path.join(name).is_ok());
         }
         let mut children = Vec::with_capacity(names.len());
-        for (name, stats) in names.iter().zip(self.workspace.stat_names(path, &names)?) {
-            // `None` if another program removed it since it was listed.
-            if let Some(stat) = stats? {
+        for (name, stat) in names.iter().zip(self.workspace.stat_names(path, &names)?) {
+            // `None` means that another program removed the entry after it was listed.
+            if let Some(stat) = stat? {
                 children.push((path.join(name)?, stat));
             }
         }
@@ -377,7 +322,7 @@ impl<'a> CallContext<'a> {
             if done + pending.len() as u64 > limits::TREE_ENTRIES_MAX {
                 return Err(Error::new(
                     ErrorKind::TooLarge,
-                    format!("more than {} entries below {top}", limits::TREE_ENTRIES_MAX),
+                    format!("{top} contains more than {} entries", limits::TREE_ENTRIES_MAX),
                 )
                 .with_next_step("work on a smaller subtree"));
             }
@@ -386,7 +331,7 @@ impl<'a> CallContext<'a> {
     }
 }
 
-/// The treatment of entries deeper than the path limit.
+/// Whether a walk fails or skips an entry that is deeper than the limit for paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DeepEntryPolicy {
     Fail,

@@ -1,26 +1,27 @@
-//! Unsaved text in place of the content on disk. Owns a call's snapshot of the open buffers: which of them have
-//! unsaved text, and the text that is read instead of the file.
+//! Unsaved text of editors, which calls read in place of the content on disk. Owns a call's snapshot of the open
+//! buffers, the unsaved texts that the call has read, and the notices about them in the outcome.
 //!
 //! Operations read unsaved text through their context and plan on it as if it were the file. [`rebase_plan_onto_disk`]
 //! converts the plan to the content on disk before it is authorized and committed.
 
-mod notices;
 mod rebase;
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use serde_json::{Map, Value, json};
 use stead_path::RelPath;
+use stead_text::visible::escape_deceptive_line;
 
-pub(crate) use self::{
-    notices::{UnsavedAccess, UnsavedNotice, add_unsaved_notices},
-    rebase::rebase_plan_onto_disk,
-};
+pub(crate) use self::rebase::rebase_plan_onto_disk;
 use crate::{
     buffers::{Buffer, BufferOpenState},
+    call_context::CallContext,
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
+    operation::ResolvedTarget,
     plan::ObservedVersion,
     version::Version,
     workspace::{BytesToRead, FileBytes, FileStat, Workspace},
@@ -32,25 +33,25 @@ pub(crate) struct UnsavedFile {
     pub(crate) buffer: Buffer,
     /// The text, in the encoding of the file.
     pub(crate) text: Vec<u8>,
-    /// The version on disk.
+    /// The version of the file on disk.
     pub(crate) saved_version: ObservedVersion,
     stat: FileStat,
 }
 
 impl UnsavedFile {
-    /// The observed version for expectations of a plan.
+    /// The version of the unsaved text, with the identity of the file on disk.
     pub(crate) fn observed_version(&self) -> ObservedVersion {
         ObservedVersion { version: self.buffer.version, identity: self.saved_version.identity }
     }
 
-    /// Reads the text like [`Workspace::read`].
+    /// Reads the unsaved text as [`Workspace::read`] reads a file.
     pub(crate) fn read(&self, want: BytesToRead) -> Result<FileBytes, Error> {
         let size = self.text.len() as u64;
         let bytes = match want {
             BytesToRead::VersionOnly => Vec::new(),
             BytesToRead::Whole { limit_bytes } if size > limit_bytes => {
-                let detail = format!("{} is too large to read at once", self.buffer.path);
-                return Err(Error::new(ErrorKind::TooLarge, detail));
+                let message = format!("{} is too large to read at once", self.buffer.path);
+                return Err(Error::new(ErrorKind::TooLarge, message).with_next_step("call read with a range of bytes"));
             }
             BytesToRead::Whole { .. } => self.text.clone(),
             BytesToRead::Range { offset, length } => {
@@ -63,32 +64,37 @@ impl UnsavedFile {
     }
 }
 
-/// The buffers as one call sees them.
+/// A call's snapshot of the buffers, taken when the call first needs it.
 #[derive(Default)]
-pub(crate) struct CallBuffers {
-    snapshot: Mutex<Option<Arc<BufferSnapshot>>>,
-}
+pub(crate) struct CallBuffers(Mutex<Option<Arc<BufferSnapshot>>>);
 
-/// The buffers at one moment.
+/// All buffers and drafts of the workspace at one moment.
 struct BufferSnapshot {
     buffers: Vec<Buffer>,
-    /// Index of the open buffer of each file.
+    /// For each file with an open buffer, the index of that buffer.
     open_by_path: HashMap<RelPath, usize>,
+    /// The unsaved text of the files that the call has read; `None` for a file without unsaved text.
     unsaved_by_path: Mutex<HashMap<RelPath, Option<Arc<UnsavedFile>>>>,
 }
 
-impl CallBuffers {
-    /// Discards the snapshot, once the files of the call are locked.
-    pub(crate) fn reset(&self) {
-        *lock_ignoring_poison(&self.snapshot) = None;
+impl BufferSnapshot {
+    fn open_buffer(&self, path: &RelPath) -> Option<&Buffer> {
+        self.buffers.get(*self.open_by_path.get(path)?)
+    }
+}
+
+impl CallContext<'_> {
+    /// Discards the buffer snapshot once the paths are locked and their buffers can no longer change.
+    pub(crate) fn discard_buffer_snapshot(&self) {
+        *lock_ignoring_poison(&self.buffers.0) = None;
     }
 
-    fn snapshot(&self, workspace: &dyn Workspace) -> Result<Arc<BufferSnapshot>, Error> {
-        let mut cached = lock_ignoring_poison(&self.snapshot);
+    fn buffer_snapshot(&self) -> Result<Arc<BufferSnapshot>, Error> {
+        let mut cached = lock_ignoring_poison(&self.buffers.0);
         if let Some(snapshot) = &*cached {
             return Ok(Arc::clone(snapshot));
         }
-        let buffers = workspace.buffers()?;
+        let buffers = self.workspace().buffers()?;
         let open = buffers.iter().enumerate().filter(|(_, buffer)| buffer.is_open());
         let open_by_path = open.map(|(at, buffer)| (buffer.path.clone(), at)).collect();
         let snapshot = Arc::new(BufferSnapshot { buffers, open_by_path, unsaved_by_path: Mutex::default() });
@@ -96,65 +102,74 @@ impl CallBuffers {
         Ok(snapshot)
     }
 
-    pub(crate) fn all_buffers(&self, workspace: &dyn Workspace) -> Result<Vec<Buffer>, Error> {
-        Ok(self.snapshot(workspace)?.buffers.clone())
+    pub(crate) fn buffers(&self) -> Result<Vec<Buffer>, Error> {
+        Ok(self.buffer_snapshot()?.buffers.clone())
     }
 
-    /// The open buffer of a file.
-    pub(crate) fn open_buffer(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Option<Buffer>, Error> {
-        let snapshot = self.snapshot(workspace)?;
-        Ok(snapshot.open_by_path.get(path).and_then(|at| snapshot.buffers.get(*at)).cloned())
+    /// The open buffer of a file, with or without unsaved text.
+    pub(crate) fn open_buffer(&self, path: &RelPath) -> Result<Option<Buffer>, Error> {
+        Ok(self.buffer_snapshot()?.open_buffer(path).cloned())
     }
 
-    /// The files at or below a path that have open buffers.
-    pub(crate) fn open_within(&self, workspace: &dyn Workspace, top: &RelPath) -> Result<Vec<RelPath>, Error> {
-        let snapshot = self.snapshot(workspace)?;
+    /// The files at or below a path that editors have open.
+    pub(crate) fn open_within(&self, top: &RelPath) -> Result<Vec<RelPath>, Error> {
+        let snapshot = self.buffer_snapshot()?;
         let mut paths: Vec<RelPath> =
             snapshot.open_by_path.keys().filter(|path| path.is_within(top)).cloned().collect();
         paths.sort();
         Ok(paths)
     }
 
-    /// The drafts of a file that have unsaved text.
-    pub(crate) fn drafts(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Vec<Buffer>, Error> {
-        let snapshot = self.snapshot(workspace)?;
-        let left = |buffer: &&Buffer| buffer.open_state == BufferOpenState::Draft && buffer.path == *path;
-        let mut drafts: Vec<Buffer> = snapshot.buffers.iter().filter(left).cloned().collect();
+    /// The drafts of a file that differ from the saved file.
+    pub(crate) fn drafts(&self, path: &RelPath) -> Result<Vec<Buffer>, Error> {
+        let snapshot = self.buffer_snapshot()?;
+        let is_draft = |buffer: &&Buffer| buffer.open_state == BufferOpenState::Draft && buffer.path == *path;
+        let mut drafts: Vec<Buffer> = snapshot.buffers.iter().filter(is_draft).cloned().collect();
         if !drafts.is_empty() {
-            let saved = workspace.read(path, BytesToRead::VersionOnly).ok().map(|file| file.version);
+            let saved = self.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version);
             drafts.retain(|draft| draft.is_unsaved(saved));
         }
         Ok(drafts)
     }
 
-    /// The unsaved text of a file; `None` if there is none, or if the file does not exist.
-    pub(crate) fn unsaved(&self, workspace: &dyn Workspace, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
-        let snapshot = self.snapshot(workspace)?;
-        let Some(buffer) = snapshot.open_by_path.get(path).and_then(|at| snapshot.buffers.get(*at)) else {
-            return Ok(None);
-        };
+    /// The unsaved text of a file; `None` if no editor has any, or if the file does not exist.
+    pub(crate) fn unsaved_file(&self, path: &RelPath) -> Result<Option<Arc<UnsavedFile>>, Error> {
+        let snapshot = self.buffer_snapshot()?;
+        let Some(buffer) = snapshot.open_buffer(path) else { return Ok(None) };
         if let Some(unsaved) = lock_ignoring_poison(&snapshot.unsaved_by_path).get(path) {
             return Ok(unsaved.clone());
         }
-        let unsaved = read_unsaved(workspace, buffer)?.map(Arc::new);
+        let unsaved = read_unsaved(self.workspace(), buffer)?.map(Arc::new);
         lock_ignoring_poison(&snapshot.unsaved_by_path).insert(path.clone(), unsaved.clone());
         Ok(unsaved)
     }
 
-    /// The unsaved texts read so far.
-    pub(crate) fn unsaved_files_read(&self) -> Vec<Arc<UnsavedFile>> {
-        let Some(snapshot) = lock_ignoring_poison(&self.snapshot).clone() else { return Vec::new() };
-        let mut used: Vec<Arc<UnsavedFile>> =
+    /// The unsaved text of a file, if the caller may read it.
+    pub(crate) fn readable_unsaved_file(&self, path: &RelPath) -> Option<Arc<UnsavedFile>> {
+        // If the lookup fails, the caller reads the file from disk instead.
+        self.may_read(path).then(|| self.unsaved_file(path).ok().flatten()).flatten()
+    }
+
+    /// The unsaved texts at or below a path that the caller may read.
+    pub(crate) fn unsaved_files_within(&self, top: &RelPath) -> Result<BTreeMap<RelPath, Arc<UnsavedFile>>, Error> {
+        let paths = self.open_within(top)?.into_iter();
+        Ok(paths.filter_map(|path| self.readable_unsaved_file(&path).map(|unsaved| (path, unsaved))).collect())
+    }
+
+    /// The unsaved texts that this call has read so far, sorted by path.
+    fn unsaved_files_read(&self) -> Vec<Arc<UnsavedFile>> {
+        let Some(snapshot) = lock_ignoring_poison(&self.buffers.0).clone() else { return Vec::new() };
+        let mut files: Vec<Arc<UnsavedFile>> =
             lock_ignoring_poison(&snapshot.unsaved_by_path).values().flatten().cloned().collect();
-        used.sort_by(|one, two| one.buffer.path.cmp(&two.buffer.path));
-        used
+        files.sort_by(|one, two| one.buffer.path.cmp(&two.buffer.path));
+        files
     }
 }
 
 fn read_unsaved(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<UnsavedFile>, Error> {
     let file = match workspace.read(&buffer.path, BytesToRead::VersionOnly) {
         Ok(file) => file,
-        // Every caller sees the missing or replaced file.
+        // The call then reports the missing file or the directory in its place.
         Err(error) if means_no_file(error.kind) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -163,7 +178,7 @@ fn read_unsaved(workspace: &dyn Workspace, buffer: &Buffer) -> Result<Option<Uns
     }
     let Some(texts) = workspace.buffer_text(&buffer.id)? else { return Ok(None) };
     let saved = ObservedVersion { version: file.version, identity: file.stat.identity };
-    // The editor may have changed the text since the snapshot; the text read here is consistent in itself.
+    // The editor may have changed the text since the snapshot, so both the text and its version come from this read.
     let unsaved = texts.buffer.is_unsaved(Some(saved.version));
     Ok(unsaved.then_some(UnsavedFile { buffer: texts.buffer, text: texts.text, saved_version: saved, stat: file.stat }))
 }
@@ -173,13 +188,122 @@ fn means_no_file(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::NotDirectory | ErrorKind::IsDirectory | ErrorKind::NotRegular)
 }
 
-fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The two versions of a file with unsaved text.
+/// The versions of a file with unsaved text: on disk, and in the editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BufferVersions {
     pub(crate) saved: Version,
     pub(crate) unsaved: Version,
+}
+
+const UNSAVED_FIELD: &str = "unsaved";
+const NOTICES_FIELD: &str = "notices";
+
+/// A file with unsaved text. The outcome of the call must name both of its versions.
+#[derive(Debug, Clone)]
+pub(crate) struct UnsavedNotice {
+    pub(crate) path: RelPath,
+    pub(crate) owner: String,
+    pub(crate) versions: BufferVersions,
+    pub(crate) access: UnsavedAccess,
+}
+
+/// Whether a call read or wrote unsaved text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnsavedAccess {
+    Read,
+    Written,
+}
+
+impl UnsavedNotice {
+    fn for_read(unsaved: &Arc<UnsavedFile>) -> Self {
+        let (buffer, saved) = (&unsaved.buffer, unsaved.saved_version.version);
+        let versions = BufferVersions { saved, unsaved: buffer.version };
+        Self { path: buffer.path.clone(), owner: buffer.owner.clone(), versions, access: UnsavedAccess::Read }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "saved": self.versions.saved.to_string(), "text": self.versions.unsaved.to_string() })
+    }
+}
+
+/// Adds notices to an outcome: about unsaved text that the call read or wrote, and about drafts of its targets.
+pub(crate) fn add_unsaved_notices(
+    context: &CallContext<'_>,
+    targets: &[ResolvedTarget],
+    written: &[UnsavedNotice],
+    outcome: &mut CallOutcome,
+) {
+    let files_read = context.unsaved_files_read();
+    let only_read = files_read
+        .iter()
+        .map(UnsavedNotice::for_read)
+        .filter(|read| !written.iter().any(|notice| notice.path == read.path));
+    for notice in written.iter().cloned().chain(only_read) {
+        if context.may_read(&notice.path) && mark_versions(&mut outcome.json, &notice) {
+            append_line(outcome, &format!("[unsaved: {} has unsaved text in {}]", notice.owner, notice.path));
+        }
+    }
+    for target in targets {
+        // If the lookup of drafts fails, this call omits them and a later call reports them.
+        for draft in context.drafts(&target.path).unwrap_or_default() {
+            if context.may_read(&target.path) {
+                let notice = draft_notice(&draft);
+                append_line(outcome, &format!("[{notice}]"));
+                add_notice(&mut outcome.json, notice);
+            }
+        }
+    }
+}
+
+fn draft_notice(draft: &Buffer) -> String {
+    format!(
+        "the editor of {} disconnected with unsaved changes to {}; they are available as draft {}",
+        draft.owner, draft.path, draft.id
+    )
+}
+
+fn append_line(outcome: &mut CallOutcome, text: &str) {
+    if !outcome.text.is_empty() && !outcome.text.ends_with('\n') {
+        outcome.text.push('\n');
+    }
+    outcome.text.push_str(&escape_deceptive_line(text));
+}
+
+fn add_notice(fields: &mut Map<String, Value>, notice: String) {
+    match fields.get_mut(NOTICES_FIELD) {
+        Some(Value::Array(notices)) => notices.push(notice.into()),
+        Some(_) | None => drop(fields.insert(NOTICES_FIELD.to_owned(), vec![notice].into())),
+    }
+}
+
+/// Adds both versions wherever the outcome names the unsaved version. Returns whether it names it.
+fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedNotice) -> bool {
+    let text = notice.versions.unsaved.to_string();
+    let mut marked = false;
+    let names_it = fields.get("version").and_then(Value::as_str) == Some(text.as_str());
+    let is_path = fields.get("path").and_then(Value::as_str).map(|path| path == notice.path.to_string());
+    if (names_it && is_path != Some(false)) || (is_path == Some(true) && fields.contains_key("hits")) {
+        fields.insert(UNSAVED_FIELD.to_owned(), notice.to_json());
+        // The journal entry has the saved version, but the caller's next base must be the unsaved text.
+        if notice.access == UnsavedAccess::Written && fields.contains_key("rev") {
+            fields.insert("rev".to_owned(), notice.versions.unsaved.short_form().into());
+        }
+        marked = true;
+    }
+    for value in fields.values_mut() {
+        marked |= match value {
+            Value::Object(inner) => mark_versions(inner, notice),
+            Value::Array(items) => {
+                let objects = items.iter_mut().filter_map(Value::as_object_mut);
+                // `count` visits every object; `any` would stop at the first marked one.
+                objects.map(|inner| mark_versions(inner, notice)).filter(|marked| *marked).count() > 0
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        };
+    }
+    marked
 }

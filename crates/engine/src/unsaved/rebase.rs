@@ -1,8 +1,8 @@
-//! Converts a plan made on unsaved text into a plan for the content on disk. The changes of a call relative to the
-//! unsaved text are merged into the file, and the buffer is updated with them. Changes of unsaved lines are refused.
+//! Converts a plan made on unsaved text into a plan for the content on disk. The changes that a call makes to the unsaved
+//! text are merged into the file on disk and written to the buffer. A call that would change an unsaved line is refused.
 //!
-//! A converted plan never removes an unsaved line, neither from the buffer nor, by making the two diverge completely,
-//! from the file.
+//! A converted plan never removes an unsaved line from the buffer, and never leaves the file so different from the buffer
+//! that the line could not be saved.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -30,13 +30,13 @@ pub(crate) fn rebase_plan_onto_disk(context: &CallContext<'_>, plan: &mut Plan) 
         return Ok(Vec::new());
     }
     let mut notices = Vec::new();
-    let mut steps: Vec<PlannedBufferChange> = Vec::new();
+    let mut buffer_changes: Vec<PlannedBufferChange> = Vec::new();
     for change in &mut plan.changes {
         match change {
             PlannedChange::Put { .. } => {
-                let own = plan.buffers.iter().map(|step| step.id.as_str()).collect::<Vec<_>>();
-                let (step, notice) = rebase_put(context, change, &own)?;
-                steps.extend(step);
+                let planned = plan.buffers.iter().map(|change| change.id.as_str()).collect::<Vec<_>>();
+                let (buffer_change, notice) = rebase_put(context, change, &planned)?;
+                buffer_changes.extend(buffer_change);
                 notices.extend(notice);
             }
             PlannedChange::Remove { path, expectation, .. } => {
@@ -55,7 +55,7 @@ pub(crate) fn rebase_plan_onto_disk(context: &CallContext<'_>, plan: &mut Plan) 
                     notices.push(UnsavedNotice { path: to.clone(), owner, versions, access: UnsavedAccess::Written });
                 }
                 expect_saved(context, from, expectation)?;
-                steps.extend(move_buffers(context, from, to)?);
+                buffer_changes.extend(move_buffers(context, from, to)?);
             }
             PlannedChange::MakeDirectory { .. }
             | PlannedChange::MakeLink { .. }
@@ -63,15 +63,15 @@ pub(crate) fn rebase_plan_onto_disk(context: &CallContext<'_>, plan: &mut Plan) 
             | PlannedChange::Restore { .. } => {}
         }
     }
-    plan.buffers.extend(steps);
+    plan.buffers.extend(buffer_changes);
     Ok(notices)
 }
 
-/// Converts a put and returns the change of the file's buffer.
+/// Converts a written file, and returns the change of its buffer unless the plan already has one (`planned_buffers`).
 fn rebase_put(
     context: &CallContext<'_>,
     change: &mut PlannedChange,
-    own: &[&str],
+    planned_buffers: &[&str],
 ) -> Result<(Option<PlannedBufferChange>, Option<UnsavedNotice>), Error> {
     let PlannedChange::Put { path, expectation, content, version, size, mode } = change else {
         return Ok((None, None));
@@ -80,28 +80,29 @@ fn rebase_put(
     if let FileModeSource::CopyFrom(from, seen) = mode {
         *seen = saved_version(context, from, *seen)?;
     }
-    let Some(buffer) = context.open_buffer(path)?.filter(|buffer| !own.contains(&buffer.id.as_str())) else {
+    let Some(buffer) = context.open_buffer(path)?.filter(|buffer| !planned_buffers.contains(&buffer.id.as_str()))
+    else {
         return Ok((None, None));
     };
     if *expectation == CommitExpectation::Absent {
-        // There is no file, so the editor's text is its only content.
+        // There is no file on disk, so the editor has the only copy of the text.
         let unsaved = buffer.is_unsaved(None);
         return if unsaved { Err(unsaved_text_error(context, &buffer, "written", &[])) } else { Ok((None, None)) };
     }
     let result = content_bytes(context, content)?;
     let Some(unsaved) = context.unsaved_file(path)? else {
-        let step = decode_diff_text(&result).is_some().then(|| update_buffer(&buffer, result.into_owned(), *version));
-        return Ok((step, None));
+        let is_text = decode_diff_text(&result).is_some();
+        return Ok((is_text.then(|| update_buffer(&buffer, result.into_owned(), *version)), None));
     };
-    let on_disk = merge_with_unsaved(context, &unsaved, &result)?;
-    let step = update_buffer(&unsaved.buffer, result.into_owned(), on_disk.1);
-    let versions = BufferVersions { saved: on_disk.1, unsaved: *version };
+    let (merged, saved) = merge_with_unsaved(context, &unsaved, &result)?;
+    let buffer_change = update_buffer(&unsaved.buffer, result.into_owned(), saved);
+    let versions = BufferVersions { saved, unsaved: *version };
     let notice = UnsavedNotice { path: path.clone(), owner: buffer.owner, versions, access: UnsavedAccess::Written };
     *expectation = CommitExpectation::File(unsaved.saved_version);
-    *size = on_disk.0.len() as u64;
-    *version = on_disk.1;
-    *content = PlannedContent::Bytes(on_disk.0);
-    Ok((Some(step), Some(notice)))
+    *size = merged.len() as u64;
+    *version = saved;
+    *content = PlannedContent::Bytes(merged);
+    Ok((Some(buffer_change), Some(notice)))
 }
 
 fn update_buffer(buffer: &Buffer, text: Vec<u8>, base: Version) -> PlannedBufferChange {
@@ -109,7 +110,7 @@ fn update_buffer(buffer: &Buffer, text: Vec<u8>, base: Version) -> PlannedBuffer
     PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind }
 }
 
-/// The new content of the file if a call changed its unsaved text to `result`.
+/// The new content of the file on disk, and its version, after a call changed the unsaved text to `result`.
 fn merge_with_unsaved(
     context: &CallContext<'_>,
     unsaved: &UnsavedFile,
@@ -143,8 +144,8 @@ fn merge_with_unsaved(
     }
 }
 
-/// The unsaved lines that a call would remove or change. A merge alone would drop a line that exists only in the
-/// unsaved text, because the file does not have it either.
+/// The unsaved lines that a call would remove or change. A merge alone would not notice that the call removes a line that
+/// exists only in the unsaved text, because the file on disk does not have it either.
 fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize>> {
     let unsaved: Vec<Range<usize>> = hunks(saved, base).into_iter().map(|hunk| hunk.new).collect();
     let overlaps = |one: &Range<usize>, other: &Range<usize>| one.start.max(other.start) < one.end.min(other.end);
@@ -152,13 +153,12 @@ fn unsaved_lines_touched(base: &str, ours: &str, saved: &str) -> Vec<Range<usize
     changed.filter(|old| unsaved.iter().any(|lines| overlaps(lines, old))).collect()
 }
 
-/// The bytes that a put would write.
 fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> Result<Cow<'c, [u8]>, Error> {
     match content {
         PlannedContent::Bytes(bytes) => Ok(Cow::Borrowed(bytes)),
         PlannedContent::Retained(version) => match context.workspace().retained_bytes(version)? {
             Some(bytes) => Ok(Cow::Owned(bytes)),
-            None => Err(Error::new(ErrorKind::Expired, "the content is no longer stored")),
+            None => Err(Error::new(ErrorKind::Expired, "the content of this version is no longer stored")),
         },
         PlannedContent::CopyOf(from, _) => {
             let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
@@ -167,7 +167,7 @@ fn content_bytes<'c>(context: &CallContext<'_>, content: &'c PlannedContent) -> 
     }
 }
 
-/// A copy of a file with unsaved text is a copy of that text.
+/// Replaces the copy of a file with unsaved text by that text.
 fn resolve_copied_content(
     context: &CallContext<'_>,
     content: &mut PlannedContent,
@@ -181,7 +181,7 @@ fn resolve_copied_content(
     Ok(())
 }
 
-/// Replaces an expected unsaved version by the version on disk.
+/// Replaces an unsaved version that the plan expects by the version on disk.
 fn expect_saved(context: &CallContext<'_>, path: &RelPath, expectation: &mut CommitExpectation) -> Result<(), Error> {
     if let CommitExpectation::File(seen) = expectation {
         *seen = saved_version(context, path, *seen)?;
@@ -194,32 +194,32 @@ fn saved_version(context: &CallContext<'_>, path: &RelPath, seen: ObservedVersio
     Ok(unsaved.map_or(seen, |unsaved| unsaved.saved_version))
 }
 
-/// Refuses to remove a file with unsaved text, or a tree that contains one.
-fn refuse_unsaved(context: &CallContext<'_>, top: &RelPath, what: &str) -> Result<(), Error> {
+/// Refuses to remove or replace a file with unsaved text, or a tree that contains one.
+fn refuse_unsaved(context: &CallContext<'_>, top: &RelPath, participle: &str) -> Result<(), Error> {
     for path in context.open_within(top)? {
         if let Some(unsaved) = context.unsaved_file(&path)? {
-            return Err(unsaved_text_error(context, &unsaved.buffer, what, &[]));
+            return Err(unsaved_text_error(context, &unsaved.buffer, participle, &[]));
         }
     }
     Ok(())
 }
 
-/// Moves the buffers and drafts of a moved file or tree.
+/// The changes that move the buffers and drafts of a moved file or tree to their new paths.
 fn move_buffers(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<Vec<PlannedBufferChange>, Error> {
-    let mut steps = Vec::new();
+    let mut changes = Vec::new();
     for buffer in context.buffers()? {
         if let Some(rest) = buffer.path.strip_prefix(from) {
             let kind = PlannedBufferChangeKind::Rename(to.append(&rest)?);
-            steps.push(PlannedBufferChange { id: buffer.id, expected_revision: buffer.revision, kind });
+            changes.push(PlannedBufferChange { id: buffer.id, expected_revision: buffer.revision, kind });
         }
     }
-    Ok(steps)
+    Ok(changes)
 }
 
-fn unsaved_text_error(context: &CallContext<'_>, buffer: &Buffer, what: &str, ranges: &[Range<usize>]) -> Error {
+fn unsaved_text_error(context: &CallContext<'_>, buffer: &Buffer, participle: &str, ranges: &[Range<usize>]) -> Error {
     let path = &buffer.path;
     if !context.may_read(path) {
-        return Error::new(ErrorKind::Conflict, format!("{path} cannot be {what} now; nothing was changed"))
+        return Error::new(ErrorKind::Conflict, format!("{path} cannot be {participle} now; nothing was changed"))
             .with_detail("path", path.to_string());
     }
     let owner = &buffer.owner;
@@ -230,12 +230,13 @@ fn unsaved_text_error(context: &CallContext<'_>, buffer: &Buffer, what: &str, ra
         .collect();
     let spans: Vec<String> = lines.iter().map(|[from, to]| format_line_span(*from, *to)).collect();
     let location = if spans.is_empty() { String::new() } else { format!(" in lines {}", spans.join(", ")) };
-    let detail = format!("{path} cannot be {what}: {owner} has unsaved edits{location}; nothing was changed");
-    let hint = match spans.is_empty() {
-        true => format!("ask {owner} to save or close {path}"),
-        false => format!("read {path} and do not change those lines, or ask {owner} to save it"),
+    let message = format!("{path} cannot be {participle}: {owner} has unsaved edits{location}; nothing was changed");
+    let hint = if spans.is_empty() {
+        format!("ask {owner} to save or close {path}")
+    } else {
+        format!("read {path} and do not change those lines, or ask {owner} to save it")
     };
-    Error::new(ErrorKind::Conflict, detail)
+    Error::new(ErrorKind::Conflict, message)
         .with_next_step(hint)
         .with_detail("path", path.to_string())
         .with_detail("owner", owner.clone())
