@@ -1,12 +1,10 @@
-//! The steps of every call, in this order: decode, resolve, authorize, lock, check bases, plan, approve, commit and
-//! record. Notification needs no step: listeners read the journal. A call that waits for approval releases its locks
-//! first and starts over once it is answered.
+//! The steps of every call, in this order: decode, resolve, authorize, lock, check base versions, plan, approve, commit
+//! and record. A call that waits for approval releases its locks first, and starts over when the request is answered.
+//! No step notifies subscribers, because they read the journal.
 //!
-//! Every call leaves exactly one journal entry, and nothing is written before everything is planned.
+//! Every call leaves exactly one journal entry, and nothing is written before the whole plan is known.
 
-use std::time::Instant;
-
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use stead_path::RelPath;
 
 use crate::{
@@ -21,7 +19,7 @@ use crate::{
     engine::{BeforeAfterBytes, Call, CallOutcome},
     errors::{Error, ErrorKind},
     limits,
-    operation::{FileEffect, Operation, PathAccess, PlannedEffect, ResolvedTarget},
+    operation::{FileEffect, Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{self, OperationRow},
     plan::{CommitExpectation, FileModeSource, Plan, PlannedChange, PlannedContent},
     policy::{self, AccessRight, PolicyAction, PolicyTier, PolicyVerdict},
@@ -39,20 +37,11 @@ pub(crate) fn run_call(
     call: &Call<'_>,
 ) -> Result<CallOutcome, Error> {
     let row = ops::find_operation(call.operation);
+    let operation = row.map_or("unknown", |row| row.name);
     let mut record = CallRecord {
-        caller: call.caller,
-        operation: row.map_or("unknown", |row| row.name),
         tool: call.options.tool.as_deref(),
-        arguments: recorded_arguments(call, row),
-        paths: Vec::new(),
         idempotency_key: call.idempotency_key,
-        error_kind: None,
-        policy_tier: PolicyTier::Autonomous,
-        approval: None,
-        policy_version: 0,
-        quota: None,
-        bytes: 0,
-        started: Instant::now(),
+        ..CallRecord::new(call.caller, operation, recorded_arguments(call, row))
     };
     let outcome = workspace.active_policy().and_then(|active| {
         record.policy_version = active.policy.version();
@@ -67,23 +56,23 @@ pub(crate) fn run_call(
         }
     });
     match outcome {
-        Ok(CallCompletion::Recorded(answer)) => Ok(answer),
+        Ok(CallCompletion::Recorded(outcome)) => Ok(outcome),
         Ok(CallCompletion::RecordedThenFailed(error)) => Err(error),
-        Ok(CallCompletion::NotYetRecorded(answer)) => {
+        Ok(CallCompletion::NotYetRecorded(outcome)) => {
             workspace.record_call(&record)?;
             if call.options.applied_by != AppliedBy::Workspace {
-                // The editor applies the change as soon as this returns, so the record must be durable: `head` writes
+                // The editor applies the change as soon as this returns, so the entry must be durable now. `head` writes
                 // it.
                 workspace.head()?;
             }
-            Ok(answer)
+            Ok(outcome)
         }
         Err(error) => {
             record.error_kind = Some(error.recorded_kind(&call.caller.principal));
             if error.kind == ErrorKind::PolicyDenied {
                 record.policy_tier = PolicyTier::Blocked;
             }
-            // A refusal that cannot be recorded is still a refusal; the caller sees the first error.
+            // If the failure cannot be recorded, the caller still gets the error of the call.
             match workspace.record_call(&record) {
                 Ok(()) | Err(_) => Err(error),
             }
@@ -91,7 +80,7 @@ pub(crate) fn run_call(
     }
 }
 
-/// Records a client's answer to an approval.
+/// Stores and records a client's answer to an approval request.
 pub(crate) fn record_client_answer(
     workspace: &dyn Workspace,
     caller: &Caller,
@@ -101,70 +90,51 @@ pub(crate) fn record_client_answer(
         ApprovalDecision::Approve => "approve",
         ApprovalDecision::Deny => "deny",
     };
-    let record = CallRecord {
-        caller,
-        operation,
-        tool: None,
-        arguments: serde_json::json!({ "id": answer.id, "by": "client" }).to_string(),
-        paths: Vec::new(),
-        idempotency_key: None,
-        error_kind: None,
-        policy_tier: PolicyTier::Autonomous,
-        approval: None,
-        policy_version: workspace.active_policy()?.policy.version(),
-        quota: None,
-        bytes: 0,
-        started: Instant::now(),
-    };
+    let arguments = json!({ "id": answer.id, "by": "client" }).to_string();
+    let policy_version = workspace.active_policy()?.policy.version();
+    let record = CallRecord { policy_version, ..CallRecord::new(caller, operation, arguments) };
     workspace.answer_approval(answer, &record).map(|_| ())
 }
 
-/// How a call ended.
+/// How a call ended, and whether the journal has its entry.
 enum CallCompletion {
-    /// Its entry is in the journal.
+    /// The call succeeded and its entry is in the journal.
     Recorded(CallOutcome),
-    /// Its entry is in the journal, followed by an entry with the reason why it could not be applied.
+    /// The journal has the entry of the call, and a second entry that says why the change could not be applied.
     RecordedThenFailed(Error),
-    /// It changed nothing, and its entry is not written yet.
+    /// The call changed nothing, and its entry is not written yet.
     NotYetRecorded(CallOutcome),
 }
 
 fn run_rounds(
     context: &CallContext<'_>,
-    mode: ApprovalMode,
+    approval_mode: ApprovalMode,
     call: &Call<'_>,
     row: &OperationRow,
     record: &mut CallRecord<'_>,
 ) -> Result<CallCompletion, Error> {
     let workspace = context.workspace();
     let operation = (row.decode)(&call.arguments)?;
-    if let Some(done) = find_completed_call(workspace, call)? {
-        return Ok(done);
+    if let Some(completion) = find_completed_call(workspace, call)? {
+        return Ok(completion);
     }
-    let rate = policy::rate_limit::check_rate(context, row.effect)?;
-    let pipeline = CallPipeline {
-        context,
-        approval_mode: mode,
-        call,
-        operation_row: row,
-        operation: &*operation,
-        rate_verdict: rate,
-    };
+    let rate_verdict = policy::rate_limit::check_rate(context, row.effect)?;
+    let pipeline = CallPipeline { context, approval_mode, call, row, operation: &*operation, rate_verdict };
     quota::ensure_usage_counted(context, row.effect)?;
     let mut recheck = QuotaRecheck::NotDone;
     for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
         call.control.check()?;
-        let attempt = match pipeline.run_round(record) {
+        let result = match pipeline.run_round(record) {
             Err(error) if error.kind == ErrorKind::QuotaExceeded && recheck == QuotaRecheck::NotDone => {
-                // Others may have freed space since the last count.
+                // Other callers may have freed space since usage was last counted.
                 recheck = QuotaRecheck::Done;
                 quota::recount_usage(context)?;
                 PlanningRoundResult::Retry
             }
-            attempt => attempt?,
+            result => result?,
         };
-        match attempt {
-            PlanningRoundResult::Finished(done) => return Ok(done),
+        match result {
+            PlanningRoundResult::Finished(completion) => return Ok(completion),
             PlanningRoundResult::Retry => {}
             PlanningRoundResult::NeedsApproval(mut missing) => {
                 let before_after = missing.before_after.take();
@@ -183,7 +153,7 @@ fn run_rounds(
         .with_next_step("call again"))
 }
 
-/// Whether usage was already recounted before a quota refusal.
+/// Whether usage was recounted since the call started. A quota refuses a call only after a recount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum QuotaRecheck {
     NotDone,
@@ -192,31 +162,30 @@ enum QuotaRecheck {
 
 enum PlanningRoundResult {
     Finished(CallCompletion),
-    /// The files changed between planning and commit.
+    /// The files changed between planning and commit, so the call must be planned again.
     Retry,
-    /// Approval is required. The locks are released.
+    /// The call needs approval. Its locks are released.
     NeedsApproval(Box<MissingApproval>),
 }
 
-/// The state shared by all rounds of one call.
+/// The parts of a call that stay the same in every round of planning.
 struct CallPipeline<'t> {
     context: &'t CallContext<'t>,
     approval_mode: ApprovalMode,
     call: &'t Call<'t>,
-    operation_row: &'t OperationRow,
+    row: &'t OperationRow,
     operation: &'t dyn Operation,
     rate_verdict: PolicyVerdict,
 }
 
 impl CallPipeline<'_> {
     fn run_round(&self, record: &mut CallRecord<'_>) -> Result<PlanningRoundResult, Error> {
-        let (context, row) = (self.context, self.operation_row);
+        let (context, row) = (self.context, self.row);
         let workspace = context.workspace();
         let requests = self.operation.requested_paths(context)?;
         let mut targets = resolve::resolve_targets(workspace, &requests, &self.call.options.path_spelling)?;
         record.paths = targets.iter().map(|target| target.path.clone()).collect();
-        let TargetVerdicts { reads, writes: changes } =
-            authorization::check_targets(context, row.effect, &requests, &targets)?;
+        let TargetVerdicts { reads, writes } = authorization::check_targets(context, row.effect, &requests, &targets)?;
         let reads = reads.stricter_of(self.rate_verdict);
         if row.effect == FileEffect::None
             && let Some(missing) = self.require_approval(reads, record, &targets, None)?
@@ -228,49 +197,45 @@ impl CallPipeline<'_> {
         resolve::check_bases(context, &mut targets)?;
         let mut planned = self.operation.plan(context, &targets)?;
         let written = contents_written(context, &planned);
-        let notices = match &mut planned {
-            PlannedEffect::Files { plan, .. } => unsaved::rebase_plan_onto_disk(context, plan)?,
-            PlannedEffect::Read { .. }
-            | PlannedEffect::Preview(_)
-            | PlannedEffect::Lease { .. }
-            | PlannedEffect::Session { .. }
-            | PlannedEffect::Approval { .. }
-            | PlannedEffect::Watch { .. }
-            | PlannedEffect::Buffer { .. } => Vec::new(),
+        let notices = if let PlannedEffect::Files { plan, .. } = &mut planned {
+            unsaved::rebase_plan_onto_disk(context, plan)?
+        } else {
+            Vec::new()
         };
         let verdict = match &planned {
             PlannedEffect::Read { .. } | PlannedEffect::Preview(_) if row.effect == FileEffect::None => {
                 PolicyVerdict::UNRESTRICTED
             }
-            PlannedEffect::Read { .. } | PlannedEffect::Preview(_) => reads,
             PlannedEffect::Lease { request, .. } => reads.stricter_of(authorization::evaluate_policy(
                 context,
                 &PolicyAction::new(AccessRight::Modify, request.path()),
             )?),
-            PlannedEffect::Session { .. } | PlannedEffect::Buffer { .. } => reads,
+            PlannedEffect::Read { .. }
+            | PlannedEffect::Preview(_)
+            | PlannedEffect::Session { .. }
+            | PlannedEffect::Buffer { .. } => reads,
             PlannedEffect::Approval { .. } | PlannedEffect::Watch { .. } => PolicyVerdict::UNRESTRICTED,
             PlannedEffect::Files { plan, .. } => {
-                reads.stricter_of(changes).stricter_of(authorization::check_plan(context, plan)?)
+                reads.stricter_of(writes).stricter_of(authorization::check_plan(context, plan)?)
             }
         };
         if let Some(mut missing) = self.require_approval(verdict, record, &targets, Some(&planned))? {
             missing.before_after = proposed_before_after(context, planned).map(Box::new);
             return Ok(PlanningRoundResult::NeedsApproval(missing));
         }
-        let mut attempt = self.execute_planned(planned, record)?;
-        if let PlanningRoundResult::Finished(
-            CallCompletion::Recorded(answer) | CallCompletion::NotYetRecorded(answer),
-        ) = &mut attempt
-        {
-            unsaved::add_unsaved_notices(context, &targets, &notices, answer);
+        let Some(mut completion) = self.execute_planned(planned, record)? else {
+            return Ok(PlanningRoundResult::Retry);
+        };
+        if let CallCompletion::Recorded(outcome) | CallCompletion::NotYetRecorded(outcome) = &mut completion {
+            unsaved::add_unsaved_notices(context, &targets, &notices, outcome);
             for (path, version, bytes) in &written {
                 context.remember(path, *version, Some(bytes));
             }
         }
-        Ok(attempt)
+        Ok(PlanningRoundResult::Finished(completion))
     }
 
-    /// Lets a call pass, or returns the approval it lacks.
+    /// The approval that a call lacks; `None` if the call may run.
     fn require_approval(
         &self,
         verdict: PolicyVerdict,
@@ -283,32 +248,15 @@ impl CallPipeline<'_> {
             return Ok(None);
         }
         let context = self.context;
-        let call = approval::digest_call(self.call);
-        let changes = match planned {
-            Some(PlannedEffect::Files { plan, .. }) => Some(plan),
-            Some(
-                PlannedEffect::Read { .. }
-                | PlannedEffect::Preview(_)
-                | PlannedEffect::Lease { .. }
-                | PlannedEffect::Session { .. }
-                | PlannedEffect::Watch { .. }
-                | PlannedEffect::Buffer { .. }
-                | PlannedEffect::Approval { .. },
-            )
-            | None => None,
+        let call_digest = approval::digest_call(self.call);
+        let plan = if let Some(PlannedEffect::Files { plan, .. }) = planned { Some(plan) } else { None };
+        let plan_digest = match plan {
+            Some(plan) => approval::digest_plan(context, &call_digest, plan)?,
+            None => approval::digest_targets(context, &call_digest, targets),
         };
-        let plan = match changes {
-            Some(plan) => approval::digest_plan(context, &call, plan)?,
-            None => approval::digest_targets(context, &call, targets),
-        };
-        let shown = || changes.map_or_else(|| preview_reads(targets), |plan| approval::preview_plan(context, plan));
-        match ApprovalCheck::check_approval(
-            context,
-            self.approval_mode,
-            ApprovalBinding { call_digest: call, plan_digest: plan },
-            verdict,
-            shown,
-        )? {
+        let binding = ApprovalBinding { call_digest, plan_digest };
+        let preview = || plan.map_or_else(|| preview_reads(targets), |plan| approval::preview_plan(context, plan));
+        match ApprovalCheck::check_approval(context, self.approval_mode, binding, verdict, preview)? {
             ApprovalCheck::Approved(approval) => record.approval = Some(approval),
             ApprovalCheck::AllowedByOperator => record.approval = Some(ALLOWED_BY_OPERATOR.to_owned()),
             ApprovalCheck::Missing(missing) => return Ok(Some(Box::new(missing))),
@@ -316,125 +264,114 @@ impl CallPipeline<'_> {
         Ok(None)
     }
 
-    /// Commits and records the planned effect.
+    /// Applies the planned effect and records it. `None` means that the files changed since planning.
     fn execute_planned(
         &self,
         planned: PlannedEffect,
         record: &mut CallRecord<'_>,
-    ) -> Result<PlanningRoundResult, Error> {
+    ) -> Result<Option<CallCompletion>, Error> {
         let workspace = self.context.workspace();
         let outcome = match planned {
-            PlannedEffect::Read { outcome: answer, bytes } => {
+            PlannedEffect::Read { outcome, bytes } => {
                 record.bytes = bytes;
-                if self.operation_row.effect != FileEffect::None {
-                    add_recorded_field(&mut record.arguments, UNCHANGED_FIELD, answer.json.get("version").cloned());
+                if self.row.effect != FileEffect::None {
+                    add_recorded_field(&mut record.arguments, UNCHANGED_FIELD, outcome.json.get("version").cloned());
                 }
-                return Ok(PlanningRoundResult::Finished(CallCompletion::NotYetRecorded(answer)));
+                return Ok(Some(CallCompletion::NotYetRecorded(outcome)));
             }
-            PlannedEffect::Preview(answer) => {
-                return Ok(PlanningRoundResult::Finished(CallCompletion::NotYetRecorded(answer)));
-            }
+            PlannedEffect::Preview(outcome) => return Ok(Some(CallCompletion::NotYetRecorded(outcome))),
             PlannedEffect::Lease { request, build_outcome } => {
-                let (lease, committed) = workspace.execute_lease_request(&request, record)?;
-                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&lease, &committed))));
+                let (lease, receipt) = workspace.execute_lease_request(&request, record)?;
+                build_outcome(&lease, &receipt)
             }
             PlannedEffect::Session { request, build_outcome } => {
-                let (reply, committed) = workspace.execute_session_request(&request, record)?;
-                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&reply, &committed))));
+                let (reply, receipt) = workspace.execute_session_request(&request, record)?;
+                build_outcome(&reply, &receipt)
             }
             PlannedEffect::Approval { answer, build_outcome } => {
-                let (approval, committed) = workspace.answer_approval(&answer, record)?;
-                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(
-                    &approval, &committed,
-                ))));
+                let (approval, receipt) = workspace.answer_approval(&answer, record)?;
+                build_outcome(&approval, &receipt)
             }
             PlannedEffect::Watch { request, build_outcome } => {
-                let (watch, committed) =
-                    workspace.execute_watch_request(&request, record, self.call.control.deadline())?;
-                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&watch, &committed))));
+                let deadline = self.call.control.deadline();
+                let (watch, receipt) = workspace.execute_watch_request(&request, record, deadline)?;
+                build_outcome(&watch, &receipt)
             }
             PlannedEffect::Buffer { request, build_outcome } => {
-                let (buffer, committed) = workspace.execute_buffer_request(&request, record)?;
-                return Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(build_outcome(&buffer, &committed))));
+                let (buffer, receipt) = workspace.execute_buffer_request(&request, record)?;
+                build_outcome(&buffer, &receipt)
             }
             PlannedEffect::Files { plan, .. } if self.call.options.applied_by != AppliedBy::Workspace => {
                 add_recorded_field(&mut record.arguments, APPLIED_ELSEWHERE_FIELD, Some(plan.changes.len().into()));
-                return Ok(PlanningRoundResult::Finished(CallCompletion::NotYetRecorded(outcome_for_editor(
-                    self.context,
-                    plan,
-                ))));
+                return Ok(Some(CallCompletion::NotYetRecorded(outcome_for_editor(self.context, plan))));
             }
             PlannedEffect::Files { plan, build_outcome } => {
                 self.call.control.check()?;
                 add_recorded_field(&mut record.arguments, MOVED_FIELD, moved_paths_json(&plan));
                 add_recorded_field(&mut record.arguments, BUFFERS_FIELD, buffers_json(&plan));
-                workspace.commit(&plan, record).map(|committed| build_outcome(&committed))
+                match workspace.commit(&plan, record) {
+                    Ok(receipt) => build_outcome(&receipt),
+                    Err(CommitError::ExpectationFailed(_)) => return Ok(None),
+                    Err(CommitError::KeyAlreadyUsed(number)) => {
+                        let outcome = outcome_of_completed_call(workspace, number)?;
+                        return Ok(Some(CallCompletion::NotYetRecorded(outcome)));
+                    }
+                    Err(CommitError::RecordedThenFailed(error)) => {
+                        return Ok(Some(CallCompletion::RecordedThenFailed(error)));
+                    }
+                    Err(CommitError::Failed(error)) => return Err(error),
+                }
             }
         };
-        match outcome {
-            Ok(answer) => Ok(PlanningRoundResult::Finished(CallCompletion::Recorded(answer))),
-            Err(CommitError::ExpectationFailed(_)) => Ok(PlanningRoundResult::Retry),
-            Err(CommitError::KeyAlreadyUsed(number)) => Ok(PlanningRoundResult::Finished(
-                CallCompletion::NotYetRecorded(outcome_of_completed_call(workspace, number)?),
-            )),
-            Err(CommitError::RecordedThenFailed(error)) => {
-                Ok(PlanningRoundResult::Finished(CallCompletion::RecordedThenFailed(error)))
-            }
-            Err(CommitError::Failed(error)) => Err(error),
-        }
+        Ok(Some(CallCompletion::Recorded(outcome)))
     }
 }
 
-/// The contents that a plan writes, as the caller knows them.
+/// The file contents that the caller knows after its plan is committed.
 fn contents_written(context: &CallContext<'_>, planned: &PlannedEffect) -> Vec<(RelPath, Version, Vec<u8>)> {
     let PlannedEffect::Files { plan, .. } = planned else { return Vec::new() };
-    let put = |change: &PlannedChange| match change {
-        PlannedChange::Put { path, content: PlannedContent::Bytes(bytes), version, .. }
-            if bytes.len() as u64 <= limits::SEEN_FILE_BYTES_MAX && context.may_read(path) =>
-        {
-            let (version, bytes) = context.content_known_to_caller(path, *version, bytes);
-            Some((path.clone(), version, bytes))
+    let written = |change: &PlannedChange| {
+        let PlannedChange::Put { path, content: PlannedContent::Bytes(bytes), version, .. } = change else {
+            return None;
+        };
+        if bytes.len() as u64 > limits::SEEN_FILE_BYTES_MAX || !context.may_read(path) {
+            return None;
         }
-        PlannedChange::Put { .. }
-        | PlannedChange::MakeDirectory { .. }
-        | PlannedChange::MakeLink { .. }
-        | PlannedChange::Move { .. }
-        | PlannedChange::Remove { .. }
-        | PlannedChange::RemoveDirectory { .. }
-        | PlannedChange::Restore { .. } => None,
+        let (version, bytes) = context.content_known_to_caller(path, *version, bytes);
+        Some((path.clone(), version, bytes))
     };
-    plan.changes.iter().filter_map(put).collect()
+    plan.changes.iter().filter_map(written).collect()
 }
 
-/// The approval preview of a call that changes nothing.
+/// The approval preview of a call that changes no file.
 fn preview_reads(targets: &[ResolvedTarget]) -> Value {
-    let places: Vec<String> = targets.iter().map(|target| target.path.to_string()).collect();
-    serde_json::json!({ "changes": [], "places": places })
+    let paths: Vec<String> = targets.iter().map(|target| target.path.to_string()).collect();
+    json!({ "changes": [], "places": paths })
 }
 
-/// Locks the paths that will change, in sorted order. Reads take no lock, because files are replaced atomically.
+/// Locks the paths that will change, in sorted order. Reads need no lock, because files are replaced atomically.
 fn lock_targets(
     workspace: &dyn Workspace,
     effect: FileEffect,
-    requests: &[crate::operation::RequestedPath],
+    requests: &[RequestedPath],
     targets: &[ResolvedTarget],
     call: &Call<'_>,
 ) -> Result<Option<Box<dyn CallLockGuard>>, Error> {
     if effect == FileEffect::None {
         return Ok(None);
     }
-    let mut wanted: Vec<PathLockRequest> = requests
+    let mut locks: Vec<PathLockRequest> = requests
         .iter()
         .zip(targets)
         .filter(|(request, _)| request.access != PathAccess::Read)
         .map(|(_, target)| PathLockRequest { path: target.path.clone() })
         .collect();
-    wanted.sort();
-    wanted.dedup();
-    workspace.lock(&wanted, call.control.deadline()).map(Some)
+    locks.sort();
+    locks.dedup();
+    workspace.lock(&locks, call.control.deadline()).map(Some)
 }
 
-/// A repeated idempotency key returns the outcome of its first entry; it is never applied twice.
+/// The outcome of the earlier call with the same idempotency key, if any, so that its change is not applied twice.
 fn find_completed_call(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Option<CallCompletion>, Error> {
     let Some(key) = call.idempotency_key else { return Ok(None) };
     if key.is_empty() || key.len() > limits::IDEMPOTENCY_KEY_BYTES_MAX {
@@ -452,7 +389,8 @@ fn find_completed_call(workspace: &dyn Workspace, call: &Call<'_>) -> Result<Opt
     }
 }
 
-/// A key belongs to one call. Fields that the engine added to the recorded arguments are not compared.
+/// Refuses an idempotency key that an earlier, different call used. Fields that the engine added to the recorded
+/// arguments are not compared.
 fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) -> Result<(), Error> {
     let Some(stored) = workspace.entry(number)? else { return Ok(()) };
     let original_arguments = |text: &str| {
@@ -462,17 +400,20 @@ fn refuse_other_call(workspace: &dyn Workspace, call: &Call<'_>, number: u64) ->
         });
         fields
     };
-    let now = recorded_arguments(call, ops::find_operation(call.operation));
+    let arguments = recorded_arguments(call, ops::find_operation(call.operation));
     if stored.entry.operation == call.operation
-        && original_arguments(&stored.entry.arguments) == original_arguments(&now)
+        && original_arguments(&stored.entry.arguments) == original_arguments(&arguments)
     {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::BadRequest, format!("this idempotency key was used for another call, r{number}"))
-        .with_next_step("use a new key for a new call"))
+    Err(Error::new(
+        ErrorKind::BadRequest,
+        format!("this idempotency key was already used for a different call (r{number})"),
+    )
+    .with_next_step("use a new key for a new call"))
 }
 
-/// The outcome of a change that the editor applies: the content before and after.
+/// The outcome of a change that the editor applies. It contains the file content before and after.
 fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     let text = "allowed and recorded; the editor applies the change".to_owned();
     let before_after =
@@ -480,117 +421,97 @@ fn outcome_for_editor(context: &CallContext<'_>, plan: Plan) -> CallOutcome {
     CallOutcome { json: Map::new(), text, before_after, session_switch: None }
 }
 
-/// The content before and after, for a protocol that shows it to a person.
+/// The file content before and after a planned change, for a protocol that shows it to the person who approves.
 fn proposed_before_after(context: &CallContext<'_>, planned: PlannedEffect) -> Option<BeforeAfterBytes> {
-    match (context.options.before_after, planned) {
-        (BeforeAfterInclusion::Include, PlannedEffect::Files { plan, .. }) => {
-            plan.changes.into_iter().find_map(|change| before_and_after(context, change))
-        }
-        (BeforeAfterInclusion::Omit | BeforeAfterInclusion::Include, _) => None,
+    let PlannedEffect::Files { plan, .. } = planned else { return None };
+    match context.options.before_after {
+        BeforeAfterInclusion::Include => plan.changes.into_iter().find_map(|change| before_and_after(context, change)),
+        BeforeAfterInclusion::Omit => None,
     }
 }
 
 fn before_and_after(context: &CallContext<'_>, change: PlannedChange) -> Option<BeforeAfterBytes> {
-    match change {
-        PlannedChange::Put { path, expectation: expect, content: PlannedContent::Bytes(after), .. } => {
-            let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
-            let before = match (&context.options.applied_by, expect) {
-                (AppliedBy::Editor(held), _) => held.as_ref().map(|text| text.as_bytes().to_vec()),
-                (AppliedBy::Workspace, CommitExpectation::Absent) => None,
-                // Unreadable or vanished content is omitted.
-                (AppliedBy::Workspace, CommitExpectation::File(_) | CommitExpectation::SameEntry(_))
-                    if !context.may_read(&path) =>
-                {
-                    None
-                }
-                (AppliedBy::Workspace, CommitExpectation::File(_) | CommitExpectation::SameEntry(_)) => {
-                    context.read_for_change(&path, want).ok().map(|file| file.bytes)
-                }
-            };
-            Some(BeforeAfterBytes { path, before, after: Some(after) })
-        }
-        PlannedChange::Put { .. }
-        | PlannedChange::MakeDirectory { .. }
-        | PlannedChange::MakeLink { .. }
-        | PlannedChange::Move { .. }
-        | PlannedChange::Remove { .. }
-        | PlannedChange::RemoveDirectory { .. }
-        | PlannedChange::Restore { .. } => None,
-    }
+    let PlannedChange::Put { path, expectation, content: PlannedContent::Bytes(after), .. } = change else {
+        return None;
+    };
+    let whole = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+    let before = match &context.options.applied_by {
+        AppliedBy::Editor(text) => text.as_ref().map(|text| text.as_bytes().to_vec()),
+        AppliedBy::Workspace if expectation == CommitExpectation::Absent => None,
+        // Content that the caller may not read, or that is gone, is omitted.
+        AppliedBy::Workspace => context.read(&path, whole).ok().map(|file| file.bytes),
+    };
+    Some(BeforeAfterBytes { path, before, after: Some(after) })
 }
 
-/// The number of changes left to the editor.
+/// Records the number of changes that the editor applies.
 const APPLIED_ELSEWHERE_FIELD: &str = "made_elsewhere";
-/// The current version, if a call changed nothing.
+/// Records the current version of the file if a call changed nothing.
 const UNCHANGED_FIELD: &str = "unchanged";
-/// Old and new paths of moved files.
+/// Records the old and new paths of files that a call moves and changes.
 const MOVED_FIELD: &str = "moved";
-/// The open buffers that changed with the files.
+/// Records the ids of the open buffers that changed with the files.
 const BUFFERS_FIELD: &str = "buffers";
 
 fn outcome_of_completed_call(workspace: &dyn Workspace, number: u64) -> Result<CallOutcome, Error> {
-    let stored = workspace
-        .entry(number)?
-        .ok_or_else(|| Error::new(ErrorKind::HistoryLost, format!("entry {number} is not in the journal")))?;
+    let stored = workspace.entry(number)?.ok_or_else(|| {
+        Error::new(
+            ErrorKind::HistoryLost,
+            format!("the outcome of this call is lost: entry r{number} is not in the journal"),
+        )
+    })?;
     Ok(ops::outcome_from_entry(&stored))
 }
 
 fn unknown_operation_error(name: &str) -> Error {
     let known: Vec<&str> = ops::OPERATIONS.iter().map(|row| row.name).collect();
-    let shown: String = name.chars().take(64).collect();
-    Error::new(ErrorKind::UnknownOperation, format!("there is no operation '{shown}'"))
+    let start: String = name.chars().take(64).collect();
+    Error::new(ErrorKind::UnknownOperation, format!("there is no operation '{start}'"))
         .with_next_step(format!("operations: {}", known.join(", ")))
 }
 
-/// Old and new paths, for a plan that moves and changes files.
+/// The old and new paths of the files that a plan moves and changes in one step.
 fn moved_paths_json(plan: &Plan) -> Option<Value> {
-    let pair = |change: &PlannedChange| match change {
-        PlannedChange::Put { path, mode: FileModeSource::CopyFrom(from, _), .. } => {
-            Some((from.to_string(), path.to_string().into()))
-        }
-        PlannedChange::Put { .. }
-        | PlannedChange::MakeDirectory { .. }
-        | PlannedChange::MakeLink { .. }
-        | PlannedChange::Move { .. }
-        | PlannedChange::Remove { .. }
-        | PlannedChange::RemoveDirectory { .. }
-        | PlannedChange::Restore { .. } => None,
+    let pair = |change: &PlannedChange| {
+        let PlannedChange::Put { path, mode: FileModeSource::CopyFrom(from, _), .. } = change else { return None };
+        Some((from.to_string(), path.to_string().into()))
     };
     let moved: Map<String, Value> = plan.changes.iter().filter_map(pair).collect();
     (!moved.is_empty()).then_some(Value::Object(moved))
 }
 
 fn buffers_json(plan: &Plan) -> Option<Value> {
-    let ids: Vec<&str> = plan.buffers.iter().map(|step| step.id.as_str()).collect();
+    let ids: Vec<&str> = plan.buffers.iter().map(|change| change.id.as_str()).collect();
     (!ids.is_empty()).then(|| ids.into())
 }
 
-/// Adds a field to the recorded arguments. Few calls need one.
-fn add_recorded_field(arguments: &mut String, name: &str, fact: Option<Value>) {
-    let Some(fact) = fact else { return };
+/// Adds a field to the recorded arguments, if it has a value. Parses them again, because few calls need it.
+fn add_recorded_field(arguments: &mut String, name: &str, value: Option<Value>) {
+    let Some(value) = value else { return };
     if let Ok(Value::Object(mut fields)) = serde_json::from_str(arguments) {
-        fields.insert(name.to_owned(), fact);
+        fields.insert(name.to_owned(), value);
         *arguments = Value::Object(fields).to_string();
     }
 }
 
-/// The arguments as recorded in the journal: contents by their size, long texts cut.
+/// The arguments as the journal records them. Content and long texts are replaced by their size.
 fn recorded_arguments(call: &Call<'_>, row: Option<&OperationRow>) -> String {
     let contents = row.map_or(&[][..], |row| row.content_arguments);
-    // Arguments that a dialect rejected are untranslated, and any of them may be content.
-    let is_foreign = |name: &str| call.options.argument_error.is_some() && !name.to_lowercase().contains("path");
+    // Arguments that a dialect could not translate have unknown meanings, so each of them may be content.
+    let may_be_content = |name: &str| call.options.argument_error.is_some() && !name.to_lowercase().contains("path");
     let recorded = call.arguments.iter().map(|(name, value)| {
-        let shown = match value {
-            Value::String(text) if contents.contains(&name.as_str()) || is_foreign(name) => {
-                Value::String(format!("<{} bytes>", text.len()))
-            }
-            Value::String(text) if text.len() > limits::RECORDED_ARGUMENT_CHARS_MAX => {
+        let recorded = match value {
+            Value::String(text)
+                if contents.contains(&name.as_str())
+                    || may_be_content(name)
+                    || text.len() > limits::RECORDED_ARGUMENT_CHARS_MAX =>
+            {
                 Value::String(format!("<{} bytes>", text.len()))
             }
             Value::Array(_) | Value::Object(_) => Value::String("<nested>".to_owned()),
             Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         };
-        (name.clone(), shown)
+        (name.clone(), recorded)
     });
     Value::Object(recorded.take(32).collect()).to_string()
 }

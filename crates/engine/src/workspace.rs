@@ -182,6 +182,27 @@ pub struct CallRecord<'a> {
     pub started: Instant,
 }
 
+impl<'a> CallRecord<'a> {
+    /// A record of a successful call that starts now, without the parts that few calls have.
+    pub fn new(caller: &'a Caller, operation: &'static str, arguments: String) -> Self {
+        Self {
+            caller,
+            operation,
+            tool: None,
+            arguments,
+            paths: Vec::new(),
+            idempotency_key: None,
+            error_kind: None,
+            policy_tier: PolicyTier::Autonomous,
+            approval: None,
+            policy_version: 0,
+            quota: None,
+            bytes: 0,
+            started: Instant::now(),
+        }
+    }
+}
+
 /// The end of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalHead {
