@@ -1,5 +1,5 @@
-//! Errors: a kind for programs, a message for people, a next step for agents. Callers branch on the kind, never on the
-//! text. Messages contain no host paths and nothing about files outside the workspace.
+//! Errors: a kind for programs, a message for people, a next step for agents. Programs decide by the kind, never by the
+//! text. Messages contain no host paths and do not reveal files outside the workspace.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::{caller::Principal, engine::BeforeAfterBytes};
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $code:literal, $class:ident;)+) => {
-        /// Every way a call can fail. Closed: protocols map it exhaustively.
+        /// Every way a call can fail. Protocols map each kind explicitly, so a new kind cannot be forgotten there.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorKind { $($(#[$doc])* $kind,)+ }
 
@@ -19,7 +19,7 @@ macro_rules! kinds {
             /// Every kind, in documentation order.
             pub const ALL: &[ErrorKind] = &[$(ErrorKind::$kind,)+];
 
-            /// The stable error code on the wire.
+            /// The stable word for the kind in results and in the journal.
             pub fn code(self) -> &'static str {
                 match self { $(ErrorKind::$kind => $code,)+ }
             }
@@ -32,19 +32,19 @@ macro_rules! kinds {
     };
 }
 
-/// Who caused an error.
+/// The cause of an error: a rule, the state of the workspace, or the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorClass {
     /// A rule refused the call.
     Refused,
-    /// The state of the workspace does not fit the call.
+    /// The call requires a different state of the workspace.
     StateMismatch,
     /// The server or the operating system failed.
     SystemFailure,
 }
 
 kinds! {
-    /// The arguments do not fit the operation.
+    /// The arguments are not valid for the operation.
     BadRequest = "bad_request", Refused;
     /// No operation has that name.
     UnknownOperation = "unknown_operation", Refused;
@@ -56,15 +56,15 @@ kinds! {
     NameTooLong = "name_too_long", Refused;
     /// The path has too many components.
     DepthLimit = "depth_limit", Refused;
-    /// A new name is not portable.
+    /// A new name is not valid on every common file system.
     InvalidName = "invalid_name", Refused;
-    /// A new name differs from an existing one only in case or invisible characters.
+    /// A new name differs from an existing one only in case or in look-alike characters.
     NameCollision = "name_collision", Refused;
     /// A symlink leads out of the workspace.
     PathEscape = "path_escape", Refused;
     /// The path is on another file system that is not part of the workspace.
     CrossMount = "cross_mount", Refused;
-    /// The path belongs to the server, or to files that other programs execute.
+    /// The path belongs to the server, or is the policy file that applies to the caller.
     ProtectedPath = "protected_path", Refused;
     /// The path is outside the caller's readable or writable scope.
     OutOfScope = "out_of_scope", Refused;
@@ -78,15 +78,15 @@ kinds! {
     NotFound = "not_found", StateMismatch;
     /// The path already exists.
     Exists = "exists", StateMismatch;
-    /// A directory is required, and the path is something else.
+    /// The call requires a directory, but the path is not one.
     NotDirectory = "not_dir", StateMismatch;
-    /// A file is required, and the path is a directory.
+    /// The call requires a file, but the path is a directory.
     IsDirectory = "is_dir", StateMismatch;
-    /// A regular file is required, and the path is a symlink, pipe, socket or device.
+    /// The call requires a regular file, but the path is a symlink, pipe, socket or device.
     NotRegular = "not_regular", Refused;
     /// The directory is not empty.
     NotEmpty = "not_empty", StateMismatch;
-    /// Too many symlinks, or a symlink cycle.
+    /// The path leads through too many symlinks, or through a cycle of them.
     LinkLoop = "link_loop", StateMismatch;
     /// The file is not text in the requested encoding.
     NotText = "not_text", StateMismatch;
@@ -100,17 +100,17 @@ kinds! {
     AlreadyApplied = "already_applied", StateMismatch;
     /// The patch cannot be parsed.
     MalformedPatch = "malformed_patch", Refused;
-    /// The base is not the current version.
+    /// The base version that the caller gave is not the current version.
     Stale = "stale", StateMismatch;
-    /// The file exists, and the call gave no base version.
+    /// The file exists, and the call gave no base version to replace it.
     BaseRequired = "base_required", StateMismatch;
-    /// The file changed while the call ran, or a later change is in the way.
+    /// The file changed while the call ran, or a later change prevents this one.
     Conflict = "conflict", StateMismatch;
     /// There is nothing to undo or redo.
     NothingToDo = "nothing_to_do", StateMismatch;
-    /// The requested data is past its retention.
+    /// The requested data is no longer stored, because its retention time has passed.
     Expired = "expired", StateMismatch;
-    /// The caller's journal head is not in this journal.
+    /// The journal does not contain the position that the caller refers to.
     HistoryLost = "history_lost", StateMismatch;
     /// Stored bytes do not match their hash.
     CorruptHistory = "corrupt_history", SystemFailure;
@@ -118,47 +118,47 @@ kinds! {
     TooLarge = "too_large", Refused;
     /// A count limit is reached.
     TooMany = "too_many", Refused;
-    /// A quota is used up.
+    /// The call would exceed a quota.
     QuotaExceeded = "quota", Refused;
-    /// Too many calls in too short a time.
+    /// The caller made more calls than a rate limit allows.
     RateLimited = "rate_limited", Refused;
     /// A policy rule blocks the call.
     PolicyDenied = "policy_denied", Refused;
-    /// Approval is required and was requested.
+    /// The call needs approval, and a person has not answered the request yet.
     ApprovalPending = "approval_pending", Refused;
-    /// A person denied the call.
+    /// A person denied the call, or the server denies all calls that need approval.
     ApprovalDenied = "approval_denied", Refused;
-    /// The approval is for another plan: the files or the policy changed since.
+    /// The approval no longer applies, because the files or the policy changed since it was given.
     ApprovalStale = "approval_stale", StateMismatch;
     /// The disk is full.
     NoSpace = "no_space", SystemFailure;
-    /// The operating system denied access to the server.
+    /// The operating system denied the server access to a file.
     SystemDenied = "denied", SystemFailure;
-    /// The resource is in use; try again.
+    /// The resource is in use; the call can be repeated.
     Busy = "busy", StateMismatch;
-    /// The deadline passed.
+    /// The call exceeded its deadline.
     Deadline = "deadline", StateMismatch;
-    /// The caller cancelled.
+    /// The caller cancelled the call.
     Cancelled = "cancelled", StateMismatch;
     /// The journal cannot be written, so no file may change.
     AuditUnavailable = "audit_unavailable", SystemFailure;
-    /// A device or file system error.
+    /// A device or file system failed.
     Io = "io_error", SystemFailure;
 }
 
-/// One failed call.
+/// The error of a failed call.
 #[derive(Debug, Clone)]
 pub struct Error {
-    /// The kind, for programs.
+    /// The kind of the error, for programs.
     pub kind: ErrorKind,
-    /// The message, for people.
+    /// The explanation, for people.
     pub message: String,
-    /// The next step, for agents.
+    /// A hint what to do next, for agents.
     pub next_step: Option<String>,
-    /// Further fields of the kind: current versions, the holder of a lease, a diff.
+    /// Further JSON fields, for example the current version, the holder of a lease, or a diff.
     pub details: Map<String, Value>,
     extras: Option<Box<ErrorExtras>>,
-    /// The kind that the journal records when an agent is the caller, if it differs.
+    /// The kind that the journal records for an agent, if it differs from `kind`.
     pub(crate) kind_for_agents: Option<ErrorKind>,
 }
 
@@ -170,7 +170,7 @@ struct ErrorExtras {
 }
 
 impl Error {
-    /// An error of one kind. Messages quote callers, so terminal control characters are escaped.
+    /// An error with this kind and message. Terminal control characters are escaped, because messages quote arguments.
     pub fn new(kind: ErrorKind, message: impl AsRef<str>) -> Self {
         Self {
             kind,
@@ -182,12 +182,9 @@ impl Error {
         }
     }
 
-    /// The kind that the journal records: a path outside the workspace counts as an escape attempt by an agent.
+    /// The kind that the journal records. If an agent gives a path outside the workspace, that is an attempt to escape.
     pub(crate) fn recorded_kind(&self, principal: &Principal) -> ErrorKind {
-        match principal {
-            Principal::Agent(_) => self.kind_for_agents.unwrap_or(self.kind),
-            Principal::User(_) | Principal::System | Principal::External => self.kind,
-        }
+        self.kind_for_agents.filter(|_| principal.is_agent()).unwrap_or(self.kind)
     }
 
     /// The error for a missing workspace root.
@@ -196,26 +193,27 @@ impl Error {
             .with_next_step("ask a person to restore the directory and to restart the server")
     }
 
-    /// Adds the next step.
+    /// Adds a hint what to do next.
     pub fn with_next_step(mut self, hint: impl AsRef<str>) -> Self {
         self.next_step = Some(escape_deceptive_line(hint.as_ref()).into_owned());
         self
     }
 
-    /// Adds one field.
+    /// Adds one JSON field to the details.
     pub fn with_detail(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }
 
-    /// Adds lines for the text form. They quote files, so terminal control characters are escaped.
+    /// Adds lines that the text form shows below the message. Terminal control characters are escaped, because the lines
+    /// quote files.
     pub fn with_excerpt(mut self, lines: impl AsRef<str>) -> Self {
         let escaped = escape_deceptive(lines.as_ref());
         self.extras.get_or_insert_default().excerpt = (!escaped.is_empty()).then(|| escaped.into());
         self
     }
 
-    /// Lines shown below the message in the text form; the JSON form has the same content in its fields.
+    /// The lines that the text form shows below the message. The JSON form has the same content in its fields.
     pub fn excerpt(&self) -> Option<&str> {
         self.extras.as_ref()?.excerpt.as_deref()
     }
@@ -227,12 +225,12 @@ impl Error {
         self
     }
 
-    /// The content before and after, if the call needs approval and the options request it.
+    /// The file content before and after the call, if the call needs approval and the options request it.
     pub fn before_after(&self) -> Option<&BeforeAfterBytes> {
         self.extras.as_ref()?.before_after.as_ref()
     }
 
-    /// The wire form: `{"error": {kind, detail, hint?, …details}}`.
+    /// The JSON form that protocols send: `{"error": {kind, detail, hint?, …details}}`.
     pub fn to_json(&self) -> Value {
         let mut error = Map::new();
         error.insert("kind".into(), self.kind.code().into());
@@ -275,8 +273,8 @@ impl From<PathError> for Error {
             error.kind_for_agents = Some(ErrorKind::PathEscape);
         }
         if kind == ErrorKind::InvalidPath {
-            return error
-                .with_next_step("give a path relative to the workspace root, without '..', for example src/main.rs");
+            let hint = "give a path relative to the workspace root, without '..', for example src/main.rs";
+            return error.with_next_step(hint);
         }
         error
     }

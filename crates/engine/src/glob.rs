@@ -1,5 +1,5 @@
-//! Glob patterns over validated paths. `*` and `?` match within one name, `**` matches any number of names, classes
-//! and braces work as in a shell. Pure: patterns are matched against paths, never against a disk.
+//! Glob patterns for validated paths. `*` and `?` match within one name, `**` matches any number of names, classes and
+//! braces work as in a shell. Pure: a pattern is matched with a path and never looked up on disk.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -8,17 +8,17 @@ use stead_path::RelPath;
 
 use crate::errors::{Error, ErrorKind};
 
-/// Glob patterns, any of which may match.
+/// A set of glob patterns. A path matches if any of them matches.
 #[derive(Debug, Clone, Default)]
 pub struct Globs {
     matching: GlobSet,
-    /// Directories whose whole content matches, so that walks can skip them.
+    /// Matches directories whose whole content matches, so that walks can skip them.
     whole_directories: GlobSet,
     count: usize,
 }
 
 impl Globs {
-    /// Patterns over whole paths.
+    /// Compiles patterns that are matched with whole paths.
     pub fn new<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let (mut matching, mut whole) = (GlobSetBuilder::new(), GlobSetBuilder::new());
         let mut count = 0;
@@ -32,7 +32,8 @@ impl Globs {
         Ok(Self { matching: build_glob_set(&matching)?, whole_directories: build_glob_set(&whole)?, count })
     }
 
-    /// Patterns over names: one without a slash matches at any depth, a leading slash anchors it at the top.
+    /// Compiles patterns as ignore files use them: a pattern without a slash matches a name at any depth, and a leading
+    /// slash anchors the pattern at the top.
     pub fn from_name_patterns<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
         let anywhere = |pattern: &str| match pattern.strip_prefix('/') {
             Some(top) => top.to_owned(),
@@ -66,10 +67,10 @@ impl Globs {
         self.count > 0 && self.whole_directories.is_match(bytes_as_path(directory))
     }
 
-    /// Whether the patterns cover a path: the path matches, its whole content matches, or a parent does.
+    /// Whether a path or one of its parent directories matches, or a pattern matches everything below it.
     pub(crate) fn covers(&self, path: &RelPath) -> bool {
-        let hidden = |path: &RelPath| self.matches(path) || self.matches_all_below(path);
-        self.count > 0 && (hidden(path) || path.ancestors().any(|above| !above.is_root() && hidden(&above)))
+        let covered = |path: &RelPath| self.matches(path) || self.matches_all_below(path);
+        self.count > 0 && (covered(path) || path.ancestors().any(|above| !above.is_root() && covered(&above)))
     }
 }
 
@@ -79,14 +80,14 @@ fn bytes_as_path(path: &[u8]) -> &Path {
 
 fn parse_glob(pattern: &str) -> Result<globset::Glob, Error> {
     GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build().map_err(|error| {
-        Error::new(ErrorKind::BadRequest, format!("invalid pattern: {}", error.kind()))
+        Error::new(ErrorKind::BadRequest, format!("pattern '{pattern}' is invalid: {}", error.kind()))
             .with_next_step("patterns support *, **, ?, [ab], [!ab] and {a,b}")
     })
 }
 
 fn build_glob_set(builder: &GlobSetBuilder) -> Result<GlobSet, Error> {
     builder.build().map_err(|error| {
-        Error::new(ErrorKind::BadRequest, format!("invalid patterns: {error}"))
+        Error::new(ErrorKind::BadRequest, format!("the patterns cannot be used together: {error}"))
             .with_next_step("use fewer or shorter patterns")
     })
 }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_globs_cover_descendants_and_the_directory() {
+    fn glob_covers_the_directory_and_everything_below_it() {
         let hidden = Globs::new([".git/**", "**/.env*", "**/secrets/**"]).unwrap();
         for path in [".git", ".git/config", ".git/a/b", ".env", "d/.env.local", "k/secrets", "k/secrets/a/b"] {
             assert!(hidden.covers(&rel_path(path)), "{path}");

@@ -1,4 +1,5 @@
-//! The operation trait: an operation names its paths and makes a plan from the state it reads. It cannot write.
+//! The trait of operations: an operation names the paths of a call and makes a plan from the files it reads. It cannot
+//! write. Also decodes arguments, with errors that name the argument.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -17,23 +18,23 @@ use crate::{
     workspace::{CommitReceipt, FileStat, FinalSymlink, Lease, LeaseRequest},
 };
 
-/// The effect of an operation on files. Decides locking, durability and the hints of protocols.
+/// The effect of an operation on files. It decides about locks, durability, and the hints that protocols send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEffect {
-    /// Changes no file. The operation may still write rows (session, alert, watch, review mark).
+    /// The operation changes no file. It may write rows about sessions, alerts, watches or reviews.
     None,
-    /// Creates or changes files; the previous content is retained.
+    /// The operation creates or changes files; the previous content is retained.
     Write,
-    /// Removes files; the previous content is retained for a limited time.
+    /// The operation removes files; the previous content is retained for a limited time.
     Destroy,
 }
 
 /// The source of a path argument.
 #[derive(Debug, Clone)]
 pub(crate) enum PathArgument {
-    /// Given by the caller; not resolved yet.
+    /// The path as the caller wrote it.
     FromCaller(String),
-    /// Taken from the journal or the trash; untrusted too, and resolved the same way.
+    /// A path from the journal or the trash. It is not trusted either and is resolved in the same way.
     Recorded(RelPath),
 }
 
@@ -41,23 +42,23 @@ pub(crate) enum PathArgument {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathAccess {
     Read,
-    /// Create or change the entry.
+    /// Create the entry or change it.
     Write,
     /// Remove the entry.
     Remove,
-    /// Read while holding the lock, so that nobody changes it meanwhile.
+    /// Read the entry under a lock, so that no other call changes it meanwhile.
     ReadLocked,
 }
 
-/// How far a call reaches from a path.
+/// Whether a call affects only a path or the whole tree below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathReach {
     EntryOnly,
-    /// The entry and everything below; rules are checked for every descendant.
+    /// The call affects the entry and everything below it. Every descendant is authorized.
     WholeTree,
 }
 
-/// One path of a call.
+/// A path argument of a call, before it is resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestedPath {
     pub(crate) argument: PathArgument,
@@ -68,17 +69,17 @@ pub(crate) struct RequestedPath {
 }
 
 impl RequestedPath {
-    /// A path to read, following a final symlink.
+    /// A path to read. If it is a symlink, the target is read.
     pub(crate) fn read(spelling: &str) -> Self {
         Self::from_argument(spelling, PathAccess::Read, FinalSymlink::Follow)
     }
 
-    /// A path to read under a lock, following a final symlink.
+    /// A path to read under a lock. If it is a symlink, the target is read.
     pub(crate) fn read_locked(spelling: &str) -> Self {
         Self::from_argument(spelling, PathAccess::ReadLocked, FinalSymlink::Follow)
     }
 
-    /// A path to write, following a final symlink that stays inside.
+    /// A path to write. If it is a symlink within the workspace, the target is written.
     pub(crate) fn write(spelling: &str) -> Self {
         Self::from_argument(spelling, PathAccess::Write, FinalSymlink::Follow)
     }
@@ -108,23 +109,23 @@ impl RequestedPath {
         self
     }
 
-    /// Adds the version that the caller claims to have seen.
+    /// Adds the base version: the version that the caller claims to have seen.
     pub(crate) fn with_base(mut self, base: Option<&str>) -> Result<Self, Error> {
         self.base = base.map(BaseVersion::parse).transpose()?;
         Ok(self)
     }
 }
 
-/// A resolved path of a call.
+/// A path of a call after it was resolved.
 #[derive(Debug, Clone)]
 pub(crate) struct ResolvedTarget {
-    /// The path, free of symlinks.
+    /// The path without symlinks.
     pub(crate) path: RelPath,
     /// The entry at the path, if it exists.
     pub(crate) stat: Option<FileStat>,
-    /// The version of the file, once checked against a base.
+    /// The current version of the file, if the call gave a base version to compare with.
     pub(crate) observed: Option<ObservedVersion>,
-    /// The version that the caller claims to have seen.
+    /// The base version: the version that the caller claims to have seen.
     pub(crate) base: Option<BaseVersion>,
 }
 
@@ -141,13 +142,13 @@ pub(crate) type WatchOutcomeFn = Box<dyn FnOnce(&Watch, &CommitReceipt) -> CallO
 
 pub(crate) type BufferOutcomeFn = Box<dyn FnOnce(&Buffer, &CommitReceipt) -> CallOutcome>;
 
-/// The effect that an operation planned.
+/// The result of planning: an outcome, or the changes to commit before the outcome can be built.
 pub(crate) enum PlannedEffect {
-    /// Changes nothing. The journal counts the bytes read.
+    /// The call changes nothing. The journal records the number of bytes read.
     Read { outcome: CallOutcome, bytes: u64 },
-    /// A dry run: changes nothing.
+    /// The call is a dry run and changes nothing.
     Preview(CallOutcome),
-    /// Changes files; the outcome is built after the commit.
+    /// The call changes files.
     Files { plan: Plan, build_outcome: ChangeOutcomeFn },
     /// Acquires or releases a lease.
     Lease { request: LeaseRequest, build_outcome: LeaseOutcomeFn },
@@ -161,16 +162,16 @@ pub(crate) enum PlannedEffect {
     Buffer { request: BufferStoreRequest, build_outcome: BufferOutcomeFn },
 }
 
-/// One operation, decoded from its arguments.
+/// An operation with its decoded arguments.
 pub(crate) trait Operation {
     /// The paths of the call, in the order in which `plan` receives their targets.
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error>;
 
-    /// Plans the effect from the current state. Called again if the state changed before the commit.
+    /// Plans the effect from the current files. Called again if the files change before the commit.
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error>;
 }
 
-/// Decodes arguments. The error names the argument and suggests a known one.
+/// Decodes the arguments of an operation. The error names the invalid argument and suggests a known one.
 pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
         let message = rename_field_to_argument(&error.to_string());
@@ -186,8 +187,8 @@ pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Valu
     })
 }
 
-/// The argument that produces the same error when decoded alone. `None` if the message names its argument. Like
-/// [`suggest_argument`], it only improves the message; nothing else depends on serde's wording.
+/// The argument that produces the same error when it is decoded alone. `None` if the message already names its argument.
+/// Only improves the message: nothing else depends on serde's wording.
 fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     arguments: &'a Map<String, Value>,
     message: &str,
@@ -195,11 +196,11 @@ fn find_ill_typed_argument<'a, T: DeserializeOwned>(
     if ["unknown argument", "missing argument"].iter().any(|start| message.starts_with(start)) {
         return None;
     }
-    let alone = |(name, value): &(&'a String, &Value)| {
+    let fails_alone = |(name, value): &(&'a String, &Value)| {
         let alone = Map::from_iter([((*name).clone(), (*value).clone())]);
         T::deserialize(Value::Object(alone)).is_err_and(|error| error.to_string() == message)
     };
-    arguments.iter().find(alone).map(|(name, _)| name)
+    arguments.iter().find(fails_alone).map(|(name, _)| name)
 }
 
 /// Replaces serde's word "field" by "argument", the word callers know.
@@ -207,8 +208,8 @@ fn rename_field_to_argument(message: &str) -> String {
     message.replace("unknown field", "unknown argument").replace("missing field", "missing argument")
 }
 
-/// The known argument nearest to an unknown one. Relies on serde's message, the only place that lists both; if its
-/// wording changes, only the suggestion is lost.
+/// The known argument that is most similar to an unknown one. Parses serde's message, the only place that lists both. If
+/// its wording changes, only the suggestion is lost.
 fn suggest_argument(message: &str) -> Option<&str> {
     let listed = message.strip_prefix("unknown argument ")?;
     let mut names = listed.split('`').skip(1).step_by(2);
@@ -216,20 +217,20 @@ fn suggest_argument(message: &str) -> Option<&str> {
     nearest_name(given, names)
 }
 
-/// Most single-character edits between a name and its suggestion.
+/// Most single-byte edits between a name and the name suggested for it.
 const SUGGESTION_EDITS_MAX: usize = 2;
 
-/// The name that is contained in the given one or contains it, or else the one with the fewest edits.
+/// The longest known name that contains the given name or is contained in it, or else the one with the fewest edits.
 pub(crate) fn nearest_name<'a>(given: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let given = given.to_lowercase();
-    let akin = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
+    let overlaps = |name: &&str| given.contains(*name) || (given.len() > 1 && name.contains(given.as_str()));
     let by_edits = |name: &'a str| (edit_distance(given.as_bytes(), name.as_bytes()), name);
-    let few = |(edits, name): &(usize, &str)| *edits <= SUGGESTION_EDITS_MAX && edits * 2 <= name.len();
+    let is_close = |(edits, name): &(usize, &str)| *edits <= SUGGESTION_EDITS_MAX && edits * 2 <= name.len();
     known
         .clone()
-        .filter(akin)
+        .filter(overlaps)
         .max_by_key(|name| name.len())
-        .or_else(|| known.map(by_edits).filter(few).min().map(|(_, name)| name))
+        .or_else(|| known.map(by_edits).filter(is_close).min().map(|(_, name)| name))
 }
 
 /// The number of bytes to insert, delete or replace to turn one name into the other.
