@@ -1,8 +1,8 @@
-//! Open buffers: text of an editor that is not saved. Plain values and the trait that stores them, so that every
-//! process on a workspace sees the same text.
+//! Open buffers: the text of files that editors have open, saved or not. Plain values and the trait that stores them, so
+//! that every process on a workspace sees the same text.
 //!
-//! A buffer lives as long as the connection that opened it. If its editor disconnects, it becomes a draft: stored,
-//! listed, resumed or dropped by its owner, and never read in place of the file.
+//! A buffer exists as long as the connection that opened it. If its editor disconnects, it becomes a draft. The owner can
+//! list, resume or drop a draft; it is never read in place of the file.
 
 use stead_path::RelPath;
 
@@ -15,20 +15,20 @@ use crate::{
 /// Whether an editor has a buffer open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferOpenState {
-    /// The editor is connected to this process.
+    /// The buffer is open in an editor that is connected to this process.
     OpenHere,
-    /// The editor is connected to another process.
+    /// The buffer is open in an editor that is connected to another process.
     OpenInOtherProcess,
-    /// The editor disconnected.
+    /// The editor disconnected, and its text was kept.
     Draft,
 }
 
 /// The line endings of an editor's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BufferLineEndings {
-    /// The line endings of the file.
+    /// The text has the line endings of the file.
     SameAsFile,
-    /// LF, although the file has CRLF, as in many editors.
+    /// The text has LF although the file has CRLF, because many editors convert line endings.
     LfOnly,
 }
 
@@ -37,21 +37,21 @@ pub enum BufferLineEndings {
 pub struct Buffer {
     /// The buffer id.
     pub id: String,
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
-    /// The principal whose editor has it open.
+    /// The principal whose editor opened the buffer.
     pub owner: String,
-    /// The session that opened it.
+    /// The session that opened the buffer.
     pub session: String,
-    /// Whether an editor has it open.
+    /// Whether an editor has the buffer open.
     pub open_state: BufferOpenState,
-    /// Increases with every change of the text by anyone.
+    /// The number of the current text. It increases whenever the editor or a call changes the text.
     pub revision: u64,
     /// The version that the file would have if the text were saved.
     pub version: Version,
     /// Size of the text in bytes.
     pub size: u64,
-    /// The version of the file that the text is based on; `None` if there was no file.
+    /// The version of the file that the text is based on; `None` if the file did not exist.
     pub base: Option<Version>,
     /// The line endings of the editor's text.
     pub line_endings: BufferLineEndings,
@@ -62,7 +62,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Whether an editor has it open.
+    /// Whether an editor has the buffer open.
     pub fn is_open(&self) -> bool {
         match self.open_state {
             BufferOpenState::OpenHere | BufferOpenState::OpenInOtherProcess => true,
@@ -70,16 +70,16 @@ impl Buffer {
         }
     }
 
-    /// Whether the text differs from its base and from the saved version.
+    /// Whether the text differs both from its base version and from `saved`, the version on disk.
     pub fn is_unsaved(&self, saved: Option<Version>) -> bool {
         Some(self.version) != self.base && Some(self.version) != saved
     }
 }
 
-/// The texts of a buffer, in the encoding of the file.
+/// A buffer with its texts, in the encoding of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferText {
-    /// The buffer when the texts were read.
+    /// The buffer at the moment when the texts were read.
     pub buffer: Buffer,
     /// The current text.
     pub text: Vec<u8>,
@@ -87,86 +87,86 @@ pub struct BufferText {
     pub editor_text: Vec<u8>,
 }
 
-/// A change of a buffer.
+/// A request to open, change or close a buffer.
 #[derive(Debug, Clone)]
 pub enum BufferStoreRequest {
-    /// Opens a buffer. Refused if the file is open in an editor.
+    /// Opens a buffer. Fails if an editor has the file open.
     Open {
-        /// The file.
+        /// The path of the file.
         path: RelPath,
-        /// The text.
+        /// The new text.
         text: Vec<u8>,
-        /// The version of the file it is based on.
+        /// The version of the file that the text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the editor's text.
         line_endings: BufferLineEndings,
-        /// Drafts to drop: this text replaces them, or they never contained unsaved text.
+        /// The ids of drafts to drop, because this text replaces them or they contain no unsaved text.
         replaced_drafts: Vec<String>,
     },
-    /// Resumes a draft. Refused if the file is open in an editor.
+    /// Opens a draft again. Fails if an editor has the file open.
     ResumeDraft {
         /// The buffer id.
         id: String,
     },
-    /// Replaces the text.
+    /// Replaces the text of a buffer.
     Change {
         /// The buffer id.
         id: String,
-        /// The expected current revision.
+        /// The revision that the buffer must have; otherwise the request fails.
         revision: u64,
-        /// The text.
+        /// The new text.
         text: Vec<u8>,
-        /// The version of the file it is based on.
+        /// The version of the file that the text is based on; `None` if the file does not exist.
         base: Option<Version>,
         /// The line endings of the editor's text.
         line_endings: BufferLineEndings,
     },
-    /// Closes the buffer and drops its text.
+    /// Closes a buffer or a draft and deletes its text.
     Close {
         /// The buffer id.
         id: String,
     },
 }
 
-/// A change of a buffer, committed together with the files.
+/// A change of a buffer that is committed together with the files of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedBufferChange {
     /// The buffer id.
     pub id: String,
-    /// The expected revision.
+    /// The revision that the buffer must have; otherwise the commit fails.
     pub expected_revision: u64,
-    /// The change.
+    /// How the buffer changes.
     pub kind: PlannedBufferChangeKind,
 }
 
-/// The kind of a planned buffer change.
+/// How a plan changes a buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlannedBufferChangeKind {
-    /// Replaces the text and its base.
+    /// Replaces the text and its base version.
     ReplaceText {
-        /// The text.
+        /// The new text.
         text: Vec<u8>,
-        /// The version of the file after the plan.
+        /// The version of the file after the commit, which becomes the base version.
         base: Version,
     },
     /// Marks the text as saved.
     MarkSaved {
-        /// The version of the file after the plan.
+        /// The version of the file after the commit, which becomes the base version.
         base: Version,
     },
     /// Moves the buffer to another path.
     Rename(RelPath),
 }
 
-/// Stores open buffers.
+/// Stores open buffers and drafts.
 pub trait BufferStore {
-    /// Every buffer and draft, by path. Cheap while there is none, because every call reads it.
+    /// Every buffer and draft, sorted by path. Must be cheap if there are none, because every call reads it.
     fn buffers(&self) -> Result<Vec<Buffer>, Error>;
 
     /// One buffer with its texts.
     fn buffer_text(&self, id: &str) -> Result<Option<BufferText>, Error>;
 
-    /// Opens, changes or closes a buffer and records it. The file is locked.
+    /// Opens, changes or closes a buffer and records the call. The caller has locked the file.
     fn execute_buffer_request(
         &self,
         request: &BufferStoreRequest,

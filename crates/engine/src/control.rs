@@ -14,7 +14,7 @@ use crate::{
     limits,
 };
 
-/// Cancels a call at its next check. Clones share the state.
+/// Cancels a running call, which notices it at its next check. Clones cancel the same call.
 #[derive(Debug, Clone, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
@@ -29,12 +29,12 @@ impl CancelToken {
     }
 }
 
-/// Progress of a long call, displayed as `12,000 entries, 3 found`.
+/// The progress of a long call, displayed as `12,000 entries, 3 found`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct CallProgress {
-    /// Entries processed so far, over every pass of the call. Only grows.
+    /// Number of entries processed so far. It never decreases, even if the call walks the files more than once.
     pub entries_done: u64,
-    /// Matches so far, if the call searches for something.
+    /// Number of matches so far, if the call searches for something.
     pub found: Option<u64>,
 }
 
@@ -45,7 +45,6 @@ impl fmt::Display for CallProgress {
     }
 }
 
-/// A number with thousands separators.
 fn format_with_separators(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -58,7 +57,7 @@ fn format_with_separators(number: u64) -> String {
     grouped
 }
 
-/// The limits of one running call.
+/// The deadline, cancel token and progress listener of one call.
 pub struct CallControl<'a> {
     deadline: Instant,
     cancel: CancelToken,
@@ -87,10 +86,10 @@ impl<'a> CallControl<'a> {
         }
     }
 
-    /// Waits up to `hold_ms` for an approval. The waiting time extends the deadline.
+    /// Lets the call wait up to `wait_ms` for approval. The waiting time extends the deadline.
     #[must_use]
-    pub fn with_approval_wait(mut self, hold_ms: u64) -> Self {
-        self.approval_wait = Duration::from_millis(hold_ms.min(limits::APPROVAL_WAIT_MS_MAX));
+    pub fn with_approval_wait(mut self, wait_ms: u64) -> Self {
+        self.approval_wait = Duration::from_millis(wait_ms.min(limits::APPROVAL_WAIT_MS_MAX));
         self.deadline += self.approval_wait;
         self
     }
@@ -99,32 +98,32 @@ impl<'a> CallControl<'a> {
         self.approval_wait
     }
 
-    /// The time at which the call fails.
+    /// The time after which the call fails.
     pub fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Fails once the call is cancelled or its deadline passed. Called in every loop of unknown length.
+    /// Fails if the call was cancelled or its deadline has passed. Every loop of unknown length must call it.
     pub fn check(&self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
-            return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled; nothing was changed"));
+            return Err(Error::new(ErrorKind::Cancelled, "the caller cancelled this call; nothing was changed"));
         }
         if Instant::now() > self.deadline {
             return Err(Error::new(ErrorKind::Deadline, "the call exceeded its deadline; nothing was changed")
-                .with_next_step("request less at once: a smaller subtree, a range, a page"));
+                .with_next_step("request less at once, for example a smaller subtree or a range of lines"));
         }
         Ok(())
     }
 
-    /// Counts processed entries and calls the progress listener, which limits its own rate.
+    /// Adds to the number of processed entries and calls the progress listener, which must limit its own rate.
     pub fn report_entries(&self, entries: u64) {
-        let Some(listen) = self.progress.filter(|_| entries > 0) else { return };
+        let Some(listener) = self.progress.filter(|_| entries > 0) else { return };
         let done = self.entries_done.fetch_add(entries, Ordering::Relaxed) + entries;
         let found = self.found.get().map(|found| found.load(Ordering::Relaxed));
-        listen(CallProgress { entries_done: done, found });
+        listener(CallProgress { entries_done: done, found });
     }
 
-    /// Counts matches.
+    /// Adds to the number of matches.
     pub fn report_found(&self, found: u64) {
         if self.progress.is_some() {
             self.found.get_or_init(AtomicU64::default).fetch_add(found, Ordering::Relaxed);
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_accumulates_and_displays_counts() {
+    fn progress_adds_up_reported_counts() {
         let reports = Mutex::new(Vec::new());
         let listen = |progress: CallProgress| reports.lock().unwrap().push(progress.to_string());
         let control = CallControl::new(Instant::now(), CancelToken::default(), Some(&listen));

@@ -64,7 +64,7 @@ kinds! {
     PathEscape = "path_escape", Refused;
     /// The path is on another file system that is not part of the workspace.
     CrossMount = "cross_mount", Refused;
-    /// The path belongs to the server, or is the policy file that applies to the caller.
+    /// The path belongs to the server, or is or contains the policy file that applies to the caller.
     ProtectedPath = "protected_path", Refused;
     /// The path is outside the caller's readable or writable scope.
     OutOfScope = "out_of_scope", Refused;

@@ -1,6 +1,6 @@
-//! The operations of a workspace: decoding, path resolution, authorization, planning and the call pipeline.
-//! Synchronous, without I/O of its own and without knowledge of a protocol. A protocol builds a [`Call`] and runs it
-//! with [`Engine::call`].
+//! The operations of a workspace: decoding, path resolution, authorization, planning and the call pipeline. The engine is
+//! synchronous, does no I/O of its own and does not know the protocols. A protocol builds a [`Call`] and runs it with
+//! [`Engine::call`].
 //!
 //! Owns the operation table, the pipeline, the policy rules and the plans. Files change only through
 //! [`Workspace::commit`], which has one call site.
@@ -45,7 +45,7 @@ pub use call_options::{
     PatchChunkPlacement, PatchGrammar, PatchOptions, PatchRepeatedFilePolicy, ReappliedPatchPolicy, RemovalRetention,
     ReplacementFormat, RestoreConflictPolicy, WalkFilter, WrittenFileMode,
 };
-/// Rules that a dialect sets for quoted edits. Values only: the operation is the same for all dialects.
+/// Rules that a dialect sets for `edit`: how quoted text is found and replaced.
 pub mod edit_rules {
     pub use stead_text::{
         edit::{EditRules, EmptyQuoteRule, LineTerminatorRule, NotFoundRecovery},

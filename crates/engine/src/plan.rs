@@ -1,4 +1,4 @@
-//! The planned changes of a call, computed before anything is written. Plain values: a plan can be shown, hashed,
+//! The planned changes of a call, computed before anything is written. Plain values: a plan can be previewed, hashed,
 //! refused or committed, and only a commit applies it.
 
 use stead_journal::EntryRelation;
@@ -11,12 +11,12 @@ pub const NEW_FILE_MODE: u32 = 0o644;
 /// Permission bits of a new directory.
 pub const NEW_DIRECTORY_MODE: u32 = 0o755;
 
-/// The changes of one call, in order.
+/// The planned changes of one call.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The changes, in the order in which they are applied.
     pub changes: Vec<PlannedChange>,
-    /// The entry that this plan undoes or redoes, or the trash item that it restores.
+    /// The journal entry that this plan undoes, redoes or amends, or the trash item that it restores.
     pub link: EntryRelation,
     /// Changes of open buffers, applied together with the files.
     pub buffers: Vec<PlannedBufferChange>,
@@ -33,7 +33,7 @@ impl Plan {
         Self::with_link(changes, EntryRelation::None)
     }
 
-    /// A plan that undoes, redoes or restores something.
+    /// A plan with a relation to a journal entry or a trash item.
     pub fn with_link(changes: Vec<PlannedChange>, link: EntryRelation) -> Self {
         Self { changes, link, buffers: Vec::new() }
     }
@@ -47,43 +47,43 @@ impl Plan {
 /// The version of a file as observed during planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObservedVersion {
-    /// The version of its bytes.
+    /// The version of the file's bytes.
     pub version: Version,
-    /// Its identity at that moment; a commit that finds the same identity does not hash again.
+    /// The identity of the file at that moment. A commit that finds the same identity does not hash the file again.
     pub identity: FileIdentity,
 }
 
-/// The state that a commit requires at a path.
+/// The state of a path that a commit requires, so that it does not overwrite a change made since planning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitExpectation {
     /// The path does not exist.
     Absent,
-    /// A file with this version.
+    /// The path is a file with this version.
     File(ObservedVersion),
-    /// The same directory or symlink.
+    /// The path is the same directory or symlink as during planning.
     SameEntry(FileIdentity),
 }
 
-/// The source of new content.
+/// The source of a file's new content.
 #[derive(Debug, Clone)]
 pub enum PlannedContent {
-    /// Given with the call.
+    /// These bytes.
     Bytes(Vec<u8>),
-    /// A stored version.
+    /// The bytes of a stored version.
     Retained(Version),
-    /// Another file of the workspace, as observed.
+    /// The content of another file, which must still have the observed version.
     CopyOf(RelPath, ObservedVersion),
 }
 
 /// The source of the permission bits of a written file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileModeSource {
-    /// The mode of the replaced file; [`NEW_FILE_MODE`] if there is none.
+    /// The mode of the replaced file; [`NEW_FILE_MODE`] for a new file.
     KeepExisting,
-    /// This mode, without set-id bits.
+    /// These permission bits. Set-user-id and set-group-id bits are ignored.
     Set(u32),
-    /// The mode, owner, access list and extended attributes of another file as observed: this is that file at its new
-    /// path.
+    /// The mode, owner, access control list and extended attributes of another file, because the written file is that
+    /// file at a new path. It must still have the observed version.
     CopyFrom(RelPath, ObservedVersion),
 }
 
@@ -94,29 +94,29 @@ pub enum PlannedChange {
     Put {
         /// The file.
         path: RelPath,
-        /// The expected current state.
+        /// The state of the path that the commit requires.
         expectation: CommitExpectation,
         /// The new content.
         content: PlannedContent,
         /// The version of the new content.
         version: Version,
-        /// The size of the new content.
+        /// The size of the new content in bytes.
         size: u64,
-        /// The permission bits.
+        /// The source of the permission bits.
         mode: FileModeSource,
     },
     /// Creates an empty directory at an unused path.
     MakeDirectory {
         /// The directory.
         path: RelPath,
-        /// The permission bits.
+        /// The permission bits of the directory.
         mode: u32,
     },
     /// Recreates a recorded symlink at an unused path.
     MakeLink {
-        /// The symlink.
+        /// The path of the symlink.
         path: RelPath,
-        /// Its target.
+        /// The target of the symlink.
         target: Vec<u8>,
     },
     /// Renames a file, symlink or tree.
@@ -125,9 +125,9 @@ pub enum PlannedChange {
         from: RelPath,
         /// The new path.
         to: RelPath,
-        /// The expected state of the old path.
+        /// The state of the old path that the commit requires.
         expectation: CommitExpectation,
-        /// The expected state of the new path: absent, or a file that is replaced and retained.
+        /// The state of the new path that the commit requires: absent, or a file that is replaced and retained.
         replaced: CommitExpectation,
         /// The size of the moved tree.
         tree: TreeSummary,
@@ -136,9 +136,9 @@ pub enum PlannedChange {
     Remove {
         /// The entry to remove.
         path: RelPath,
-        /// The expected current state.
+        /// The state of the path that the commit requires.
         expectation: CommitExpectation,
-        /// End of its retention.
+        /// When the trash may purge the entry, in unix milliseconds.
         retain_until_ms: i64,
         /// The size of the removed tree.
         tree: TreeSummary,
@@ -152,7 +152,7 @@ pub enum PlannedChange {
     Restore {
         /// The id of the trash item.
         trash: String,
-        /// The destination.
+        /// The path that the item is restored to.
         path: RelPath,
         /// The size of the restored tree.
         tree: TreeSummary,
@@ -160,7 +160,7 @@ pub enum PlannedChange {
 }
 
 impl PlannedChange {
-    /// The paths that this change touches; the primary path is first.
+    /// The paths that this change names. A move has its old path first.
     pub fn paths(&self) -> impl Iterator<Item = &RelPath> {
         let (first, second) = match self {
             PlannedChange::Put { path, .. }
@@ -175,20 +175,20 @@ impl PlannedChange {
     }
 }
 
-/// The size of a tree.
+/// The size of a file, symlink or directory tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeSummary {
-    /// The kind of its top entry.
+    /// The kind of the top entry.
     pub kind: FileKind,
-    /// Files in it.
+    /// Number of files, symlinks and other entries that are not directories.
     pub files: u64,
-    /// Directories in it, including the top.
+    /// Number of directories, including the top.
     pub directories: u64,
-    /// Total size of its files.
+    /// Total size of the files in bytes.
     pub bytes: u64,
 }
 
-/// The kind of an entry.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.

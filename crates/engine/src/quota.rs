@@ -1,4 +1,5 @@
-//! Quotas: workspace usage, the usage that a plan adds, and whether it fits. Pure; the workspace does the counting.
+//! Quotas: workspace usage, the usage that a plan adds, and whether the plan fits into the quota. Pure: the workspace
+//! counts the usage.
 //!
 //! A call that frees more than it adds is never refused because of the workspace quota. An undo is refused only if
 //! usage would exceed both the quota and the usage before the undone call.
@@ -14,16 +15,16 @@ use crate::{
     plan::{CommitExpectation, Plan, PlannedChange, TreeSummary},
 };
 
-/// Limits on usage. `None` is no limit.
+/// Limits on usage. `None` means that there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quota {
-    /// Total size of all files of the workspace.
+    /// Most bytes in all files of the workspace.
     pub bytes: Option<u64>,
-    /// Files, symlinks and directories of the workspace.
+    /// Most files, symlinks and directories in the workspace.
     pub files: Option<u64>,
-    /// Bytes in the trash of one principal.
+    /// Most bytes in the trash of one principal.
     pub trash_bytes: Option<u64>,
-    /// Bytes of stored versions written or overwritten by one principal.
+    /// Most bytes of stored versions that one principal wrote or overwrote.
     pub history_bytes: Option<u64>,
 }
 
@@ -43,12 +44,12 @@ impl Quota {
     }
 }
 
-/// The usage of a workspace.
+/// The size of a workspace, as quotas count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkspaceUsage {
     /// Total size of all files; a symlink counts the length of its target.
     pub bytes: u64,
-    /// Files, symlinks and directories, without the root.
+    /// Number of files, symlinks and directories, without the root.
     pub files: u64,
 }
 
@@ -67,27 +68,27 @@ impl WorkspaceUsage {
     }
 }
 
-/// The usage that limits one principal.
+/// The usage that is compared with the quota of one principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PrincipalUsage {
-    /// Usage of the workspace.
+    /// The usage of the whole workspace.
     pub workspace: WorkspaceUsage,
     /// Bytes in this principal's trash.
     pub trash_bytes: u64,
 }
 
-/// How current the usage must be.
+/// How current a reported usage must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageFreshness {
-    /// The cached usage; never counts.
+    /// Return the last known usage without counting.
     Cached,
-    /// The cached usage, counted first if missing or too old.
+    /// Count first if the usage is unknown or too old.
     RecountIfStale,
-    /// Counts anew unless that was done a moment ago; expired trash is purged first.
+    /// Purge expired trash and count again, unless that was done a moment ago.
     Recount,
 }
 
-/// The usage that one plan adds, and its quota.
+/// The usage that one plan adds and frees, and the quota that applies to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaCharge {
     quota: Quota,
@@ -140,38 +141,38 @@ impl QuotaCharge {
         }
     }
 
-    /// The entry that the plan undoes, if any; its earlier usage may be restored.
+    /// The entry that the plan undoes, if any. An undo may restore the usage before that entry, even above the quota.
     pub fn undone_entry(&self) -> Option<u64> {
         self.undone_entry
     }
 
-    /// The usage after the plan.
-    pub fn usage_after(&self, held: WorkspaceUsage) -> WorkspaceUsage {
+    /// The usage after the plan is committed.
+    pub fn usage_after(&self, used: WorkspaceUsage) -> WorkspaceUsage {
         let apply = |now: u64, added: u64, freed: u64| now.saturating_add(added).saturating_sub(freed);
         WorkspaceUsage {
-            bytes: apply(held.bytes, self.added.bytes, self.freed.bytes),
-            files: apply(held.files, self.added.files, self.freed.files),
+            bytes: apply(used.bytes, self.added.bytes, self.freed.bytes),
+            files: apply(used.files, self.added.files, self.freed.files),
         }
     }
 
-    /// Whether the plan fits. `before` is the usage before the call that the plan undoes.
+    /// Fails if the plan would exceed the quota. For an undo, `before` is the usage before the undone call.
     pub fn check(&self, usage: &PrincipalUsage, before: Option<WorkspaceUsage>) -> Result<(), Error> {
-        let (now, then) = (usage.workspace, self.usage_after(usage.workspace));
+        let (now, after) = (usage.workspace, self.usage_after(usage.workspace));
         let before = before.unwrap_or_default();
         let tree = [
-            (QuotaMeasure::Bytes, self.quota.bytes, now.bytes, then.bytes, before.bytes),
-            (QuotaMeasure::Files, self.quota.files, now.files, then.files, before.files),
+            (QuotaMeasure::Bytes, self.quota.bytes, now.bytes, after.bytes, before.bytes),
+            (QuotaMeasure::Files, self.quota.files, now.files, after.files, before.files),
         ];
-        for (measure, limit, used, then, before) in tree {
+        for (measure, limit, used, after, before) in tree {
             let Some(limit) = limit else { continue };
-            if then > used && then > limit.max(before) {
-                return Err(measure.exceeded_error(limit, used, then - used));
+            if after > used && after > limit.max(before) {
+                return Err(measure.exceeded_error(limit, used, after - used));
             }
         }
-        let (used, asked) = (usage.trash_bytes, self.trash_bytes);
+        let (used, added) = (usage.trash_bytes, self.trash_bytes);
         match self.quota.trash_bytes {
-            Some(limit) if asked > 0 && used.saturating_add(asked) > limit => {
-                Err(QuotaMeasure::Trash.exceeded_error(limit, used, asked))
+            Some(limit) if added > 0 && used.saturating_add(added) > limit => {
+                Err(QuotaMeasure::Trash.exceeded_error(limit, used, added))
             }
             Some(_) | None => Ok(()),
         }
@@ -187,7 +188,7 @@ enum QuotaMeasure {
 }
 
 impl QuotaMeasure {
-    /// The key in the policy.
+    /// The key of the measure in policies and results.
     fn as_str(self) -> &'static str {
         match self {
             QuotaMeasure::Bytes => "bytes",
@@ -197,35 +198,35 @@ impl QuotaMeasure {
         }
     }
 
-    fn exceeded_error(self, limit: u64, used: u64, asked: u64) -> Error {
-        let (detail, hint) = match self {
+    fn exceeded_error(self, limit: u64, used: u64, added: u64) -> Error {
+        let (message, hint) = match self {
             QuotaMeasure::Bytes | QuotaMeasure::History => (
-                format!("workspace quota exceeded: {used} of {limit} bytes used, this call adds {asked}"),
-                "remove or shrink files, then call again; call usage to see what is left",
+                format!("workspace quota exceeded: {used} of {limit} bytes used, this call adds {added}"),
+                "remove or shrink files, then call again; call usage to see how much is free",
             ),
             QuotaMeasure::Files => (
                 format!(
-                    "workspace quota exceeded: {used} of {limit} files and directories used, this call adds {asked}"
+                    "workspace quota exceeded: {used} of {limit} files and directories used, this call adds {added}"
                 ),
-                "remove files, then call again; call usage to see what is left",
+                "remove files, then call again; call usage to see how much is free",
             ),
             QuotaMeasure::Trash => (
-                format!("trash quota exceeded: {used} of {limit} bytes used, this call adds {asked}"),
+                format!("trash quota exceeded: {used} of {limit} bytes used, this call adds {added}"),
                 "nothing was removed, because it could not be restored afterwards; shrink the file instead, or ask a person \
                  to run `stead trash purge --all`",
             ),
         };
-        Error::new(ErrorKind::QuotaExceeded, detail)
+        Error::new(ErrorKind::QuotaExceeded, message)
             .with_next_step(hint)
             .with_detail("quota", self.as_str())
             .with_detail("limit", limit)
             .with_detail("used", used)
-            .with_detail("asked", asked)
+            .with_detail("asked", added)
             .with_detail("left", limit.saturating_sub(used))
     }
 }
 
-/// Counts usage before anything is locked. Free if no quota is set.
+/// Counts usage if a quota applies to this call, before anything is locked.
 pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: FileEffect) -> Result<(), Error> {
     if effect != FileEffect::None && context.policy.policy.has_quota() {
         context.workspace().principal_usage(&context.caller.principal, UsageFreshness::RecountIfStale)?;
@@ -233,12 +234,12 @@ pub(crate) fn ensure_usage_counted(context: &CallContext<'_>, effect: FileEffect
     Ok(())
 }
 
-/// Recounts usage before a call is refused: others may have freed space.
+/// Recounts usage before a call is refused, because other callers may have freed space.
 pub(crate) fn recount_usage(context: &CallContext<'_>) -> Result<(), Error> {
     context.workspace().principal_usage(&context.caller.principal, UsageFreshness::Recount).map(|_| ())
 }
 
-/// Checks a plan. The commit checks it again under its lock.
+/// Fails if a plan would exceed the caller's quota. The commit checks this again under its lock.
 pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), Error> {
     let Some(quota) = context.policy.policy.quota(&context.caller.principal) else { return Ok(()) };
     let charge = QuotaCharge::for_plan(plan, quota);
@@ -253,12 +254,13 @@ pub(crate) fn check_plan(context: &CallContext<'_>, plan: &Plan) -> Result<(), E
     charge.check(&usage, before)
 }
 
-/// The error for usage that was never counted.
+/// The error for a quota that cannot be checked, because usage was never counted.
 pub fn usage_not_counted() -> Error {
-    Error::new(ErrorKind::QuotaExceeded, "workspace usage has not been counted yet").with_next_step("call again")
+    Error::new(ErrorKind::QuotaExceeded, "the quota cannot be checked: workspace usage has not been counted yet")
+        .with_next_step("call again")
 }
 
-/// The limits of a principal with used and remaining amounts; `None` if there is no limit.
+/// The quota of a principal with the used and the remaining amounts; `None` if there is no limit.
 pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> Result<Option<Value>, Error> {
     let Some(quota) = context.policy.policy.quota(principal) else { return Ok(None) };
     if quota == Quota::default() {
@@ -285,7 +287,7 @@ pub(crate) fn report_quota(context: &CallContext<'_>, principal: &Principal) -> 
     Ok(Some(Value::Object(limits)))
 }
 
-/// The same as text, one line per limit.
+/// The report of [`report_quota`] as text, with one line for each limit.
 pub(crate) fn render_quota_lines(limits: Option<&Value>) -> String {
     let limits = limits.and_then(Value::as_object).into_iter().flatten();
     limits.map(|(name, limit)| format!("\nquota {name}: {} of {} used", limit["used"], limit["limit"])).collect()
@@ -307,8 +309,8 @@ mod tests {
     }
 
     fn expect_file_of_size(size: u64) -> CommitExpectation {
-        let stamp = FileIdentity { device_and_inode: (1, 1), size, modified_ns: 0, changed_ns: 0 };
-        CommitExpectation::File(ObservedVersion { version: Version::hash_bytes(b""), identity: stamp })
+        let identity = FileIdentity { device_and_inode: (1, 1), size, modified_ns: 0, changed_ns: 0 };
+        CommitExpectation::File(ObservedVersion { version: Version::hash_bytes(b""), identity })
     }
 
     fn put_of_size(size: u64, expectation: CommitExpectation) -> PlannedChange {
@@ -332,12 +334,12 @@ mod tests {
     fn rejected_measure(
         changes: Vec<PlannedChange>,
         link: EntryRelation,
-        held: (u64, u64),
+        used: (u64, u64),
         before: Option<WorkspaceUsage>,
     ) -> Option<String> {
         let charge = QuotaCharge::for_plan(&Plan::with_link(changes, link), TIGHT_QUOTA);
-        let held = WorkspaceUsage { bytes: held.0, files: held.1 };
-        let error = charge.check(&PrincipalUsage { workspace: held, trash_bytes: 40 }, before).err()?;
+        let workspace = WorkspaceUsage { bytes: used.0, files: used.1 };
+        let error = charge.check(&PrincipalUsage { workspace, trash_bytes: 40 }, before).err()?;
         Some(error.details["quota"].as_str().unwrap_or_default().to_owned())
     }
 
@@ -359,13 +361,13 @@ mod tests {
             replaced,
             tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: 1 },
         };
-        for (changes, held, expected) in [
+        for (changes, used, expected) in [
             (vec![put_of_size(10, CommitExpectation::Absent)], (90, 9), None),
             (vec![put_of_size(11, CommitExpectation::Absent)], (90, 9), Some("bytes")),
             (vec![put_of_size(0, CommitExpectation::Absent)], (90, 10), Some("files")),
             (vec![put_of_size(20, expect_file_of_size(10))], (90, 10), None),
             (vec![put_of_size(21, expect_file_of_size(10))], (90, 10), Some("bytes")),
-            // Usage over the quota: changes that free space stay possible.
+            // If usage is over the quota, changes that free space are still allowed.
             (vec![put_of_size(9, expect_file_of_size(10))], (500, 50), None),
             (vec![put_of_size(10, expect_file_of_size(10))], (500, 50), None),
             (vec![remove(10)], (500, 50), None),
@@ -376,7 +378,7 @@ mod tests {
             (vec![restore(10)], (90, 7), None),
             (vec![restore(11)], (90, 7), Some("bytes")),
             (vec![restore(1)], (0, 8), Some("files")),
-            // The changes of one call count together.
+            // The changes of one call are counted together.
             (vec![remove(10), put_of_size(12, CommitExpectation::Absent)], (98, 10), None),
             (
                 vec![put_of_size(5, CommitExpectation::Absent), put_of_size(6, CommitExpectation::Absent)],
@@ -385,16 +387,16 @@ mod tests {
             ),
             (vec![put_of_size(u64::MAX, CommitExpectation::Absent)], (1, 0), Some("bytes")),
         ] {
-            let got = rejected_measure(changes.clone(), EntryRelation::None, held, None);
-            assert_eq!(got.as_deref(), expected, "{changes:?} over {held:?}");
+            let got = rejected_measure(changes.clone(), EntryRelation::None, used, None);
+            assert_eq!(got.as_deref(), expected, "{changes:?} with usage {used:?}");
         }
     }
 
     #[test]
-    fn undo_may_restore_earlier_usage_only() {
+    fn undo_may_exceed_the_quota_only_up_to_the_earlier_usage() {
         let back = || vec![put_of_size(50, CommitExpectation::Absent)];
         let before = |bytes, files| Some(WorkspaceUsage { bytes, files });
-        let undone = |held, before| rejected_measure(back(), EntryRelation::Undoes(1), held, before);
+        let undone = |used, before| rejected_measure(back(), EntryRelation::Undoes(1), used, before);
         assert_eq!(undone((450, 20), before(500, 21)), None);
         assert_eq!(undone((451, 20), before(500, 21)).as_deref(), Some("bytes"));
         assert_eq!(undone((450, 21), before(500, 21)).as_deref(), Some("files"));

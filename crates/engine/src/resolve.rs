@@ -1,7 +1,8 @@
-//! Resolves path arguments to targets and checks base versions. Rules apply to the resolved targets, never to the
-//! text of an argument.
+//! Resolves path arguments to targets and compares base versions with the current files. Authorization applies to the
+//! resolved targets, never to the text of an argument.
 
-use stead_path::{ParsedPath, PathSyntax, RelPath, RequiredPathKind};
+use stead_journal::PathState;
+use stead_path::{ParsedPath, PathSyntax, RelPath, RequiredPathKind, TEMPORARY_PREFIX, fold_name, parse_path};
 
 use crate::{
     call_context::CallContext,
@@ -14,7 +15,6 @@ use crate::{
     workspace::{FileStat, FinalSymlink, Workspace},
 };
 
-/// Resolves every path of a call.
 pub(crate) fn resolve_targets(
     workspace: &dyn Workspace,
     requests: &[RequestedPath],
@@ -29,14 +29,14 @@ fn resolve_target(
     syntax: &PathSyntax,
 ) -> Result<ResolvedTarget, Error> {
     let parsed = match &request.argument {
-        PathArgument::FromCaller(text) => stead_path::parse_path(text, &workspace.profile().root_spellings, syntax)?,
+        PathArgument::FromCaller(text) => parse_path(text, &workspace.profile().root_spellings, syntax)?,
         PathArgument::Recorded(path) => ParsedPath { path: path.clone(), required_kind: RequiredPathKind::Any },
     };
     refuse_server_files(workspace, &parsed.path, &parsed)?;
     let (found, stat) = locate_until_stable(workspace, request, &parsed)?;
     if found.is_root() && request.access != PathAccess::Read {
         return Err(Error::new(ErrorKind::InvalidPath, "the workspace root itself cannot be changed")
-            .with_next_step("name an entry inside it")
+            .with_next_step("give the path of an entry inside it")
             .with_detail("path", found.to_string()));
     }
     if parsed.required_kind == RequiredPathKind::Directory {
@@ -44,24 +44,24 @@ fn resolve_target(
             Some(FileKind::Directory) | None => {}
             Some(FileKind::File | FileKind::Link | FileKind::Special) => {
                 return Err(Error::new(ErrorKind::NotDirectory, format!("{found} is not a directory"))
-                    .with_next_step("drop the trailing slash"));
+                    .with_next_step("remove the slash at the end of the path"));
             }
         }
     }
     Ok(ResolvedTarget { path: found, stat, observed: None, base: request.base.clone() })
 }
 
-/// The resolved path and its stat. A final symlink that should have been followed is new, so the path is resolved
-/// again.
+/// The resolved path and its stat. If the result is a symlink although symlinks are followed, another program has just
+/// created it, so the path is resolved again.
 fn locate_until_stable(
     workspace: &dyn Workspace,
     request: &RequestedPath,
     parsed: &ParsedPath,
 ) -> Result<(RelPath, Option<FileStat>), Error> {
     for _ in 0..limits::LOCATE_RETRIES_MAX {
-        let (found, seen) = locate(workspace, request, parsed)?;
+        let (found, stat) = locate(workspace, request, parsed)?;
         refuse_server_files(workspace, &found, parsed)?;
-        let stat = match seen {
+        let stat = match stat {
             Some(stat) => Some(stat),
             None => workspace.stat(&found)?,
         };
@@ -77,27 +77,33 @@ fn locate(
     request: &RequestedPath,
     parsed: &ParsedPath,
 ) -> Result<(RelPath, Option<FileStat>), Error> {
-    let (found, seen) = workspace
+    let (found, stat) = workspace
         .locate_and_stat(&parsed.path, request.final_symlink)
         .map_err(|error| with_blocking_file(workspace, parsed, error))?;
     match (parsed.required_kind, request.access, request.final_symlink) {
-        (RequiredPathKind::Any, _, _) | (RequiredPathKind::Directory, PathAccess::Read, _) => Ok((found, seen)),
+        (RequiredPathKind::Any, _, _) | (RequiredPathKind::Directory, PathAccess::Read, _) => Ok((found, stat)),
         (RequiredPathKind::Directory, PathAccess::Write | PathAccess::ReadLocked, FinalSymlink::Follow) => {
-            Err(Error::new(ErrorKind::InvalidPath, "a file's path does not end in a slash"))
+            Err(Error::new(
+                ErrorKind::InvalidPath,
+                format!("{}/ has a slash at the end, but the call needs the path of a file", parsed.path),
+            ))
         }
-        // A trailing slash would follow the symlink; the caller must say which entry is meant.
+        // With a trailing slash the path means the target of a symlink, so it is unclear which entry is meant.
         (RequiredPathKind::Directory, PathAccess::Write | PathAccess::Remove | PathAccess::ReadLocked, _) => {
             let followed = workspace.locate(&parsed.path, FinalSymlink::Follow)?;
             if followed == found {
-                return Ok((found, seen));
+                return Ok((found, stat));
             }
-            Err(Error::new(ErrorKind::InvalidPath, format!("{found} is a link; a trailing slash would follow it"))
-                .with_next_step("name the link without the slash, or the directory it points at"))
+            Err(Error::new(
+                ErrorKind::InvalidPath,
+                format!("{found} is a symlink, and the slash at the end would follow it"),
+            )
+            .with_next_step("give the path of the symlink without the slash, or the path of its target"))
         }
     }
 }
 
-/// Adds the file that the path uses as a directory.
+/// Adds to the error which component of the path is not a directory.
 fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Error) -> Error {
     if error.kind != ErrorKind::NotDirectory {
         return error;
@@ -113,22 +119,23 @@ fn with_blocking_file(workspace: &dyn Workspace, parsed: &ParsedPath, error: Err
     }
 }
 
-/// Refuses the server's own files, case-insensitively. The error names the path as the caller wrote it.
+/// Refuses paths of the server's own files, compared case-insensitively. The error names the path as the caller wrote
+/// it.
 fn refuse_server_files(workspace: &dyn Workspace, path: &RelPath, parsed: &ParsedPath) -> Result<(), Error> {
-    let temporary = path.components().any(|name| name.starts_with(stead_path::TEMPORARY_PREFIX.as_bytes()));
-    let own = temporary
-        || workspace.profile().internal_paths.iter().any(|own| {
-            let mut folded = path.components().map(stead_path::fold_name);
-            own.components().all(|part| folded.next() == Some(stead_path::fold_name(part)))
+    let temporary = path.components().any(|name| name.starts_with(TEMPORARY_PREFIX.as_bytes()));
+    let is_internal = temporary
+        || workspace.profile().internal_paths.iter().any(|internal| {
+            let mut folded = path.components().map(fold_name);
+            internal.components().all(|part| folded.next() == Some(fold_name(part)))
         });
-    if !own {
+    if !is_internal {
         return Ok(());
     }
     let error = Error::new(ErrorKind::ProtectedPath, "the path belongs to the server");
     Err(error.with_detail("path", parsed.path.to_string()))
 }
 
-/// Compares base versions with the current content.
+/// Compares the base versions that the caller gave with the current files. Fails if one differs.
 pub(crate) fn check_bases(context: &CallContext<'_>, targets: &mut [ResolvedTarget]) -> Result<(), Error> {
     for target in targets {
         let Some(base) = target.base.clone() else { continue };
@@ -157,50 +164,45 @@ fn compare_with_base(
         BaseVersion::Rev(number) => Some(version_at(context, *number, &target.path)?),
         BaseVersion::HashPrefix(_) => None,
     };
-    let Some(seen) = actual else {
+    let Some(current) = actual else {
         return match target.stat {
-            Some(stat) => Err(Error::new(ErrorKind::BadRequest, "base applies only to files, and this is not one")
-                .with_next_step("leave base out")
-                .with_detail("type", file_kind_name(stat.kind))),
+            Some(stat) => Err(Error::new(
+                ErrorKind::BadRequest,
+                format!("{} is not a file, so it has no base version", target.path),
+            )
+            .with_next_step("leave base out")
+            .with_detail("type", file_kind_name(stat.kind))),
             None => Err(Error::new(ErrorKind::Stale, format!("{} no longer exists", target.path))
-                .with_next_step(format!("call history with path {} to see what happened", target.path))),
+                .with_next_step(format!("call history with path {} to see which call removed it", target.path))),
         };
     };
-    let fits = match (expected, base) {
-        (Some(version), _) => version == seen.version,
-        (None, BaseVersion::HashPrefix(digits)) => seen.version.to_string().starts_with(digits),
+    let is_current = match (expected, base) {
+        (Some(version), _) => version == current.version,
+        (None, BaseVersion::HashPrefix(digits)) => current.version.to_string().starts_with(digits),
         (None, BaseVersion::Absent | BaseVersion::Version(_) | BaseVersion::Rev(_)) => false,
     };
-    if fits { Ok(()) } else { Err(stale_base_error(context, &target.path, seen.version, base)) }
+    if is_current { Ok(()) } else { Err(stale_base_error(context, &target.path, current.version, base)) }
 }
 
-/// The version of this path after entry `number`.
+/// The version of this path that journal entry `number` produced.
 pub(crate) fn version_at(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<Version, Error> {
     let unknown = || {
         Error::new(ErrorKind::BadRequest, format!("r{number} did not change {path}"))
-            .with_next_step(format!("call history with path {path} for its revs"))
+            .with_next_step(format!("call history with path {path} to see its revisions"))
     };
     let stored = context.workspace().entry(number)?.ok_or_else(unknown)?;
     let wire = path.to_wire();
-    let left = stored.entry.changes.iter().rev().find_map(|change| {
-        let path = change.to.as_deref().unwrap_or(&change.path);
-        match &change.after {
-            stead_journal::PathState::File { version, .. } if path == wire => Some(Version(*version)),
-            stead_journal::PathState::File { .. }
-            | stead_journal::PathState::Absent
-            | stead_journal::PathState::Directory { .. }
-            | stead_journal::PathState::Link { .. }
-            | stead_journal::PathState::Tree { .. }
-            | stead_journal::PathState::Unknown { .. } => None,
-        }
+    let produced = stored.entry.changes.iter().rev().find_map(|change| {
+        let PathState::File { version, .. } = &change.after else { return None };
+        (change.to.as_deref().unwrap_or(&change.path) == wire).then_some(Version(*version))
     });
-    left.ok_or_else(unknown)
+    produced.ok_or_else(unknown)
 }
 
 fn already_exists_error(context: &CallContext<'_>, target: &ResolvedTarget, actual: Option<ObservedVersion>) -> Error {
     let error = Error::new(ErrorKind::Exists, format!("{} already exists", target.path));
     match actual {
-        Some(seen) => with_current_version(context, error, &target.path, seen.version)
+        Some(current) => with_current_version(context, error, &target.path, current.version)
             .with_next_step(format!("read {} and pass its version as base to replace it", target.path)),
         None => error.with_next_step("choose another path"),
     }
@@ -209,22 +211,18 @@ fn already_exists_error(context: &CallContext<'_>, target: &ResolvedTarget, actu
 fn stale_base_error(context: &CallContext<'_>, path: &RelPath, current: Version, base: &BaseVersion) -> Error {
     let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it"));
     let since = match base {
-        BaseVersion::Rev(number) => {
-            format!("call diff with path {path} and from r{number} to see what changed")
-        }
-        BaseVersion::Version(version) => {
-            format!("call diff with path {path} and from {version} to see what changed")
-        }
+        BaseVersion::Rev(number) => format!("call diff with path {path} and from r{number} to see what changed"),
+        BaseVersion::Version(version) => format!("call diff with path {path} and from {version} to see what changed"),
         BaseVersion::Absent | BaseVersion::HashPrefix(_) => format!("read {path} again"),
     };
     with_current_version(context, error, path, current)
         .with_next_step(format!("{since}, then repeat with the current version as base"))
 }
 
-/// Adds the current version and revision to an error.
+/// Adds the path to an error, and the current version and revision if the caller may read the file.
 pub(crate) fn with_current_version(context: &CallContext<'_>, error: Error, path: &RelPath, current: Version) -> Error {
     let error = error.with_detail("path", path.to_string());
-    // A hash would confirm a guess of the content, so only callers who may read the file get it.
+    // With the hash, a caller could confirm a guess of the content, so only callers who may read the file get it.
     if !context.may_read(path) {
         return error;
     }

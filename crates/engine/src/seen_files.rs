@@ -1,8 +1,8 @@
-//! The version, and for small files the text, that each session last saw of each file. A write without a base is
-//! merged against it, and a version that the journal never had can still be compared.
+//! The version, and for small files the text, that each session last saw of each file. A write without a base version is
+//! merged against it. It also allows a diff with a version that was never in the journal, such as unsaved text.
 //!
-//! In memory, per engine, and bounded: the least recently used file is evicted first. Contains only content that the
-//! session was shown or wrote.
+//! Each engine keeps one such cache in memory. It is bounded, and the least recently used file is evicted first. It
+//! contains only content that the session read or wrote.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,23 +13,23 @@ use stead_path::RelPath;
 
 use crate::{caller::Caller, limits, version::Version};
 
-/// A file as a session last saw it.
+/// A file version as a session last saw it.
 #[derive(Debug, Clone)]
 pub(crate) struct LastSeenFile {
     pub(crate) version: Version,
-    /// Its bytes, if they are cached.
+    /// The bytes of the version, if they are cached.
     pub(crate) bytes: Option<Arc<[u8]>>,
-    /// Whether it was unsaved text of an editor.
+    /// Whether the version was unsaved text of an editor.
     pub(crate) unsaved: bool,
 }
 
-/// A file as it is shown to a session.
+/// A file version that a session sees now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ShownFile<'b> {
     pub(crate) version: Version,
-    /// The bytes, if they are the whole file.
+    /// The bytes of the whole file, if the session sees all of them.
     pub(crate) bytes: Option<&'b [u8]>,
-    /// Whether it is unsaved text of an editor.
+    /// Whether the version is unsaved text of an editor.
     pub(crate) unsaved: bool,
 }
 
@@ -39,7 +39,7 @@ impl LastSeenFile {
     }
 }
 
-/// The files that sessions last saw.
+/// The file versions that sessions last saw.
 #[derive(Default)]
 pub(crate) struct SeenFileCache(Mutex<SeenFileLru>);
 
@@ -62,9 +62,9 @@ impl SeenFileCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers that a session was shown a file.
-    pub(crate) fn remember(&self, caller: &Caller, path: &RelPath, seen: ShownFile<'_>) {
-        let ShownFile { version, bytes, unsaved } = seen;
+    /// Remembers that the caller's session sees this version of a file.
+    pub(crate) fn remember(&self, caller: &Caller, path: &RelPath, shown: ShownFile<'_>) {
+        let ShownFile { version, bytes, unsaved } = shown;
         let bytes = bytes.filter(|bytes| bytes.len() as u64 <= limits::SEEN_FILE_BYTES_MAX).map(Arc::from);
         let mut cache = self.lock_cache();
         let key = key(caller, path);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_is_evicted_and_large_files_keep_version_only() {
+    fn least_recently_used_file_is_evicted() {
         let cache = SeenFileCache::default();
         let caller = Caller::new(Principal::Agent("a".to_owned()), "s", "library");
         let path = |name: String| RelPath::from_wire(&name).unwrap();

@@ -1,5 +1,5 @@
-//! Sessions, alerts of agents to people, review baselines and usage. Plain values and the trait that stores them;
-//! every change is recorded like any other call.
+//! Sessions, alerts that agents send to people, review baselines and usage. Plain values and the trait that stores them.
+//! Every request that writes is recorded in the journal.
 
 use std::{fmt, str::FromStr};
 
@@ -18,34 +18,34 @@ use crate::{
 pub struct Session {
     /// The session id.
     pub id: String,
-    /// The principal it belongs to.
+    /// The principal who owns the session.
     pub principal: String,
-    /// The protocol that created it.
+    /// The protocol through which the session was created.
     pub protocol: String,
-    /// When it was created, in unix milliseconds.
+    /// When the session was created, in unix milliseconds.
     pub created_ms: i64,
-    /// When it ended, in unix milliseconds.
+    /// When the session ended, in unix milliseconds.
     pub ended_ms: Option<i64>,
-    /// The entry that created it.
+    /// The journal entry that created the session.
     pub first_entry: u64,
 }
 
-/// The urgency of an alert.
+/// How urgent an alert is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AlertSeverity {
-    /// Good to know.
+    /// Nobody needs to act.
     Info,
-    /// Someone should look.
+    /// A person should look at it.
     Warning,
-    /// Someone must look now.
+    /// A person must look at it now.
     Critical,
 }
 
 impl AlertSeverity {
-    /// Every severity, from the least urgent.
+    /// Every severity, from the least to the most urgent.
     pub const ALL: &[AlertSeverity] = &[AlertSeverity::Info, AlertSeverity::Warning, AlertSeverity::Critical];
 
-    /// The severity's name on the wire.
+    /// The word for the severity in arguments and results.
     pub fn as_str(self) -> &'static str {
         match self {
             AlertSeverity::Info => "info",
@@ -61,9 +61,9 @@ impl fmt::Display for AlertSeverity {
     }
 }
 
-/// A word that is not a severity.
+/// The error for a word that names no severity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a severity is info, warning or critical")]
+#[error("unknown severity; use info, warning or critical")]
 pub struct UnknownAlertSeverity;
 
 impl FromStr for AlertSeverity {
@@ -74,22 +74,22 @@ impl FromStr for AlertSeverity {
     }
 }
 
-/// A message of an agent to a person, and the response.
+/// A message from an agent to a person, and the person's response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alert {
     /// The alert id.
     pub id: String,
-    /// The principal who sent it.
+    /// The principal who sent the alert.
     pub sender: String,
-    /// The session it was sent in.
+    /// The session in which the alert was sent.
     pub session: String,
-    /// The urgency.
+    /// How urgent the alert is.
     pub severity: AlertSeverity,
-    /// The text.
+    /// The text of the alert.
     pub message: String,
-    /// When it was sent, in unix milliseconds.
+    /// When the alert was sent, in unix milliseconds.
     pub time_ms: i64,
-    /// The response, if any.
+    /// A person's response, if there is one.
     pub response: Option<AlertResponse>,
 }
 
@@ -98,25 +98,25 @@ pub struct Alert {
 pub struct AlertResponse {
     /// The person who responded.
     pub responder: String,
-    /// The text.
+    /// The text of the response.
     pub text: String,
-    /// When it was sent, in unix milliseconds.
+    /// When the response was sent, in unix milliseconds.
     pub time_ms: i64,
 }
 
 /// The text of a file when a person last accepted a session's changes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReviewBaseline {
-    /// The file.
+    /// The path of the file.
     pub path: RelPath,
-    /// The base text of the next review; `None` if the file did not exist.
+    /// The text that the next review compares with; `None` if the file did not exist.
     pub text: Option<Vec<u8>>,
 }
 
-/// A change of the session store.
+/// A request that writes to the session store.
 #[derive(Debug, Clone)]
 pub enum SessionStoreRequest {
-    /// Creates a session of the caller.
+    /// Creates a session for the caller.
     Begin,
     /// Ends a session of the caller.
     End {
@@ -125,68 +125,68 @@ pub enum SessionStoreRequest {
     },
     /// Sends an alert.
     SendAlert {
-        /// The urgency.
+        /// How urgent the alert is.
         severity: AlertSeverity,
-        /// The text.
+        /// The text of the alert.
         message: String,
     },
-    /// Accepts a session's changes to files.
+    /// Marks a session's changes to files as accepted by a person.
     AcceptChanges {
-        /// The principal of the session.
+        /// The principal who owns the session.
         principal: String,
         /// The session id.
         session: String,
-        /// The accepted texts.
+        /// The accepted text of each file.
         baselines: Vec<ReviewBaseline>,
     },
-    /// Marks the start of a turn in a session.
+    /// Marks the start of a turn in the caller's session.
     BeginTurn,
-    /// Responds to an alert. Permission is checked before.
+    /// Responds to an alert. The operation has checked that the caller may do this.
     AnswerAlert {
         /// The alert id.
         alert_id: String,
-        /// The response.
+        /// The text of the response.
         text: String,
     },
 }
 
-/// The result of a session request.
+/// The result of a request to the session store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionStoreReply {
-    /// The session after the change.
+    /// The created or ended session.
     Session(Session),
-    /// The alert after the change.
+    /// The alert, as sent or with its response.
     Alert(Alert),
-    /// Only the journal entry.
+    /// The request has no result besides its journal entry.
     RecordedOnly,
 }
 
-/// Selects the calls to count.
+/// Selects the journal entries of which [`SessionTotals`] are computed.
 #[derive(Debug, Clone)]
 pub struct SessionTotalsQuery<'a> {
     /// The principal of the calls.
     pub principal: &'a Principal,
     /// The session of the calls.
     pub session: &'a str,
-    /// The first entry to count.
+    /// The number of the first entry to count.
     pub from_entry: u64,
 }
 
-/// The activity of a session, according to the journal.
+/// The number of calls and bytes of a session, according to the journal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SessionTotals {
-    /// Calls, including refused ones.
+    /// Number of calls, including those that failed.
     pub calls: u64,
-    /// Bytes read.
+    /// Number of bytes read.
     pub bytes_read: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes_written: u64,
-    /// Number and time of the first entry.
+    /// Number and time of the session's first entry.
     pub first_call: Option<(u64, i64)>,
 }
 
 impl SessionTotals {
-    /// Adds one entry.
+    /// Adds one entry of the session.
     pub fn add_entry(&mut self, entry: &stead_journal::JournalEntry) {
         self.calls += 1;
         if entry.changes.is_empty() {
@@ -197,45 +197,39 @@ impl SessionTotals {
     }
 }
 
-/// Bytes that a change wrote to a file.
 fn bytes_written(change: &stead_journal::RecordedChange) -> u64 {
-    match (change.kind, &change.after) {
-        (ChangeKind::Create | ChangeKind::Modify | ChangeKind::Copy, PathState::File { size, .. }) => *size,
-        (
-            ChangeKind::Create
-            | ChangeKind::Modify
-            | ChangeKind::Copy
-            | ChangeKind::Remove
-            | ChangeKind::Rename
-            | ChangeKind::MakeDir
-            | ChangeKind::MakeLink
-            | ChangeKind::SetMode
-            | ChangeKind::Rescan,
-            _,
-        ) => 0,
+    let PathState::File { size, .. } = &change.after else { return 0 };
+    match change.kind {
+        ChangeKind::Create | ChangeKind::Modify | ChangeKind::Copy => *size,
+        ChangeKind::Remove
+        | ChangeKind::Rename
+        | ChangeKind::MakeDir
+        | ChangeKind::MakeLink
+        | ChangeKind::SetMode
+        | ChangeKind::Rescan => 0,
     }
 }
 
-/// The storage usage of a workspace.
+/// The storage that a workspace uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StorageUsage {
-    /// Size of the file system.
+    /// Size of the file system in bytes.
     pub total_bytes: u64,
     /// Free bytes of the file system.
     pub free_bytes: u64,
-    /// Items in the trash.
+    /// Number of items in the trash.
     pub trash_items: u64,
-    /// Bytes in the trash.
+    /// Number of bytes in the trash.
     pub trash_bytes: u64,
-    /// Bytes of stored versions.
+    /// Number of bytes of stored versions.
     pub history_bytes: u64,
-    /// Limit on bytes of stored versions.
+    /// Largest number of bytes of stored versions.
     pub history_bytes_max: u64,
 }
 
 /// Stores sessions, alerts, review baselines and usage.
 pub trait SessionStore {
-    /// Executes a request and records it.
+    /// Executes a request and records the call.
     fn execute_session_request(
         &self,
         request: &SessionStoreRequest,
@@ -245,32 +239,32 @@ pub trait SessionStore {
     /// The session with this id.
     fn session(&self, id: &str) -> Result<Option<Session>, Error>;
 
-    /// The activity of a session.
+    /// The number of calls and bytes of a session.
     fn session_totals(&self, query: &SessionTotalsQuery<'_>) -> Result<SessionTotals, Error>;
 
-    /// The accepted texts of a session.
+    /// The texts of a session's files that a person accepted.
     fn review_baselines(&self, principal: &str, session: &str) -> Result<Vec<ReviewBaseline>, Error>;
 
     /// The alert with this id.
     fn alert(&self, id: &str) -> Result<Option<Alert>, Error>;
 
-    /// Alerts, newest first, at most `limit`.
+    /// At most `limit` alerts, of one sender if `from` is given, sorted from the newest to the oldest.
     fn alerts(&self, from: Option<&Principal>, limit: usize) -> Result<Vec<Alert>, Error>;
 
-    /// The storage usage of the workspace.
+    /// The storage that the workspace uses.
     fn storage_usage(&self) -> Result<StorageUsage, Error>;
 
-    /// The usage that limits a principal; `None` if it was never counted. The caller holds no lock, unless it asks for
-    /// the cached usage.
+    /// The usage that is compared with a principal's quota; `None` if it was never counted. Must be called without locks,
+    /// unless the cached usage is requested.
     fn principal_usage(
         &self,
         principal: &Principal,
         freshness: UsageFreshness,
     ) -> Result<Option<PrincipalUsage>, Error>;
 
-    /// The workspace usage before an entry, if still known.
+    /// The workspace usage before a journal entry, if it is still known.
     fn usage_before_entry(&self, number: u64) -> Result<Option<WorkspaceUsage>, Error>;
 
-    /// Bytes of stored versions written or overwritten by a principal.
+    /// Number of bytes of stored versions that a principal wrote or overwrote.
     fn history_bytes(&self, principal: &Principal) -> Result<u64, Error>;
 }

@@ -1,37 +1,38 @@
-//! Watches: a path and the kinds of events to report. Plain values; the watcher and the journal reader are elsewhere.
+//! Watches: a path and the kinds of events to report for it. Plain values: the workspace watches the files, and the
+//! operation `watched` reads the events from the journal.
 
 use stead_path::RelPath;
 
-/// The depth of a watch.
+/// Whether a watch includes subdirectories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WatchDepth {
-    /// The path itself and its direct entries.
+    /// The watch includes the path itself and its direct entries.
     Shallow,
-    /// Everything below the path.
+    /// The watch includes everything below the path.
     Deep,
 }
 
-/// The kind of a watch event. A rescan is always reported.
+/// The kind of a watch event. A watch cannot exclude rescans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatchEventKind {
     /// An entry was created.
     Create,
-    /// Content or permission bits changed.
+    /// The content or the permission bits of an entry changed.
     Modify,
     /// An entry was removed.
     Delete,
     /// An entry was renamed.
     Rename,
-    /// Any entry at or below the path may have changed; read it again.
+    /// Events were lost, so any entry at or below the path may have changed and must be read again.
     Rescan,
 }
 
 impl WatchEventKind {
-    /// The kinds that can be selected.
+    /// The kinds that a watch can select.
     pub const CHOICES: &[WatchEventKind] =
         &[WatchEventKind::Create, WatchEventKind::Modify, WatchEventKind::Delete, WatchEventKind::Rename];
 
-    /// The kind's name on the wire.
+    /// The word for the kind in arguments and results.
     pub fn as_str(self) -> &'static str {
         match self {
             WatchEventKind::Create => "create",
@@ -42,7 +43,7 @@ impl WatchEventKind {
         }
     }
 
-    /// Parses a selectable kind.
+    /// Parses a kind that a watch can select.
     pub fn parse(word: &str) -> Option<Self> {
         Self::CHOICES.iter().copied().find(|kind| kind.as_str() == word)
     }
@@ -53,19 +54,19 @@ impl WatchEventKind {
 pub struct Watch {
     /// The watch id.
     pub id: String,
-    /// The principal it belongs to.
+    /// The principal who owns the watch.
     pub owner: String,
-    /// The session that began it.
+    /// The session that began the watch.
     pub session: String,
     /// The watched path.
     pub path: RelPath,
-    /// The depth.
+    /// Whether the watch includes subdirectories.
     pub depth: WatchDepth,
-    /// The kinds to report; all if empty.
+    /// The kinds of events to report; every kind if empty.
     pub event_kinds: Vec<WatchEventKind>,
-    /// Only matching names; a pattern without a slash matches a name at any depth.
+    /// Only paths that match this glob pattern are reported. A pattern without a slash matches a name at any depth.
     pub glob: Option<String>,
-    /// The entry that began it; later entries are reported.
+    /// The journal entry that began the watch. Changes in later entries are reported.
     pub started_at_entry: u64,
 }
 
@@ -75,7 +76,7 @@ impl Watch {
         kind == WatchEventKind::Rescan || self.event_kinds.is_empty() || self.event_kinds.contains(&kind)
     }
 
-    /// Whether a path is within the watch, regardless of the pattern.
+    /// Whether a path is within the depth of the watch. Does not test the glob pattern.
     pub fn covers_path(&self, path: &RelPath) -> bool {
         match path.strip_prefix(&self.path) {
             None => false,
@@ -84,30 +85,30 @@ impl Watch {
     }
 }
 
-/// The lifetime of a watch that is not ended.
+/// How long a watch exists if its owner does not end it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WatchLifetime {
-    /// Survives restarts while its events are fetched from time to time.
+    /// It survives restarts, as long as its events are fetched from time to time.
     #[default]
     Persistent,
-    /// At most as long as the process that serves its owner.
+    /// It ends with the process that serves its owner.
     Process,
 }
 
-/// A change of a watch.
+/// A request to begin or end a watch.
 #[derive(Debug, Clone)]
 pub enum WatchRequest {
     /// Begins a watch.
     Begin {
-        /// The path.
+        /// The path to watch.
         path: RelPath,
-        /// The depth.
+        /// Whether to include subdirectories.
         depth: WatchDepth,
-        /// The kinds to report.
+        /// The kinds of events to report; every kind if empty.
         event_kinds: Vec<WatchEventKind>,
-        /// Only matching names.
+        /// Only paths that match this glob pattern are reported.
         glob: Option<String>,
-        /// The lifetime.
+        /// How long the watch exists if it is not ended.
         lifetime: WatchLifetime,
     },
     /// Ends a watch of the caller.

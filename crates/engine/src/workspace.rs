@@ -1,8 +1,8 @@
-//! The trait between the engine and the storage of a workspace. Implemented for a local directory. Not a general
-//! file-system trait: a method is added only when an operation needs it.
+//! The trait between the engine and the storage of a workspace. `stead-local` implements it for a local directory. It is
+//! not a general file-system trait: it has only the methods that operations need.
 //!
-//! Every path passed in is validated, and every path returned by [`Workspace::locate`] is free of symlinks; all other
-//! methods take only such paths. Files change only through [`Workspace::commit`].
+//! [`Workspace::locate`] resolves the symlinks of a path. All other methods take only paths that it returned. Files change
+//! only through [`Workspace::commit`].
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::{
     caller::{Caller, Principal},
     errors::{Error, ErrorKind},
     index::{IndexFilter, IndexedWalk, RequiredTrigrams},
-    plan::{FileKind, Plan},
+    plan::{FileKind, Plan, TreeSummary},
     policy::{ActivePolicy, PolicyTier},
     quota::Quota,
     session_store::SessionStore,
@@ -25,21 +25,21 @@ use crate::{
     watches::{Watch, WatchRequest},
 };
 
-/// Cheap attributes that change when a file is replaced or written. Equal identities let a commit skip a second hash
-/// within one call; they are never compared across calls.
+/// Cheap attributes that change when a file is replaced or written. If the identity is the same as during planning, a
+/// commit need not hash the file again. Identities of different calls are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
-    /// Device and inode, or an equivalent identifier.
+    /// Device and inode of the file, or an equivalent identifier.
     pub device_and_inode: (u64, u64),
     /// Length in bytes.
     pub size: u64,
-    /// Time of the last content change.
+    /// Time of the last content change, in unix nanoseconds.
     pub modified_ns: i128,
-    /// Time of the last metadata change.
+    /// Time of the last metadata change, in unix nanoseconds.
     pub changed_ns: i128,
 }
 
-/// The stat of one entry.
+/// The attributes of one file, directory, symlink or special file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
     /// The kind of the entry.
@@ -52,7 +52,7 @@ pub struct FileStat {
     pub link_count: u64,
     /// Time of the last content change, in unix milliseconds.
     pub modified_ms: i64,
-    /// The current identity.
+    /// The attributes that show whether the file was replaced or written.
     pub identity: FileIdentity,
 }
 
@@ -61,23 +61,24 @@ pub struct FileStat {
 pub struct FileDetails {
     /// Creation time in unix milliseconds, if known.
     pub created_ms: Option<i64>,
-    /// The owner's name, or the owner's number.
+    /// The name of the owner, or the user id if the owner has no name.
     pub owner: Option<String>,
 }
 
-/// One name in a directory.
+/// A name in a directory, with the kind of the entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// The name.
+    /// The name of the entry.
     pub name: FileName,
     /// The kind of the entry.
     pub kind: FileKind,
 }
 
-/// The stat of one name: an entry, `None`, or the error that prevented it.
+/// The stat of one name: the attributes, `None` if there is no such entry, or the error of the lookup.
 pub type StatResult = Result<Option<FileStat>, Error>;
 
-/// A directory that is open for a walk. Its entries are reached by name, even if the path to the directory changes.
+/// A directory that is open for a walk. Its entries are opened by name, so a walk continues even if another program moves
+/// the directory.
 pub trait DirectoryReader<'w>: Send + Sync {
     /// Opens and lists a subdirectory, as [`Workspace::list`] does. Never follows a symlink.
     fn open_subdirectory(&self, name: &FileName) -> Result<OpenedDirectory<'w>, Error>;
@@ -85,8 +86,8 @@ pub trait DirectoryReader<'w>: Send + Sync {
     /// The stat of a name in this directory; symlinks are not followed.
     fn stat(&self, name: &FileName) -> StatResult;
 
-    /// Reads a regular file of this directory into `bytes`, which is cleared first. Stops after the first bytes if
-    /// `goes_on` returns false for them. Fails if the file is larger than `limit_bytes`.
+    /// Reads a regular file of this directory into `bytes`, which is cleared first. Calls `goes_on` with the first bytes
+    /// and reads no further if it returns `false`. Fails if the file is larger than `limit_bytes`.
     fn read_without_version(
         &self,
         name: &FileName,
@@ -101,10 +102,10 @@ pub trait DirectoryReader<'w>: Send + Sync {
 
 /// An open regular file that is read in pieces because it may be too large for memory.
 pub trait FileReader {
-    /// The size when it was opened.
+    /// The size of the file when it was opened.
     fn size(&self) -> u64;
 
-    /// Reads at `offset`; 0 at the end of the file.
+    /// Reads bytes at `offset` and returns their number, which is 0 at the end of the file.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Error>;
 }
 
@@ -116,14 +117,14 @@ pub type OpenedDirectory<'w> = (Box<dyn DirectoryReader<'w> + 'w>, Vec<Directory
 pub enum BytesToRead {
     /// The whole file; fails if it is larger than the limit.
     Whole {
-        /// The limit.
+        /// The largest accepted file size in bytes.
         limit_bytes: u64,
     },
     /// A byte range.
     Range {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Most bytes to read.
+        /// The largest number of bytes to read.
         length: u64,
     },
     /// No bytes, only the version.
@@ -144,17 +145,18 @@ pub struct FileBytes {
 /// A path to lock for the duration of a call.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PathLockRequest {
-    /// The path. Its ancestors are locked shared, so that no tree moves while an entry in it changes.
+    /// The path to lock. The directories above it get shared locks, so that no directory moves while an entry in it
+    /// changes.
     pub path: RelPath,
 }
 
-/// Holds the locks of one call until dropped.
+/// Holds the locks of one call and releases them when it is dropped.
 pub trait CallLockGuard: Send {}
 
-/// The journal record of one call, without its changes.
+/// The part of a call's journal entry that does not depend on its changes.
 #[derive(Debug, Clone)]
 pub struct CallRecord<'a> {
-    /// The caller.
+    /// The principal, session and protocol of the call.
     pub caller: &'a Caller,
     /// The operation's name.
     pub operation: &'static str,
@@ -162,23 +164,23 @@ pub struct CallRecord<'a> {
     pub tool: Option<&'a str>,
     /// The arguments without contents, as compact JSON.
     pub arguments: String,
-    /// The paths of the call.
+    /// The resolved paths of the call.
     pub paths: Vec<RelPath>,
     /// The caller's idempotency key.
     pub idempotency_key: Option<&'a str>,
     /// The error kind, if the call was refused or failed.
-    pub error_kind: Option<crate::errors::ErrorKind>,
+    pub error_kind: Option<ErrorKind>,
     /// The policy tier of the call.
     pub policy_tier: PolicyTier,
-    /// The approval that lets the call run, used up by recording it; for a refusal, the requested approval.
+    /// The id of the approval that the call uses up, or of the requested approval if the call was refused.
     pub approval: Option<String>,
-    /// Version of the policy.
+    /// The version of the policy that authorized or refused the call.
     pub policy_version: u64,
-    /// The quota for the caller; `None` if no quota is set for anybody, and then usage is not counted.
+    /// The quota of the caller. `None` if the policy sets no quota for anybody, so that usage need not be counted.
     pub quota: Option<Quota>,
-    /// Bytes read or written.
+    /// Number of bytes that the call read or wrote.
     pub bytes: u64,
-    /// Start of the call.
+    /// When the call started.
     pub started: Instant,
 }
 
@@ -203,12 +205,12 @@ impl<'a> CallRecord<'a> {
     }
 }
 
-/// The end of the journal.
+/// The last entry of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalHead {
     /// Number of the last entry; zero if the journal is empty.
     pub number: u64,
-    /// Its chain hash.
+    /// The chain hash of the last entry.
     pub hash: Digest,
 }
 
@@ -219,22 +221,22 @@ pub struct CommitReceipt {
     pub entry: u64,
     /// The entry's chain hash.
     pub hash: Digest,
-    /// Ids of new trash items, in the order of the plan's removals.
+    /// Ids of the new trash items, in the order in which the plan removes them.
     pub trash_ids: Vec<String>,
-    /// Notices for the caller: attributes that could not be preserved, a hard link that was broken.
+    /// Notices for the caller, for example about attributes that could not be preserved or a hard link that was broken.
     pub notices: Vec<String>,
 }
 
 /// The reason why a commit failed.
 #[derive(Debug, Clone)]
 pub enum CommitError {
-    /// An expectation of the plan no longer holds at this path; plan again.
+    /// This path no longer has the state that the plan expects. Nothing was changed, and the call must be planned again.
     ExpectationFailed(RelPath),
-    /// Another call committed the same idempotency key; its entry number.
+    /// Another call with the same idempotency key was committed as this entry.
     KeyAlreadyUsed(u64),
-    /// Nothing was changed.
+    /// The commit failed and nothing was changed.
     Failed(Error),
-    /// The call was recorded but could not be applied; the journal has a second entry about that.
+    /// The change was recorded but could not be applied. A second journal entry records that.
     RecordedThenFailed(Error),
 }
 
@@ -247,54 +249,54 @@ impl From<Error> for CommitError {
 /// A journal entry with its chain hash.
 #[derive(Debug, Clone)]
 pub struct StoredJournalEntry {
-    /// The entry.
+    /// The content of the entry.
     pub entry: JournalEntry,
-    /// Its chain hash.
+    /// The chain hash of the entry.
     pub hash: Digest,
 }
 
 /// Selects journal entries.
 #[derive(Debug, Clone, Default)]
 pub struct JournalEntryQuery {
-    /// Only entries about this path or below it.
+    /// Selects only entries about this path or paths below it.
     pub path: Option<RelPath>,
-    /// Only entries of this principal.
+    /// Selects only entries of this principal.
     pub principal: Option<String>,
-    /// Only entries of this operation.
+    /// Selects only entries of this operation.
     pub operation: Option<String>,
-    /// Only entries after this number.
+    /// Selects only entries with a higher number.
     pub after: Option<u64>,
-    /// Only entries before this number.
+    /// Selects only entries with a lower number.
     pub before: Option<u64>,
-    /// Only entries since this time, in unix milliseconds.
+    /// Selects only entries at or after this time, in unix milliseconds.
     pub since_ms: Option<i64>,
-    /// Only entries until this time, in unix milliseconds.
+    /// Selects only entries at or before this time, in unix milliseconds.
     pub until_ms: Option<i64>,
-    /// The kind of calls to include.
+    /// Whether to include calls that changed nothing.
     pub selection: JournalEntrySelection,
-    /// The order of the result.
+    /// The order of the selected entries.
     pub order: JournalEntryOrder,
-    /// Most entries to return.
+    /// The largest number of entries to return.
     pub limit: usize,
 }
 
-/// The calls whose entries a query returns.
+/// Whether a journal query includes calls that changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JournalEntrySelection {
-    /// Every call.
+    /// The query returns the entries of every call.
     #[default]
     All,
-    /// Calls that changed something.
+    /// The query returns only entries with changes.
     WithChanges,
 }
 
 /// The order of journal entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum JournalEntryOrder {
-    /// Newest first.
+    /// The newest entry comes first.
     #[default]
     NewestFirst,
-    /// Oldest first.
+    /// The oldest entry comes first.
     OldestFirst,
 }
 
@@ -303,46 +305,47 @@ pub enum JournalEntryOrder {
 pub struct TrashItem {
     /// The id of the item.
     pub id: String,
-    /// The principal who removed it.
+    /// The principal who removed the item.
     pub owner: String,
-    /// Its original path.
+    /// The path that the item was removed from.
     pub path: RelPath,
-    /// Its size.
-    pub summary: crate::plan::TreeSummary,
-    /// When it was removed, in unix milliseconds.
+    /// The number and size of the removed files.
+    pub summary: TreeSummary,
+    /// When the item was removed, in unix milliseconds.
     pub removed_ms: i64,
-    /// End of its retention, in unix milliseconds.
+    /// When the item may be purged, in unix milliseconds.
     pub retain_until_ms: i64,
-    /// The entry that removed it.
+    /// The journal entry that removed the item.
     pub entry: u64,
 }
 
-/// An advisory lock visible to agents.
+/// An advisory lock on a path that a principal holds for some time. The engine refuses changes of the path by other
+/// principals; programs that do not use stead can still change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The path; everything below is included.
+    /// The leased path. The lease includes everything below it.
     pub path: RelPath,
-    /// The principal who holds it.
+    /// The principal who holds the lease.
     pub holder: String,
-    /// Increases with every grant, so that a late holder can be detected.
+    /// A number that increases with every lease, so that other systems can reject a holder whose lease has ended.
     pub fencing_token: u64,
-    /// When it ends, in unix milliseconds.
+    /// When the lease ends, in unix milliseconds.
     pub ends_ms: i64,
 }
 
-/// A change of a lease.
+/// A request to acquire or release a lease.
 #[derive(Debug, Clone)]
 pub enum LeaseRequest {
     /// Acquires or extends a lease.
     Acquire {
-        /// The path.
+        /// The path to lease.
         path: RelPath,
-        /// When it ends, in unix milliseconds.
+        /// When the lease ends, in unix milliseconds.
         ends_ms: i64,
     },
     /// Releases a lease.
     Release {
-        /// The path.
+        /// The path of the lease.
         path: RelPath,
     },
 }
@@ -356,12 +359,12 @@ impl LeaseRequest {
     }
 }
 
-/// The file names accepted for new entries.
+/// Which file names new entries may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileNamePolicy {
-    /// Only names valid on every common file system, and no look-alikes of existing names.
+    /// Names that are valid on every common file system and do not look like the name of an existing entry.
     Portable,
-    /// Every name that this file system accepts.
+    /// Every name that the file system accepts.
     Posix,
 }
 
@@ -370,40 +373,40 @@ pub enum FileNamePolicy {
 pub struct WorkspaceProfile {
     /// The workspace id.
     pub id: String,
-    /// Absolute paths of the root that callers may use.
+    /// Absolute paths of the workspace root. A path argument may start with one of them.
     pub root_spellings: Vec<String>,
-    /// The file names accepted for new entries.
+    /// Which file names new entries may have.
     pub name_policy: FileNamePolicy,
-    /// Paths that belong to the server, compared case-insensitively.
+    /// Paths of the server's own files. They are compared case-insensitively.
     pub internal_paths: Vec<RelPath>,
 }
 
 /// A file tree with its journal.
 pub trait Workspace: SessionStore + BufferStore + Send + Sync {
-    /// The properties of the workspace.
+    /// The properties that do not change while the workspace is open.
     fn profile(&self) -> &WorkspaceProfile;
 
     /// The current time, in unix milliseconds.
     fn now_ms(&self) -> i64;
 
-    /// Resolves a path to one without symlinks. It need not exist.
+    /// Resolves the symlinks of a path. The path need not exist.
     fn locate(&self, path: &RelPath, last: FinalSymlink) -> Result<RelPath, Error>;
 
-    /// The stat of a path; symlinks are not followed.
+    /// The attributes of a path; `None` if it does not exist. Does not follow a symlink.
     fn stat(&self, path: &RelPath) -> Result<Option<FileStat>, Error>;
 
-    /// The resolved path and, if known, its stat. `None` means it was not looked up; call [`Workspace::stat`].
+    /// The resolved path and, if the lookup provides it, its stat. `None` means that [`Workspace::stat`] must be called.
     fn locate_and_stat(&self, path: &RelPath, last: FinalSymlink) -> Result<(RelPath, Option<FileStat>), Error> {
-        self.locate(path, last).map(|place| (place, None))
+        self.locate(path, last).map(|resolved| (resolved, None))
     }
 
-    /// Further attributes of a path; symlinks are not followed.
+    /// Further attributes of a path. Does not follow a symlink.
     fn file_details(&self, _path: &RelPath) -> Result<FileDetails, Error> {
         Ok(FileDetails::default())
     }
 
-    /// The stat of each name in one directory; symlinks are not followed. An inaccessible name, such as a file on
-    /// another mount, does not affect the others.
+    /// The stat of each of these names in one directory, without following symlinks. An error for one name, such as a
+    /// file on another mount, does not affect the others.
     fn stat_names(&self, directory: &RelPath, names: &[FileName]) -> Result<Vec<StatResult>, Error> {
         names.iter().map(|name| Ok(self.stat(&directory.join(name)?))).collect()
     }
@@ -411,12 +414,13 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// Bytes of a regular file, with the version of the whole file.
     fn read(&self, path: &RelPath, want: BytesToRead) -> Result<FileBytes, Error>;
 
-    /// Bytes of a regular file without the version, for reading many files. Fails if the file is too large.
+    /// The bytes of a regular file without its version, which saves time for many files. Fails if the file is larger than
+    /// `limit_bytes`.
     fn read_without_version(&self, path: &RelPath, limit_bytes: u64) -> Result<Vec<u8>, Error> {
         Ok(self.read(path, BytesToRead::Whole { limit_bytes })?.bytes)
     }
 
-    /// Opens a regular file for reading in pieces. The default refuses, for workspaces without such large files.
+    /// Opens a regular file for reading in pieces. The default implementation fails.
     fn open_file(&self, path: &RelPath) -> Result<Box<dyn FileReader>, Error> {
         Err(Error::new(ErrorKind::TooLarge, format!("{path} cannot be read in pieces")))
     }
@@ -426,14 +430,14 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
         Ok(None)
     }
 
-    /// The index's knowledge of files for a search that requires these trigrams; `None` if there is no index or it can
-    /// exclude nothing.
+    /// Excludes files from a search that requires these trigrams; `None` if there is no index, or it cannot exclude any
+    /// file.
     fn index_filter(&self, _need: &RequiredTrigrams) -> Option<Box<dyn IndexFilter + '_>> {
         None
     }
 
-    /// The result of a walk below a directory by a caller with full read access; `None` if it is not known for
-    /// certain, or if reading the candidates would cost more than a walk.
+    /// The files below a directory that a caller with full read access must search, according to the index. `None` if the
+    /// index is not certainly complete, or if reading the candidates would take longer than a walk.
     fn indexed_walk(&self, _start: &RelPath, _need: &RequiredTrigrams) -> Option<IndexedWalk> {
         None
     }
@@ -447,16 +451,18 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The entries of a directory, in byte order, without the server's own and temporary files.
     fn list(&self, path: &RelPath) -> Result<Vec<DirectoryEntry>, Error>;
 
-    /// Locks these paths in sorted order, waiting until the deadline. Completes interrupted commits of dead processes.
+    /// Locks these paths in sorted order and waits for them until the deadline. Completes commits that were interrupted
+    /// because their process died.
     fn lock(&self, requests: &[PathLockRequest], deadline: Instant) -> Result<Box<dyn CallLockGuard>, Error>;
 
-    /// Applies a plan atomically and records it. The only method that changes files. The paths of the plan are locked.
+    /// Applies a plan atomically and records the call. No other method changes files. The caller has locked the paths of
+    /// the plan.
     fn commit(&self, plan: &Plan, record: &CallRecord<'_>) -> Result<CommitReceipt, CommitError>;
 
     /// Records a call that changed nothing.
     fn record_call(&self, record: &CallRecord<'_>) -> Result<(), Error>;
 
-    /// The end of the journal.
+    /// The last entry of the journal. Writes buffered entries first.
     fn head(&self) -> Result<JournalHead, Error>;
 
     /// The entry with this number.
@@ -465,11 +471,11 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The entries that match a query.
     fn entries(&self, filter: &JournalEntryQuery) -> Result<Vec<StoredJournalEntry>, Error>;
 
-    /// Waits for an entry after this one, until the deadline.
+    /// Waits until the journal has an entry with a higher number, or until the deadline.
     fn wait_for_entry_after(&self, number: u64, deadline: Instant) -> Result<(), Error>;
 
-    /// A number that changes whenever the workspace may have changed. Cheap, because every call reads it. Changes of
-    /// other processes may take a second to appear.
+    /// A number that changes whenever the workspace may have changed. Must be cheap, because every call reads it. Changes
+    /// by other processes may be noticed a second late.
     fn change_counter(&self) -> Result<u64, Error> {
         Ok(self.head()?.number)
     }
@@ -477,19 +483,19 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The last entry that produced this version at this path.
     fn entry_of_version(&self, path: &RelPath, version: &Version) -> Result<Option<u64>, Error>;
 
-    /// The entry of a principal's idempotency key.
+    /// The number of the entry whose call used this idempotency key of the principal.
     fn entry_for_idempotency_key(&self, principal: &Principal, key: &str) -> Result<Option<u64>, Error>;
 
-    /// Bytes of a stored version, verified against its hash. `None` if they are no longer stored.
+    /// The bytes of a stored version, after comparing them with its hash. `None` if they are no longer stored.
     fn retained_bytes(&self, version: &Version) -> Result<Option<Vec<u8>>, Error>;
 
     /// The trash item with this id, if it still exists.
     fn trash_item(&self, id: &str) -> Result<Option<TrashItem>, Error>;
 
-    /// Trash items, newest first.
+    /// The trash items of one owner, or of everybody, sorted from the newest to the oldest.
     fn trash(&self, owner: Option<&Principal>) -> Result<Vec<TrashItem>, Error>;
 
-    /// Acquires or releases a lease and records it. Fails if another principal holds an overlapping lease.
+    /// Acquires or releases a lease and records the call. Fails if another principal holds an overlapping lease.
     fn execute_lease_request(
         &self,
         request: &LeaseRequest,
@@ -499,7 +505,7 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// Current leases that overlap these paths.
     fn leases(&self, paths: &[RelPath]) -> Result<Vec<Lease>, Error>;
 
-    /// The policy in force. Fails if its file cannot be read or parsed; then no call runs.
+    /// The policy in force. Fails if the policy file cannot be read or parsed, so that no call runs without its policy.
     fn active_policy(&self) -> Result<ActivePolicy, Error> {
         Ok(ActivePolicy::built_in())
     }
@@ -507,22 +513,22 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
     /// The approval with this id.
     fn approval(&self, id: &str) -> Result<Option<Approval>, Error>;
 
-    /// The approvals that match a filter, newest first.
+    /// The approvals that match a filter, sorted from the newest to the oldest.
     fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, Error>;
 
-    /// Stores an approval request, unless the same one is pending. A pending or approved request for the same call
-    /// with another plan becomes stale.
+    /// Stores an approval request, unless the same request is pending. A pending or approved request for the same call
+    /// with a different plan becomes stale.
     fn request_approval(&self, request: &ApprovalRequest) -> Result<Approval, Error>;
 
-    /// Stores a person's answer and records it. Fails if the request is no longer pending.
+    /// Stores the answer to an approval request and records the call. Fails if the request is no longer pending.
     fn answer_approval(
         &self,
         answer: &ApprovalAnswer,
         record: &CallRecord<'_>,
     ) -> Result<(Approval, CommitReceipt), Error>;
 
-    /// Begins or ends a watch and records it. From then on the journal has entries for external changes there, or for
-    /// lost events. Waits at most until the deadline for the watcher.
+    /// Begins or ends a watch and records the call. While the watch exists, the journal gets an entry for every change by
+    /// other programs, or a rescan entry if events were lost. Waits until the deadline for the watcher to start.
     fn execute_watch_request(
         &self,
         request: &WatchRequest,
@@ -530,12 +536,12 @@ pub trait Workspace: SessionStore + BufferStore + Send + Sync {
         deadline: Instant,
     ) -> Result<(Watch, CommitReceipt), Error>;
 
-    /// The watches of a principal, oldest first.
+    /// The watches of a principal, sorted from the oldest to the newest.
     fn watches(&self, owner: &Principal) -> Result<Vec<Watch>, Error>;
 
-    /// The entry that currently undoes this entry, if any.
+    /// The number of the entry that undid this entry, unless the undo was itself undone.
     fn undone_by(&self, number: u64) -> Result<Option<u64>, Error>;
 
-    /// Properties of the workspace for people: durability, resolver, sandbox.
+    /// Properties of the workspace that interest people, such as durability, path resolver and sandbox.
     fn describe(&self) -> Value;
 }
