@@ -104,7 +104,7 @@ fn move_over_file_is_undone_completely() {
 }
 
 #[test]
-fn directory_moves_whole_but_not_into_itself() {
+fn directory_can_be_moved_but_not_into_itself() {
     let session = SessionFixture::new();
     session.write_file("d/a", "a");
     session.write_file("d/sub/b", "b");
@@ -140,7 +140,7 @@ fn moving_a_tree_cannot_create_protected_paths() {
     let trash = session.call_ok("remove", json!({ "path": "x", "recursive": true }))["trash"].clone();
     assert_eq!(session.call_err("restore", json!({ "trash": trash, "to": ".github" })).0, "approval_pending");
     session.call_ok("restore", json!({ "trash": trash }));
-    // Nor by moving an allowed directory away, filling it, and undoing the move.
+    // Moving an allowed directory away, filling it and undoing the move cannot create one either.
     session.write_file(".github/notes", "plain");
     let moved = session.call_ok("move", json!({ "from": ".github", "to": "g" }))["rev"].clone();
     session.write_file("g/workflows/ci.yml", "evil");
@@ -165,7 +165,7 @@ fn removed_files_can_be_restored() {
     let restored = session.call_ok("restore", json!({ "trash": outcome["trash"] }));
     assert_eq!((&restored["path"], session.file_text("d/sub/b").as_deref()), (&json!("d"), Some("bb")));
     assert_eq!(session.call_err("restore", json!({ "trash": outcome["trash"] })).0, "not_found");
-    // Undoing the restore moves it to the trash again.
+    // Undoing the restore moves the file to the trash again.
     session.call_ok("undo", json!({}));
     assert!(!session.exists("d"));
     session.call_ok("redo", json!({}));
@@ -242,21 +242,21 @@ fn links_are_followed_only_inside_the_workspace() {
 
 #[test]
 fn unreadable_files_cannot_be_moved_to_readable_paths() {
-    let world = EngineFixture::with_files(&[("sec/s", "secret\n"), ("sec/b/x", "secret\n"), ("pub/p", "p\n")]);
-    let place = |wire: &str| vec![stead_path::RelPath::from_wire(wire).unwrap()];
-    let grants = stead_engine::Grants { readable: place("pub"), ..stead_engine::Grants::default() };
+    let fixture = EngineFixture::with_files(&[("sec/s", "secret\n"), ("sec/b/x", "secret\n"), ("pub/p", "p\n")]);
+    let rel_path = |wire: &str| vec![stead_path::RelPath::from_wire(wire).unwrap()];
+    let grants = stead_engine::Grants { readable: rel_path("pub"), ..stead_engine::Grants::default() };
     let caller = stead_engine::Caller { grants, ..agent("narrow") };
     let refused = |operation: &str, arguments: serde_json::Value| {
-        world.call_as(&caller, operation, arguments).map(|_| ()).unwrap_err().kind
+        fixture.call_as(&caller, operation, arguments).map(|_| ()).unwrap_err().kind
     };
     assert_eq!(refused("move", json!({ "from": "sec/s", "to": "pub/c" })), ErrorKind::OutOfScope);
     assert_eq!(refused("move", json!({ "from": "sec", "to": "pub/sec" })), ErrorKind::OutOfScope);
     let patch = "*** Begin Patch\n*** Move File: sec/s -> pub/c\n*** End Patch\n";
     assert_eq!(refused("patch", json!({ "patch": patch })), ErrorKind::OutOfScope);
-    let removed = world.call_as(&caller, "remove", json!({ "path": "sec/s" })).unwrap().json["trash"].clone();
+    let removed = fixture.call_as(&caller, "remove", json!({ "path": "sec/s" })).unwrap().json["trash"].clone();
     assert_eq!(refused("restore", json!({ "trash": removed, "to": "pub/r" })), ErrorKind::OutOfScope);
-    world.call_as(&caller, "restore", json!({ "trash": removed })).unwrap();
-    let stale = world
+    fixture.call_as(&caller, "restore", json!({ "trash": removed })).unwrap();
+    let stale = fixture
         .call_as(&caller, "write", json!({ "path": "sec/s", "content": "x", "base": "0".repeat(64) }))
         .unwrap_err();
     assert_eq!(stale.kind, ErrorKind::Stale);

@@ -1,98 +1,98 @@
-//! `diff`: all forms of version names, and files that cannot be compared.
+//! `diff`: every notation of a version, and files that cannot be compared.
 
 use serde_json::json;
 use stead_engine::{ErrorKind, Version, limits};
 
 use crate::engine_fixture::EngineFixture;
 
-fn write_and_get_rev(world: &EngineFixture, content: &str, base: &str) -> String {
-    let outcome = world.call_ok("write", json!({ "path": "a", "content": content, "base": base }));
+fn write_and_get_rev(fixture: &EngineFixture, content: &str, base: &str) -> String {
+    let outcome = fixture.call_ok("write", json!({ "path": "a", "content": content, "base": base }));
     outcome.json["version"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn versions_are_accepted_in_every_notation() {
-    let world = EngineFixture::new();
-    let first = write_and_get_rev(&world, "one\ntwo\n", "");
-    let second = write_and_get_rev(&world, "one\n2\n", &first);
+    let fixture = EngineFixture::new();
+    let first = write_and_get_rev(&fixture, "one\ntwo\n", "");
+    let second = write_and_get_rev(&fixture, "one\n2\n", &first);
     let expected = |old: &str, new: &str| format!("--- a {old}\n+++ a {new}\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n");
     let short = format!("sha:{}", &first[..12]);
     for (from, label) in [("r1", "r1"), (first.as_str(), short.as_str()), (short.as_str(), short.as_str())] {
-        let outcome = world.call_ok("diff", json!({ "path": "a", "from": from }));
+        let outcome = fixture.call_ok("diff", json!({ "path": "a", "from": from }));
         assert_eq!(outcome.json["diff"], expected(label, "now"), "{from}");
         assert_eq!((&outcome.json["added"], &outcome.json["removed"]), (&json!(1), &json!(1)));
         assert_eq!((&outcome.json["from"], &outcome.json["to"]), (&json!(first), &json!(second)));
         assert!(outcome.text.ends_with("[+1 -1 lines]"));
     }
-    let both = world.call_ok("diff", json!({ "path": "a", "from": "r1", "to": "r2" }));
+    let both = fixture.call_ok("diff", json!({ "path": "a", "from": "r1", "to": "r2" }));
     assert_eq!(both.json["diff"], expected("r1", "r2"));
-    let same = world.call_ok("diff", json!({ "path": "a", "from": "r2" }));
+    let same = fixture.call_ok("diff", json!({ "path": "a", "from": "r2" }));
     assert_eq!((&same.json["diff"], same.text.as_str()), (&json!(""), "no differences"));
-    let new = world.call_ok("diff", json!({ "path": "a", "from": "" }));
+    let new = fixture.call_ok("diff", json!({ "path": "a", "from": "" }));
     assert_eq!((&new.json["added"], &new.json["from"]), (&json!(2), &json!("absent")));
 }
 
 #[test]
 fn external_edit_is_diffed_against_our_version() {
-    let world = EngineFixture::new();
-    write_and_get_rev(&world, "one\n", "");
-    world.workspace.put_file("a", "1\r\n");
-    let outcome = world.call_ok("diff", json!({ "path": "a", "from": "r1" }));
+    let fixture = EngineFixture::new();
+    write_and_get_rev(&fixture, "one\n", "");
+    fixture.workspace.put_file("a", "1\r\n");
+    let outcome = fixture.call_ok("diff", json!({ "path": "a", "from": "r1" }));
     assert_eq!(outcome.json["diff"], "--- a r1\n+++ a now\n@@ -1 +1 @@\n-one\n+1\r\n");
     assert!(outcome.text.contains("+1\\u{d}\n"), "endings are visible in the twin");
 }
 
 #[test]
 fn removed_file_diffs_as_absent() {
-    let world = EngineFixture::new();
-    write_and_get_rev(&world, "one\n", "");
-    world.call_ok("remove", json!({ "path": "a" }));
+    let fixture = EngineFixture::new();
+    write_and_get_rev(&fixture, "one\n", "");
+    fixture.call_ok("remove", json!({ "path": "a" }));
     for arguments in [json!({ "path": "a", "from": "r1" }), json!({ "path": "a", "from": "r1", "to": "r2" })] {
-        let outcome = world.call_ok("diff", arguments);
+        let outcome = fixture.call_ok("diff", arguments);
         assert_eq!((&outcome.json["removed"], &outcome.json["to"]), (&json!(1), &json!("absent")));
     }
 }
 
 #[test]
 fn uncomparable_files_are_reported() {
-    let world = EngineFixture::new();
-    let first = write_and_get_rev(&world, "one\n", "");
-    write_and_get_rev(&world, "two\n", &first);
-    world.call_err("diff", json!({ "path": "a", "from": "r9" }), ErrorKind::BadRequest);
-    world.call_err("diff", json!({ "path": "a", "from": "yesterday" }), ErrorKind::BadRequest);
-    world.workspace.forget_version(&Version::hash_bytes(b"one\n"));
-    let expired = world.call_err("diff", json!({ "path": "a", "from": "r1" }), ErrorKind::Expired);
+    let fixture = EngineFixture::new();
+    let first = write_and_get_rev(&fixture, "one\n", "");
+    write_and_get_rev(&fixture, "two\n", &first);
+    fixture.call_err("diff", json!({ "path": "a", "from": "r9" }), ErrorKind::BadRequest);
+    fixture.call_err("diff", json!({ "path": "a", "from": "yesterday" }), ErrorKind::BadRequest);
+    fixture.workspace.forget_version(&Version::hash_bytes(b"one\n"));
+    let expired = fixture.call_err("diff", json!({ "path": "a", "from": "r1" }), ErrorKind::Expired);
     assert!(expired.next_step.unwrap().contains("history"));
-    world.workspace.put_file("a", [0, 1, 2]);
-    let binary = world.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::NotText);
+    fixture.workspace.put_file("a", [0, 1, 2]);
+    let binary = fixture.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::NotText);
     assert_eq!((&binary.details["from_size"], &binary.details["to_size"]), (&json!(4), &json!(3)));
-    world.workspace.put_file("a", vec![b'x'; limits::DIFF_BYTES_MAX as usize + 1]);
-    world.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::TooLarge);
-    world.workspace.put_directory("d");
-    world.call_err("diff", json!({ "path": "d", "from": "r1" }), ErrorKind::IsDirectory);
+    fixture.workspace.put_file("a", vec![b'x'; limits::DIFF_BYTES_MAX as usize + 1]);
+    fixture.call_err("diff", json!({ "path": "a", "from": "r2" }), ErrorKind::TooLarge);
+    fixture.workspace.put_directory("d");
+    fixture.call_err("diff", json!({ "path": "d", "from": "r1" }), ErrorKind::IsDirectory);
 }
 
 #[test]
 fn retained_bytes_of_other_paths_are_inaccessible() {
-    let world = EngineFixture::new();
-    world.call_ok("write", json!({ "path": "secret", "content": "password\n" }));
-    write_and_get_rev(&world, "one\n", "");
+    let fixture = EngineFixture::new();
+    fixture.call_ok("write", json!({ "path": "secret", "content": "password\n" }));
+    write_and_get_rev(&fixture, "one\n", "");
     let guessed = Version::hash_bytes(b"password\n").to_string();
-    world.call_err("diff", json!({ "path": "a", "from": guessed }), ErrorKind::Expired);
+    fixture.call_err("diff", json!({ "path": "a", "from": guessed }), ErrorKind::Expired);
 }
 
 #[test]
 fn long_diff_is_truncated_visibly() {
-    let world = EngineFixture::new();
-    let first = write_and_get_rev(&world, "", "");
+    let fixture = EngineFixture::new();
+    let first = write_and_get_rev(&fixture, "", "");
     let long: String = (0..2 * limits::DIFF_LINES_MAX).map(|line| format!("{line}\n")).collect();
-    write_and_get_rev(&world, &long, &first);
-    let outcome = world.call_ok("diff", json!({ "path": "a", "from": "r1" }));
+    write_and_get_rev(&fixture, &long, &first);
+    let outcome = fixture.call_ok("diff", json!({ "path": "a", "from": "r1" }));
     assert_eq!((&outcome.json["truncated"], &outcome.json["added"]), (&json!(true), &json!(800)));
     assert!(outcome.text.contains("… truncated"));
-    let version = world.call_ok("stat", json!({ "path": "a" })).json["version"].as_str().unwrap().to_owned();
-    write_and_get_rev(&world, &"x".repeat(3 * limits::OUTCOME_PAGE_CHARS), &version);
-    let wide = world.call_ok("diff", json!({ "path": "a", "from": "r1" }));
+    let version = fixture.call_ok("stat", json!({ "path": "a" })).json["version"].as_str().unwrap().to_owned();
+    write_and_get_rev(&fixture, &"x".repeat(3 * limits::OUTCOME_PAGE_CHARS), &version);
+    let wide = fixture.call_ok("diff", json!({ "path": "a", "from": "r1" }));
     assert!(wide.json["diff"].as_str().unwrap().chars().count() <= limits::OUTCOME_PAGE_CHARS);
     assert_eq!(wide.json["truncated"], true);
 }

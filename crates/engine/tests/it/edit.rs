@@ -29,15 +29,15 @@ fn edit_returns_new_version_and_location() {
 
 #[test]
 fn lenient_match_is_reported_with_context() {
-    let world = EngineFixture::with_files(&[("f", "a\nb\nc\n    if x:\n        y()\nd\ne\nf\ng\n")]);
+    let fixture = EngineFixture::with_files(&[("f", "a\nb\nc\n    if x:\n        y()\nd\ne\nf\ng\n")]);
     let outcome =
-        world.call_ok("edit", json!({ "path": "f", "edits": single_edit("if x:\n    y()\n", "if x:\n    z()\n") }));
+        fixture.call_ok("edit", json!({ "path": "f", "edits": single_edit("if x:\n    y()\n", "if x:\n    z()\n") }));
     assert_eq!(outcome.json["edits"][0]["how"], "indentation");
     let window = outcome.json["window"].as_str().unwrap();
     assert_eq!(window, "1\ta\n2\tb\n3\tc\n4\t    if x:\n5\t        z()\n6\td\n7\te\n8\tf\n");
     assert!(outcome.text.contains("edit 0 matched at another indentation"), "{}", outcome.text);
-    let world = EngineFixture::with_files(&[("f", "say\u{a0}hi\n")]);
-    let outcome = world.call_ok("edit", json!({ "path": "f", "edits": single_edit("say hi", "ho") }));
+    let fixture = EngineFixture::with_files(&[("f", "say\u{a0}hi\n")]);
+    let outcome = fixture.call_ok("edit", json!({ "path": "f", "edits": single_edit("say hi", "ho") }));
     assert_eq!(outcome.json["edits"][0]["look_alikes"], json!(["U+00A0"]));
 }
 
@@ -208,12 +208,12 @@ fn dry_run_shows_plan_without_writing() {
     assert_eq!(session.file_version("f"), Some(version));
 }
 
-/// One row of the stale-base matrix.
+/// One case of an edit whose base version is not the current version.
 struct StaleBaseCase {
     description: &'static str,
     current: &'static str,
     edit: (&'static str, &'static str),
-    /// The results of `strict`, `anchored` and `merge`: a text, or an error kind.
+    /// The expected results of the modes `strict`, `anchored` and `merge`: a text, or an error kind.
     expected: [Result<&'static str, &'static str>; 3],
 }
 
@@ -367,40 +367,41 @@ fn unavailable_base_requires_exact_quote() {
 
 #[test]
 fn concurrent_edits_of_different_lines_both_apply() {
-    let world = EngineFixture::with_files(&[("f", BASE)]);
-    let base = world.call_ok("read", json!({ "path": "f" })).json["version"].clone();
+    let fixture = EngineFixture::with_files(&[("f", BASE)]);
+    let base = fixture.call_ok("read", json!({ "path": "f" })).json["version"].clone();
     std::thread::scope(|scope| {
         for (name, letter) in [("one", "a"), ("two", "c"), ("three", "e")] {
-            let (world, base) = (&world, &base);
+            let (fixture, base) = (&fixture, &base);
             scope.spawn(move || {
                 let edits = single_edit(&format!("{letter}\n"), &format!("{letter}!\n"));
                 let arguments = json!({ "path": "f", "edits": edits, "base": base });
-                world.call_as(&agent(name), "edit", arguments).unwrap();
+                fixture.call_as(&agent(name), "edit", arguments).unwrap();
             });
         }
     });
-    let text = world.call_ok("read", json!({ "path": "f" })).json["content"].clone();
+    let text = fixture.call_ok("read", json!({ "path": "f" })).json["content"].clone();
     assert_eq!(text, "a!\nb\nc!\nd\ne!\nf\n");
 }
 
 #[test]
-fn edit_of_unreadable_file_reveals_nothing() {
-    let world = EngineFixture::with_files(&[("secret/f", "token\n"), ("own/f", "x\n")]);
+fn edit_of_unreadable_file_does_not_reveal_its_content() {
+    let fixture = EngineFixture::with_files(&[("secret/f", "token\n"), ("own/f", "x\n")]);
     let caller = crate::engine_fixture::confined_agent("one", &["own"]);
-    let error =
-        world.call_as(&caller, "edit", json!({ "path": "secret/f", "edits": single_edit("token", "x") })).unwrap_err();
+    let error = fixture
+        .call_as(&caller, "edit", json!({ "path": "secret/f", "edits": single_edit("token", "x") }))
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::OutOfScope);
     assert!(!error.to_json().to_string().contains("token"));
-    assert!(world.workspace.stat(&rel_path("secret/f")).unwrap().is_some());
+    assert!(fixture.workspace.stat(&rel_path("secret/f")).unwrap().is_some());
 }
 
 #[test]
 fn unavailable_base_requires_whole_exact_lines() {
-    let world = EngineFixture::with_files(&[("f", "a\nb\nc\n")]);
-    let base = world.call_ok("read", json!({ "path": "f" })).json["version"].clone();
-    world.workspace.put_file("f", "a\nb2\nc\n");
+    let fixture = EngineFixture::with_files(&[("f", "a\nb\nc\n")]);
+    let base = fixture.call_ok("read", json!({ "path": "f" })).json["version"].clone();
+    fixture.workspace.put_file("f", "a\nb2\nc\n");
     let edit = |old: &str, new: &str| {
-        world.call("edit", json!({ "path": "f", "base": base, "edits": [{ "old": old, "new": new }] }))
+        fixture.call("edit", json!({ "path": "f", "base": base, "edits": [{ "old": old, "new": new }] }))
     };
     assert_eq!(edit("b", "B").map(|_| ()).unwrap_err().kind, ErrorKind::Stale);
     let outcome = edit("c\n", "C\n").unwrap().json;

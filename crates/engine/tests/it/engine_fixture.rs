@@ -1,4 +1,4 @@
-//! A test fixture: an in-memory workspace, an engine and callers.
+//! A test fixture with an in-memory workspace, an engine and callers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use stead_engine::{Call, CallOutcome, Caller, Engine, Error, ErrorKind, Grants, 
 use stead_path::RelPath;
 use testkit::MemoryWorkspace;
 
-/// A workspace with its engine.
+/// A workspace with its engine and the agent that makes most calls.
 pub(crate) struct EngineFixture {
     pub(crate) workspace: Arc<MemoryWorkspace>,
     pub(crate) engine: Engine,
@@ -27,13 +27,13 @@ impl EngineFixture {
         Self { workspace, engine, caller: agent("one") }
     }
 
-    /// A fixture with these files, which have no journal entries.
+    /// A fixture with these files. The journal has no entries for them.
     pub(crate) fn with_files(files: &[(&str, &str)]) -> Self {
-        let world = Self::new();
+        let fixture = Self::new();
         for (path, content) in files {
-            world.workspace.put_file(path, content);
+            fixture.workspace.put_file(path, content);
         }
-        world
+        fixture
     }
 
     /// Calls an operation as the fixture's agent.
@@ -68,7 +68,7 @@ impl EngineFixture {
         }
     }
 
-    /// Number of entries in the journal.
+    /// The number of entries in the journal.
     pub(crate) fn entry_count(&self) -> u64 {
         self.engine.workspace().head().unwrap().number
     }
@@ -80,8 +80,8 @@ pub(crate) fn agent(name: &str) -> Caller {
 }
 
 /// An agent that may read and change only these paths.
-pub(crate) fn confined_agent(name: &str, places: &[&str]) -> Caller {
-    let places: Vec<RelPath> = places.iter().map(|place| RelPath::from_wire(place).unwrap()).collect();
-    let grants = Grants { readable: places.clone(), writable: places, ..Grants::default() };
+pub(crate) fn confined_agent(name: &str, paths: &[&str]) -> Caller {
+    let paths: Vec<RelPath> = paths.iter().map(|path| RelPath::from_wire(path).unwrap()).collect();
+    let grants = Grants { readable: paths.clone(), writable: paths, ..Grants::default() };
     Caller { grants, ..agent(name) }
 }

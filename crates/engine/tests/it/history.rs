@@ -1,4 +1,4 @@
-//! `history`: newest first, in pages, within scope.
+//! `history`: newest entries first, in pages, and only paths that the caller may read.
 
 use serde_json::json;
 use stead_engine::{ErrorKind, limits};
@@ -11,11 +11,11 @@ fn entry_numbers(outcome: &stead_engine::CallOutcome) -> Vec<u64> {
 
 #[test]
 fn entries_show_author_operation_and_paths() {
-    let world = EngineFixture::new();
-    world.call_ok("write", json!({ "path": "a", "content": "one\n" }));
-    world.call_ok("read", json!({ "path": "a" }));
-    world.call_ok("move", json!({ "from": "a", "to": "b" }));
-    let outcome = world.call_ok("history", json!({}));
+    let fixture = EngineFixture::new();
+    fixture.call_ok("write", json!({ "path": "a", "content": "one\n" }));
+    fixture.call_ok("read", json!({ "path": "a" }));
+    fixture.call_ok("move", json!({ "from": "a", "to": "b" }));
+    let outcome = fixture.call_ok("history", json!({}));
     assert_eq!(entry_numbers(&outcome), [3, 1]);
     let first = &outcome.json["entries"][1];
     assert_eq!(first["time"], "2026-01-01T00:00:00.000Z");
@@ -28,17 +28,17 @@ fn entries_show_author_operation_and_paths() {
         "r3 2026-01-01T00:00:00.000Z agent:one move\n  rename a -> b (4 bytes)\n\
          r1 2026-01-01T00:00:00.000Z agent:one write\n  create a (4 bytes)"
     );
-    assert_eq!(entry_numbers(&world.call_ok("history", json!({ "path": "b" }))), [3]);
-    assert_eq!(entry_numbers(&world.call_ok("history", json!({ "path": "a" }))), [3, 1]);
-    assert_eq!(world.call_ok("history", json!({ "path": "none" })).text, "no changes");
+    assert_eq!(entry_numbers(&fixture.call_ok("history", json!({ "path": "b" }))), [3]);
+    assert_eq!(entry_numbers(&fixture.call_ok("history", json!({ "path": "a" }))), [3, 1]);
+    assert_eq!(fixture.call_ok("history", json!({ "path": "none" })).text, "no changes");
 }
 
 #[test]
 fn undone_entries_are_marked() {
-    let world = EngineFixture::new();
-    world.call_ok("write", json!({ "path": "a", "content": "one\n" }));
-    world.call_ok("undo", json!({}));
-    let outcome = world.call_ok("history", json!({}));
+    let fixture = EngineFixture::new();
+    fixture.call_ok("write", json!({ "path": "a", "content": "one\n" }));
+    fixture.call_ok("undo", json!({}));
+    let outcome = fixture.call_ok("history", json!({}));
     assert_eq!(outcome.json["entries"][0]["undoes"], 1);
     assert_eq!(
         (&outcome.json["entries"][0]["undone"], &outcome.json["entries"][1]["undone"]),
@@ -49,13 +49,13 @@ fn undone_entries_are_marked() {
 
 #[test]
 fn pages_cover_all_entries() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     for index in 0..120 {
-        world.call_ok("write", json!({ "path": format!("f{index}"), "content": "x" }));
+        fixture.call_ok("write", json!({ "path": format!("f{index}"), "content": "x" }));
     }
     let (mut seen, mut arguments) = (Vec::new(), json!({}));
     loop {
-        let outcome = world.call_ok("history", arguments);
+        let outcome = fixture.call_ok("history", arguments);
         assert!(entry_numbers(&outcome).len() <= limits::HISTORY_PAGE_ENTRIES);
         seen.extend(entry_numbers(&outcome));
         let Some(next) = outcome.json.get("next") else { break };
@@ -63,38 +63,38 @@ fn pages_cover_all_entries() {
     }
     let expected: Vec<u64> = (1..=120).rev().collect();
     assert_eq!(seen, expected);
-    assert_eq!(entry_numbers(&world.call_ok("history", json!({ "since": "r118" }))), [120, 119]);
-    assert_eq!(entry_numbers(&world.call_ok("history", json!({ "since": 119 }))), [120]);
-    let lost = world.call_err("history", json!({ "since": "r999999" }), ErrorKind::HistoryLost);
+    assert_eq!(entry_numbers(&fixture.call_ok("history", json!({ "since": "r118" }))), [120, 119]);
+    assert_eq!(entry_numbers(&fixture.call_ok("history", json!({ "since": 119 }))), [120]);
+    let lost = fixture.call_err("history", json!({ "since": "r999999" }), ErrorKind::HistoryLost);
     assert!(lost.next_step.is_some());
-    world.call_err("history", json!({ "since": "yesterday" }), ErrorKind::BadRequest);
+    fixture.call_err("history", json!({ "since": "yesterday" }), ErrorKind::BadRequest);
 }
 
 #[test]
 fn unreadable_paths_are_omitted() {
-    let world = EngineFixture::new();
-    world.call_ok("write", json!({ "path": "open/a", "content": "x" }));
-    world.call_ok("write", json!({ "path": "closed/b", "content": "x" }));
-    world.call_ok("move", json!({ "from": "open/a", "to": "closed/a" }));
-    world.call_ok("move", json!({ "from": "closed/b", "to": "open/b" }));
+    let fixture = EngineFixture::new();
+    fixture.call_ok("write", json!({ "path": "open/a", "content": "x" }));
+    fixture.call_ok("write", json!({ "path": "closed/b", "content": "x" }));
+    fixture.call_ok("move", json!({ "from": "open/a", "to": "closed/a" }));
+    fixture.call_ok("move", json!({ "from": "closed/b", "to": "open/b" }));
     let caller = confined_agent("two", &["open"]);
-    let outcome = world.call_as(&caller, "history", json!({})).unwrap();
+    let outcome = fixture.call_as(&caller, "history", json!({})).unwrap();
     assert_eq!(entry_numbers(&outcome), [4, 3, 1]);
     assert_eq!(outcome.json["entries"][0]["changes"][0]["kind"], "create");
     assert_eq!(outcome.json["entries"][1]["changes"][0]["kind"], "remove");
     assert!(!outcome.text.contains("closed"), "{}", outcome.text);
-    let refused = world.call_as(&caller, "history", json!({ "path": "closed/b" })).unwrap_err();
+    let refused = fixture.call_as(&caller, "history", json!({ "path": "closed/b" })).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::OutOfScope);
 }
 
 #[test]
 fn entry_with_many_changes_is_truncated_visibly() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     for index in 0..30 {
-        world.workspace.put_file(&format!("from/f{index:02}"), "x");
+        fixture.workspace.put_file(&format!("from/f{index:02}"), "x");
     }
-    world.call_ok("copy", json!({ "from": "from", "to": "to" }));
-    let outcome = world.call_ok("history", json!({ "path": "to/f29" }));
+    fixture.call_ok("copy", json!({ "from": "from", "to": "to" }));
+    let outcome = fixture.call_ok("history", json!({ "path": "to/f29" }));
     let entry = &outcome.json["entries"][0];
     assert_eq!(entry["changes"].as_array().unwrap().len(), limits::HISTORY_CHANGES_MAX);
     assert_eq!(entry["changes"][0]["path"], "to/f29", "what was asked about comes first");

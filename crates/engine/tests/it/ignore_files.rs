@@ -1,4 +1,4 @@
-//! Ignore files in `find` and `search`: excluded, re-included and exempt entries.
+//! Ignore files in `find` and `search`: entries that they exclude, include again, or do not affect.
 
 use serde_json::{Value, json};
 use stead_engine::{Globs, Grants};
@@ -42,53 +42,53 @@ const INCLUDED: &[&str] = &[
     "vendored/excluded.txt",
 ];
 
-fn searched_paths(world: &EngineFixture, arguments: Value) -> (Vec<String>, Value) {
-    let outcome = world.call_ok("search", arguments);
+fn searched_paths(fixture: &EngineFixture, arguments: Value) -> (Vec<String>, Value) {
+    let outcome = fixture.call_ok("search", arguments);
     let path = |file: &Value| file["path"].as_str().unwrap().to_owned();
     let mut paths: Vec<String> = outcome.json["files"].as_array().unwrap().iter().map(path).collect();
     paths.sort();
     (paths, outcome.json.get("ignored").cloned().unwrap_or_default())
 }
 
-fn found_paths(world: &EngineFixture, caller: &stead_engine::Caller, arguments: Value) -> Vec<String> {
-    let outcome = world.call_as(caller, "find", arguments).unwrap();
+fn found_paths(fixture: &EngineFixture, caller: &stead_engine::Caller, arguments: Value) -> Vec<String> {
+    let outcome = fixture.call_as(caller, "find", arguments).unwrap();
     let files = outcome.json["matches"].as_array().unwrap().iter().filter(|found| found["type"] == "file");
     files.map(|found| found["path"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
 fn ignore_files_of_every_level_apply_and_are_counted() {
-    let world = EngineFixture::with_files(TREE);
-    let (paths, ignored) = searched_paths(&world, json!({ "query": "x" }));
+    let fixture = EngineFixture::with_files(TREE);
+    let (paths, ignored) = searched_paths(&fixture, json!({ "query": "x" }));
     assert_eq!(paths, INCLUDED);
-    // .env, .git, .gitignore, .ignore, b.log, excluded.txt, only-top.txt, target; in sub .gitignore, c.tmp and
-    // deep/d.tmp; vendored/.git.
+    // The ignored entries are .env, .git, .gitignore, .ignore, b.log, excluded.txt, only-top.txt and target at the top,
+    // .gitignore, c.tmp and deep/d.tmp in sub, and vendored/.git.
     assert_eq!(ignored, 12);
-    assert_eq!(found_paths(&world, &world.caller, json!({ "pattern": "*" })), INCLUDED);
-    let (paths, ignored) = searched_paths(&world, json!({ "query": "x", "all": true }));
+    assert_eq!(found_paths(&fixture, &fixture.caller, json!({ "pattern": "*" })), INCLUDED);
+    let (paths, ignored) = searched_paths(&fixture, json!({ "query": "x", "all": true }));
     assert_eq!((paths.len(), ignored), (TREE.len() - 2, Value::Null), "{paths:?}");
 }
 
 #[test]
 fn walk_from_subdirectory_obeys_parent_ignore_files() {
-    let world = EngineFixture::with_files(TREE);
-    let (paths, _) = searched_paths(&world, json!({ "query": "x", "path": "sub" }));
+    let fixture = EngineFixture::with_files(TREE);
+    let (paths, _) = searched_paths(&fixture, json!({ "query": "x", "path": "sub" }));
     assert_eq!(paths, ["sub/b.log", "sub/only-top.txt", "sub/target"]);
-    // An explicitly named directory is searched, whatever the ignore files say.
-    let (paths, _) = searched_paths(&world, json!({ "query": "x", "path": "target" }));
+    // An explicitly named directory is searched even if an ignore file excludes it.
+    let (paths, _) = searched_paths(&fixture, json!({ "query": "x", "path": "target" }));
     assert_eq!(paths, ["target/out.txt"]);
-    let (paths, _) = searched_paths(&world, json!({ "query": "x", "path": "b.log" }));
+    let (paths, _) = searched_paths(&fixture, json!({ "query": "x", "path": "b.log" }));
     assert_eq!(paths, ["b.log"]);
-    assert_eq!(world.call_ok("read", json!({ "path": "b.log" })).json["content"], "x\n");
+    assert_eq!(fixture.call_ok("read", json!({ "path": "b.log" })).json["content"], "x\n");
 }
 
 #[test]
 fn unreadable_ignore_files_have_no_effect() {
-    let world = EngineFixture::with_files(TREE);
+    let fixture = EngineFixture::with_files(TREE);
     let below = confined_agent("two", &["sub"]);
-    let seen = found_paths(&world, &below, json!({ "pattern": "*", "path": "sub" }));
+    let seen = found_paths(&fixture, &below, json!({ "pattern": "*", "path": "sub" }));
     assert_eq!(seen, ["sub/b.log", "sub/only-top.txt", "sub/target"]);
     let hidden = Globs::new([".gitignore"]).unwrap();
     let blind = stead_engine::Caller { grants: Grants { hidden, ..Grants::default() }, ..agent("three") };
-    assert!(found_paths(&world, &blind, json!({ "pattern": "*.log" })).contains(&"b.log".to_owned()));
+    assert!(found_paths(&fixture, &blind, json!({ "pattern": "*.log" })).contains(&"b.log".to_owned()));
 }

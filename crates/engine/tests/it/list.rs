@@ -1,4 +1,4 @@
-//! `list`: order, depth, hidden names, pages, scope.
+//! `list`: the order, depth and pages of a listing, and names that the caller may not see.
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, limits};
@@ -11,7 +11,7 @@ fn listed_paths(outcome: &stead_engine::CallOutcome) -> Vec<String> {
 }
 
 fn fixture_with_tree() -> EngineFixture {
-    let world = EngineFixture::with_files(&[
+    let fixture = EngineFixture::with_files(&[
         ("b", "12"),
         ("a/y", "1"),
         ("a/x/deep", ""),
@@ -19,9 +19,9 @@ fn fixture_with_tree() -> EngineFixture {
         (".hidden", ""),
         ("Z", ""),
     ]);
-    world.workspace.put_link("l", "b");
-    world.workspace.put_directory("empty");
-    world
+    fixture.workspace.put_link("l", "b");
+    fixture.workspace.put_directory("empty");
+    fixture
 }
 
 #[test]
@@ -38,38 +38,42 @@ fn one_level_is_listed_in_byte_order() {
 
 #[test]
 fn deeper_levels_follow_their_parent() {
-    let world = fixture_with_tree();
-    let outcome = world.call_ok("list", json!({ "depth": 2, "all": true }));
+    let fixture = fixture_with_tree();
+    let outcome = fixture.call_ok("list", json!({ "depth": 2, "all": true }));
     assert_eq!(listed_paths(&outcome), [".hidden", "Z", "a", "a/x", "a/y", "a-b", "b", "empty", "l"]);
     assert_eq!((outcome.json.get("hidden"), outcome.json.get("total")), (None, None));
-    let below = world.call_ok("list", json!({ "path": "a", "depth": 9 }));
+    let below = fixture.call_ok("list", json!({ "path": "a", "depth": 9 }));
     assert_eq!(listed_paths(&below), ["a/x", "a/x/deep", "a/y"]);
     assert_eq!(below.text, "x/\nx/deep  0\ny  1\n[a: 3 entries]");
-    assert_eq!(world.call_ok("list", json!({ "path": "empty" })).text, "[empty: empty]");
+    assert_eq!(fixture.call_ok("list", json!({ "path": "empty" })).text, "[empty: empty]");
 }
 
 #[test]
 fn non_directories_are_rejected() {
-    let world = fixture_with_tree();
-    world.workspace.put_link("out", "/etc");
+    let fixture = fixture_with_tree();
+    fixture.workspace.put_link("out", "/etc");
     assert!(
-        world.call_err("list", json!({ "path": "b" }), ErrorKind::NotDirectory).next_step.unwrap().contains("read")
+        fixture.call_err("list", json!({ "path": "b" }), ErrorKind::NotDirectory).next_step.unwrap().contains("read")
     );
     assert!(
-        world.call_err("list", json!({ "path": "a/none" }), ErrorKind::NotFound).next_step.unwrap().contains("path a")
+        fixture
+            .call_err("list", json!({ "path": "a/none" }), ErrorKind::NotFound)
+            .next_step
+            .unwrap()
+            .contains("path a")
     );
-    world.call_err("list", json!({ "path": "out" }), ErrorKind::PathEscape);
-    world.call_err("list", json!({ "depth": 0 }), ErrorKind::BadRequest);
-    world.call_err("list", json!({ "depth": limits::LIST_DEPTH_MAX + 1 }), ErrorKind::BadRequest);
-    world.call_err("list", json!({ "cursor": "../x" }), ErrorKind::BadRequest);
-    world.call_err("list", json!({ "path": "a", "cursor": "b" }), ErrorKind::BadRequest);
+    fixture.call_err("list", json!({ "path": "out" }), ErrorKind::PathEscape);
+    fixture.call_err("list", json!({ "depth": 0 }), ErrorKind::BadRequest);
+    fixture.call_err("list", json!({ "depth": limits::LIST_DEPTH_MAX + 1 }), ErrorKind::BadRequest);
+    fixture.call_err("list", json!({ "cursor": "../x" }), ErrorKind::BadRequest);
+    fixture.call_err("list", json!({ "path": "a", "cursor": "b" }), ErrorKind::BadRequest);
 }
 
-/// Reads all pages, calling `between` after each.
-fn all_pages(world: &EngineFixture, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
+/// The paths of all pages. Calls `between` after each page with the paths so far.
+fn all_pages(fixture: &EngineFixture, mut arguments: Value, between: impl Fn(&[String])) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
-        let outcome = world.call_ok("list", arguments);
+        let outcome = fixture.call_ok("list", arguments);
         assert!(outcome.text.chars().count() < limits::OUTCOME_PAGE_CHARS + 500);
         seen.extend(listed_paths(&outcome));
         between(&seen);
@@ -82,7 +86,7 @@ fn all_pages(world: &EngineFixture, mut arguments: Value, between: impl Fn(&[Str
 
 #[test]
 fn pages_cover_all_entries_at_every_depth() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     let name = "n".repeat(60);
     let mut expected = Vec::new();
     for directory in 0..40 {
@@ -92,24 +96,24 @@ fn pages_cover_all_entries_at_every_depth() {
         }
     }
     for path in expected.iter().filter(|path| path.contains('/')) {
-        world.workspace.put_file(path, "x");
+        fixture.workspace.put_file(path, "x");
     }
-    let found = all_pages(&world, json!({ "depth": 3 }), |_| {});
+    let found = all_pages(&fixture, json!({ "depth": 3 }), |_| {});
     assert_eq!(found, expected);
 }
 
 #[test]
 fn cursor_continues_after_removed_entry() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     let name = "n".repeat(200);
     for file in 0..500 {
-        world.workspace.put_file(&format!("{name}{file:03}"), "x");
+        fixture.workspace.put_file(&format!("{name}{file:03}"), "x");
     }
-    let first = world.call_ok("list", json!({}));
+    let first = fixture.call_ok("list", json!({}));
     assert_eq!(first.json["total"], 500);
-    let found = all_pages(&world, json!({}), |seen| {
-        world.workspace.remove_silently(seen.last().unwrap());
-        world.workspace.put_file(&format!("{name}000-new"), "before the cursor, so not on a later page");
+    let found = all_pages(&fixture, json!({}), |seen| {
+        fixture.workspace.remove_silently(seen.last().unwrap());
+        fixture.workspace.put_file(&format!("{name}000-new"), "before the cursor, so not on a later page");
     });
     assert_eq!(found.len(), 500);
     assert!(found.is_sorted());
@@ -117,20 +121,20 @@ fn cursor_continues_after_removed_entry() {
 
 #[test]
 fn unusual_names_are_escaped_in_text() {
-    let world = EngineFixture::new();
-    world.workspace.put_file("a\nb\u{202e}", "");
-    world.workspace.put_file("caf\\xE9", "");
-    let outcome = world.call_ok("list", json!({}));
+    let fixture = EngineFixture::new();
+    fixture.workspace.put_file("a\nb\u{202e}", "");
+    fixture.workspace.put_file("caf\\xE9", "");
+    let outcome = fixture.call_ok("list", json!({}));
     assert_eq!(outcome.text, "a\\u{a}b\\u{202e}  0\ncaf\\xE9  0\n[.: 2 entries]");
     assert_eq!(listed_paths(&outcome), ["a\nb\u{202e}", "caf\\xE9"]);
-    world.call_ok("read", json!({ "path": "caf\\xE9" }));
+    fixture.call_ok("read", json!({ "path": "caf\\xE9" }));
 }
 
 #[test]
 fn only_visible_entries_are_listed() {
-    let world = EngineFixture::with_files(&[("a/open/x", ""), ("a/closed/y", ""), ("b/z", "")]);
+    let fixture = EngineFixture::with_files(&[("a/open/x", ""), ("a/closed/y", ""), ("b/z", "")]);
     let caller = confined_agent("two", &["a/open"]);
-    let list = |arguments: Value| world.call_as(&caller, "list", arguments);
+    let list = |arguments: Value| fixture.call_as(&caller, "list", arguments);
     assert_eq!(listed_paths(&list(json!({ "depth": 5 })).unwrap()), ["a", "a/open", "a/open/x"]);
     assert_eq!(list(json!({ "path": "b" })).unwrap_err().kind, ErrorKind::OutOfScope);
     assert_eq!(list(json!({ "path": "a/closed" })).unwrap_err().kind, ErrorKind::OutOfScope);

@@ -1,4 +1,4 @@
-//! `lock` and `unlock`: leases that others see and that expire.
+//! `lock` and `unlock`: a lease keeps others from changing a path until it ends.
 
 use serde_json::json;
 use stead_engine::{ErrorKind, limits};
@@ -7,45 +7,45 @@ use crate::engine_fixture::{EngineFixture, agent, confined_agent};
 
 #[test]
 fn lease_reports_holder_token_and_expiry() {
-    let world = EngineFixture::new();
-    let outcome = world.call_ok("lock", json!({ "path": "src/", "seconds": 60 }));
+    let fixture = EngineFixture::new();
+    let outcome = fixture.call_ok("lock", json!({ "path": "src/", "seconds": 60 }));
     assert_eq!((&outcome.json["path"], &outcome.json["holder"]), (&json!("src"), &json!("agent:one")));
     assert_eq!((&outcome.json["fence"], &outcome.json["ends"]), (&json!(1), &json!("2026-01-01T00:01:00.000Z")));
     assert_eq!(outcome.json["entry"], 1);
     assert!(outcome.json["hash"].is_string());
     assert_eq!(outcome.text, "locked src until 2026-01-01T00:01:00.000Z, fence 1");
-    assert_eq!(world.call_ok("lock", json!({ "path": "src" })).json["fence"], 2, "a longer lease is a new grant");
+    assert_eq!(fixture.call_ok("lock", json!({ "path": "src" })).json["fence"], 2, "a longer lease is a new grant");
 }
 
 #[test]
 fn others_are_locked_out_until_expiry_or_release() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     let other = agent("two");
     let write = json!({ "path": "src/a", "content": "x" });
-    world.call_ok("lock", json!({ "path": "src", "seconds": 60 }));
+    fixture.call_ok("lock", json!({ "path": "src", "seconds": 60 }));
     for (operation, arguments) in
         [("lock", json!({ "path": "src" })), ("lock", json!({ "path": "src/a" })), ("write", write.clone())]
     {
-        let error = world.call_as(&other, operation, arguments).unwrap_err();
+        let error = fixture.call_as(&other, operation, arguments).unwrap_err();
         assert_eq!((error.kind, &error.details["holder"]), (ErrorKind::Locked, &json!("agent:one")), "{operation}");
     }
-    world.call_as(&other, "lock", json!({ "path": "elsewhere" })).unwrap();
-    world.call_ok("write", write.clone());
-    assert_eq!(world.call_ok("unlock", json!({ "path": "src" })).text, "unlocked src");
-    world.call_as(&other, "lock", json!({ "path": "src", "seconds": 60 })).unwrap();
-    world.call_err("unlock", json!({ "path": "src" }), ErrorKind::Locked);
-    world.workspace.advance_ms(60_001);
-    world.call_ok("lock", json!({ "path": "src" }));
+    fixture.call_as(&other, "lock", json!({ "path": "elsewhere" })).unwrap();
+    fixture.call_ok("write", write.clone());
+    assert_eq!(fixture.call_ok("unlock", json!({ "path": "src" })).text, "unlocked src");
+    fixture.call_as(&other, "lock", json!({ "path": "src", "seconds": 60 })).unwrap();
+    fixture.call_err("unlock", json!({ "path": "src" }), ErrorKind::Locked);
+    fixture.workspace.advance_ms(60_001);
+    fixture.call_ok("lock", json!({ "path": "src" }));
 }
 
 #[test]
-fn unlockable_paths_are_rejected() {
-    let world = EngineFixture::new();
-    world.call_err("lock", json!({ "path": "a", "seconds": 0 }), ErrorKind::BadRequest);
-    world.call_err("lock", json!({ "path": "a", "seconds": limits::LEASE_SECONDS_MAX + 1 }), ErrorKind::BadRequest);
-    world.call_err("lock", json!({ "path": "." }), ErrorKind::InvalidPath);
-    world.call_err("lock", json!({ "path": ".git/config" }), ErrorKind::ApprovalPending);
-    world.call_err("unlock", json!({ "path": "a" }), ErrorKind::NotFound);
-    let error = world.call_as(&confined_agent("two", &["b"]), "lock", json!({ "path": "a" })).unwrap_err();
+fn paths_that_cannot_be_locked_are_rejected() {
+    let fixture = EngineFixture::new();
+    fixture.call_err("lock", json!({ "path": "a", "seconds": 0 }), ErrorKind::BadRequest);
+    fixture.call_err("lock", json!({ "path": "a", "seconds": limits::LEASE_SECONDS_MAX + 1 }), ErrorKind::BadRequest);
+    fixture.call_err("lock", json!({ "path": "." }), ErrorKind::InvalidPath);
+    fixture.call_err("lock", json!({ "path": ".git/config" }), ErrorKind::ApprovalPending);
+    fixture.call_err("unlock", json!({ "path": "a" }), ErrorKind::NotFound);
+    let error = fixture.call_as(&confined_agent("two", &["b"]), "lock", json!({ "path": "a" })).unwrap_err();
     assert_eq!(error.kind, ErrorKind::OutOfScope);
 }

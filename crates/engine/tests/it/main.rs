@@ -1,5 +1,5 @@
 //! The engine's operations, called through the pipeline on an in-memory workspace.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in what they share as well")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests and their helpers fail by panicking")]
 
 mod approvals;
 mod buffers;

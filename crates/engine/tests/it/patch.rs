@@ -1,4 +1,4 @@
-//! `patch` on an in-memory workspace: the shared table of cases, and cases that do not fit a table.
+//! `patch` on an in-memory workspace: the table of cases that other workspaces run too, and cases that need more code.
 
 use std::collections::BTreeMap;
 
@@ -65,20 +65,20 @@ fn apply_patch(lines: &[&str]) -> Value {
 
 #[test]
 fn error_names_section_chunk_and_line() {
-    let world = EngineFixture::with_files(&[("a", "1\n"), ("b", "x\ny\n")]);
+    let fixture = EngineFixture::with_files(&[("a", "1\n"), ("b", "x\ny\n")]);
     let lines = ["*** Update File: a", "@@", "-1", "+2", "*** Update File: b", "@@", "-x", "+X", "@@", "-q", "+z"];
-    let error = world.call_err("patch", apply_patch(&lines), ErrorKind::TextNotFound);
+    let error = fixture.call_err("patch", apply_patch(&lines), ErrorKind::TextNotFound);
     for (fact, value) in [("section", json!(1)), ("chunk", json!(1)), ("line", json!(10)), ("path", json!("b"))] {
         assert_eq!(error.details.get(fact), Some(&value), "{fact}: {error}");
     }
     assert!(error.message.ends_with("nothing was written"), "{error}");
-    assert_eq!(world.workspace.bytes("a").unwrap(), b"1\n");
+    assert_eq!(fixture.workspace.bytes("a").unwrap(), b"1\n");
 }
 
 #[test]
 fn outcome_reports_lenient_chunk_match() {
-    let world = EngineFixture::with_files(&[("f", "a  \nb\n")]);
-    let outcome = world.call_ok("patch", apply_patch(&["*** Update File: f", "@@", " a", "-b", "+c"]));
+    let fixture = EngineFixture::with_files(&[("f", "a  \nb\n")]);
+    let outcome = fixture.call_ok("patch", apply_patch(&["*** Update File: f", "@@", " a", "-b", "+c"]));
     let row = &outcome.json["files"][0];
     assert_eq!(row["matched"], json!([{ "chunk": 0, "line": 1, "by": "trailing_space" }]));
     assert_eq!((row["added"].as_u64(), row["removed"].as_u64()), (Some(1), Some(1)));
@@ -88,13 +88,13 @@ fn outcome_reports_lenient_chunk_match() {
 
 #[test]
 fn stale_base_error_includes_diff() {
-    let world = EngineFixture::new();
-    let seen = world.call_ok("write", json!({ "path": "f", "content": "a\nb\n", "base": "" }));
+    let fixture = EngineFixture::new();
+    let seen = fixture.call_ok("write", json!({ "path": "f", "content": "a\nb\n", "base": "" }));
     let base = seen.json["version"].as_str().unwrap();
-    world.call_ok("write", json!({ "path": "f", "content": "a\nc\n", "base": base }));
+    fixture.call_ok("write", json!({ "path": "f", "content": "a\nc\n", "base": base }));
     let mut call = apply_patch(&["*** Update File: f", "@@", "-a", "+A"]);
     call["base"] = json!({ "f": base });
-    let error = world.call_err("patch", call, ErrorKind::Stale);
+    let error = fixture.call_err("patch", call, ErrorKind::Stale);
     let diff = error.details["diff"].as_str().unwrap();
     assert!(diff.contains("-b\n+c\n"), "{diff}");
     assert_eq!(error.details["section"], json!(0));
@@ -102,30 +102,30 @@ fn stale_base_error_includes_diff() {
 
 #[test]
 fn deleted_file_can_be_restored_from_trash() {
-    let world = EngineFixture::with_files(&[("f", "a\n"), ("g", "b\n")]);
-    let outcome = world.call_ok("patch", apply_patch(&["*** Delete File: f", "*** Delete File: g"]));
+    let fixture = EngineFixture::with_files(&[("f", "a\n"), ("g", "b\n")]);
+    let outcome = fixture.call_ok("patch", apply_patch(&["*** Delete File: f", "*** Delete File: g"]));
     let trash = outcome.json["files"][1]["trash"].as_str().unwrap();
-    world.call_ok("restore", json!({ "trash": trash }));
-    assert_eq!(world.workspace.bytes("g").unwrap(), b"b\n");
-    assert!(world.workspace.bytes("f").is_none());
+    fixture.call_ok("restore", json!({ "trash": trash }));
+    assert_eq!(fixture.workspace.bytes("g").unwrap(), b"b\n");
+    assert!(fixture.workspace.bytes("f").is_none());
 }
 
 #[test]
 fn one_path_out_of_scope_rejects_the_patch() {
-    let world = EngineFixture::with_files(&[("in/a", "1\n"), ("out/b", "1\n")]);
+    let fixture = EngineFixture::with_files(&[("in/a", "1\n"), ("out/b", "1\n")]);
     let caller = confined_agent("two", &["in"]);
     let call = apply_patch(&["*** Update File: in/a", "@@", "-1", "+2", "*** Update File: out/b", "@@", "-1", "+2"]);
-    let error = world.call_as(&caller, "patch", call).unwrap_err();
+    let error = fixture.call_as(&caller, "patch", call).unwrap_err();
     assert_eq!(error.kind, ErrorKind::OutOfScope);
-    assert_eq!(world.workspace.bytes("in/a").unwrap(), b"1\n");
+    assert_eq!(fixture.workspace.bytes("in/a").unwrap(), b"1\n");
 }
 
 #[test]
 fn modes_and_encodings_are_preserved() {
-    let world = EngineFixture::with_files(&[("run.sh", "a\n")]);
-    world.workspace.set_mode("run.sh", 0o755);
-    world.workspace.put_file("wide", b"\xff\xfea\0\r\0\n\0");
-    world.call_ok(
+    let fixture = EngineFixture::with_files(&[("run.sh", "a\n")]);
+    fixture.workspace.set_mode("run.sh", 0o755);
+    fixture.workspace.put_file("wide", b"\xff\xfea\0\r\0\n\0");
+    fixture.call_ok(
         "patch",
         apply_patch(&[
             "*** Move File: run.sh -> bin/run.sh",
@@ -138,11 +138,11 @@ fn modes_and_encodings_are_preserved() {
             "+é",
         ]),
     );
-    assert_eq!(world.workspace.mode("bin/run.sh"), Some(0o755));
-    assert_eq!(world.workspace.bytes("wide").unwrap(), b"\xff\xfe\xe9\0\r\0\n\0");
+    assert_eq!(fixture.workspace.mode("bin/run.sh"), Some(0o755));
+    assert_eq!(fixture.workspace.bytes("wide").unwrap(), b"\xff\xfe\xe9\0\r\0\n\0");
 }
 
-/// Calls with the options of a strict dialect.
+/// Applies a patch with the options of a strict dialect.
 fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Value) -> Result<CallOutcome, Error> {
     let engine = Engine::new(workspace.clone());
     let caller = agent("one");
@@ -157,7 +157,7 @@ fn apply_strict_patch(workspace: &std::sync::Arc<MemoryWorkspace>, arguments: Va
 }
 
 #[test]
-fn strict_options_reject_what_tolerant_accept() {
+fn strict_options_reject_patches_that_tolerant_ones_accept() {
     let patching = PatchOptions::STRICT;
     assert_eq!(patching.grammar, PatchGrammar::STRICT);
     assert_eq!(
@@ -168,9 +168,9 @@ fn strict_options_reject_what_tolerant_accept() {
         (patching.repeated_files, patching.binary_files),
         (PatchRepeatedFilePolicy::Refuse, PatchBinaryFilePolicy::TreatAsText)
     );
-    let world = EngineFixture::with_files(&[("f", "a\nb\n"), ("bp", "\0a\n")]);
+    let fixture = EngineFixture::with_files(&[("f", "a\nb\n"), ("bp", "\0a\n")]);
     let fails = |call: Value, kind: ErrorKind, fact: &str, value: Value| {
-        let error = apply_strict_patch(&world.workspace, call).unwrap_err();
+        let error = apply_strict_patch(&fixture.workspace, call).unwrap_err();
         assert_eq!((error.kind, error.details.get(fact)), (kind, Some(&value)), "{error}");
     };
     let strict = |lines: &[&str]| apply_patch(lines);
@@ -186,22 +186,22 @@ fn strict_options_reject_what_tolerant_accept() {
     fails(call, ErrorKind::Stale, "reason", json!("absent"));
     let mut call = strict(&["*** Update File: f", "@@", "-a", "+A"]);
     call["base"] = json!({ "./f": zeros, "other": zeros });
-    let outcome = apply_strict_patch(&world.workspace, call).unwrap();
+    let outcome = apply_strict_patch(&fixture.workspace, call).unwrap();
     assert_eq!(outcome.before_after[0].before.as_deref(), Some(b"a\nb\n".as_slice()));
     assert_eq!(outcome.before_after[0].after.as_deref(), Some(b"A\nb\n".as_slice()));
-    apply_strict_patch(&world.workspace, strict(&["*** Update File: bp", "@@", "-\0a", "+b"])).unwrap();
-    assert_eq!(world.workspace.bytes("bp").unwrap(), b"b\n");
+    apply_strict_patch(&fixture.workspace, strict(&["*** Update File: bp", "@@", "-\0a", "+b"])).unwrap();
+    assert_eq!(fixture.workspace.bytes("bp").unwrap(), b"b\n");
 }
 
 #[test]
 fn before_after_bytes_cover_every_operation() {
-    let world = EngineFixture::with_files(&[("d", "1\n"), ("m", "2\n")]);
+    let fixture = EngineFixture::with_files(&[("d", "1\n"), ("m", "2\n")]);
     let call = apply_patch(&["*** Add File: n", "+0", "*** Delete File: d", "*** Move File: m -> k"]);
-    let outcome = apply_strict_patch(&world.workspace, call).unwrap();
+    let outcome = apply_strict_patch(&fixture.workspace, call).unwrap();
     let shown: Vec<_> = outcome
         .before_after
         .iter()
-        .map(|held| (held.path.to_string(), held.before.clone(), held.after.clone()))
+        .map(|file| (file.path.to_string(), file.before.clone(), file.after.clone()))
         .collect();
     let bytes = |text: &str| Some(text.as_bytes().to_vec());
     let expected = [
@@ -214,9 +214,13 @@ fn before_after_bytes_cover_every_operation() {
 
 #[test]
 fn ambiguous_chunk_error_shows_distinguishing_context() {
-    let world = EngineFixture::with_files(&[("f", "fn a() {\n    x;\n    one;\n}\n\nfn b() {\n    x;\n    two;\n}\n")]);
-    let error =
-        world.call_err("patch", apply_patch(&["*** Update File: f", "@@", "-    x;", "+    y;"]), ErrorKind::Ambiguous);
+    let fixture =
+        EngineFixture::with_files(&[("f", "fn a() {\n    x;\n    one;\n}\n\nfn b() {\n    x;\n    two;\n}\n")]);
+    let error = fixture.call_err(
+        "patch",
+        apply_patch(&["*** Update File: f", "@@", "-    x;", "+    y;"]),
+        ErrorKind::Ambiguous,
+    );
     let places = json!([
         { "line": 2, "in": "fn a() {", "unique_with": { "before": "fn a() {" } },
         { "line": 7, "in": "fn b() {", "unique_with": { "before": "fn b() {" } },
@@ -228,13 +232,16 @@ fn ambiguous_chunk_error_shows_distinguishing_context() {
 
 #[test]
 fn chunk_error_names_matching_older_revision() {
-    let world = EngineFixture::new();
-    let seen = world.call_ok("write", json!({ "path": "f", "content": "a\nb\nc\n", "base": "" }));
+    let fixture = EngineFixture::new();
+    let seen = fixture.call_ok("write", json!({ "path": "f", "content": "a\nb\nc\n", "base": "" }));
     let first = seen.json["rev"].as_str().unwrap().to_owned();
     let base = seen.json["version"].clone();
-    let changed = world.call_ok("write", json!({ "path": "f", "content": "a\nB\nc\n", "base": base }));
-    let error =
-        world.call_err("patch", apply_patch(&["*** Update File: f", "@@", " a", "-b", "+x"]), ErrorKind::TextNotFound);
+    let changed = fixture.call_ok("write", json!({ "path": "f", "content": "a\nB\nc\n", "base": base }));
+    let error = fixture.call_err(
+        "patch",
+        apply_patch(&["*** Update File: f", "@@", " a", "-b", "+x"]),
+        ErrorKind::TextNotFound,
+    );
     let older = &error.details["older"];
     assert_eq!((&older["rev"], &older["changed_in"]), (&json!(first), &changed.json["rev"]), "{error}");
     assert!(older["diff"].as_str().unwrap().contains("-b\n+B\n"), "{older}");
@@ -245,7 +252,7 @@ fn chunk_error_names_matching_older_revision() {
 
 #[test]
 fn reapplied_patch_changes_nothing() {
-    let world = EngineFixture::with_files(&[
+    let fixture = EngineFixture::with_files(&[
         ("f", "a\nlet limit = 10;\n"),
         ("d", "1\n"),
         ("m", "2\n"),
@@ -267,23 +274,23 @@ fn reapplied_patch_changes_nothing() {
         "-the number is 4",
         "+the number is 5",
     ];
-    let first = world.call_ok("patch", apply_patch(&lines));
-    let again = world.call_ok("patch", apply_patch(&lines));
+    let first = fixture.call_ok("patch", apply_patch(&lines));
+    let again = fixture.call_ok("patch", apply_patch(&lines));
     assert_eq!((&first.json["changed"], &again.json["changed"]), (&json!(true), &json!(false)));
     let rows = again.json["files"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["already_applied"] == json!(true)), "{rows:?}");
     assert!(again.text.contains("  R k -> l; already applied"), "{}", again.text);
     let more = [&lines[..], &["*** Add File: extra", "+x"]].concat();
-    let error = world.call_err("patch", apply_patch(&more), ErrorKind::AlreadyApplied);
+    let error = fixture.call_err("patch", apply_patch(&more), ErrorKind::AlreadyApplied);
     assert_eq!(error.details["already_applied"], json!([0, 1, 2, 3, 4]));
-    assert!(world.workspace.bytes("extra").is_none());
-    world.call_err("patch", apply_patch(&["*** Delete File: never"]), ErrorKind::NotFound);
+    assert!(fixture.workspace.bytes("extra").is_none());
+    fixture.call_err("patch", apply_patch(&["*** Delete File: never"]), ErrorKind::NotFound);
 }
 
 #[test]
 fn outcome_reports_location_of_lines_without_context() {
-    let world = EngineFixture::with_files(&[("f", "a\nb\n")]);
-    let outcome = world.call_ok("patch", apply_patch(&["*** Update File: f", "@@", "+c"]));
+    let fixture = EngineFixture::with_files(&[("f", "a\nb\n")]);
+    let outcome = fixture.call_ok("patch", apply_patch(&["*** Update File: f", "@@", "+c"]));
     let row = &outcome.json["files"][0];
     assert_eq!(row["matched"], json!([{ "chunk": 0, "line": 3, "by": "no_context" }]));
     assert!(outcome.text.contains("chunk 0 has no context and was inserted at line 3"), "{}", outcome.text);

@@ -1,5 +1,5 @@
-//! Stored and published words of the engine, compared with golden files: policy words, stored words, and the digests
-//! of pending approvals. The definitions cover the names of operations, arguments and error kinds.
+//! Stored and published words of the engine, compared with golden files: the words of policies and stored rows, and the
+//! digests of pending approvals. Tests of the definitions cover the names of operations, arguments and error kinds.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -12,8 +12,8 @@ use testkit::pin;
 
 use crate::engine_fixture::{EngineFixture, agent};
 
-/// Policy tables, each with an unknown key: the error lists the known keys.
-const TABLES: &[&str] = &[
+/// Policies with an unknown key in each table, because the error then lists the known keys.
+const TABLES_WITH_UNKNOWN_KEY: &[&str] = &[
     "nothing = 1\n",
     "[system]\nnothing = 1\n",
     "[[system.rules]]\nnothing = 1\n",
@@ -25,18 +25,18 @@ const TABLES: &[&str] = &[
     "[agent.\"agent:*\"]\nnothing = 1\n",
 ];
 
-/// The keys between backticks, without the first, which is the unknown one.
-fn keys(table: &str) -> String {
-    let refusal = Policy::parse(table).unwrap_err().reason;
-    let keys: Vec<&str> = refusal.split('`').skip(1).step_by(2).skip(1).collect();
+/// The keys that the error names in backticks, without the first, which is the unknown one.
+fn known_keys(table: &str) -> String {
+    let message = Policy::parse(table).unwrap_err().reason;
+    let keys: Vec<&str> = message.split('`').skip(1).step_by(2).skip(1).collect();
     keys.join(" ")
 }
 
-fn words() -> String {
+fn render_words() -> String {
     let mut out = String::new();
-    let mut line = |of: &str, word: &str| writeln!(out, "{of}: {word}").unwrap();
-    for table in TABLES {
-        line(&format!("policy {}", table.lines().next().unwrap()), &keys(table));
+    let mut line = |kind: &str, word: &str| writeln!(out, "{kind}: {word}").unwrap();
+    for table in TABLES_WITH_UNKNOWN_KEY {
+        line(&format!("policy {}", table.lines().next().unwrap()), &known_keys(table));
     }
     for right in AccessRight::ALL {
         line("right", &format!("{} {}", right.as_str(), json!(right)));
@@ -50,8 +50,8 @@ fn words() -> String {
     for severity in AlertSeverity::ALL {
         line("severity", severity.as_str());
     }
-    for happening in WatchEventKind::CHOICES {
-        line("happening", happening.as_str());
+    for kind in WatchEventKind::CHOICES {
+        line("happening", kind.as_str());
     }
     line("happening", WatchEventKind::Rescan.as_str());
     for principal in [Principal::User("ann".into()), Principal::Agent("one".into())] {
@@ -62,14 +62,14 @@ fn words() -> String {
 
 #[test]
 fn words_of_policies_and_stores_are_those_of_0_1_0() {
-    pin::check(env!("CARGO_MANIFEST_DIR"), "words.txt", &words());
+    pin::check(env!("CARGO_MANIFEST_DIR"), "words.txt", &render_words());
 }
 
-const ASK: &str = "[[system.rules]]\nname = \"all\"\noperations = [\"*\"]\npaths = [\"kept/**\"]\n\
+const APPROVAL_POLICY: &str = "[[system.rules]]\nname = \"all\"\noperations = [\"*\"]\npaths = [\"kept/**\"]\n\
                    principals = [\"agent:asking\"]\ntier = \"approval_required\"\n";
 
 /// Calls that need approval, one for each kind of planned change.
-fn calls() -> Vec<(&'static str, Value)> {
+fn calls_that_need_approval() -> Vec<(&'static str, Value)> {
     let file = "kept/a";
     vec![
         ("read", json!({ "path": file })),
@@ -88,52 +88,52 @@ fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The sorted field names of an approval preview.
-fn fields(value: &Value, found: &mut BTreeSet<String>) {
+/// Collects the field names of an approval preview.
+fn collect_field_names(value: &Value, names: &mut BTreeSet<String>) {
     match value {
-        Value::Object(members) => members.iter().for_each(|(name, below)| {
-            found.insert(name.clone());
-            fields(below, found);
+        Value::Object(members) => members.iter().for_each(|(name, member)| {
+            names.insert(name.clone());
+            collect_field_names(member, names);
         }),
-        Value::Array(items) => items.iter().for_each(|item| fields(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_field_names(item, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-fn question(world: &EngineFixture, operation: &str, arguments: Value) -> ApprovalRequest {
-    let error = world.call_err(operation, arguments, ErrorKind::ApprovalPending);
+fn request_approval(fixture: &EngineFixture, operation: &str, arguments: Value) -> ApprovalRequest {
+    let error = fixture.call_err(operation, arguments, ErrorKind::ApprovalPending);
     let id = error.details["approval"].as_str().unwrap();
     let filter = ApprovalFilter { principal: None, call_digest: None, state: None, limit: 100 };
-    let found = world.engine.workspace().approvals(&filter).unwrap();
+    let found = fixture.engine.workspace().approvals(&filter).unwrap();
     found.into_iter().find(|approval| approval.id == id).unwrap().request
 }
 
 /// The digests and preview fields of the approvals of these calls.
-fn bindings() -> String {
-    let mut world = EngineFixture::with_files(&[("kept/a", "one\n"), ("kept/b", "other\n"), ("kept/d/f", "f\n")]);
-    world.caller = agent("asking");
-    world.call_ok("write", json!({ "path": "kept/undone", "content": "x\n" }));
-    let undone = world.call_ok("write", json!({ "path": "kept/redone", "content": "x\n" }));
-    world.call_ok("undo", json!({ "entry": undone.json["entry"] }));
-    let removed = world.call_ok("remove", json!({ "path": "kept/undone" }));
-    world.workspace.set_policy(ASK);
-    let mut calls = calls();
+fn render_bindings() -> String {
+    let mut fixture = EngineFixture::with_files(&[("kept/a", "one\n"), ("kept/b", "other\n"), ("kept/d/f", "f\n")]);
+    fixture.caller = agent("asking");
+    fixture.call_ok("write", json!({ "path": "kept/undone", "content": "x\n" }));
+    let undone = fixture.call_ok("write", json!({ "path": "kept/redone", "content": "x\n" }));
+    fixture.call_ok("undo", json!({ "entry": undone.json["entry"] }));
+    let removed = fixture.call_ok("remove", json!({ "path": "kept/undone" }));
+    fixture.workspace.set_policy(APPROVAL_POLICY);
+    let mut calls = calls_that_need_approval();
     calls.push(("undo", json!({ "entry": removed.json["entry"] })));
     calls.push(("redo", json!({ "entry": undone.json["entry"] })));
     calls.push(("restore", json!({ "trash": removed.json["trash"] })));
     let mut out = String::new();
     for (operation, arguments) in calls {
-        let ask = question(&world, operation, arguments);
-        let mut shown = BTreeSet::new();
-        fields(&serde_json::from_str(&ask.plan_preview).unwrap(), &mut shown);
-        let shown: Vec<String> = shown.into_iter().collect();
-        writeln!(out, "{operation}\n  call {}\n  plan {}", ask.call_digest, ask.plan_digest).unwrap();
-        writeln!(out, "  shown {}", shown.join(" ")).unwrap();
+        let request = request_approval(&fixture, operation, arguments);
+        let mut names = BTreeSet::new();
+        collect_field_names(&serde_json::from_str(&request.plan_preview).unwrap(), &mut names);
+        let names: Vec<String> = names.into_iter().collect();
+        writeln!(out, "{operation}\n  call {}\n  plan {}", request.call_digest, request.plan_digest).unwrap();
+        writeln!(out, "  shown {}", names.join(" ")).unwrap();
     }
     out
 }
 
 #[test]
 fn approvals_are_bound_to_the_digests_of_0_1_0() {
-    pin::check(env!("CARGO_MANIFEST_DIR"), "approvals.txt", &bindings());
+    pin::check(env!("CARGO_MANIFEST_DIR"), "approvals.txt", &render_bindings());
 }

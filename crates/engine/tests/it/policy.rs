@@ -1,11 +1,11 @@
-//! Policy rules: a table of policy, call and outcome.
+//! Policy rules, mostly as a table of policies, calls and expected outcomes.
 
 use serde_json::{Value, json};
 use stead_engine::{Call, CallOptions, Caller, ErrorKind, Policy, PolicyTier, Principal};
 
 use crate::engine_fixture::{EngineFixture, agent};
 
-/// The files of every case.
+/// The files of the workspace in every case.
 const FILES: &[(&str, &str)] = &[
     ("a.txt", "a\n"),
     ("src/main.rs", "m\n"),
@@ -33,14 +33,14 @@ fn result_of_call(
     arguments: Value,
     terms: CallOptions,
 ) -> ExpectedResult {
-    let world = EngineFixture::with_files(FILES);
-    world.workspace.set_policy(policy);
+    let fixture = EngineFixture::with_files(FILES);
+    fixture.workspace.set_policy(policy);
     let caller = Caller::new(Principal::parse(principal).unwrap(), "s", "test");
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
     let mut call = Call::new(&caller, operation, arguments);
     call.options = terms;
-    let outcome = world.engine.call(&call);
-    let entry = world.engine.workspace().entry(world.entry_count()).unwrap().unwrap().entry;
+    let outcome = fixture.engine.call(&call);
+    let entry = fixture.engine.workspace().entry(fixture.entry_count()).unwrap().unwrap().entry;
     match outcome {
         Ok(_) => Runs(entry.tier.map_or(PolicyTier::Autonomous, |tier| tier.parse().unwrap())),
         Err(error) => {
@@ -159,29 +159,29 @@ fn tool_tier_applies_unless_a_rule_matches() {
 
 #[test]
 fn blocked_paths_are_hidden_from_walks() {
-    let world = EngineFixture::with_files(FILES);
-    world.workspace.set_policy(SECRETS_POLICY);
-    let listed = world.call_ok("list", json!({ "depth": 9, "all": true })).text;
+    let fixture = EngineFixture::with_files(FILES);
+    fixture.workspace.set_policy(SECRETS_POLICY);
+    let listed = fixture.call_ok("list", json!({ "depth": 9, "all": true })).text;
     assert!(!listed.contains("secret/key"), "{listed}");
-    assert_eq!(world.call_ok("search", json!({ "query": "k" })).json["total"], 0);
-    assert_eq!(world.call_ok("find", json!({ "pattern": "key" })).json["total"], 0);
+    assert_eq!(fixture.call_ok("search", json!({ "query": "k" })).json["total"], 0);
+    assert_eq!(fixture.call_ok("find", json!({ "pattern": "key" })).json["total"], 0);
 }
 
 #[test]
-fn restored_tree_is_checked_for_possible_contents() {
-    let world = EngineFixture::with_files(FILES);
-    let trash = world.call_ok("remove", json!({ "path": "src", "recursive": true })).json["trash"].clone();
-    world.workspace.set_policy(GENERATED_FILES_POLICY);
-    world.call_err("restore", json!({ "trash": trash }), ErrorKind::ApprovalPending);
-    world.call_err("undo", json!({}), ErrorKind::ApprovalPending);
+fn restore_of_tree_is_checked_for_every_possible_entry() {
+    let fixture = EngineFixture::with_files(FILES);
+    let trash = fixture.call_ok("remove", json!({ "path": "src", "recursive": true })).json["trash"].clone();
+    fixture.workspace.set_policy(GENERATED_FILES_POLICY);
+    fixture.call_err("restore", json!({ "trash": trash }), ErrorKind::ApprovalPending);
+    fixture.call_err("undo", json!({}), ErrorKind::ApprovalPending);
 }
 
 #[test]
-fn agent_cannot_change_policy_file_inside() {
-    let world = EngineFixture::with_files(&[("conf/policy.toml", ""), ("a.txt", "a\n"), ("innocent", "x")]);
-    world.workspace.put_link("link", "conf/policy.toml");
-    let trash = world.call_ok("remove", json!({ "path": "innocent" })).json["trash"].clone();
-    world.workspace.protect_policy_file("conf/policy.toml");
+fn agent_cannot_change_policy_file_inside_the_workspace() {
+    let fixture = EngineFixture::with_files(&[("conf/policy.toml", ""), ("a.txt", "a\n"), ("innocent", "x")]);
+    fixture.workspace.put_link("link", "conf/policy.toml");
+    let trash = fixture.call_ok("remove", json!({ "path": "innocent" })).json["trash"].clone();
+    fixture.workspace.protect_policy_file("conf/policy.toml");
     let patch = "*** Begin Patch\n*** Delete File: conf/policy.toml\n*** End Patch\n";
     for (operation, arguments) in [
         ("write", json!({ "path": "conf/policy.toml", "content": "x", "base": "r1" })),
@@ -198,7 +198,7 @@ fn agent_cannot_change_policy_file_inside() {
         ("restore", json!({ "trash": trash, "to": "conf/policy.toml" })),
         ("lock", json!({ "path": "conf/policy.toml" })),
     ] {
-        let error = world.call(operation, arguments.clone()).expect_err("the policy stays");
+        let error = fixture.call(operation, arguments.clone()).expect_err("the policy stays");
         let refused = [
             ErrorKind::ProtectedPath,
             ErrorKind::Exists,
@@ -210,7 +210,7 @@ fn agent_cannot_change_policy_file_inside() {
         assert!(refused.contains(&error.kind), "{operation} {arguments}: {error}");
         assert!(error.kind == ErrorKind::ProtectedPath || operation == "restore", "{operation} {arguments}: {error}");
     }
-    assert_eq!(world.call_ok("read", json!({ "path": "conf/policy.toml" })).json["size"], 0);
+    assert_eq!(fixture.call_ok("read", json!({ "path": "conf/policy.toml" })).json["size"], 0);
 }
 
 #[test]
@@ -247,10 +247,10 @@ fn malformed_policy_error_has_line_number() {
 }
 
 #[test]
-fn rate_limit_rejects_or_asks_then_recovers() {
-    let world = EngineFixture::with_files(FILES);
-    let read = || world.call("read", json!({ "path": "a.txt" }));
-    world.workspace.set_policy("[system.rate]\ncalls = 3\nper_seconds = 10\nthen = \"blocked\"\n");
+fn rate_limit_refuses_or_requires_approval_until_time_passes() {
+    let fixture = EngineFixture::with_files(FILES);
+    let read = || fixture.call("read", json!({ "path": "a.txt" }));
+    fixture.workspace.set_policy("[system.rate]\ncalls = 3\nper_seconds = 10\nthen = \"blocked\"\n");
     for _ in 0..3 {
         read().unwrap();
     }
@@ -261,42 +261,42 @@ fn rate_limit_rejects_or_asks_then_recovers() {
     }
     // The limit applies to all sessions of one agent, but not to another agent.
     let second = Caller { session: "another".to_owned(), ..agent("one") };
-    let again = world.call_as(&second, "read", json!({ "path": "a.txt" }));
+    let again = fixture.call_as(&second, "read", json!({ "path": "a.txt" }));
     assert_eq!(again.expect_err("the same agent").kind, ErrorKind::RateLimited);
-    world.call_as(&agent("two"), "read", json!({ "path": "a.txt" })).unwrap();
-    world.workspace.advance_ms(10_001);
+    fixture.call_as(&agent("two"), "read", json!({ "path": "a.txt" })).unwrap();
+    fixture.workspace.advance_ms(10_001);
     read().unwrap();
-    world.workspace.set_policy(
+    fixture.workspace.set_policy(
         "[system.rate]\ncalls = 1\nper_seconds = 10\nthen = \"approval_required\"\nrights = [\"delete\"]\n",
     );
     read().unwrap();
-    world.call_err("remove", json!({ "path": "a.txt" }), ErrorKind::ApprovalPending);
+    fixture.call_err("remove", json!({ "path": "a.txt" }), ErrorKind::ApprovalPending);
 }
 
 #[test]
 fn strictest_layer_decides_retention() {
-    let world = EngineFixture::with_files(FILES);
-    world.workspace.set_policy("[system.retention]\nagent_hours = 2\n[organisation.retention]\nagent_hours = 3\n");
-    let until = world.call_ok("remove", json!({ "path": "a.txt" })).json["recoverable_until"].clone();
+    let fixture = EngineFixture::with_files(FILES);
+    fixture.workspace.set_policy("[system.retention]\nagent_hours = 2\n[organisation.retention]\nagent_hours = 3\n");
+    let until = fixture.call_ok("remove", json!({ "path": "a.txt" })).json["recoverable_until"].clone();
     assert_eq!(until, "2026-01-01T02:00:00.000Z");
 }
 
 #[test]
-fn explanation_names_rule_without_side_effects() {
-    let world = EngineFixture::with_files(FILES);
-    world.workspace.set_policy(GENERATED_FILES_POLICY);
+fn policy_operation_names_the_rule_and_changes_nothing() {
+    let fixture = EngineFixture::with_files(FILES);
+    fixture.workspace.set_policy(GENERATED_FILES_POLICY);
     let asked = json!({ "operation": "remove", "arguments": { "path": "src", "recursive": true } });
-    let outcome = world.call_ok("policy", asked).json;
+    let outcome = fixture.call_ok("policy", asked).json;
     assert_eq!(outcome["tier"], "approval_required");
     assert_eq!(outcome["rule"], "generated code");
     assert_eq!(outcome["why"], "rule 'generated code' of the system layer (line 2)");
     let missing = json!({ "operation": "remove", "arguments": { "path": "nowhere" } });
-    assert_eq!(world.call_ok("policy", missing).json["kind"], "not_found");
-    world.call_ok("read", json!({ "path": "src/gen/x.rs" }));
+    assert_eq!(fixture.call_ok("policy", missing).json["kind"], "not_found");
+    fixture.call_ok("read", json!({ "path": "src/gen/x.rs" }));
     assert_eq!(
-        world.engine.workspace().approvals(&stead_engine::ApprovalFilter { limit: 9, ..Default::default() }).unwrap(),
+        fixture.engine.workspace().approvals(&stead_engine::ApprovalFilter { limit: 9, ..Default::default() }).unwrap(),
         []
     );
     let other = json!({ "operation": "remove", "arguments": { "path": "a.txt" }, "principal": "user:ann" });
-    world.call_err("policy", other, ErrorKind::OutOfScope);
+    fixture.call_err("policy", other, ErrorKind::OutOfScope);
 }

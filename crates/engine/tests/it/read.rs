@@ -1,4 +1,4 @@
-//! `read`: ranges, encodings, pages, errors.
+//! `read`: ranges of lines and bytes, encodings, pages and errors.
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Version, limits};
@@ -9,8 +9,8 @@ const FIVE_LINES: &str = "one\ntwo\nthree\nfour\nfive\n";
 
 #[test]
 fn text_read_returns_metadata() {
-    let world = EngineFixture::with_files(&[("a.txt", FIVE_LINES)]);
-    let outcome = world.call_ok("read", json!({ "path": "a.txt" }));
+    let fixture = EngineFixture::with_files(&[("a.txt", FIVE_LINES)]);
+    let outcome = fixture.call_ok("read", json!({ "path": "a.txt" }));
     let version = Version::hash_bytes(FIVE_LINES.as_bytes());
     let expected = json!({
         "path": "a.txt", "content": FIVE_LINES, "version": version.to_string(), "rev": version.short_form(), "size": 24,
@@ -22,24 +22,24 @@ fn text_read_returns_metadata() {
         outcome.text,
         format!("{FIVE_LINES}[a.txt: lines 1-5 of 5, {}, 24 bytes, utf-8, lf]", version.short_form())
     );
-    assert_eq!(world.entry_count(), 1);
+    assert_eq!(fixture.entry_count(), 1);
 }
 
 #[test]
 fn written_file_has_revision_of_its_entry() {
-    let world = EngineFixture::new();
-    let written = world.call_ok("write", json!({ "path": "a.txt", "content": "x\n" }));
-    let read = world.call_ok("read", json!({ "path": "a.txt" }));
+    let fixture = EngineFixture::new();
+    let written = fixture.call_ok("write", json!({ "path": "a.txt", "content": "x\n" }));
+    let read = fixture.call_ok("read", json!({ "path": "a.txt" }));
     assert_eq!(read.json["rev"], "r1");
     assert_eq!(read.json["version"], written.json["version"]);
 }
 
 #[test]
 fn line_ranges_return_requested_lines() {
-    let world =
+    let fixture =
         EngineFixture::with_files(&[("a.txt", FIVE_LINES), ("open", "a\nb"), ("empty", ""), ("cr", "a\rb\r\nc\n")]);
     let check = |path: &str, lines: &str, content: &str, from: u64, to: u64| {
-        let outcome = world.call_ok("read", json!({ "path": path, "lines": lines }));
+        let outcome = fixture.call_ok("read", json!({ "path": path, "lines": lines }));
         assert_eq!(outcome.json["content"], content, "{path} {lines}");
         assert_eq!(outcome.json["lines"]["from"], from, "{path} {lines}");
         assert_eq!(outcome.json["lines"]["to"], to, "{path} {lines}");
@@ -58,34 +58,34 @@ fn line_ranges_return_requested_lines() {
 
 #[test]
 fn invalid_ranges_are_rejected_with_hint() {
-    let world = EngineFixture::with_files(&[("a.txt", FIVE_LINES), ("empty", "")]);
+    let fixture = EngineFixture::with_files(&[("a.txt", FIVE_LINES), ("empty", "")]);
     for lines in ["0-3", "3-2", "-5", "a", "1-2-3", "", "2.5"] {
-        let error = world.call_err("read", json!({ "path": "a.txt", "lines": lines }), ErrorKind::BadRequest);
+        let error = fixture.call_err("read", json!({ "path": "a.txt", "lines": lines }), ErrorKind::BadRequest);
         assert!(error.next_step.unwrap().contains("\"10-60\""), "{lines}");
     }
-    let past = world.call_err("read", json!({ "path": "a.txt", "lines": "6-9" }), ErrorKind::BadRequest);
+    let past = fixture.call_err("read", json!({ "path": "a.txt", "lines": "6-9" }), ErrorKind::BadRequest);
     assert!(past.message.contains("5 lines"), "{}", past.message);
     assert_eq!(past.details["total"], 5);
-    world.call_err("read", json!({ "path": "empty", "lines": "2" }), ErrorKind::BadRequest);
-    let past = world.call_err("read", json!({ "path": "a.txt", "bytes": "24-30" }), ErrorKind::BadRequest);
+    fixture.call_err("read", json!({ "path": "empty", "lines": "2" }), ErrorKind::BadRequest);
+    let past = fixture.call_err("read", json!({ "path": "a.txt", "bytes": "24-30" }), ErrorKind::BadRequest);
     assert!(past.message.contains("24 bytes"), "{}", past.message);
-    world.call_err("read", json!({ "path": "a.txt", "bytes": "99999999999999999999999-" }), ErrorKind::BadRequest);
-    world.call_err("read", json!({ "path": "a.txt", "lines": "1", "bytes": "1" }), ErrorKind::BadRequest);
-    world.call_err("read", json!({ "path": "a.txt", "lines": "1", "as": "base64" }), ErrorKind::BadRequest);
+    fixture.call_err("read", json!({ "path": "a.txt", "bytes": "99999999999999999999999-" }), ErrorKind::BadRequest);
+    fixture.call_err("read", json!({ "path": "a.txt", "lines": "1", "bytes": "1" }), ErrorKind::BadRequest);
+    fixture.call_err("read", json!({ "path": "a.txt", "lines": "1", "as": "base64" }), ErrorKind::BadRequest);
     for form in ["outline", "image", "hex"] {
-        let error = world.call_err("read", json!({ "path": "a.txt", "as": form }), ErrorKind::BadRequest);
+        let error = fixture.call_err("read", json!({ "path": "a.txt", "as": form }), ErrorKind::BadRequest);
         assert!(error.next_step.unwrap().contains("base64"), "{form}");
     }
-    let unknown = world.call_err("read", json!({ "path": "a.txt", "line": "1" }), ErrorKind::BadRequest);
+    let unknown = fixture.call_err("read", json!({ "path": "a.txt", "line": "1" }), ErrorKind::BadRequest);
     assert!(unknown.message.contains("unknown argument `line`"), "{}", unknown.message);
 }
 
 #[test]
 fn encoding_and_line_endings_are_reported() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     let check = |bytes: &[u8], content: &str, encoding: &str, ending: &str, bom: bool| {
-        world.workspace.put_file("f", bytes);
-        let outcome = world.call_ok("read", json!({ "path": "f" }));
+        fixture.workspace.put_file("f", bytes);
+        let outcome = fixture.call_ok("read", json!({ "path": "f" }));
         let found = (&outcome.json["content"], &outcome.json["encoding"], &outcome.json["ending"]);
         assert_eq!(found, (&json!(content), &json!(encoding), &json!(ending)), "{bytes:?}");
         assert_eq!(outcome.json.contains_key("bom"), bom, "{bytes:?}");
@@ -103,37 +103,37 @@ fn encoding_and_line_endings_are_reported() {
 
 #[test]
 fn text_reports_missing_final_newline() {
-    let world = EngineFixture::with_files(&[("open", "a\nb"), ("closed", "a\nb\n"), ("empty", "")]);
-    assert!(world.call_ok("read", json!({ "path": "open" })).text.ends_with("no newline at the end]"));
-    assert!(world.call_ok("read", json!({ "path": "closed" })).text.ends_with("lf]"));
-    assert!(world.call_ok("read", json!({ "path": "empty" })).text.starts_with("[empty: empty, "));
-    assert!(!world.call_ok("read", json!({ "path": "open", "lines": "1" })).text.contains("no newline"));
+    let fixture = EngineFixture::with_files(&[("open", "a\nb"), ("closed", "a\nb\n"), ("empty", "")]);
+    assert!(fixture.call_ok("read", json!({ "path": "open" })).text.ends_with("no newline at the end]"));
+    assert!(fixture.call_ok("read", json!({ "path": "closed" })).text.ends_with("lf]"));
+    assert!(fixture.call_ok("read", json!({ "path": "empty" })).text.starts_with("[empty: empty, "));
+    assert!(!fixture.call_ok("read", json!({ "path": "open", "lines": "1" })).text.contains("no newline"));
 }
 
 #[test]
 fn binary_files_are_returned_as_base64() {
-    let world = EngineFixture::new();
-    world.workspace.put_file("b", [0_u8, 1, 2, 255]);
-    let outcome = world.call_ok("read", json!({ "path": "b" }));
+    let fixture = EngineFixture::new();
+    fixture.workspace.put_file("b", [0_u8, 1, 2, 255]);
+    let outcome = fixture.call_ok("read", json!({ "path": "b" }));
     assert_eq!(outcome.json["content"], "AAEC/w==");
     assert_eq!(outcome.json["encoding"], "base64");
     assert_eq!(outcome.json["binary"], true);
     assert_eq!(outcome.json["bytes"], json!({ "from": 0, "to": 3, "total": 4 }));
-    let error = world.call_err("read", json!({ "path": "b", "as": "text" }), ErrorKind::NotText);
+    let error = fixture.call_err("read", json!({ "path": "b", "as": "text" }), ErrorKind::NotText);
     assert!(error.next_step.unwrap().contains("base64"));
-    world.call_err("read", json!({ "path": "b", "lines": "1-2" }), ErrorKind::NotText);
-    world.workspace.put_file("t", "hi");
-    let text = world.call_ok("read", json!({ "path": "t", "as": "base64" }));
+    fixture.call_err("read", json!({ "path": "b", "lines": "1-2" }), ErrorKind::NotText);
+    fixture.workspace.put_file("t", "hi");
+    let text = fixture.call_ok("read", json!({ "path": "t", "as": "base64" }));
     assert_eq!((&text.json["content"], text.json.get("binary")), (&json!("aGk="), None));
 }
 
 #[test]
 fn long_text_is_paged_without_loss() {
     let whole: String = (0..20_000).map(|line| format!("line {line} ä\n")).collect();
-    let world = EngineFixture::with_files(&[("long", &whole)]);
+    let fixture = EngineFixture::with_files(&[("long", &whole)]);
     let (mut arguments, mut read, mut pages) = (json!({ "path": "long" }), String::new(), 0);
     loop {
-        let outcome = world.call_ok("read", arguments);
+        let outcome = fixture.call_ok("read", arguments);
         let content = outcome.json["content"].as_str().unwrap();
         assert!(content.chars().count() <= limits::OUTCOME_PAGE_CHARS && content.ends_with('\n'));
         read.push_str(content);
@@ -145,21 +145,21 @@ fn long_text_is_paged_without_loss() {
         arguments = next.clone();
     }
     assert_eq!((read == whole, pages > 5), (true, true));
-    let bounded = world.call_ok("read", json!({ "path": "long", "lines": "1-9999" }));
+    let bounded = fixture.call_ok("read", json!({ "path": "long", "lines": "1-9999" }));
     assert!(bounded.json["next"]["lines"].as_str().unwrap().ends_with("-9999"));
 }
 
 #[test]
 fn huge_line_continues_by_bytes() {
     let whole = format!("{}ä{}\nend\n", "x".repeat(limits::OUTCOME_PAGE_CHARS - 1), "üß€".repeat(30_000));
-    let world = EngineFixture::with_files(&[("wide", &whole)]);
-    let first = world.call_ok("read", json!({ "path": "wide" }));
+    let fixture = EngineFixture::with_files(&[("wide", &whole)]);
+    let first = fixture.call_ok("read", json!({ "path": "wide" }));
     let mut read = first.json["content"].as_str().unwrap().to_owned();
     assert_eq!(read.chars().count(), limits::OUTCOME_PAGE_CHARS);
     let mut next = first.json["next"].clone();
     while next.is_object() {
         assert!(next.get("bytes").is_some());
-        let outcome = world.call_ok("read", next);
+        let outcome = fixture.call_ok("read", next);
         assert_eq!(outcome.json["encoding"], "utf-8");
         read.push_str(outcome.json["content"].as_str().unwrap());
         next = outcome.json.get("next").cloned().unwrap_or_default();
@@ -171,49 +171,49 @@ fn huge_line_continues_by_bytes() {
 fn huge_line_in_other_encoding_continues_at_cut() {
     let text = format!("{}\n", "é".repeat(limits::OUTCOME_PAGE_CHARS + 10));
     let bytes: Vec<u8> = [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect();
-    let world = EngineFixture::new();
-    world.workspace.put_file("wide", &bytes);
-    let first = world.call_ok("read", json!({ "path": "wide" }));
+    let fixture = EngineFixture::new();
+    fixture.workspace.put_file("wide", &bytes);
+    let first = fixture.call_ok("read", json!({ "path": "wide" }));
     let offset = 2 + 2 * limits::OUTCOME_PAGE_CHARS;
     assert_eq!(first.json["next"]["bytes"], format!("{offset}-{}", bytes.len() - 1));
-    let rest = world.call_ok("read", first.json["next"].clone());
+    let rest = fixture.call_ok("read", first.json["next"].clone());
     assert_eq!(rest.json["encoding"], "base64");
 }
 
 #[test]
 fn byte_ranges_are_returned_in_one_outcome() {
     let whole = "0123456789".repeat(20_000);
-    let world = EngineFixture::with_files(&[("big", &whole), ("umlaut", "aäb"), ("empty", "")]);
-    let outcome = world.call_ok("read", json!({ "path": "big", "bytes": "0-" }));
+    let fixture = EngineFixture::with_files(&[("big", &whole), ("umlaut", "aäb"), ("empty", "")]);
+    let outcome = fixture.call_ok("read", json!({ "path": "big", "bytes": "0-" }));
     assert_eq!(outcome.json["content"].as_str().unwrap().len(), whole.len());
     assert_eq!(outcome.json["bytes"], json!({ "from": 0, "to": 199_999, "total": 200_000 }));
     assert!(outcome.text.len() < 500, "the twin does not repeat a large content");
-    let part = world.call_ok("read", json!({ "path": "big", "bytes": "10-19" }));
+    let part = fixture.call_ok("read", json!({ "path": "big", "bytes": "10-19" }));
     assert_eq!(part.json["content"], "0123456789");
     assert_eq!(part.json["truncated"], false);
     assert_eq!(part.json["next"], json!({ "path": "big", "bytes": "20-29" }));
     assert_eq!(part.json["version"], Version::hash_bytes(whole.as_bytes()).to_string());
-    let end = world.call_ok("read", json!({ "path": "big", "bytes": "199990-200500" }));
+    let end = fixture.call_ok("read", json!({ "path": "big", "bytes": "199990-200500" }));
     assert_eq!((end.json["bytes"]["to"].as_u64(), end.json.get("next")), (Some(199_999), None));
 
-    let cut = world.call_ok("read", json!({ "path": "umlaut", "bytes": "0-1" }));
+    let cut = fixture.call_ok("read", json!({ "path": "umlaut", "bytes": "0-1" }));
     assert_eq!((&cut.json["content"], &cut.json["bytes"]["to"]), (&json!("a"), &json!(0)));
     assert_eq!((&cut.json["truncated"], &cut.json["next"]["bytes"]), (&json!(true), &json!("1-2")));
-    let inside = world.call_ok("read", json!({ "path": "umlaut", "bytes": "2-" }));
+    let inside = fixture.call_ok("read", json!({ "path": "umlaut", "bytes": "2-" }));
     assert_eq!((&inside.json["encoding"], &inside.json["content"]), (&json!("base64"), &json!("pGI=")));
-    world.call_err("read", json!({ "path": "umlaut", "bytes": "2-", "as": "text" }), ErrorKind::NotText);
-    let empty = world.call_ok("read", json!({ "path": "empty", "bytes": "0-99" }));
+    fixture.call_err("read", json!({ "path": "umlaut", "bytes": "2-", "as": "text" }), ErrorKind::NotText);
+    let empty = fixture.call_ok("read", json!({ "path": "empty", "bytes": "0-99" }));
     assert_eq!((&empty.json["content"], &empty.json["bytes"]["total"]), (&json!(""), &json!(0)));
 }
 
 #[test]
 fn large_binary_is_paged_without_loss() {
     let whole: Vec<u8> = (0..100_000_u32).map(|n| (n % 251) as u8).collect();
-    let world = EngineFixture::new();
-    world.workspace.put_file("b", &whole);
+    let fixture = EngineFixture::new();
+    fixture.workspace.put_file("b", &whole);
     let (mut arguments, mut read) = (json!({ "path": "b" }), 0);
     loop {
-        let outcome = world.call_ok("read", arguments);
+        let outcome = fixture.call_ok("read", arguments);
         assert!(outcome.json["content"].as_str().unwrap().len() <= limits::OUTCOME_PAGE_CHARS);
         let bytes = &outcome.json["bytes"];
         read += bytes["to"].as_u64().unwrap() + 1 - bytes["from"].as_u64().unwrap();
@@ -225,14 +225,14 @@ fn large_binary_is_paged_without_loss() {
 
 #[test]
 fn non_regular_files_are_rejected() {
-    let world = EngineFixture::with_files(&[("dir/x", "x"), ("secret/key", "k")]);
-    world.workspace.put_special("pipe");
-    world.workspace.put_link("in", "dir/x");
-    world.workspace.put_link("abs", "/ws/dir/x");
-    world.workspace.put_link("out", "../../etc/passwd");
-    world.workspace.put_link("loop", "loop");
+    let fixture = EngineFixture::with_files(&[("dir/x", "x"), ("secret/key", "k")]);
+    fixture.workspace.put_special("pipe");
+    fixture.workspace.put_link("in", "dir/x");
+    fixture.workspace.put_link("abs", "/ws/dir/x");
+    fixture.workspace.put_link("out", "../../etc/passwd");
+    fixture.workspace.put_link("loop", "loop");
     let check = |path: &str, kind: ErrorKind, hint: &str| {
-        let error = world.call_err("read", json!({ "path": path }), kind);
+        let error = fixture.call_err("read", json!({ "path": path }), kind);
         assert!(error.to_string().contains(hint), "{path}: {error}");
     };
     check("dir", ErrorKind::IsDirectory, "call list with path dir");
@@ -243,20 +243,20 @@ fn non_regular_files_are_rejected() {
     check("../x", ErrorKind::InvalidPath, "relative to the workspace root");
     check("dir/x/", ErrorKind::NotDirectory, "trailing slash");
     for path in ["in", "abs", "/ws/dir/x"] {
-        let outcome = world.call_ok("read", json!({ "path": path }));
+        let outcome = fixture.call_ok("read", json!({ "path": path }));
         assert_eq!((&outcome.json["path"], &outcome.json["content"]), (&json!("dir/x"), &json!("x")), "{path}");
     }
     let caller = confined_agent("two", &["dir"]);
-    let refused = world.call_as(&caller, "read", json!({ "path": "secret/key" })).unwrap_err();
+    let refused = fixture.call_as(&caller, "read", json!({ "path": "secret/key" })).unwrap_err();
     assert_eq!(refused.kind, ErrorKind::OutOfScope);
-    assert_eq!(world.entry_count(), 11, "every call is one entry");
+    assert_eq!(fixture.entry_count(), 11, "every call is one entry");
 }
 
 #[test]
 fn hard_links_are_reported() {
-    let world = EngineFixture::with_files(&[("a", "x")]);
-    world.workspace.set_link_count("a", 3);
-    let outcome = world.call_ok("read", json!({ "path": "a" }));
+    let fixture = EngineFixture::with_files(&[("a", "x")]);
+    fixture.workspace.set_link_count("a", 3);
+    let outcome = fixture.call_ok("read", json!({ "path": "a" }));
     assert_eq!(outcome.json["links"], 3);
     assert!(outcome.json["notices"][0].as_str().unwrap().contains("3 hard links"));
 }

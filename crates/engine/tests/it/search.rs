@@ -1,4 +1,4 @@
-//! `find` and `search`, including paths hidden from the caller.
+//! `find` and `search`, also with paths that the caller may not see.
 
 use serde_json::{Value, json};
 use stead_engine::{Caller, ErrorKind, Globs, Grants};
@@ -19,13 +19,13 @@ fn match_paths(outcome: &Value, list: &str) -> Vec<String> {
     outcome[list].as_array().unwrap().iter().map(path).collect()
 }
 
-fn search_hits(world: &EngineFixture, caller: &Caller, operation: &str, arguments: Value) -> Value {
-    Value::Object(world.call_as(caller, operation, arguments).unwrap().json)
+fn search_hits(fixture: &EngineFixture, caller: &Caller, operation: &str, arguments: Value) -> Value {
+    Value::Object(fixture.call_as(caller, operation, arguments).unwrap().json)
 }
 
 #[test]
-fn names_match_at_any_depth_and_paths_in_place() {
-    let world = EngineFixture::with_files(TREE);
+fn name_patterns_match_at_any_depth_and_path_patterns_from_the_root() {
+    let fixture = EngineFixture::with_files(TREE);
     for (pattern, expected) in [
         ("*.rs", &["src/a.rs", "src/deep/b.rs"][..]),
         ("src/*.rs", &["src/a.rs"]),
@@ -34,58 +34,58 @@ fn names_match_at_any_depth_and_paths_in_place() {
         ("{README,LICENSE}*", &["README.md"]),
         ("*.zig", &[]),
     ] {
-        let outcome = search_hits(&world, &world.caller, "find", json!({ "pattern": pattern }));
+        let outcome = search_hits(&fixture, &fixture.caller, "find", json!({ "pattern": pattern }));
         assert_eq!(match_paths(&outcome, "matches"), expected, "{pattern}");
         assert_eq!(outcome["total"], expected.len());
     }
-    let hidden = search_hits(&world, &world.caller, "find", json!({ "pattern": ".*", "all": true }));
+    let hidden = search_hits(&fixture, &fixture.caller, "find", json!({ "pattern": ".*", "all": true }));
     assert_eq!(match_paths(&hidden, "matches"), [".env", "src/.hid.rs"]);
-    world.call_err("find", json!({ "pattern": "*", "path": "README.md" }), ErrorKind::NotDirectory);
-    world.call_err("find", json!({ "pattern": "*", "max": 0 }), ErrorKind::BadRequest);
+    fixture.call_err("find", json!({ "pattern": "*", "path": "README.md" }), ErrorKind::NotDirectory);
+    fixture.call_err("find", json!({ "pattern": "*", "max": 0 }), ErrorKind::BadRequest);
 }
 
 #[test]
 fn find_falls_back_to_substring_then_similar_names() {
-    let world = EngineFixture::with_files(TREE);
-    let outcome = world.call_ok("find", json!({ "pattern": "readme" }));
+    let fixture = EngineFixture::with_files(TREE);
+    let outcome = fixture.call_ok("find", json!({ "pattern": "readme" }));
     assert_eq!(match_paths(&Value::Object(outcome.json.clone()), "matches"), ["README.md"]);
     assert_eq!((&outcome.json["total"], &outcome.json["partial"]), (&json!(1), &json!(true)));
     assert!(outcome.text.contains("[no match for readme; 1 contain it"), "{}", outcome.text);
-    let outcome = world.call_ok("find", json!({ "pattern": "redame.md" }));
+    let outcome = fixture.call_ok("find", json!({ "pattern": "redame.md" }));
     assert_eq!((&outcome.json["total"], &outcome.json["nearest"]), (&json!(0), &json!(["README.md"])));
     assert!(outcome.text.starts_with("[no match for redame.md; did you mean README.md"), "{}", outcome.text);
-    // Hidden names are suggested only if the call includes hidden files.
-    let hidden = world.call_ok("find", json!({ "pattern": ".hed.rs" }));
+    // A name with a leading dot is suggested only if the call includes hidden files.
+    let hidden = fixture.call_ok("find", json!({ "pattern": ".hed.rs" }));
     assert_eq!(hidden.json.get("nearest"), None);
-    let hidden = world.call_ok("find", json!({ "pattern": ".hed.rs", "all": true }));
+    let hidden = fixture.call_ok("find", json!({ "pattern": ".hed.rs", "all": true }));
     assert_eq!(hidden.json["nearest"], json!(["src/.hid.rs"]));
     let below = confined_agent("two", &["src/deep"]);
-    let outcome = search_hits(&world, &below, "find", json!({ "pattern": "a", "path": "src/deep" }));
+    let outcome = search_hits(&fixture, &below, "find", json!({ "pattern": "a", "path": "src/deep" }));
     assert_eq!(outcome["total"], 0);
 }
 
 #[test]
 fn results_beyond_the_limit_are_counted() {
-    let world = EngineFixture::with_files(TREE);
-    let outcome = world.call_ok("find", json!({ "pattern": "*.rs", "max": 1 }));
+    let fixture = EngineFixture::with_files(TREE);
+    let outcome = fixture.call_ok("find", json!({ "pattern": "*.rs", "max": 1 }));
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(2), &json!(true)));
     assert!(outcome.text.contains("truncated, 1 more"), "{}", outcome.text);
-    let outcome = world.call_ok("search", json!({ "query": "needle", "max": 2 }));
+    let outcome = fixture.call_ok("search", json!({ "query": "needle", "max": 2 }));
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(4), &json!(true)));
     assert!(outcome.text.contains("[2 more: cursor \"2\"]"), "{}", outcome.text);
     assert_eq!(outcome.json["next"], json!({ "query": "needle", "max": 2, "cursor": "2" }));
-    let outcome = world.call_ok("search", outcome.json["next"].clone());
+    let outcome = fixture.call_ok("search", outcome.json["next"].clone());
     assert_eq!((&outcome.json["total"], &outcome.json["truncated"]), (&json!(4), &json!(false)));
-    let outcome = world.call_ok("search", json!({ "query": "needle", "budget": 1 }));
+    let outcome = fixture.call_ok("search", json!({ "query": "needle", "budget": 1 }));
     assert_eq!(outcome.json["next"]["cursor"], "1", "one hit is shown whatever its length");
-    world.call_err("search", json!({ "query": "needle", "budget": 0 }), ErrorKind::BadRequest);
-    world.call_err("search", json!({ "query": "needle", "cursor": "x" }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": "needle", "budget": 0 }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": "needle", "cursor": "x" }), ErrorKind::BadRequest);
 }
 
 #[test]
 fn lines_match_by_literal_and_regex() {
-    let world = EngineFixture::with_files(TREE);
-    let outcome = world.call_ok("search", json!({ "query": "needle", "glob": "*.rs" }));
+    let fixture = EngineFixture::with_files(TREE);
+    let outcome = fixture.call_ok("search", json!({ "query": "needle", "glob": "*.rs" }));
     assert_eq!(match_paths(&Value::Object(outcome.json.clone()), "files"), ["src/a.rs", "src/deep/b.rs"]);
     let hit = &outcome.json["files"][0]["hits"][0];
     assert_eq!(hit, &json!({ "line": 2, "column": 5 }), "the line is in the text alone");
@@ -94,38 +94,38 @@ fn lines_match_by_literal_and_regex() {
         "2 hits in 2 files\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }\nsrc/deep/b.rs\n1- Needle\n2: needle needle\n\
          [2 ignored]"
     );
-    let outcome = world.call_ok("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" }));
+    let outcome = fixture.call_ok("search", json!({ "query": "(?i)^needle$", "regex": true, "path": "src" }));
     assert_eq!(match_paths(&Value::Object(outcome.json), "files"), ["src/deep/b.rs"]);
-    let around = world.call_ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 1 }));
+    let around = fixture.call_ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 1 }));
     assert_eq!(around.text, "1 hit in 1 file\nsrc/a.rs\n1- fn a() {\n2:     needle();\n3- }");
-    let alone = world.call_ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 0 }));
+    let alone = fixture.call_ok("search", json!({ "query": "needle", "path": "src/a.rs", "context": 0 }));
     assert_eq!(alone.text, "1 hit in 1 file\nsrc/a.rs\n2 needle();");
-    world.call_err("search", json!({ "query": "" }), ErrorKind::BadRequest);
-    world.call_err("search", json!({ "query": "(", "regex": true }), ErrorKind::BadRequest);
-    world.call_err("search", json!({ "query": "x", "path": "missing" }), ErrorKind::NotFound);
+    fixture.call_err("search", json!({ "query": "" }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": "(", "regex": true }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": "x", "path": "missing" }), ErrorKind::NotFound);
 }
 
 #[test]
 fn multiple_queries_whole_words_and_case() {
-    let world = EngineFixture::with_files(TREE);
-    let total = |arguments: Value| world.call_ok("search", arguments).json["total"].clone();
+    let fixture = EngineFixture::with_files(TREE);
+    let total = |arguments: Value| fixture.call_ok("search", arguments).json["total"].clone();
     assert_eq!(total(json!({ "query": "nothing\nfn a" })), 2);
     assert_eq!(total(json!({ "query": ["nothing", "fn a"] })), 2);
     assert_eq!(total(json!({ "query": "need", "word": true })), 0);
     assert_eq!(total(json!({ "query": "NEEDLE", "ignore_case": true, "glob": "*.rs" })), 3);
     assert_eq!(total(json!({ "query": ["^need", "fn.a"], "regex": true, "path": "src" })), 2);
-    world.call_err("search", json!({ "query": "\n" }), ErrorKind::BadRequest);
-    world.call_err("search", json!({ "query": [] }), ErrorKind::BadRequest);
-    world.call_err("search", json!({ "query": ["a", 1] }), ErrorKind::BadRequest);
-    world.call_err("search", json!({ "query": ["a\nb"] }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": "\n" }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": [] }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": ["a", 1] }), ErrorKind::BadRequest);
+    fixture.call_err("search", json!({ "query": ["a\nb"] }), ErrorKind::BadRequest);
 }
 
 #[test]
 fn other_encodings_are_searched_and_binary_counted() {
-    let world = EngineFixture::new();
-    world.workspace.put_file("utf16.txt", b"\xff\xfen\0e\0e\0d\0l\0e\0\n\0");
-    world.workspace.put_file("image.bin", b"needle\0\x01\x02");
-    let outcome = world.call_ok("search", json!({ "query": "needle" }));
+    let fixture = EngineFixture::new();
+    fixture.workspace.put_file("utf16.txt", b"\xff\xfen\0e\0e\0d\0l\0e\0\n\0");
+    fixture.workspace.put_file("image.bin", b"needle\0\x01\x02");
+    let outcome = fixture.call_ok("search", json!({ "query": "needle" }));
     assert_eq!(match_paths(&Value::Object(outcome.json.clone()), "files"), ["utf16.txt"]);
     assert_eq!(outcome.json["binary"], 1);
     assert!(outcome.text.contains("1 not text"), "{}", outcome.text);
@@ -133,28 +133,29 @@ fn other_encodings_are_searched_and_binary_counted() {
 
 #[test]
 fn files_out_of_scope_are_not_found_or_counted() {
-    let world = EngineFixture::with_files(TREE);
+    let fixture = EngineFixture::with_files(TREE);
     let narrow = confined_agent("narrow", &["src/deep"]);
-    let found = search_hits(&world, &narrow, "find", json!({ "pattern": "*.rs" }));
+    let found = search_hits(&fixture, &narrow, "find", json!({ "pattern": "*.rs" }));
     assert_eq!(match_paths(&found, "matches"), ["src/deep/b.rs"]);
-    let searched = search_hits(&world, &narrow, "search", json!({ "query": "needle", "all": true }));
+    let searched = search_hits(&fixture, &narrow, "search", json!({ "query": "needle", "all": true }));
     assert_eq!((&searched["total"], &searched["scanned"]), (&json!(1), &json!(1)));
     assert!(searched.get("unreadable").is_none(), "{searched}");
 }
 
 #[test]
 fn hidden_paths_are_not_found() {
-    let world = EngineFixture::with_files(TREE);
+    let fixture = EngineFixture::with_files(TREE);
     let hidden = Globs::new(["**/.env*", "node_modules/**"]).unwrap();
     let caller = Caller { grants: Grants { hidden, ..Grants::default() }, ..agent("two") };
-    let listed = search_hits(&world, &caller, "list", json!({ "all": true }));
+    let listed = search_hits(&fixture, &caller, "list", json!({ "all": true }));
     assert_eq!(match_paths(&listed, "entries"), ["README.md", "src"]);
-    let found = search_hits(&world, &caller, "find", json!({ "pattern": "**", "all": true }));
+    let found = search_hits(&fixture, &caller, "find", json!({ "pattern": "**", "all": true }));
     assert!(!found.to_string().contains("node_modules") && !found.to_string().contains(".env"), "{found}");
-    let searched = search_hits(&world, &caller, "search", json!({ "query": "needle", "all": true }));
+    let searched = search_hits(&fixture, &caller, "search", json!({ "query": "needle", "all": true }));
     assert_eq!((&searched["total"], &searched["scanned"]), (&json!(4), &json!(4)));
-    let refused =
-        |operation: &str, arguments: Value| world.call_as(&caller, operation, arguments).map(|_| ()).unwrap_err().kind;
+    let refused = |operation: &str, arguments: Value| {
+        fixture.call_as(&caller, operation, arguments).map(|_| ()).unwrap_err().kind
+    };
     for path in [".env", ".env.local", "node_modules", "node_modules/p/i.js", "node_modules/new"] {
         assert_eq!(refused("read", json!({ "path": path })), ErrorKind::OutOfScope, "{path}");
         assert_eq!(refused("write", json!({ "path": path, "content": "x" })), ErrorKind::OutOfScope, "{path}");
@@ -166,23 +167,23 @@ fn hidden_paths_are_not_found() {
 
 #[test]
 fn parallel_search_is_deterministic() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     for number in 0..2_000 {
-        world.workspace.put_file(&format!("d{}/e{}/f{number}.txt", number % 7, number % 13), "needle\n");
-        world.workspace.put_file(&format!("flat/f{number}.txt"), "hay\nneedle\n");
+        fixture.workspace.put_file(&format!("d{}/e{}/f{number}.txt", number % 7, number % 13), "needle\n");
+        fixture.workspace.put_file(&format!("flat/f{number}.txt"), "hay\nneedle\n");
     }
-    let find = world.call_ok("find", json!({ "pattern": "*.txt", "max": 300 }));
+    let find = fixture.call_ok("find", json!({ "pattern": "*.txt", "max": 300 }));
     assert_eq!(find.json["total"], 4_000);
     let paths = match_paths(&Value::Object(find.json.clone()), "matches");
     let ordered = |paths: &[String]| {
         paths.is_sorted_by(|one, two| one.split('/').collect::<Vec<_>>() < two.split('/').collect::<Vec<_>>())
     };
     assert!(paths.len() == 300 && paths[0] == "d0/e0/f0.txt" && ordered(&paths), "{paths:?}");
-    let search = world.call_ok("search", json!({ "query": "needle", "max": 300 }));
+    let search = fixture.call_ok("search", json!({ "query": "needle", "max": 300 }));
     assert_eq!((&search.json["total"], &search.json["scanned"]), (&json!(4_000), &json!(4_000)));
     for _ in 0..5 {
-        assert_eq!(world.call_ok("find", json!({ "pattern": "*.txt", "max": 300 })).json, find.json);
-        assert_eq!(world.call_ok("search", json!({ "query": "needle", "max": 300 })).json, search.json);
+        assert_eq!(fixture.call_ok("find", json!({ "pattern": "*.txt", "max": 300 })).json, find.json);
+        assert_eq!(fixture.call_ok("search", json!({ "query": "needle", "max": 300 })).json, search.json);
     }
 }
 
@@ -190,17 +191,17 @@ fn parallel_search_is_deterministic() {
 fn parallel_walk_stops_on_cancellation() {
     use std::time::{Duration, Instant};
     use stead_engine::{Call, CallControl, CancelToken};
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     for number in 0..3_000 {
-        world.workspace.put_file(&format!("d{}/f{number}.txt", number % 50), "needle\n");
+        fixture.workspace.put_file(&format!("d{}/f{number}.txt", number % 50), "needle\n");
     }
     let Value::Object(arguments) = json!({ "query": "needle" }) else { unreachable!() };
     let cancel = CancelToken::default();
     let stop = |_: stead_engine::CallProgress| cancel.cancel();
     let control = CallControl::new(Instant::now() + Duration::from_secs(60), cancel.clone(), Some(&stop));
-    let call = Call { control, ..Call::new(&world.caller, "search", arguments.clone()) };
-    assert_eq!(world.engine.call(&call).unwrap_err().kind, ErrorKind::Cancelled);
+    let call = Call { control, ..Call::new(&fixture.caller, "search", arguments.clone()) };
+    assert_eq!(fixture.engine.call(&call).unwrap_err().kind, ErrorKind::Cancelled);
     let control = CallControl::new(Instant::now(), CancelToken::default(), None);
-    let call = Call { control, ..Call::new(&world.caller, "search", arguments) };
-    assert_eq!(world.engine.call(&call).unwrap_err().kind, ErrorKind::Deadline);
+    let call = Call { control, ..Call::new(&fixture.caller, "search", arguments) };
+    assert_eq!(fixture.engine.call(&call).unwrap_err().kind, ErrorKind::Deadline);
 }

@@ -1,4 +1,4 @@
-//! `search`: ranking, text form, and the text without matches.
+//! `search`: the ranking of hits, the text form, and the text of a search without a match.
 
 use serde_json::{Value, json};
 
@@ -15,15 +15,15 @@ const TREE: &[(&str, &str)] = &[
     ("tests/it.rs", "fn parse_header() {}\n"),
 ];
 
-fn search_text(world: &EngineFixture, arguments: Value) -> String {
-    world.call_ok("search", arguments).text
+fn search_text(fixture: &EngineFixture, arguments: Value) -> String {
+    fixture.call_ok("search", arguments).text
 }
 
 #[test]
 fn definitions_rank_before_uses_and_imports() {
-    let world = EngineFixture::with_files(TREE);
+    let fixture = EngineFixture::with_files(TREE);
     assert_eq!(
-        search_text(&world, json!({ "query": "parse_header" })),
+        search_text(&fixture, json!({ "query": "parse_header" })),
         "7 hits in 4 files, 2 definitions\n\
          src/parser.rs [def]\n2 pub fn parse_header(bytes: &[u8]) {}\n\
          tests/it.rs [def]\n1 fn parse_header() {}\n\
@@ -36,8 +36,8 @@ fn definitions_rank_before_uses_and_imports() {
 
 #[test]
 fn pages_contain_every_hit_once() {
-    let world = EngineFixture::with_files(TREE);
-    let whole = world.call_ok("search", json!({ "query": "parse", "max": 1000 }));
+    let fixture = EngineFixture::with_files(TREE);
+    let whole = fixture.call_ok("search", json!({ "query": "parse", "max": 1000 }));
     let all = |outcome: &Value| -> Vec<(String, Value)> {
         let mut hits = Vec::new();
         for file in outcome["files"].as_array().unwrap() {
@@ -51,7 +51,7 @@ fn pages_contain_every_hit_once() {
     let mut found = Vec::new();
     let mut arguments = json!({ "query": "parse", "budget": 60 });
     for _ in 0..100 {
-        let outcome = Value::Object(world.call_ok("search", arguments).json);
+        let outcome = Value::Object(fixture.call_ok("search", arguments).json);
         found.extend(all(&outcome));
         arguments = outcome["next"].clone();
         if arguments.is_null() {
@@ -64,7 +64,7 @@ fn pages_contain_every_hit_once() {
 
 #[test]
 fn no_match_shows_nearest_alternatives() {
-    let world = EngineFixture::with_files(TREE);
+    let fixture = EngineFixture::with_files(TREE);
     for (arguments, expected) in [
         (json!({ "query": "PARSE_HEADER(" }), "nearest, ignoring case: 4 hits in 3 files\nsrc/parser.rs [def]\n2 "),
         (json!({ "query": "fn.*_line" }), "nearest, as a regular expression: 1 hit in 1 file\nsrc/parser.rs [def]\n4 "),
@@ -73,7 +73,7 @@ fn no_match_shows_nearest_alternatives() {
         (json!({ "query": "Parser.rs" }), "files with similar names: src/parser.rs"),
         (json!({ "query": "zzz" }), "no match for \"zzz\" in 5 files (also tried case-insensitive"),
     ] {
-        let outcome = world.call_ok("search", arguments.clone());
+        let outcome = fixture.call_ok("search", arguments.clone());
         assert_eq!(outcome.json["total"], 0);
         assert!(outcome.text.contains(expected), "{arguments}: {}", outcome.text);
     }
@@ -81,8 +81,8 @@ fn no_match_shows_nearest_alternatives() {
 
 #[test]
 fn natural_language_query_finds_the_file() {
-    let world = EngineFixture::with_files(TREE);
-    let outcome = world.call_ok("search", json!({ "query": "where is the header of the parser parsed" }));
+    let fixture = EngineFixture::with_files(TREE);
+    let outcome = fixture.call_ok("search", json!({ "query": "where is the header of the parser parsed" }));
     assert_eq!(outcome.json["nearest"]["read"], "its words");
     assert_eq!(outcome.json["nearest"]["files"][0]["path"], "src/parser.rs", "{}", outcome.text);
 }

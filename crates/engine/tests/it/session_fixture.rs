@@ -1,4 +1,4 @@
-//! A test fixture: one caller on an in-memory workspace, with short call helpers.
+//! A test fixture with one caller on an in-memory workspace and short methods for calls.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use stead_engine::{BytesToRead, Call, Caller, Engine, Error, Grants, Principal, 
 use stead_path::RelPath;
 use testkit::MemoryWorkspace;
 
-/// A caller with an engine. Fixtures derived from one another share the workspace.
+/// A caller with an engine. A fixture derived from another one uses the same workspace.
 pub(crate) struct SessionFixture {
     pub(crate) workspace: Arc<MemoryWorkspace>,
     engine: Engine,
@@ -35,7 +35,7 @@ impl SessionFixture {
         Self::for_principal_on(self.workspace.clone(), principal)
     }
 
-    /// The same caller with other grants.
+    /// The same caller with different grants.
     pub(crate) fn with_grants(&self, grants: Grants) -> Self {
         let mut session = self.with_principal(&self.caller.principal.to_string());
         session.caller.grants = grants;
@@ -49,7 +49,7 @@ impl SessionFixture {
         Ok(outcome.json)
     }
 
-    /// A call that must succeed.
+    /// The outcome of a call that must succeed.
     pub(crate) fn call_ok(&self, operation: &str, arguments: Value) -> Map<String, Value> {
         self.call(operation, arguments.clone()).unwrap_or_else(|error| panic!("{operation} {arguments}: {error}"))
     }
@@ -62,7 +62,7 @@ impl SessionFixture {
         }
     }
 
-    /// Writes a file through the engine, whatever its state; returns the new version.
+    /// Creates or replaces a file through the engine, and returns the new version.
     pub(crate) fn write_file(&self, path: &str, content: &str) -> String {
         let base = self.file_version(path).unwrap_or_default();
         let outcome = self.call_ok("write", serde_json::json!({ "path": path, "content": content, "base": base }));
@@ -89,7 +89,7 @@ impl SessionFixture {
         self.workspace.stat(&rel_path(path)).unwrap().is_some()
     }
 
-    /// The number of the last entry.
+    /// The number of the last journal entry.
     pub(crate) fn head_entry(&self) -> u64 {
         self.workspace.head().unwrap().number
     }

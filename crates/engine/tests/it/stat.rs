@@ -1,4 +1,4 @@
-//! `stat`: every kind of entry, and nothing outside the workspace.
+//! `stat`: the attributes of every kind of entry, and symlinks that lead out of the workspace.
 
 use serde_json::{Value, json};
 use stead_engine::{ErrorKind, Version};
@@ -7,9 +7,9 @@ use crate::engine_fixture::EngineFixture;
 
 #[test]
 fn stat_returns_all_file_metadata() {
-    let world = EngineFixture::with_files(&[("d/a", "hi")]);
-    world.workspace.set_mode("d/a", 0o100_640);
-    let outcome = world.call_ok("stat", json!({ "path": "d/a" }));
+    let fixture = EngineFixture::with_files(&[("d/a", "hi")]);
+    fixture.workspace.set_mode("d/a", 0o100_640);
+    let outcome = fixture.call_ok("stat", json!({ "path": "d/a" }));
     let version = Version::hash_bytes(b"hi");
     let expected = json!({
         "path": "d/a", "type": "file", "size": 2, "modified": "2026-01-01T00:00:00.000Z", "mode": "0640",
@@ -17,25 +17,25 @@ fn stat_returns_all_file_metadata() {
     });
     assert_eq!(Value::Object(outcome.json), expected);
     assert!(outcome.text.starts_with("d/a: file, 2 bytes, mode 0640"), "{}", outcome.text);
-    world.workspace.set_link_count("d/a", 2);
-    assert_eq!(world.call_ok("stat", json!({ "path": "d/a" })).json["links"], 2);
+    fixture.workspace.set_link_count("d/a", 2);
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "d/a" })).json["links"], 2);
 }
 
 #[test]
 fn non_files_report_their_kind() {
-    let world = EngineFixture::with_files(&[("d/a", "hi")]);
-    world.workspace.put_special("pipe");
+    let fixture = EngineFixture::with_files(&[("d/a", "hi")]);
+    fixture.workspace.put_special("pipe");
     for (path, kind) in [(".", "directory"), ("d", "directory"), ("d/", "directory"), ("pipe", "other")] {
-        let outcome = world.call_ok("stat", json!({ "path": path }));
+        let outcome = fixture.call_ok("stat", json!({ "path": path }));
         assert_eq!((&outcome.json["type"], outcome.json.get("version")), (&json!(kind), None), "{path}");
     }
-    let error = world.call_err("stat", json!({ "path": "d/none" }), ErrorKind::NotFound);
+    let error = fixture.call_err("stat", json!({ "path": "d/none" }), ErrorKind::NotFound);
     assert!(error.next_step.unwrap().contains("list with path d"));
 }
 
 #[test]
 fn link_stat_never_reveals_outside_target() {
-    let world = EngineFixture::with_files(&[("d/a", "hi")]);
+    let fixture = EngineFixture::with_files(&[("d/a", "hi")]);
     for (target, shown) in [
         ("d/a", "d/a"),
         ("missing", "missing"),
@@ -46,8 +46,8 @@ fn link_stat_never_reveals_outside_target() {
         ("link", "link"),
         ("d/a/x", "d/a/x"),
     ] {
-        world.workspace.put_link("link", target);
-        let outcome = world.call_ok("stat", json!({ "path": "link" }));
+        fixture.workspace.put_link("link", target);
+        let outcome = fixture.call_ok("stat", json!({ "path": "link" }));
         assert_eq!((&outcome.json["type"], &outcome.json["target"]), (&json!("link"), &json!(shown)), "{target}");
         assert!(!outcome.text.contains("passwd"), "{target}");
     }

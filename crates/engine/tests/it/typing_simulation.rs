@@ -1,5 +1,6 @@
-//! Random typing, agent edits, saves, closes and crashes on one file. No typed character is ever lost, unless the
-//! person removed it, closed without saving or overwrote it. Every typed word is unique, so that it can be found.
+//! A simulation of one file that an editor and an agent change at random, with saves, closes and crashes of the editor.
+//! No typed word may be lost unless the person removes it, overwrites it, or closes the file without saving. Every typed
+//! word is unique, so that the test can find it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use stead_engine::{Caller, Error, ErrorKind, Principal};
 
 use crate::engine_fixture::EngineFixture;
 
-/// A small random generator: the same seed gives the same run.
+/// A small random generator. The same seed gives the same run.
 struct TypingRng(u64);
 
 impl TypingRng {
@@ -20,13 +21,13 @@ impl TypingRng {
     }
 }
 
-/// A person at an editor that receives only the results of its own calls.
+/// An editor that learns about other changes only from the results of its own calls.
 struct SimulatedEditor {
     caller: Caller,
     text: String,
     revision: u64,
     open: bool,
-    /// Words that were typed and must exist somewhere.
+    /// Typed words that the buffer or the file on disk must contain.
     typed_words: BTreeSet<String>,
 }
 
@@ -64,7 +65,7 @@ impl TypingSimulation {
         format!("{who}{}", self.words_used)
     }
 
-    /// The text with a word inserted as a new line or at the end of one.
+    /// The text with a word inserted as a new line or at the end of a line.
     fn insert_word(&mut self, text: &str, word: &str) -> String {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let at = self.rng.next_below(lines.len() + 1);
@@ -146,7 +147,7 @@ impl TypingSimulation {
                 if let Some(text) = outcome["text"].as_str() {
                     text.clone_into(&mut self.editor.text);
                 }
-                // Anyone may change saved text; it stays in the history.
+                // Saved text may be changed by anyone, because the history keeps it.
                 self.editor.typed_words.clear();
             }
             Err(error) => {
@@ -179,7 +180,7 @@ impl TypingSimulation {
                 self.editor.revision = taken["revision"].as_u64().unwrap();
                 taken["text"].as_str().unwrap().clone_into(&mut self.editor.text);
             }
-            // The remaining text is on disk.
+            // Without a draft, the whole text is on disk.
             Err(error) => assert_eq!(error.kind, ErrorKind::NotFound, "{error}"),
         }
     }
@@ -226,6 +227,6 @@ fn typed_words_are_never_lost() {
         conflicts += life.conflicts;
         merges += life.merges;
     }
-    // A run without conflicts proves nothing.
+    // Without a single conflict, the simulation would not have tested the merge.
     assert!(conflicts > 50 && merges > 50, "{conflicts} conflicts, {merges} merges");
 }

@@ -1,4 +1,4 @@
-//! `undo` and `redo`.
+//! The operations `undo` and `redo`.
 
 use serde_json::{Value, json};
 use stead_engine::{AccessMode, BytesToRead, Grants, Workspace};
@@ -63,7 +63,7 @@ fn undoing_an_undo_reapplies_the_entry() {
     let again = session.call_ok("undo", json!({ "entry": undo["entry"] }));
     assert_eq!((&again["redone"], session.file_text("f").as_deref()), (&json!(1), Some("one")));
     assert_eq!(session.call_err("undo", json!({ "entry": undo["entry"] })).0, "nothing_to_do");
-    // Undoing the redo finds the file in the trash, at its new item.
+    // Undoing the redo finds the file in the trash, where the redo moved it as a new item.
     assert_eq!(session.call_ok("undo", json!({ "entry": again["entry"] }))["undone"], json!(1));
     assert_eq!(session.file_text("f"), None);
     assert_eq!(session.call_ok("redo", json!({ "entry": 1 }))["redone"], json!(1));
@@ -137,7 +137,7 @@ fn redo_is_rejected_only_after_write_to_same_file() {
 }
 
 #[test]
-fn agents_undo_own_entries_people_any() {
+fn agent_can_undo_its_own_entries_and_person_any() {
     let session = SessionFixture::new();
     let (other, user) = (session.with_principal("agent:b"), session.with_principal("user:u"));
     session.write_file("mine", "1");
@@ -178,7 +178,7 @@ fn undo_recreates_missing_parents() {
 }
 
 #[test]
-fn undo_skips_file_in_place_of_directory() {
+fn undo_skips_path_whose_directory_became_a_file() {
     let session = SessionFixture::new();
     session.write_file("d/f", "one");
     session.write_file("d/f", "two");

@@ -1,4 +1,5 @@
-//! Long random chains of changes: undo passes backward through every earlier state, and redo forward again.
+//! Long random chains of changes: repeated undo restores every earlier state in reverse order, and repeated redo every
+//! later one.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +11,9 @@ use crate::session_fixture::SessionFixture;
 struct ChainRng(u64);
 
 impl ChainRng {
-    fn next_below(&mut self, sides: usize) -> usize {
+    fn next_below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % sides
+        usize::try_from(self.0 >> 33).unwrap() % bound
     }
 
     fn random_path(&mut self) -> &'static str {
@@ -28,10 +29,10 @@ fn snapshot_files(session: &SessionFixture) -> FileSnapshot {
 }
 
 /// Makes one random change; returns whether a file changed.
-fn random_change(session: &SessionFixture, dice: &mut ChainRng, trash: &mut Vec<Value>) -> bool {
-    let (one, two) = (dice.random_path(), dice.random_path());
-    let content = format!("line {}\n", dice.next_below(1000));
-    let (operation, arguments) = match dice.next_below(8) {
+fn random_change(session: &SessionFixture, rng: &mut ChainRng, trash: &mut Vec<Value>) -> bool {
+    let (one, two) = (rng.random_path(), rng.random_path());
+    let content = format!("line {}\n", rng.next_below(1000));
+    let (operation, arguments) = match rng.next_below(8) {
         0..=1 => {
             let bytes = session.workspace.bytes(one);
             let base = bytes.map(|bytes| stead_engine::Version::hash_bytes(&bytes).to_string()).unwrap_or_default();
@@ -57,11 +58,11 @@ fn random_change(session: &SessionFixture, dice: &mut ChainRng, trash: &mut Vec<
 
 fn run_chain(seed: u64) {
     let session = SessionFixture::new();
-    let mut dice = ChainRng(seed);
+    let mut rng = ChainRng(seed);
     let mut trash = Vec::new();
     let mut states = vec![snapshot_files(&session)];
     for _ in 0..60 {
-        if random_change(&session, &mut dice, &mut trash) {
+        if random_change(&session, &mut rng, &mut trash) {
             states.push(snapshot_files(&session));
         }
     }

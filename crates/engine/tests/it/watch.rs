@@ -1,4 +1,4 @@
-//! Watches on a workspace that only the engine changes, and stale-read notices.
+//! Watches on a workspace that only the engine changes, and notices about files that changed since they were read.
 
 use std::time::Instant;
 
@@ -20,41 +20,41 @@ fn event_summaries(outcome: &Value) -> Vec<String> {
 
 #[test]
 fn every_change_produces_events_for_covering_watches() {
-    let world = EngineFixture::new();
-    world.call_ok("write", json!({ "path": "d/a", "content": "1\n" }));
-    let deep = world.call_ok("watch", json!({ "recursive": true })).json["watch"].clone();
-    let shallow = world.call_ok("watch", json!({ "path": "d", "types": ["create", "delete"] })).json["watch"].clone();
-    world.call_ok("write", json!({ "path": "d/e/b", "content": "2\n" }));
-    world.call_ok("copy", json!({ "from": "d/a", "to": "d/c" }));
-    world.call_ok("move", json!({ "from": "d/c", "to": "x" }));
-    world.call_ok("move", json!({ "from": "x", "to": "d/y" }));
-    world.call_ok("append", json!({ "path": "d/y", "content": "3\n" }));
-    world.call_ok("remove", json!({ "path": "d", "recursive": true }));
+    let fixture = EngineFixture::new();
+    fixture.call_ok("write", json!({ "path": "d/a", "content": "1\n" }));
+    let deep = fixture.call_ok("watch", json!({ "recursive": true })).json["watch"].clone();
+    let shallow = fixture.call_ok("watch", json!({ "path": "d", "types": ["create", "delete"] })).json["watch"].clone();
+    fixture.call_ok("write", json!({ "path": "d/e/b", "content": "2\n" }));
+    fixture.call_ok("copy", json!({ "from": "d/a", "to": "d/c" }));
+    fixture.call_ok("move", json!({ "from": "d/c", "to": "x" }));
+    fixture.call_ok("move", json!({ "from": "x", "to": "d/y" }));
+    fixture.call_ok("append", json!({ "path": "d/y", "content": "3\n" }));
+    fixture.call_ok("remove", json!({ "path": "d", "recursive": true }));
     let events_for = |watch: &Value| {
-        event_summaries(&Value::Object(world.call_ok("watched", json!({ "watch": watch, "own": true })).json))
+        event_summaries(&Value::Object(fixture.call_ok("watched", json!({ "watch": watch, "own": true })).json))
     };
     assert_eq!(
         events_for(&deep),
         ["create d/e", "create d/e/b", "create d/c", "rename d/c x", "rename x d/y", "modify d/y", "delete d"]
     );
     assert_eq!(events_for(&shallow), ["create d/e", "create d/c", "delete d/c", "create d/y", "delete d"]);
-    assert_eq!(event_summaries(&Value::Object(world.call_ok("watched", json!({})).json)), Vec::<String>::new());
-    world.call_ok("unwatch", json!({ "watch": deep }));
-    assert_eq!(world.call_ok("watched", json!({})).json["watches"], 1);
+    assert_eq!(event_summaries(&Value::Object(fixture.call_ok("watched", json!({})).json)), Vec::<String>::new());
+    fixture.call_ok("unwatch", json!({ "watch": deep }));
+    assert_eq!(fixture.call_ok("watched", json!({})).json["watches"], 1);
 }
 
 #[test]
 fn stale_read_is_reported_once() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     let text: String = (1..=9).map(|line| format!("{line}\n")).collect();
-    world.call_ok("write", json!({ "path": "a.rs", "content": text }));
-    world.call_ok("write", json!({ "path": "b.rs", "content": "b\n" }));
-    let read = world.call_ok("read", json!({ "path": "a.rs" })).json;
-    world.call_ok("read", json!({ "path": "b.rs" }));
+    fixture.call_ok("write", json!({ "path": "a.rs", "content": text }));
+    fixture.call_ok("write", json!({ "path": "b.rs", "content": "b\n" }));
+    let read = fixture.call_ok("read", json!({ "path": "a.rs" })).json;
+    fixture.call_ok("read", json!({ "path": "b.rs" }));
     let other = Caller::new(Principal::Agent("two".into()), "s2", "library");
     let edits = json!({ "path": "a.rs", "edits": [{ "old": "5\n", "new": "five\n" }], "base": read["version"] });
-    world.call_as(&other, "edit", edits).unwrap();
-    let next = world.call_ok("stat", json!({ "path": "b.rs" }));
+    fixture.call_as(&other, "edit", edits).unwrap();
+    let next = fixture.call_ok("stat", json!({ "path": "b.rs" }));
     let entry = next.json["changed_since_read"][0]["to"].as_str().unwrap().to_owned();
     assert_eq!(
         next.json["changed_since_read"],
@@ -62,76 +62,76 @@ fn stale_read_is_reported_once() {
     );
     let line = format!("[changed since you read: a.rs (r1 -> {entry}, lines 5-5, agent:two)]");
     assert!(next.text.ends_with(&line), "{}", next.text);
-    assert_eq!(world.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None, "once");
-    // Own changes are not reported, nor changes that the read returns anyway.
-    let own = world.call_ok("append", json!({ "path": "b.rs", "content": "more\n" })).json;
-    assert_eq!(world.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None);
-    world.call_as(&other, "append", json!({ "path": "b.rs", "content": "theirs\n" })).unwrap();
-    assert_eq!(world.call_ok("read", json!({ "path": "b.rs" })).json.get("changed_since_read"), None);
-    world.call_as(&other, "remove", json!({ "path": "b.rs" })).unwrap();
-    assert_eq!(world.call_ok("stat", json!({ "path": "a.rs" })).json["changed_since_read"][0]["to"], "gone");
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None, "once");
+    // The caller's own changes are not reported, and neither are changes that the read itself shows.
+    let own = fixture.call_ok("append", json!({ "path": "b.rs", "content": "more\n" })).json;
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "b.rs" })).json.get("changed_since_read"), None);
+    fixture.call_as(&other, "append", json!({ "path": "b.rs", "content": "theirs\n" })).unwrap();
+    assert_eq!(fixture.call_ok("read", json!({ "path": "b.rs" })).json.get("changed_since_read"), None);
+    fixture.call_as(&other, "remove", json!({ "path": "b.rs" })).unwrap();
+    assert_eq!(fixture.call_ok("stat", json!({ "path": "a.rs" })).json["changed_since_read"][0]["to"], "gone");
     assert_ne!(own["version"], Value::Null);
 }
 
 #[test]
 fn stale_read_notice_waits_for_suitable_outcome() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     for path in ["a.rs", "b.rs"] {
-        world.call_ok("write", json!({ "path": path, "content": "x\n" }));
-        world.call_ok("read", json!({ "path": path }));
+        fixture.call_ok("write", json!({ "path": path, "content": "x\n" }));
+        fixture.call_ok("read", json!({ "path": path }));
     }
     let other = Caller::new(Principal::Agent("two".into()), "s2", "library");
     for path in ["a.rs", "b.rs"] {
-        world.call_as(&other, "append", json!({ "path": path, "content": "theirs\n" })).unwrap();
+        fixture.call_as(&other, "append", json!({ "path": path, "content": "theirs\n" })).unwrap();
     }
-    // As a protocol that returns only the bytes of a file.
+    // Some protocols return only the bytes of a file and cannot show a notice.
     let arguments = json!({ "path": "b.rs" }).as_object().cloned().unwrap();
-    let mut call = Call::new(&world.caller, "read", arguments);
+    let mut call = Call::new(&fixture.caller, "read", arguments);
     call.options.before_after = BeforeAfterInclusion::Include;
-    let bytes = world.engine.call(&call).unwrap();
+    let bytes = fixture.engine.call(&call).unwrap();
     assert_eq!(bytes.json.get("changed_since_read"), None);
-    let next = world.call_ok("stat", json!({ "path": "." })).json;
+    let next = fixture.call_ok("stat", json!({ "path": "." })).json;
     let stale = next["changed_since_read"].as_array().unwrap();
-    // The bytes already showed the change.
+    // The bytes of b.rs have shown its change, so the notice names only a.rs.
     assert_eq!((stale.len(), &stale[0]["path"]), (1, &json!("a.rs")), "{next:?}");
 }
 
 #[test]
 fn watch_omits_unreadable_paths() {
-    let world = EngineFixture::new();
-    world.call_ok("write", json!({ "path": "open/a", "content": "1\n" }));
-    world.call_ok("write", json!({ "path": "shut/a", "content": "1\n" }));
+    let fixture = EngineFixture::new();
+    fixture.call_ok("write", json!({ "path": "open/a", "content": "1\n" }));
+    fixture.call_ok("write", json!({ "path": "shut/a", "content": "1\n" }));
     let mut narrow = Caller::new(Principal::Agent("narrow".into()), "s3", "library");
     narrow.grants = Grants { readable: vec![RelPath::from_wire("open").unwrap()], ..Grants::default() };
-    world.call_as(&narrow, "watch", json!({ "recursive": true })).unwrap();
-    world.call_ok("append", json!({ "path": "shut/a", "content": "2\n" }));
-    world.call_ok("move", json!({ "from": "shut/a", "to": "open/b" }));
-    world.call_ok("move", json!({ "from": "open/a", "to": "shut/c" }));
-    let events = world.call_as(&narrow, "watched", json!({})).unwrap().json;
+    fixture.call_as(&narrow, "watch", json!({ "recursive": true })).unwrap();
+    fixture.call_ok("append", json!({ "path": "shut/a", "content": "2\n" }));
+    fixture.call_ok("move", json!({ "from": "shut/a", "to": "open/b" }));
+    fixture.call_ok("move", json!({ "from": "open/a", "to": "shut/c" }));
+    let events = fixture.call_as(&narrow, "watched", json!({})).unwrap().json;
     assert_eq!(event_summaries(&Value::Object(events.clone())), ["create open/b", "delete open/a"]);
     assert!(!Value::Object(events).to_string().contains("shut"));
 }
 
 #[test]
 fn moved_directory_with_matching_contents_is_reported() {
-    let world = EngineFixture::new();
-    world.call_ok("write", json!({ "path": "d/x.log", "content": "1\n" }));
-    world.call_ok("write", json!({ "path": "d/x.txt", "content": "1\n" }));
-    world.call_ok("write", json!({ "path": "e/y.log", "content": "1\n" }));
-    world.call_ok("watch", json!({ "recursive": true, "glob": "*.log" }));
-    world.call_ok("watch", json!({ "path": "e", "recursive": true, "glob": "*.log" }));
-    world.call_ok("move", json!({ "from": "d", "to": "e/f" }));
-    world.call_ok("move", json!({ "from": "e/f/x.txt", "to": "e/f/y.txt" }));
-    world.call_ok("write", json!({ "path": "empty/no", "content": "1\n" }));
-    let removed = world.call_ok("remove", json!({ "path": "e/f", "recursive": true })).json;
-    world.call_ok("restore", json!({ "trash": removed["trash"] }));
+    let fixture = EngineFixture::new();
+    fixture.call_ok("write", json!({ "path": "d/x.log", "content": "1\n" }));
+    fixture.call_ok("write", json!({ "path": "d/x.txt", "content": "1\n" }));
+    fixture.call_ok("write", json!({ "path": "e/y.log", "content": "1\n" }));
+    fixture.call_ok("watch", json!({ "recursive": true, "glob": "*.log" }));
+    fixture.call_ok("watch", json!({ "path": "e", "recursive": true, "glob": "*.log" }));
+    fixture.call_ok("move", json!({ "from": "d", "to": "e/f" }));
+    fixture.call_ok("move", json!({ "from": "e/f/x.txt", "to": "e/f/y.txt" }));
+    fixture.call_ok("write", json!({ "path": "empty/no", "content": "1\n" }));
+    let removed = fixture.call_ok("remove", json!({ "path": "e/f", "recursive": true })).json;
+    fixture.call_ok("restore", json!({ "trash": removed["trash"] }));
     assert_eq!(
-        event_summaries(&Value::Object(world.call_ok("watched", json!({ "own": true })).json)),
+        event_summaries(&Value::Object(fixture.call_ok("watched", json!({ "own": true })).json)),
         ["rename d e/f", "rescan e/f", "delete e/f", "delete e/f", "rescan e/f", "rescan e/f",]
     );
 }
 
-/// The events that a follower has for these watches now.
+/// The events that a follower has received for these watches so far.
 fn received_events(follower: &mut WatchFollower, ids: &[&str]) -> Vec<(String, String)> {
     let ids = || ids.iter().map(|id| (*id).to_owned()).collect();
     let notifications = follower.wait_for_events(&ids, Instant::now(), &CancelToken::default()).unwrap();
@@ -141,20 +141,21 @@ fn received_events(follower: &mut WatchFollower, ids: &[&str]) -> Vec<(String, S
     notifications.into_iter().map(one).collect()
 }
 
-/// A watch is passed to the follower after it began, and other calls do not wait for that.
+/// A follower learns of a watch after the watch began, and still receives all its events. Other calls do not wait for
+/// that.
 #[test]
 fn late_watch_receives_events_since_its_start() {
-    let world = EngineFixture::new();
+    let fixture = EngineFixture::new();
     let other = Caller::new(Principal::Agent("two".into()), "s2", "library");
     let write = |path: &str| {
-        world.call_as(&other, "write", json!({ "path": path, "content": path, "base": "" })).unwrap();
+        fixture.call_as(&other, "write", json!({ "path": path, "content": path, "base": "" })).unwrap();
     };
     let watch = |path: &str| {
-        let begun = world.call_ok("watch", json!({ "path": path, "recursive": true })).json;
+        let begun = fixture.call_ok("watch", json!({ "path": path, "recursive": true })).json;
         begun["watch"].as_str().unwrap().to_owned()
     };
     write("a/0");
-    let mut follower = WatchFollower::new(world.engine.clone(), world.caller.clone());
+    let mut follower = WatchFollower::new(fixture.engine.clone(), fixture.caller.clone());
     let first = watch("a");
     write("a/1");
     let event = |id: &str, path: &str| (id.to_owned(), path.to_owned());

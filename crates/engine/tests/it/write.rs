@@ -1,4 +1,4 @@
-//! `write` and `append`.
+//! The operations `write` and `append`.
 
 use serde_json::json;
 use stead_engine::ErrorKind;
@@ -96,12 +96,12 @@ fn encodings_are_explicit_or_preserved() {
 #[test]
 fn append_adds_to_the_end() {
     let session = SessionFixture::new();
-    let made = session.call_ok("append", json!({ "path": "logs/l", "content": "one\n" }));
-    assert_eq!((&made["created"], &made["size"]), (&json!(true), &json!(4)));
-    let more = session.call_ok("append", json!({ "path": "logs/l", "content": "two\n", "base": made["version"] }));
+    let appended = session.call_ok("append", json!({ "path": "logs/l", "content": "one\n" }));
+    assert_eq!((&appended["created"], &appended["size"]), (&json!(true), &json!(4)));
+    let more = session.call_ok("append", json!({ "path": "logs/l", "content": "two\n", "base": appended["version"] }));
     assert_eq!((&more["created"], &more["size"]), (&json!(false), &json!(8)));
     assert_eq!(session.file_text("logs/l").as_deref(), Some("one\ntwo\n"));
-    let stale = session.call_err("append", json!({ "path": "logs/l", "content": "x", "base": made["version"] }));
+    let stale = session.call_err("append", json!({ "path": "logs/l", "content": "x", "base": appended["version"] }));
     assert_eq!(stale.0, "stale");
     let nothing = session.call_ok("append", json!({ "path": "logs/l", "content": "" }));
     assert_eq!((&nothing["changed"], &nothing["version"]), (&json!(false), &more["version"]));
@@ -109,10 +109,10 @@ fn append_adds_to_the_end() {
 
 #[test]
 fn unchanged_write_is_recorded_with_existing_version() {
-    let world = EngineFixture::with_files(&[("a.txt", "same\n")]);
-    let version = world.call_ok("read", json!({ "path": "a.txt" })).json["version"].clone();
-    world.call_ok("write", json!({ "path": "a.txt", "content": "same\n", "base": version }));
-    let entry = world.engine.workspace().entry(world.entry_count()).unwrap().unwrap().entry;
+    let fixture = EngineFixture::with_files(&[("a.txt", "same\n")]);
+    let version = fixture.call_ok("read", json!({ "path": "a.txt" })).json["version"].clone();
+    fixture.call_ok("write", json!({ "path": "a.txt", "content": "same\n", "base": version }));
+    let entry = fixture.engine.workspace().entry(fixture.entry_count()).unwrap().unwrap().entry;
     let arguments: serde_json::Value = serde_json::from_str(&entry.arguments).unwrap();
     assert!(entry.changes.is_empty());
     assert_eq!(arguments["unchanged"], version);
@@ -122,14 +122,14 @@ fn unchanged_write_is_recorded_with_existing_version() {
 #[test]
 fn file_too_large_to_change_is_reported() {
     let large = "x".repeat(usize::try_from(stead_engine::limits::WRITE_BYTES_MAX).unwrap() + 1);
-    let world = EngineFixture::with_files(&[("large", &large)]);
+    let fixture = EngineFixture::with_files(&[("large", &large)]);
     let patch = "*** Begin Patch\n*** Update File: large\n@@\n-x\n+y\n*** End Patch\n";
     for (operation, arguments) in [
         ("append", json!({ "path": "large", "content": "y" })),
         ("edit", json!({ "path": "large", "edits": [{ "old": "x", "new": "y" }] })),
         ("patch", json!({ "patch": patch })),
     ] {
-        let error = world.call_err(operation, arguments, ErrorKind::TooLarge);
+        let error = fixture.call_err(operation, arguments, ErrorKind::TooLarge);
         assert!(error.message.contains("the limit for changes"), "{operation}: {error}");
         assert!(!error.next_step.as_deref().unwrap_or_default().contains("call read"), "{operation}");
     }
