@@ -288,27 +288,21 @@ fn check_subtree(context: &CallContext<'_>, change: &PlannedChange) -> Result<Po
         PlannedChange::Move { from, to, tree, .. } => {
             refuse_moving_server_files(context, from)?;
             refuse_exposing_unreadable(context, from, to)?;
-            match tree.kind {
-                FileKind::Directory => check_moved_tree(context, from, to),
-                FileKind::File | FileKind::Link | FileKind::Special => Ok(PolicyVerdict::UNRESTRICTED),
-            }
+            check_moved_tree(context, from, to, tree.kind)
         }
         PlannedChange::Remove { path, tree, .. } => {
             refuse_moving_server_files(context, path)?;
-            match tree.kind {
-                FileKind::Directory => check_removed_tree(context, path),
-                FileKind::File | FileKind::Link | FileKind::Special => Ok(PolicyVerdict::UNRESTRICTED),
-            }
+            check_removed_tree(context, path, tree.kind)
         }
         PlannedChange::Restore { trash, path, tree } => {
             let item = context.workspace().trash_item(trash)?;
             if let Some(item) = &item {
                 refuse_exposing_unreadable(context, &item.path, path)?;
             }
-            match tree.kind {
-                FileKind::Directory => check_unlisted_tree(context, path, item.map(|item| item.path)),
-                FileKind::File | FileKind::Link | FileKind::Special => Ok(PolicyVerdict::UNRESTRICTED),
+            if tree.kind != FileKind::Directory {
+                return Ok(PolicyVerdict::UNRESTRICTED);
             }
+            check_unlisted_tree(context, path, item.map(|item| item.path))
         }
         PlannedChange::Put { .. }
         | PlannedChange::MakeDirectory { .. }
@@ -338,8 +332,13 @@ fn refuse_moving_server_files(context: &CallContext<'_>, path: &RelPath) -> Resu
 }
 
 /// Checks every entry of a moved tree at its source and its destination.
-fn check_moved_tree(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> Result<PolicyVerdict, Error> {
-    if has_no_restrictions(context) {
+fn check_moved_tree(
+    context: &CallContext<'_>,
+    from: &RelPath,
+    to: &RelPath,
+    kind: FileKind,
+) -> Result<PolicyVerdict, Error> {
+    if kind != FileKind::Directory || has_no_restrictions(context) {
         return Ok(PolicyVerdict::UNRESTRICTED);
     }
     let Some(stat) = context.workspace().stat(from)? else { return check_unlisted_tree(context, to, None) };
@@ -357,8 +356,8 @@ fn check_moved_tree(context: &CallContext<'_>, from: &RelPath, to: &RelPath) -> 
     Ok(verdict)
 }
 
-fn check_removed_tree(context: &CallContext<'_>, path: &RelPath) -> Result<PolicyVerdict, Error> {
-    if has_no_restrictions(context) {
+fn check_removed_tree(context: &CallContext<'_>, path: &RelPath, kind: FileKind) -> Result<PolicyVerdict, Error> {
+    if kind != FileKind::Directory || has_no_restrictions(context) {
         return Ok(PolicyVerdict::UNRESTRICTED);
     }
     let Some(stat) = context.workspace().stat(path)? else { return Ok(PolicyVerdict::UNRESTRICTED) };

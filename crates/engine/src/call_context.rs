@@ -35,7 +35,7 @@ pub(crate) struct CallContext<'a> {
     allowed_targets: RwLock<Vec<RelPath>>,
     pub(crate) buffers: CallBuffers,
     /// The file versions that sessions last saw, if the engine tracks them.
-    seen_files: Option<&'a SeenFileCache>,
+    pub(crate) seen_files: Option<&'a SeenFileCache>,
     /// The file content that the caller submitted, if the call merged other changes into it.
     submitted: RwLock<Option<(RelPath, Vec<u8>)>>,
 }
@@ -60,11 +60,6 @@ impl<'a> CallContext<'a> {
             seen_files: None,
             submitted: RwLock::default(),
         }
-    }
-
-    pub(crate) fn with_seen_files(mut self, seen_files: &'a SeenFileCache) -> Self {
-        self.seen_files = Some(seen_files);
-        self
     }
 
     /// Remembers that the caller's session saw this version of a file. `bytes` is the whole file, if it was shown.

@@ -85,23 +85,12 @@ impl RequestedPath {
     }
 
     pub(crate) fn from_argument(spelling: &str, access: PathAccess, final_symlink: FinalSymlink) -> Self {
-        Self {
-            argument: PathArgument::FromCaller(spelling.to_owned()),
-            access,
-            final_symlink,
-            reach: PathReach::EntryOnly,
-            base: None,
-        }
+        let argument = PathArgument::FromCaller(spelling.to_owned());
+        Self { argument, access, final_symlink, reach: PathReach::EntryOnly, base: None }
     }
 
     pub(crate) fn from_recorded_path(path: RelPath, access: PathAccess) -> Self {
-        Self {
-            argument: PathArgument::Recorded(path),
-            access,
-            final_symlink: FinalSymlink::Keep,
-            reach: PathReach::EntryOnly,
-            base: None,
-        }
+        Self { argument: PathArgument::Recorded(path), ..Self::from_argument("", access, FinalSymlink::Keep) }
     }
 
     pub(crate) fn including_subtree(mut self) -> Self {
@@ -174,7 +163,9 @@ pub(crate) trait Operation {
 /// Decodes the arguments of an operation. The error names the invalid argument and suggests a known one.
 pub(crate) fn decode_arguments<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, Error> {
     T::deserialize(Value::Object(arguments.clone())).map_err(|error| {
-        let message = rename_field_to_argument(&error.to_string());
+        // Callers know the word "argument", where serde says "field".
+        let message = error.to_string().replace("unknown field", "unknown argument");
+        let message = message.replace("missing field", "missing argument");
         let message = match find_ill_typed_argument::<T>(arguments, &message) {
             Some(name) => format!("argument `{name}`: {message}"),
             None => message,
@@ -201,11 +192,6 @@ fn find_ill_typed_argument<'a, T: DeserializeOwned>(
         T::deserialize(Value::Object(alone)).is_err_and(|error| error.to_string() == message)
     };
     arguments.iter().find(fails_alone).map(|(name, _)| name)
-}
-
-/// Replaces serde's word "field" by "argument", the word callers know.
-fn rename_field_to_argument(message: &str) -> String {
-    message.replace("unknown field", "unknown argument").replace("missing field", "missing argument")
 }
 
 /// The known argument that is most similar to an unknown one. Parses serde's message, the only place that lists both. If

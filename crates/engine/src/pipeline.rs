@@ -49,7 +49,8 @@ pub(crate) fn run_call(
         match (&call.options.argument_error, row) {
             (Some(error), _) => Err(error.clone()),
             (None, Some(row)) => {
-                let context = CallContext::new(workspace, call, &active).with_seen_files(seen_files);
+                let mut context = CallContext::new(workspace, call, &active);
+                context.seen_files = Some(seen_files);
                 run_rounds(&context, mode, call, row, &mut record)
             }
             (None, None) => Err(unknown_operation_error(call.operation)),
@@ -121,13 +122,13 @@ fn run_rounds(
     let rate_verdict = policy::rate_limit::check_rate(context, row.effect)?;
     let pipeline = CallPipeline { context, approval_mode, call, row, operation: &*operation, rate_verdict };
     quota::ensure_usage_counted(context, row.effect)?;
-    let mut recheck = QuotaRecheck::NotDone;
+    let mut usage_recounted = false;
     for _ in 0..limits::REPLAN_ATTEMPTS_MAX {
         call.control.check()?;
         let result = match pipeline.run_round(record) {
-            Err(error) if error.kind == ErrorKind::QuotaExceeded && recheck == QuotaRecheck::NotDone => {
+            Err(error) if error.kind == ErrorKind::QuotaExceeded && !usage_recounted => {
                 // Other callers may have freed space since usage was last counted.
-                recheck = QuotaRecheck::Done;
+                usage_recounted = true;
                 quota::recount_usage(context)?;
                 PlanningRoundResult::Retry
             }
@@ -151,13 +152,6 @@ fn run_rounds(
     }
     Err(Error::new(ErrorKind::Busy, "the files keep changing while the call runs; nothing was changed")
         .with_next_step("call again"))
-}
-
-/// Whether usage was recounted since the call started. A quota refuses a call only after a recount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum QuotaRecheck {
-    NotDone,
-    Done,
 }
 
 enum PlanningRoundResult {

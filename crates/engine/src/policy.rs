@@ -7,7 +7,6 @@
 //! another rule of that layer names the path.
 
 mod parse;
-mod protected_paths;
 pub(crate) mod rate_limit;
 mod rule;
 mod verdict;
@@ -29,14 +28,8 @@ use crate::{caller::Principal, plan::FileKind, quota::Quota, workspace::FileIden
 pub struct Policy {
     version: u64,
     layers: Vec<PolicyLayer>,
-    read_rules: ReadRulePresence,
-}
-
-/// Whether a policy has rules about reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadRulePresence {
-    None,
-    Present,
+    /// Whether a rule covers the right to list or read.
+    has_read_rules: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -118,7 +111,7 @@ impl ActivePolicy {
 impl Policy {
     /// The policy that applies without a policy file. Its version is 1.
     pub fn built_in() -> Self {
-        Self { version: BUILT_IN_VERSION, layers: Vec::new(), read_rules: ReadRulePresence::None }
+        Self { version: BUILT_IN_VERSION, layers: Vec::new(), has_read_rules: false }
     }
 
     /// Parses a policy file.
@@ -132,11 +125,10 @@ impl Policy {
             PolicyLayerKind::Organisation => 1,
             PolicyLayerKind::Agent => 2,
         });
-        let ruled = layers.iter().any(|layer| {
-            layer.rules.iter().any(|rule| rule.covers_right(AccessRight::Read) || rule.covers_right(AccessRight::List))
-        });
-        let read_rules = if ruled { ReadRulePresence::Present } else { ReadRulePresence::None };
-        Self { version, layers, read_rules }
+        let mut rules = layers.iter().flat_map(|layer| &layer.rules);
+        let has_read_rules =
+            rules.any(|rule| rule.covers_right(AccessRight::Read) || rule.covers_right(AccessRight::List));
+        Self { version, layers, has_read_rules }
     }
 
     /// Whether this policy has no rules beyond the built-in one.
@@ -151,7 +143,7 @@ impl Policy {
 
     /// Whether any rule is about reading, so that every read must be checked.
     pub(crate) fn restricts_reading(&self) -> bool {
-        self.read_rules == ReadRulePresence::Present
+        self.has_read_rules
     }
 
     /// The verdict on one action of one call.
@@ -180,7 +172,7 @@ impl Policy {
         });
         let ruled = self.layers_for(subject).filter_map(|(at, layer)| {
             let (index, rule) = layer.first_matching_rule(subject, action)?;
-            Some(PolicyVerdict { tier: rule.tier, reason: PolicyReason::Rule { layer: at, rule: index } })
+            Some(rule_verdict(at, index, rule))
         });
         built_in.into_iter().chain(ruled)
     }
@@ -208,10 +200,7 @@ impl Policy {
     ) -> PolicyVerdict {
         let possible = self.layers_for(subject).flat_map(|(at, layer)| {
             let fitting = layer.rules.iter().enumerate().filter(|(_, rule)| rule.may_match_below(subject, action));
-            fitting.map(move |(index, rule)| PolicyVerdict {
-                tier: rule.tier,
-                reason: PolicyReason::Rule { layer: at, rule: index },
-            })
+            fitting.map(move |(index, rule)| rule_verdict(at, index, rule))
         });
         possible.fold(self.evaluate(subject, action), PolicyVerdict::stricter_of)
     }
@@ -270,6 +259,10 @@ impl Policy {
 
 const BUILT_IN_VERSION: u64 = 1;
 
+fn rule_verdict(layer: usize, index: usize, rule: &PolicyRule) -> PolicyVerdict {
+    PolicyVerdict { tier: rule.tier, reason: PolicyReason::Rule { layer, rule: index } }
+}
+
 impl PolicyLayer {
     fn applies_to(&self, principal: &Principal) -> bool {
         self.principals.as_ref().is_none_or(|patterns| patterns.match_name(&principal.to_string()))
@@ -300,9 +293,9 @@ impl PolicyAction<'_> {
         }
         let below = || match self.unchecked_subtree {
             UncheckedSubtree::None => None,
-            UncheckedSubtree::Present => protected_paths::protected_descendant(self.path),
+            UncheckedSubtree::Present => rule::protected_descendant(self.path),
         };
-        protected_paths::protected_ancestor(self.path).or_else(below)
+        rule::protected_ancestor(self.path).or_else(below)
     }
 }
 

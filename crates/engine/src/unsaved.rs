@@ -192,13 +192,6 @@ fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The versions of a file with unsaved text: on disk, and in the editor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BufferVersions {
-    pub(crate) saved: Version,
-    pub(crate) unsaved: Version,
-}
-
 const UNSAVED_FIELD: &str = "unsaved";
 const NOTICES_FIELD: &str = "notices";
 
@@ -207,7 +200,10 @@ const NOTICES_FIELD: &str = "notices";
 pub(crate) struct UnsavedNotice {
     pub(crate) path: RelPath,
     pub(crate) owner: String,
-    pub(crate) versions: BufferVersions,
+    /// The version of the file on disk.
+    pub(crate) saved: Version,
+    /// The version of the text in the editor.
+    pub(crate) unsaved: Version,
     pub(crate) access: UnsavedAccess,
 }
 
@@ -219,14 +215,13 @@ pub(crate) enum UnsavedAccess {
 }
 
 impl UnsavedNotice {
-    fn for_read(unsaved: &Arc<UnsavedFile>) -> Self {
-        let (buffer, saved) = (&unsaved.buffer, unsaved.saved_version.version);
-        let versions = BufferVersions { saved, unsaved: buffer.version };
-        Self { path: buffer.path.clone(), owner: buffer.owner.clone(), versions, access: UnsavedAccess::Read }
+    pub(crate) fn new(file: &UnsavedFile, access: UnsavedAccess) -> Self {
+        let (buffer, saved) = (&file.buffer, file.saved_version.version);
+        Self { path: buffer.path.clone(), owner: buffer.owner.clone(), saved, unsaved: buffer.version, access }
     }
 
     fn to_json(&self) -> Value {
-        json!({ "saved": self.versions.saved.to_string(), "text": self.versions.unsaved.to_string() })
+        json!({ "saved": self.saved.to_string(), "text": self.unsaved.to_string() })
     }
 }
 
@@ -240,7 +235,7 @@ pub(crate) fn add_unsaved_notices(
     let files_read = context.unsaved_files_read();
     let only_read = files_read
         .iter()
-        .map(UnsavedNotice::for_read)
+        .map(|file| UnsavedNotice::new(file, UnsavedAccess::Read))
         .filter(|read| !written.iter().any(|notice| notice.path == read.path));
     for notice in written.iter().cloned().chain(only_read) {
         if context.may_read(&notice.path) && mark_versions(&mut outcome.json, &notice) {
@@ -282,7 +277,7 @@ fn add_notice(fields: &mut Map<String, Value>, notice: String) {
 
 /// Adds both versions wherever the outcome names the unsaved version. Returns whether it names it.
 fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedNotice) -> bool {
-    let text = notice.versions.unsaved.to_string();
+    let text = notice.unsaved.to_string();
     let mut marked = false;
     let names_it = fields.get("version").and_then(Value::as_str) == Some(text.as_str());
     let is_path = fields.get("path").and_then(Value::as_str).map(|path| path == notice.path.to_string());
@@ -290,7 +285,7 @@ fn mark_versions(fields: &mut Map<String, Value>, notice: &UnsavedNotice) -> boo
         fields.insert(UNSAVED_FIELD.to_owned(), notice.to_json());
         // The journal entry has the saved version, but the caller's next base must be the unsaved text.
         if notice.access == UnsavedAccess::Written && fields.contains_key("rev") {
-            fields.insert("rev".to_owned(), notice.versions.unsaved.short_form().into());
+            fields.insert("rev".to_owned(), notice.unsaved.short_form().into());
         }
         marked = true;
     }

@@ -204,8 +204,8 @@ impl PolicyParser<'_> {
         Ok(PolicyRule {
             name: text.name.unwrap_or_else(|| format!("rule at line {line}")),
             line,
-            operations: text.operations.as_ref().map(|listed| self.parse_call_patterns(listed)).transpose()?,
-            rights: text.rights.as_ref().map(|listed| self.parse_rights(listed)).transpose()?,
+            operations: self.parse_call_patterns(text.operations.as_ref())?,
+            rights: self.parse_rights(text.rights.as_ref())?,
             paths,
             principals,
             size_over: text.size_over,
@@ -229,8 +229,8 @@ impl PolicyParser<'_> {
             calls: text.calls,
             per_ms,
             tier_beyond: then,
-            operations: text.operations.as_ref().map(|listed| self.parse_call_patterns(listed)).transpose()?,
-            rights: text.rights.as_ref().map(|listed| self.parse_rights(listed)).transpose()?,
+            operations: self.parse_call_patterns(text.operations.as_ref())?,
+            rights: self.parse_rights(text.rights.as_ref())?,
         })
     }
 
@@ -241,7 +241,8 @@ impl PolicyParser<'_> {
         Ok(())
     }
 
-    fn parse_call_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<NamePatterns, PolicyError> {
+    fn parse_call_patterns(&self, listed: Option<&Spanned<Vec<String>>>) -> Result<Option<NamePatterns>, PolicyError> {
+        let Some(listed) = listed else { return Ok(None) };
         self.require_nonempty(listed)?;
         for word in listed.get_ref() {
             let plain = word.strip_suffix('*').unwrap_or(word);
@@ -256,10 +257,11 @@ impl PolicyParser<'_> {
                 return Err(self.error_at(listed, message));
             }
         }
-        Ok(NamePatterns::new(listed.get_ref().clone()))
+        Ok(Some(NamePatterns::new(listed.get_ref().clone())))
     }
 
-    fn parse_rights(&self, listed: &Spanned<Vec<String>>) -> Result<Vec<AccessRight>, PolicyError> {
+    fn parse_rights(&self, listed: Option<&Spanned<Vec<String>>>) -> Result<Option<Vec<AccessRight>>, PolicyError> {
+        let Some(listed) = listed else { return Ok(None) };
         self.require_nonempty(listed)?;
         let right = |word: &String| {
             let known = AccessRight::ALL.iter().find(|right| right.as_str() == word);
@@ -268,7 +270,7 @@ impl PolicyParser<'_> {
                 self.error_at(listed, format!("unknown right '{word}'; rights are {}", known.join(", ")))
             })
         };
-        listed.get_ref().iter().map(right).collect()
+        listed.get_ref().iter().map(right).collect::<Result<_, _>>().map(Some)
     }
 
     fn parse_path_patterns(&self, listed: &Spanned<Vec<String>>) -> Result<PathPatterns, PolicyError> {

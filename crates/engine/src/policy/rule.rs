@@ -1,9 +1,13 @@
-//! A policy rule: its tier, and the conditions on operation, right, path, principal and size under which it applies.
+//! Policy rules: the tier of a rule and the conditions under which it applies, and the paths of the built-in rule.
+//!
+//! The built-in rule protects files through which other programs execute code, such as hooks and configuration. Their
+//! names are compared at any depth and in folded form, so that every spelling of `.git` that a file system accepts is
+//! found.
 
 use serde::Serialize;
-use stead_path::RelPath;
+use stead_path::{FoldedName, RelPath, fold_name};
 
-use super::{PolicyTier, UncheckedSubtree, protected_paths};
+use super::{PolicyTier, UncheckedSubtree};
 use crate::{caller::Principal, glob::Globs};
 
 /// The right that a call needs on one path.
@@ -168,7 +172,7 @@ impl PolicyRule {
 
     /// Whether a path pattern names this protected path explicitly. A pattern that merely covers it does not count.
     pub(super) fn names_path(&self, protected: &[&str]) -> bool {
-        self.paths().iter().any(|pattern| protected_paths::matches_pattern(pattern, protected))
+        self.paths().iter().any(|pattern| matches_pattern(pattern, protected))
     }
 
     pub(crate) fn paths(&self) -> &[String] {
@@ -181,5 +185,110 @@ impl PolicyRule {
 
     pub(crate) fn rights(&self) -> &[AccessRight] {
         self.rights.as_deref().unwrap_or(&[])
+    }
+}
+
+/// The protected paths, each as a sequence of folded names. Agents may read them, but need approval to change them.
+const PROTECTED_PATHS: &[&[&str]] = &[
+    &[".git"],
+    &[".hg"],
+    &[".svn"],
+    &[".jj"],
+    &[".vscode"],
+    &[".idea"],
+    &[".claude"],
+    &[".cursor"],
+    &[".codex"],
+    &[".gemini"],
+    &[".mcp.json"],
+    &["agents.md"],
+    &["claude.md"],
+    &["gemini.md"],
+    &[".github", "workflows"],
+    &[".github", "hooks"],
+    &[".github", "actions"],
+    &[".husky"],
+    &[".envrc"],
+    &[".npmrc"],
+    &[".cargo", "config.toml"],
+    &[".cargo", "config"],
+    &["pyvenv.cfg"],
+];
+
+/// The protected path that this path is or lies below, if any.
+pub(super) fn protected_ancestor(path: &RelPath) -> Option<&'static [&'static str]> {
+    let folded: Vec<_> = path.components().map(fold_name).collect();
+    PROTECTED_PATHS.iter().find(|names| folded.windows(names.len()).any(|window| equals(window, names))).copied()
+}
+
+/// The protected path that a tree at this path could contain, if any: this path ends with its first names.
+pub(super) fn protected_descendant(path: &RelPath) -> Option<&'static [&'static str]> {
+    let folded: Vec<_> = path.components().map(fold_name).collect();
+    let ends_with =
+        |start: &[&str]| folded.len() >= start.len() && equals(&folded[folded.len() - start.len()..], start);
+    PROTECTED_PATHS.iter().find(|names| (1..names.len()).any(|length| ends_with(&names[..length]))).copied()
+}
+
+/// Whether a pattern of a rule names a protected path explicitly.
+fn matches_pattern(pattern: &str, protected: &[&str]) -> bool {
+    let folded: Vec<_> = pattern.split('/').map(|part| fold_name(part.as_bytes())).collect();
+    folded.windows(protected.len()).any(|window| equals(window, protected))
+}
+
+fn equals(folded: &[FoldedName], names: &[&str]) -> bool {
+    folded.iter().map(FoldedName::as_str).eq(names.iter().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protected_match(path: &str) -> Option<String> {
+        protected_ancestor(&RelPath::from_wire(path).unwrap()).map(|protected| protected.join("/"))
+    }
+
+    #[test]
+    fn protected_paths_match_in_every_spelling() {
+        for path in [
+            ".git/hooks/pre-commit",
+            ".GIT/config",
+            ".git./config",
+            "sub/.git/config",
+            "GIT~1/config",
+            ".g\u{200c}it/config",
+            ".mcp.json",
+            "AGENTS.md",
+            "deep/er/Claude.MD",
+            ".github/workflows/ci.yml",
+            ".cargo/config.toml",
+        ] {
+            assert!(protected_match(path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn similar_unprotected_paths_are_allowed() {
+        for path in ["git/x", ".github/ISSUE_TEMPLATE.md", ".gitignore", ".cargo/registry", "src/agents.rs"] {
+            assert_eq!(protected_match(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn trees_that_could_contain_a_protected_path_are_detected() {
+        let contained =
+            |path: &str| protected_descendant(&RelPath::from_wire(path).unwrap()).map(|protected| protected.join("/"));
+        assert_eq!(contained("a/.GitHub").as_deref(), Some(".github/workflows"));
+        assert_eq!(contained(".cargo").as_deref(), Some(".cargo/config.toml"));
+        assert_eq!(contained(".github/x"), None);
+        assert_eq!(contained("src"), None);
+    }
+
+    #[test]
+    fn only_explicit_patterns_name_a_protected_path() {
+        assert!(matches_pattern(".VSCode/**", &[".vscode"]));
+        assert!(matches_pattern("sub/.github/workflows/ci.yml", &[".github", "workflows"]));
+        for pattern in ["**", "*", ".v*/**", ".github/**"] {
+            assert!(!matches_pattern(pattern, &[".vscode"]) && !matches_pattern(pattern, &[".github", "workflows"]));
+        }
     }
 }

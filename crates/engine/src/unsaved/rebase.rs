@@ -12,7 +12,7 @@ use stead_text::{
     merge::{MergeResult, merge},
 };
 
-use super::{BufferVersions, UnsavedAccess, UnsavedFile, UnsavedNotice};
+use super::{UnsavedAccess, UnsavedFile, UnsavedNotice};
 use crate::{
     buffers::{Buffer, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
@@ -49,10 +49,8 @@ pub(crate) fn rebase_plan_onto_disk(context: &CallContext<'_>, plan: &mut Plan) 
                     expect_saved(context, to, replaced)?;
                 }
                 if let Some(unsaved) = context.unsaved_file(from)? {
-                    let versions =
-                        BufferVersions { saved: unsaved.saved_version.version, unsaved: unsaved.buffer.version };
-                    let owner = unsaved.buffer.owner.clone();
-                    notices.push(UnsavedNotice { path: to.clone(), owner, versions, access: UnsavedAccess::Written });
+                    let notice = UnsavedNotice::new(&unsaved, UnsavedAccess::Written);
+                    notices.push(UnsavedNotice { path: to.clone(), ..notice });
                 }
                 expect_saved(context, from, expectation)?;
                 buffer_changes.extend(move_buffers(context, from, to)?);
@@ -96,8 +94,7 @@ fn rebase_put(
     };
     let (merged, saved) = merge_with_unsaved(context, &unsaved, &result)?;
     let buffer_change = update_buffer(&unsaved.buffer, result.into_owned(), saved);
-    let versions = BufferVersions { saved, unsaved: *version };
-    let notice = UnsavedNotice { path: path.clone(), owner: buffer.owner, versions, access: UnsavedAccess::Written };
+    let notice = UnsavedNotice { saved, unsaved: *version, ..UnsavedNotice::new(&unsaved, UnsavedAccess::Written) };
     *expectation = CommitExpectation::File(unsaved.saved_version);
     *size = merged.len() as u64;
     *version = saved;
