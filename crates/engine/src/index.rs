@@ -46,7 +46,7 @@ pub fn is_indexable(text: &str) -> bool {
     text.split('\n').all(|line| line.len() < INDEXED_LINE_BYTES_MAX)
 }
 
-/// What the index knows about a file, so that a search need not open it.
+/// The index's verdict on a file that a search need not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexVerdict {
     /// A text file without a match.

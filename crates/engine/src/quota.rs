@@ -4,6 +4,7 @@
 //! A call that frees more than it adds is never refused because of the workspace quota. An undo is refused only if
 //! usage would exceed both the quota and the usage before the undone call.
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use stead_journal::EntryRelation;
 
@@ -15,8 +16,9 @@ use crate::{
     plan::{CommitExpectation, Plan, PlannedChange, TreeSummary},
 };
 
-/// Limits on usage. `None` means that there is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Limits on usage, as a policy file sets them. `None` means that there is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Quota {
     /// Most bytes in all files of the workspace.
     pub bytes: Option<u64>,
@@ -101,14 +103,9 @@ pub struct QuotaCharge {
 impl QuotaCharge {
     /// The charge of a plan under a quota.
     pub fn for_plan(plan: &Plan, quota: Quota) -> Self {
-        let undoes = match &plan.link {
-            EntryRelation::Undoes(number) => Some(*number),
-            EntryRelation::None | EntryRelation::Redoes(_) | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {
-                None
-            }
-        };
+        let undone_entry = if let EntryRelation::Undoes(number) = plan.link { Some(number) } else { None };
         let (added, freed) = (WorkspaceUsage::default(), WorkspaceUsage::default());
-        let mut charge = Self { quota, added, freed, trash_bytes: 0, undone_entry: undoes };
+        let mut charge = Self { quota, added, freed, trash_bytes: 0, undone_entry };
         for change in &plan.changes {
             charge.count_change(change);
         }
@@ -199,23 +196,23 @@ impl QuotaMeasure {
     }
 
     fn exceeded_error(self, limit: u64, used: u64, added: u64) -> Error {
-        let (message, hint) = match self {
-            QuotaMeasure::Bytes | QuotaMeasure::History => (
-                format!("workspace quota exceeded: {used} of {limit} bytes used, this call adds {added}"),
-                "remove or shrink files, then call again; call usage to see how much is free",
-            ),
+        let (place, unit, hint) = match self {
+            QuotaMeasure::Bytes | QuotaMeasure::History => {
+                ("workspace", "bytes", "remove or shrink files, then call again; call usage to see how much is free")
+            }
             QuotaMeasure::Files => (
-                format!(
-                    "workspace quota exceeded: {used} of {limit} files and directories used, this call adds {added}"
-                ),
+                "workspace",
+                "files and directories",
                 "remove files, then call again; call usage to see how much is free",
             ),
             QuotaMeasure::Trash => (
-                format!("trash quota exceeded: {used} of {limit} bytes used, this call adds {added}"),
+                "trash",
+                "bytes",
                 "nothing was removed, because it could not be restored afterwards; shrink the file instead, or ask a person \
                  to run `stead trash purge --all`",
             ),
         };
+        let message = format!("{place} quota exceeded: {used} of {limit} {unit} used, this call adds {added}");
         Error::new(ErrorKind::QuotaExceeded, message)
             .with_next_step(hint)
             .with_detail("quota", self.as_str())

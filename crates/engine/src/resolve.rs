@@ -44,7 +44,7 @@ fn resolve_target(
             Some(FileKind::Directory) | None => {}
             Some(FileKind::File | FileKind::Link | FileKind::Special) => {
                 return Err(Error::new(ErrorKind::NotDirectory, format!("{found} is not a directory"))
-                    .with_next_step("remove the slash at the end of the path"));
+                    .with_next_step("remove the trailing slash from the path"));
             }
         }
     }

@@ -30,7 +30,8 @@ pub(crate) struct ApprovalBinding {
 pub(crate) fn digest_call(call: &Call<'_>) -> Digest {
     let mut out = ApprovalDigestWriter::new("call");
     out.write_text(call.operation);
-    out.write_optional_text(call.options.tool.as_deref());
+    out.write_number(u64::from(call.options.tool.is_some()));
+    out.write_text(call.options.tool.as_deref().unwrap_or_default());
     out.write_json(&Value::Object(call.arguments.clone()));
     out.digest()
 }
@@ -150,11 +151,6 @@ impl ApprovalDigestWriter {
 
     fn write_text(&mut self, text: &str) {
         self.write_bytes(text.as_bytes());
-    }
-
-    fn write_optional_text(&mut self, text: Option<&str>) {
-        self.write_number(u64::from(text.is_some()));
-        self.write_text(text.unwrap_or_default());
     }
 
     fn write_path(&mut self, path: &RelPath) {

@@ -45,7 +45,7 @@ struct PolicyLayerToml {
     rate: Option<Spanned<PolicyRateToml>>,
     #[serde(default)]
     rates: Vec<Spanned<PolicyRateToml>>,
-    quota: Option<Spanned<PolicyQuotaToml>>,
+    quota: Option<Spanned<Quota>>,
     retention: Option<PolicyRetentionToml>,
 }
 
@@ -69,15 +69,6 @@ struct PolicyRateToml {
     then: Spanned<String>,
     operations: Option<Spanned<Vec<String>>>,
     rights: Option<Spanned<Vec<String>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PolicyQuotaToml {
-    bytes: Option<u64>,
-    files: Option<u64>,
-    trash_bytes: Option<u64>,
-    history_bytes: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -149,7 +140,7 @@ impl PolicyParser<'_> {
         let rules = text.rules.into_iter().map(|rule| self.parse_rule(rule)).collect::<Result<_, _>>()?;
         let rates = text.rate.into_iter().chain(text.rates);
         let rates = rates.map(|rate| self.parse_rate(rate)).collect::<Result<_, _>>()?;
-        let quota = text.quota.map(|quota| self.parse_quota(quota)).transpose()?.unwrap_or_default();
+        let quota = text.quota.map(|quota| self.parse_quota(&quota)).transpose()?.unwrap_or_default();
         let retention = match text.retention {
             None => PolicyRetention::default(),
             Some(retention) => PolicyRetention {
@@ -160,18 +151,11 @@ impl PolicyParser<'_> {
         Ok(PolicyLayer { name, kind, principals, default, rules, rate_limits: rates, quota, retention })
     }
 
-    fn parse_quota(&self, spanned: Spanned<PolicyQuotaToml>) -> Result<Quota, PolicyError> {
-        let text = spanned.get_ref();
-        let quota = Quota {
-            bytes: text.bytes,
-            files: text.files,
-            trash_bytes: text.trash_bytes,
-            history_bytes: text.history_bytes,
-        };
-        if quota == Quota::default() {
-            return Err(self.error_at(&spanned, "a quota needs bytes, files, trash_bytes or history_bytes"));
+    fn parse_quota(&self, quota: &Spanned<Quota>) -> Result<Quota, PolicyError> {
+        if *quota.get_ref() == Quota::default() {
+            return Err(self.error_at(quota, "a quota needs bytes, files, trash_bytes or history_bytes"));
         }
-        Ok(quota)
+        Ok(*quota.get_ref())
     }
 
     fn parse_hours(&self, hours: &Spanned<u32>) -> Result<i64, PolicyError> {
