@@ -1,92 +1,144 @@
-//! `undo`: reverts one entry with all of its files. Without an argument it reverts the newest entry that is not
-//! undone, so repeated calls go further back. Undoing an undo redoes the entry.
+//! `undo` and `redo`. `undo` reverts one entry with all of its files. Without an argument it reverts the newest entry
+//! that is not undone yet, so repeated calls go further back. `redo` applies an undone entry again by reverting the
+//! entry that undid it; it is all or nothing and fails if one of the files changed since. Undoing an undo redoes the
+//! original entry. A person can revert any entry, an agent only its own.
+
+mod inverse;
 
 use std::cell::RefCell;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 use stead_journal::{EntryRelation, JournalEntry};
+use stead_text::visible::escape_deceptive_line;
 
-use super::{
-    revert::{self, Reversal},
-    visible_change::JournalEntryArgument,
-};
+use self::inverse::{ChangedFilePolicy, InversePlan, RevertSkipReason, RevertStep};
+use super::{outcome_builder::OutcomeBuilder, visible_change::JournalEntryArgument};
 use crate::{
     call_context::CallContext,
+    caller::Principal,
     errors::{Error, ErrorKind},
+    limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
-    workspace::JournalEntryQuery,
+    plan::{CommitExpectation, Plan, PlannedChange},
+    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
 };
 
+/// The arguments of both operations.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct UndoArgs {
+struct ReversalArgs {
     entry: Option<JournalEntryArgument>,
     #[serde(default)]
     dry_run: bool,
-    /// The entry chosen when paths were requested; the plan uses the same one.
+    /// Set by `requested_paths`, so that `plan` reverts the same entry.
     #[serde(skip)]
     reversal: RefCell<Option<Reversal>>,
 }
 
-impl Operation for UndoArgs {
-    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        let reversal = match &self.entry {
-            Some(name) => undoable_by_number(context, name.entry_number()?)?,
-            None => latest_undoable(context)?,
-        };
-        let requests = reversal.requested_paths();
+impl ReversalArgs {
+    fn entry_number(&self) -> Result<Option<u64>, Error> {
+        self.entry.as_ref().map(JournalEntryArgument::entry_number).transpose()
+    }
+
+    fn set_reversal(&self, reversal: Reversal) -> Vec<RequestedPath> {
+        let requests = inverse::requested_paths(&reversal.steps);
         *self.reversal.borrow_mut() = Some(reversal);
-        Ok(requests)
+        requests
     }
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
-        match &*self.reversal.borrow() {
-            Some(reversal) => reversal.plan(context, targets, self.dry_run.into()),
-            None => Err(nothing_to_undo_error()),
+        let reversal = self.reversal.borrow();
+        let reversal = reversal.as_ref().ok_or_else(|| nothing_left_error("undo or redo"))?;
+        let (plan, report) = reversal.plan(context, targets)?;
+        if self.dry_run {
+            let outcome = report.outcome_fields().with_field("dry_run", true);
+            return Ok(PlannedEffect::Preview(outcome.build(report.render_text(report.words().conditional, ""))));
         }
+        let build_outcome = Box::new(move |receipt: &CommitReceipt| {
+            let text = report.render_text(report.words().past, &format!(", recorded as r{}", receipt.entry));
+            report.outcome_fields().with_receipt(receipt).build(text)
+        });
+        Ok(PlannedEffect::Files { plan, build_outcome })
     }
 }
 
-fn nothing_to_undo_error() -> Error {
-    Error::new(ErrorKind::NothingToDo, "nothing to undo").with_next_step("call history to see entries")
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct UndoArgs(ReversalArgs);
+
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct RedoArgs(ReversalArgs);
+
+impl Operation for UndoArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let reversal = match self.0.entry_number()? {
+            Some(number) => undo_by_number(context, number)?,
+            None => undo_newest(context)?,
+        };
+        Ok(self.0.set_reversal(reversal))
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        self.0.plan(context, targets)
+    }
 }
 
-fn latest_undoable(context: &CallContext<'_>) -> Result<Reversal, Error> {
-    let filter = JournalEntryQuery { principal: revert::principal_filter(context), ..JournalEntryQuery::default() };
-    let found = revert::find_newest(context, filter, |stored| match stored.entry.relation {
-        _ if revert::is_external(&stored.entry) => Ok(None),
-        // Undo and redo entries move along the history; they are not candidates themselves.
+impl Operation for RedoArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let reversal = match self.0.entry_number()? {
+            Some(number) => redo_by_number(context, number)?,
+            None => redo_newest(context)?,
+        };
+        Ok(self.0.set_reversal(reversal))
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        self.0.plan(context, targets)
+    }
+}
+
+fn nothing_left_error(verb: &str) -> Error {
+    Error::new(ErrorKind::NothingToDo, format!("nothing to {verb}")).with_next_step("call history to see entries")
+}
+
+fn undo_newest(context: &CallContext<'_>) -> Result<Reversal, Error> {
+    let filter = JournalEntryQuery { principal: principal_filter(context), ..JournalEntryQuery::default() };
+    let found = find_newest(context, filter, |stored| match stored.entry.relation {
+        _ if is_external(&stored.entry) => Ok(None),
+        // The undo skips entries of undo and redo, so that repeated calls go back in the history.
         EntryRelation::Undoes(_) | EntryRelation::Redoes(_) | EntryRelation::Amends(_) => Ok(None),
         EntryRelation::None | EntryRelation::Restores(_) => {
             let undone = context.workspace().undone_by(stored.entry.number)?;
             Ok(undone.is_none().then_some(stored.entry))
         }
     })?;
-    undo_entry(context, &found.ok_or_else(nothing_to_undo_error)?)
+    undo_entry(context, &found.ok_or_else(|| nothing_left_error("undo"))?)
 }
 
-fn undoable_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Error> {
-    let entry = revert::find_entry(context, number)?.entry;
+fn undo_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Error> {
+    let entry = find_entry(context, number)?.entry;
     match entry.relation {
         EntryRelation::Undoes(undone) => {
-            revert::require_owner(context, &entry)?;
+            require_owner(context, &entry)?;
             if context.workspace().undone_by(undone)? != Some(number) {
                 return Err(Error::new(
                     ErrorKind::NothingToDo,
-                    format!("r{undone}, which r{number} undid, was redone"),
+                    format!("r{number} undid r{undone}, but r{undone} was redone since"),
                 )
                 .with_next_step(format!("call undo with entry r{undone} to undo it again")));
             }
-            Reversal::redo(context, undone, &entry)
+            Reversal::new(context, ReversalDirection::Redo, undone, &entry)
         }
-        EntryRelation::Redoes(redone) => undo_entry(context, &revert::find_entry(context, redone)?.entry),
+        EntryRelation::Redoes(redone) => undo_entry(context, &find_entry(context, redone)?.entry),
         EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => undo_entry(context, &entry),
     }
 }
 
 fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Reversal, Error> {
     let number = entry.number;
-    revert::require_owner(context, entry)?;
+    require_owner(context, entry)?;
     if let Some(by) = context.workspace().undone_by(number)? {
         return Err(Error::new(ErrorKind::NothingToDo, format!("r{number} is already undone by r{by}"))
             .with_next_step(format!("call redo with entry r{number} to redo it")));
@@ -95,8 +147,317 @@ fn undo_entry(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Reversa
         return Err(Error::new(ErrorKind::NothingToDo, format!("r{number} changed nothing"))
             .with_next_step("call history to see entries"));
     }
-    match revert::latest_redo(context, number)? {
-        Some(redo) => Reversal::undo(context, number, &redo),
-        None => Reversal::undo(context, number, entry),
+    match latest_redo(context, number)? {
+        Some(redo) => Reversal::new(context, ReversalDirection::Undo, number, &redo),
+        None => Reversal::new(context, ReversalDirection::Undo, number, entry),
     }
+}
+
+fn redo_newest(context: &CallContext<'_>) -> Result<Reversal, Error> {
+    let operation = Some("undo".to_owned());
+    let filter = JournalEntryQuery { principal: principal_filter(context), operation, ..JournalEntryQuery::default() };
+    let found = find_newest(context, filter, |stored| match stored.entry.relation {
+        EntryRelation::Undoes(number) => {
+            let undone_by = context.workspace().undone_by(number)?;
+            Ok((undone_by == Some(stored.entry.number)).then_some((number, stored.entry)))
+        }
+        EntryRelation::None | EntryRelation::Redoes(_) | EntryRelation::Restores(_) | EntryRelation::Amends(_) => {
+            Ok(None)
+        }
+    })?;
+    let (number, undoing) = found.ok_or_else(|| nothing_left_error("redo"))?;
+    Reversal::new(context, ReversalDirection::Redo, number, &undoing)
+}
+
+/// Accepts the number of the undone entry, of its undo or of an earlier redo.
+fn redo_by_number(context: &CallContext<'_>, number: u64) -> Result<Reversal, Error> {
+    let entry = find_entry(context, number)?.entry;
+    let undone = match entry.relation {
+        EntryRelation::Undoes(undone) => undone,
+        EntryRelation::Redoes(redone) => redone,
+        EntryRelation::None | EntryRelation::Restores(_) | EntryRelation::Amends(_) => number,
+    };
+    let Some(by) = context.workspace().undone_by(undone)? else {
+        return Err(Error::new(ErrorKind::NothingToDo, format!("r{undone} is not undone"))
+            .with_next_step("call history to see which entries are undone"));
+    };
+    let undoing = find_entry(context, by)?.entry;
+    require_owner(context, &undoing)?;
+    Reversal::new(context, ReversalDirection::Redo, undone, &undoing)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReversalDirection {
+    Undo,
+    Redo,
+}
+
+#[derive(Debug)]
+struct Reversal {
+    direction: ReversalDirection,
+    /// The entry that is undone or redone.
+    entry_number: u64,
+    /// The entry whose changes are reverted. For `undo`: the entry itself or its latest redo. For `redo`: the entry
+    /// that undid it.
+    source_entry: u64,
+    steps: Vec<RevertStep>,
+}
+
+impl Reversal {
+    fn new(
+        context: &CallContext<'_>,
+        direction: ReversalDirection,
+        entry_number: u64,
+        source: &JournalEntry,
+    ) -> Result<Self, Error> {
+        let steps = inverse::revert_steps(context, source)?;
+        Ok(Self { direction, entry_number, source_entry: source.number, steps })
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<(Plan, ReversalReport), Error> {
+        self.require_still_pending(context)?;
+        let (policy, relation) = match self.direction {
+            ReversalDirection::Undo => (ChangedFilePolicy::Merge, EntryRelation::Undoes(self.entry_number)),
+            ReversalDirection::Redo => (ChangedFilePolicy::Leave, EntryRelation::Redoes(self.entry_number)),
+        };
+        let inverse = inverse::plan_inverse(context, &self.steps, targets, policy)?;
+        let blocked =
+            self.direction == ReversalDirection::Redo && inverse.skipped.iter().any(|skip| skip.reason.blocks_redo());
+        if inverse.changes.is_empty() || blocked {
+            return Err(self.refused_error(&inverse));
+        }
+        let report = ReversalReport::for_inverse(self.direction, self.entry_number, &inverse);
+        Ok((Plan::with_link(inverse.changes, relation), report))
+    }
+
+    /// Another call may have undone or redone the entry while this one waited for its locks.
+    fn require_still_pending(&self, context: &CallContext<'_>) -> Result<(), Error> {
+        let undone = context.workspace().undone_by(self.entry_number)?;
+        let pending = match self.direction {
+            ReversalDirection::Undo => undone.is_none(),
+            ReversalDirection::Redo => undone == Some(self.source_entry),
+        };
+        if pending {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("another call undid or redid r{} while this one waited", self.entry_number),
+        )
+        .with_next_step("call history to see what happened"))
+    }
+
+    fn refused_error(&self, inverse: &InversePlan) -> Error {
+        let number = self.entry_number;
+        let expired = |reason: RevertSkipReason| {
+            reason == RevertSkipReason::NotInTrash || reason == RevertSkipReason::VersionNotRetained
+        };
+        let kind = if !inverse.skipped.is_empty() && inverse.skipped.iter().all(|skip| expired(skip.reason)) {
+            ErrorKind::Expired
+        } else {
+            ErrorKind::Conflict
+        };
+        let (detail, next_step) = match self.direction {
+            ReversalDirection::Undo => (
+                format!("no change of r{number} can be undone; nothing was changed"),
+                "inspect the paths in kept with read or diff, or pass entry to undo another one",
+            ),
+            ReversalDirection::Redo => (
+                format!("r{number} cannot be redone because of later changes; nothing was changed"),
+                "inspect the paths in kept with read or diff, and make the change by hand",
+            ),
+        };
+        Error::new(kind, detail)
+            .with_next_step(next_step)
+            .with_detail("of", number)
+            .with_detail("kept", skipped_json(inverse))
+    }
+}
+
+/// The skipped paths with reasons, up to the limit for reported paths.
+fn skipped_json(inverse: &InversePlan) -> Vec<Value> {
+    let reported = inverse.skipped.iter().take(limits::REPORTED_PATHS_MAX);
+    reported.map(|skip| json!({ "path": skip.path.to_string(), "reason": skip.reason.to_string() })).collect()
+}
+
+/// The data for the outcome, copied from the plan because the commit consumes the plan.
+struct ReversalReport {
+    direction: ReversalDirection,
+    entry_number: u64,
+    changed: Vec<Value>,
+    changed_total: usize,
+    skipped: Vec<Value>,
+    skipped_total: usize,
+    merged: Vec<String>,
+    lines: Vec<String>,
+}
+
+impl ReversalReport {
+    fn for_inverse(direction: ReversalDirection, entry_number: u64, inverse: &InversePlan) -> Self {
+        let max = limits::REPORTED_PATHS_MAX;
+        let changed = inverse.changes.iter().take(max);
+        let mut lines: Vec<String> = changed.clone().map(render_change_line).collect();
+        lines.extend(inverse.merged.iter().take(max).map(|path| format!("merged {path} with later changes")));
+        lines.extend(inverse.skipped.iter().take(max).map(|skip| format!("skipped {}: {}", skip.path, skip.reason)));
+        Self {
+            direction,
+            entry_number,
+            changed: changed.map(change_json).collect(),
+            changed_total: inverse.changes.len(),
+            skipped: skipped_json(inverse),
+            skipped_total: inverse.skipped.len(),
+            merged: inverse.merged.iter().take(max).map(ToString::to_string).collect(),
+            lines: lines.iter().map(|line| escape_deceptive_line(line).into_owned()).collect(),
+        }
+    }
+
+    fn words(&self) -> ReversalWords {
+        match self.direction {
+            ReversalDirection::Undo => {
+                ReversalWords { past: "reverted", conditional: "would revert", entry_field: "undone" }
+            }
+            ReversalDirection::Redo => {
+                ReversalWords { past: "redid", conditional: "would redo", entry_field: "redone" }
+            }
+        }
+    }
+
+    fn outcome_fields(&self) -> OutcomeBuilder {
+        let changed_omitted = self.changed_total - self.changed.len();
+        let kept_omitted = self.skipped_total - self.skipped.len();
+        OutcomeBuilder::new()
+            .with_field(self.words().entry_field, self.entry_number)
+            .with_field("changed", self.changed.clone())
+            .with_some("changed_omitted", (changed_omitted > 0).then_some(changed_omitted))
+            .with_field("kept", self.skipped.clone())
+            .with_some("kept_omitted", (kept_omitted > 0).then_some(kept_omitted))
+            .with_field("merged", self.merged.clone())
+    }
+
+    fn render_text(&self, verb: &str, tail: &str) -> String {
+        let files = if self.changed_total == 1 { "file" } else { "files" };
+        let mut text = format!("{verb} r{} ({} {files}", self.entry_number, self.changed_total);
+        if self.skipped_total > 0 {
+            text.push_str(&format!(", {} skipped", self.skipped_total));
+        }
+        text.push_str(&format!("){tail}"));
+        for line in &self.lines {
+            text.push_str("\n  ");
+            text.push_str(line);
+        }
+        text
+    }
+}
+
+struct ReversalWords {
+    past: &'static str,
+    conditional: &'static str,
+    entry_field: &'static str,
+}
+
+/// The kind of change, with the words that `history` uses.
+fn change_kind_name(change: &PlannedChange) -> &'static str {
+    match change {
+        PlannedChange::Put { expectation: CommitExpectation::Absent, .. } | PlannedChange::Restore { .. } => "create",
+        PlannedChange::Put { .. } => "modify",
+        PlannedChange::MakeDirectory { .. } => "make_dir",
+        PlannedChange::MakeLink { .. } => "make_link",
+        PlannedChange::Move { .. } => "rename",
+        PlannedChange::Remove { .. } | PlannedChange::RemoveDirectory { .. } => "remove",
+    }
+}
+
+fn change_json(change: &PlannedChange) -> Value {
+    let mut paths = change.paths().map(ToString::to_string);
+    OutcomeBuilder::new()
+        .with_some("path", paths.next())
+        .with_field("kind", change_kind_name(change))
+        .with_some("to", paths.next())
+        .into_json()
+        .into()
+}
+
+fn render_change_line(change: &PlannedChange) -> String {
+    let paths: Vec<String> = change.paths().map(ToString::to_string).collect();
+    format!("{} {}", change_kind_name(change), paths.join(" -> "))
+}
+
+fn find_entry(context: &CallContext<'_>, number: u64) -> Result<StoredJournalEntry, Error> {
+    context.workspace().entry(number)?.ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("there is no entry r{number}"))
+            .with_next_step("call history to find one")
+    })
+}
+
+fn require_owner(context: &CallContext<'_>, entry: &JournalEntry) -> Result<(), Error> {
+    if is_external(entry) {
+        return Err(Error::new(
+            ErrorKind::NotOwner,
+            format!("r{} records a change that another program made, which cannot be undone", entry.number),
+        )
+        .with_next_step("read the file or diff it against an older entry, then write the intended content"));
+    }
+    match &context.caller.principal {
+        Principal::User(_) | Principal::System | Principal::External => Ok(()),
+        Principal::Agent(_) if entry.caller.principal == context.caller.principal.to_string() => Ok(()),
+        Principal::Agent(_) => {
+            Err(Error::new(ErrorKind::NotOwner, format!("r{} was made by {}", entry.number, entry.caller.principal))
+                .with_next_step("undo your own entries; a person can undo any"))
+        }
+    }
+}
+
+/// Whether an entry records changes that other programs made. Such entries cannot be undone.
+fn is_external(entry: &JournalEntry) -> bool {
+    entry.caller.principal == Principal::External.to_string()
+}
+
+/// The principal whose entries are considered when the caller names no entry.
+fn principal_filter(context: &CallContext<'_>) -> Option<String> {
+    match &context.caller.principal {
+        Principal::User(_) | Principal::System | Principal::External => None,
+        Principal::Agent(_) => Some(context.caller.principal.to_string()),
+    }
+}
+
+const PAGE_ENTRIES: usize = 64;
+
+/// Searches the entries that changed files, newest first, and returns the first result of `pick`.
+fn find_newest<T>(
+    context: &CallContext<'_>,
+    filter: JournalEntryQuery,
+    mut pick: impl FnMut(StoredJournalEntry) -> Result<Option<T>, Error>,
+) -> Result<Option<T>, Error> {
+    let mut filter = JournalEntryQuery {
+        selection: JournalEntrySelection::WithChanges,
+        order: JournalEntryOrder::NewestFirst,
+        limit: PAGE_ENTRIES,
+        ..filter
+    };
+    loop {
+        context.control.check()?;
+        let page = context.workspace().entries(&filter)?;
+        let Some(last) = page.last() else { return Ok(None) };
+        filter.before = Some(last.entry.number);
+        for stored in page {
+            if let Some(picked) = pick(stored)? {
+                return Ok(Some(picked));
+            }
+        }
+    }
+}
+
+/// The latest redo of an entry, if any. It records the current trash ids of the removed items.
+fn latest_redo(context: &CallContext<'_>, number: u64) -> Result<Option<JournalEntry>, Error> {
+    let mut latest: Option<JournalEntry> = None;
+    for operation in ["redo", "undo"] {
+        let after = latest.as_ref().map_or(number, |entry| entry.number);
+        let operation = Some(operation.to_owned());
+        let filter = JournalEntryQuery { operation, after: Some(after), ..JournalEntryQuery::default() };
+        let found = find_newest(context, filter, |stored| {
+            Ok((stored.entry.relation == EntryRelation::Redoes(number)).then_some(stored.entry))
+        })?;
+        latest = found.or(latest);
+    }
+    Ok(latest)
 }

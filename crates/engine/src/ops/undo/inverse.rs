@@ -1,8 +1,8 @@
-//! Plans the inverse of an entry, change by change in reverse order, against the current files. Unchanged files are
-//! restored, text changed elsewhere is merged, and everything else is skipped and reported. Never overwrites a later
-//! change, and never restores set-id bits.
+//! Plans the inverse of an entry, change by change in reverse order, against the current files. A file that is
+//! unchanged since the entry is restored. A text file that changed in other lines is merged. Everything else is skipped
+//! and reported. The plan never overwrites a later change and never restores set-id bits.
 //!
-//! The changes of a plan apply in order: a file can be put where an earlier change of the same plan made room.
+//! The changes of a plan are applied in order, so a change may use a path that an earlier one vacated.
 
 mod file_content;
 mod projected_tree;
@@ -14,6 +14,7 @@ use stead_journal::{ChangeKind, JournalEntry, PathState};
 use stead_path::RelPath;
 
 use self::{
+    file_content::RecordedFile,
     projected_tree::{ProjectedEntry, ProjectedTree},
     trash_lookup::RemovalRecord,
 };
@@ -30,15 +31,14 @@ use crate::{
     workspace::{FileStat, FinalSymlink},
 };
 
-/// How to handle a file that changed since.
+/// How to handle a file that changed since the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangedFilePolicy {
-    /// Merge if the changes do not overlap.
+    /// Merge the changes if they do not overlap; skip the file otherwise.
     Merge,
     Leave,
 }
 
-/// Why a path was skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RevertSkipReason {
     AlreadyGone,
@@ -46,17 +46,16 @@ pub(crate) enum RevertSkipReason {
     Changed,
     SameLinesChanged,
     PathOccupied,
-    /// Something else is at the path it was moved from.
+    /// The path from which the entry moved the file is in use again.
     OriginOccupied,
     DifferentKind,
     NotEmpty,
     VersionNotRetained,
     NotInTrash,
-    /// A symbolic link above it now points elsewhere inside the workspace.
+    /// A symbolic link among the parents of the path now points elsewhere in the workspace.
     PathRedirected,
-    /// A parent is no longer a directory.
     ParentNotDirectory,
-    /// Another change of the same entry conflicts.
+    /// The inverse of another change of the same entry already uses the path.
     ChangedTwice,
 }
 
@@ -111,7 +110,7 @@ pub(crate) struct InversePlan {
     pub(crate) merged: Vec<RelPath>,
 }
 
-/// One recorded change, with its paths checked as far as possible before they are locked.
+/// One recorded change of the entry. Its paths were checked before they were locked and are checked again in the plan.
 #[derive(Debug)]
 pub(crate) struct RevertStep {
     path: RelPath,
@@ -120,11 +119,11 @@ pub(crate) struct RevertStep {
     before: PathState,
     after: PathState,
     entry: u64,
-    /// Set if the step cannot be reverted at all.
+    /// Why the step cannot be reverted, if the check before locking already showed that.
     skip_reason: Option<RevertSkipReason>,
 }
 
-/// The steps that revert an entry, in order.
+/// The steps that revert an entry, in the order in which they are applied.
 pub(crate) fn revert_steps(context: &CallContext<'_>, entry: &JournalEntry) -> Result<Vec<RevertStep>, Error> {
     entry.changes.iter().rev().map(|change| revert_step(context, change, entry.number)).collect()
 }
@@ -137,9 +136,9 @@ fn revert_step(
     context.control.check()?;
     let path = RelPath::from_wire(&change.path)?;
     let to = change.to.as_deref().map(RelPath::from_wire).transpose()?;
-    let mut lost = None;
-    let touched = match change.kind {
-        // The source of a copy is irrelevant.
+    let mut skip_reason = None;
+    let source = match change.kind {
+        // Reverting a copy does not touch the source.
         ChangeKind::Copy => None,
         ChangeKind::Create
         | ChangeKind::Modify
@@ -150,42 +149,31 @@ fn revert_step(
         | ChangeKind::SetMode
         | ChangeKind::Rescan => Some(&path),
     };
-    for path in touched.into_iter().chain(&to) {
+    for path in source.into_iter().chain(&to) {
         match context.workspace().locate(path, FinalSymlink::Keep) {
             Ok(found) if found == *path => {}
-            Ok(_) => lost = Some(RevertSkipReason::PathRedirected),
-            Err(error) if error.kind == ErrorKind::NotDirectory => lost = Some(RevertSkipReason::ParentNotDirectory),
+            Ok(_) => skip_reason = Some(RevertSkipReason::PathRedirected),
+            Err(error) if error.kind == ErrorKind::NotDirectory => {
+                skip_reason = Some(RevertSkipReason::ParentNotDirectory)
+            }
             Err(error) => return Err(error),
         }
     }
     let (kind, before, after) = (change.kind, change.before.clone(), change.after.clone());
-    Ok(RevertStep { path, to, kind, before, after, entry, skip_reason: lost })
+    Ok(RevertStep { path, to, kind, before, after, entry, skip_reason })
 }
 
 pub(crate) fn requested_paths(steps: &[RevertStep]) -> Vec<RequestedPath> {
-    let mut requests = Vec::new();
-    for step in steps.iter().filter(|step| step.skip_reason.is_none()) {
-        match step.kind {
-            ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink => {
-                requests
-                    .push(RequestedPath::from_recorded_path(step.path.clone(), PathAccess::Remove).including_subtree());
-            }
-            ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove | ChangeKind::Rescan => {
-                requests.push(RequestedPath::from_recorded_path(step.path.clone(), PathAccess::Write));
-            }
-            ChangeKind::Rename => {
-                requests.push(
-                    RequestedPath::from_recorded_path(step.current_path().clone(), PathAccess::Remove)
-                        .including_subtree(),
-                );
-                requests.push(RequestedPath::from_recorded_path(step.path.clone(), PathAccess::Write));
-            }
-            ChangeKind::Copy => requests.push(
-                RequestedPath::from_recorded_path(step.current_path().clone(), PathAccess::Remove).including_subtree(),
-            ),
-        }
-    }
-    requests
+    let remove =
+        |path: &RelPath| RequestedPath::from_recorded_path(path.clone(), PathAccess::Remove).including_subtree();
+    let write = |path: &RelPath| RequestedPath::from_recorded_path(path.clone(), PathAccess::Write);
+    let step_requests = |step: &RevertStep| match step.kind {
+        ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink => vec![remove(&step.path)],
+        ChangeKind::Modify | ChangeKind::SetMode | ChangeKind::Remove | ChangeKind::Rescan => vec![write(&step.path)],
+        ChangeKind::Rename => vec![remove(step.current_path()), write(&step.path)],
+        ChangeKind::Copy => vec![remove(step.current_path())],
+    };
+    steps.iter().filter(|step| step.skip_reason.is_none()).flat_map(step_requests).collect()
 }
 
 /// Plans the steps against the current files.
@@ -195,7 +183,7 @@ pub(crate) fn plan_inverse(
     targets: &[ResolvedTarget],
     policy: ChangedFilePolicy,
 ) -> Result<InversePlan, Error> {
-    let mut maker = InversePlanner {
+    let mut planner = InversePlanner {
         context,
         policy,
         projected_tree: ProjectedTree::new(context),
@@ -207,17 +195,17 @@ pub(crate) fn plan_inverse(
         let reason = match step.skip_reason {
             Some(reason) => Some(reason),
             None if !step.paths().all(|path| resolved.contains(path)) => Some(RevertSkipReason::PathRedirected),
-            None => maker.revert(step)?,
+            None => planner.revert(step)?,
         };
         if let Some(reason) = reason {
-            maker.inverse.skipped.push(SkippedRevert { path: step.current_path().clone(), reason });
+            planner.inverse.skipped.push(SkippedRevert { path: step.current_path().clone(), reason });
         }
     }
-    Ok(maker.inverse)
+    Ok(planner.inverse)
 }
 
 impl RevertStep {
-    /// The current path of the entry.
+    /// The path where the step expects the file: the destination of a move or copy, otherwise the path itself.
     fn current_path(&self) -> &RelPath {
         self.to.as_ref().unwrap_or(&self.path)
     }
@@ -232,7 +220,7 @@ impl RevertStep {
 /// `None` if the step was planned, otherwise the reason it was skipped.
 type RevertStepResult = Result<Option<RevertSkipReason>, Error>;
 
-/// Builds the inverse while it tracks the tree as the plan so far leaves it.
+/// Adds one step after the other to the plan, and tracks what the tree will look like after the changes planned so far.
 struct InversePlanner<'a> {
     context: &'a CallContext<'a>,
     policy: ChangedFilePolicy,
@@ -251,9 +239,9 @@ impl InversePlanner<'_> {
             (PathState::Absent, PathState::Directory { .. }) => self.revert_directory_creation(path),
             (PathState::Absent, after) => self.revert_creation(path, after),
             (before, PathState::Absent) => self.revert_removal(path, before, step.entry),
-            (PathState::File { version, size, mode }, PathState::File { version: left, mode: left_mode, .. }) => {
-                let before = file_content::RecordedFile { version: Version(*version), size: *size, mode: *mode };
-                let after = file_content::RecordedFile { version: Version(*left), size: *size, mode: *left_mode };
+            (PathState::File { version, size, mode }, PathState::File { version: new_version, mode: new_mode, .. }) => {
+                let before = RecordedFile { version: Version(*version), size: *size, mode: *mode };
+                let after = RecordedFile { version: Version(*new_version), size: *size, mode: *new_mode };
                 self.revert_modification(path, before, after)
             }
             (
@@ -271,18 +259,18 @@ impl InversePlanner<'_> {
         }
     }
 
-    /// Reverts a creation: moves the entry to the trash if it is unchanged.
+    /// Moves the created file or tree to the trash if it is unchanged.
     fn revert_creation(&mut self, path: &RelPath, after: &PathState) -> RevertStepResult {
         let stat = match self.projected_tree.entry_at(path)? {
             ProjectedEntry::Existing(stat) => stat,
             ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
             ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
         };
-        let expect = expectations::expectation_at(self.context, path, stat, None)?;
+        let expectation = expectations::expectation_at(self.context, path, stat, None)?;
         let tree = expectations::count_tree(self.context, path, stat)?;
-        let as_left = match (after, stat.kind) {
+        let unchanged = match (after, stat.kind) {
             (PathState::File { version, .. }, FileKind::File) => {
-                expectations::expected_version(&expect).is_some_and(|seen| seen.version == Version(*version))
+                expectations::expected_version(&expectation).is_some_and(|seen| seen.version == Version(*version))
             }
             (PathState::Link { target }, FileKind::Link) => {
                 self.context.workspace().read_link(path)? == target.as_bytes()
@@ -297,25 +285,17 @@ impl InversePlanner<'_> {
                 _,
             ) => return Ok(Some(RevertSkipReason::DifferentKind)),
         };
-        if !as_left {
+        if !unchanged {
             return Ok(Some(RevertSkipReason::Changed));
         }
-        let keep_until_ms = self
-            .context
-            .workspace()
-            .now_ms()
-            .saturating_add(self.context.policy.policy.trash_retention_ms(&self.context.caller.principal));
+        let retention_ms = self.context.policy.policy.trash_retention_ms(&self.context.caller.principal);
+        let retain_until_ms = self.context.workspace().now_ms().saturating_add(retention_ms);
         self.projected_tree.mark_removed(path);
-        self.inverse.changes.push(PlannedChange::Remove {
-            path: path.clone(),
-            expectation: expect,
-            retain_until_ms: keep_until_ms,
-            tree,
-        });
+        self.inverse.changes.push(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree });
         Ok(None)
     }
 
-    /// Reverts the creation of a directory: removes it if it is empty.
+    /// Removes the created directory if it is empty.
     fn revert_directory_creation(&mut self, path: &RelPath) -> RevertStepResult {
         Ok(match self.projected_tree.entry_at(path)? {
             ProjectedEntry::Absent => Some(RevertSkipReason::AlreadyGone),
@@ -330,7 +310,7 @@ impl InversePlanner<'_> {
         })
     }
 
-    /// Reverts a removal: restores the entry if its path is free.
+    /// Restores the removed file or tree if its path is free.
     fn revert_removal(&mut self, path: &RelPath, before: &PathState, entry: u64) -> RevertStepResult {
         match (self.projected_tree.entry_at(path)?, before) {
             (ProjectedEntry::Absent, _) => {}
@@ -341,7 +321,7 @@ impl InversePlanner<'_> {
                 return Ok(Some(RevertSkipReason::PathOccupied));
             }
         }
-        let (change, top) = match before {
+        let (change, kind) = match before {
             PathState::Tree { trash: id, .. } => {
                 let item = match id {
                     Some(id) => trash_lookup::find_trash_item(self.context, RemovalRecord { id: id.clone(), entry })?,
@@ -357,8 +337,8 @@ impl InversePlanner<'_> {
                 }
                 let content = PlannedContent::Retained(version);
                 let mode = FileModeSource::Set(mode & PERMISSION_BITS);
-                let (path, expect) = (path.clone(), CommitExpectation::Absent);
-                (PlannedChange::Put { path, expectation: expect, content, version, size: *size, mode }, FileKind::File)
+                let (path, expectation) = (path.clone(), CommitExpectation::Absent);
+                (PlannedChange::Put { path, expectation, content, version, size: *size, mode }, FileKind::File)
             }
             PathState::Directory { mode } => {
                 (PlannedChange::MakeDirectory { path: path.clone(), mode: mode & PERMISSION_BITS }, FileKind::Directory)
@@ -376,29 +356,26 @@ impl InversePlanner<'_> {
         if let Some(reason) = self.create_parents(path)? {
             return Ok(Some(reason));
         }
-        self.projected_tree.mark_created(path, top);
+        self.projected_tree.mark_created(path, kind);
         self.inverse.changes.push(change);
         Ok(None)
     }
 
-    /// Reverts a move, including later changes to the content.
+    /// Moves the file or tree back, with the content it has now.
     fn revert_move(&mut self, from: &RelPath, to: &RelPath, after: &PathState) -> RevertStepResult {
         let stat = match self.projected_tree.entry_at(to)? {
             ProjectedEntry::Existing(stat) => stat,
             ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
             ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
         };
-        match self.projected_tree.entry_at(from)? {
-            ProjectedEntry::Absent => {}
-            ProjectedEntry::Existing(_) | ProjectedEntry::Planned(_) => {
-                return Ok(Some(RevertSkipReason::OriginOccupied));
-            }
+        if self.projected_tree.entry_at(from)? != ProjectedEntry::Absent {
+            return Ok(Some(RevertSkipReason::OriginOccupied));
         }
-        let expect = expectations::expectation_at(self.context, to, stat, None)?;
+        let expectation = expectations::expectation_at(self.context, to, stat, None)?;
         let problem = match (after, stat.kind) {
             (PathState::File { version, .. }, FileKind::File) => {
                 let same =
-                    expectations::expected_version(&expect).is_some_and(|seen| seen.version == Version(*version));
+                    expectations::expected_version(&expectation).is_some_and(|seen| seen.version == Version(*version));
                 (!same && self.policy == ChangedFilePolicy::Leave).then_some(RevertSkipReason::Changed)
             }
             (PathState::Directory { .. }, FileKind::Directory)
@@ -421,21 +398,15 @@ impl InversePlanner<'_> {
             return Ok(Some(reason));
         }
         self.projected_tree.mark_moved(to, from, stat.kind);
-        let (from, to) = (to.clone(), from.clone());
-        self.inverse.changes.push(PlannedChange::Move {
-            from,
-            to,
-            expectation: expect,
-            replaced: CommitExpectation::Absent,
-            tree,
-        });
+        let (from, to, replaced) = (to.clone(), from.clone(), CommitExpectation::Absent);
+        self.inverse.changes.push(PlannedChange::Move { from, to, expectation, replaced, tree });
         Ok(None)
     }
 
-    /// Creates missing parents, unless something else is in the way.
+    /// Plans the missing parent directories of a path.
     fn create_parents(&mut self, path: &RelPath) -> RevertStepResult {
-        let sketch = &self.projected_tree;
-        match parent_directories::missing_parents(path, |above| Ok(sketch.entry_at(above)?.kind())) {
+        let tree = &self.projected_tree;
+        match parent_directories::missing_parents(path, |above| Ok(tree.entry_at(above)?.kind())) {
             Ok(missing) => {
                 for change in &missing {
                     change.paths().for_each(|above| self.projected_tree.mark_created(above, FileKind::Directory));

@@ -1,5 +1,5 @@
-//! The tree as a partial plan would leave it: the current tree overlaid with the planned changes. Never writes; the
-//! commit verifies every change.
+//! The directory tree as it will be after the changes planned so far: the current tree overlaid with those changes.
+//! Never writes; the commit verifies every change.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use stead_path::RelPath;
 
 use crate::{call_context::CallContext, errors::Error, plan::FileKind, workspace::FileStat};
 
-/// The entry at a path after the plan so far.
+/// The entry that a path will have after the changes planned so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProjectedEntry {
     Absent,
@@ -21,13 +21,12 @@ impl ProjectedEntry {
     pub(crate) fn kind(self) -> Option<FileKind> {
         match self {
             ProjectedEntry::Absent => None,
-            ProjectedEntry::Planned(top) => Some(top),
+            ProjectedEntry::Planned(kind) => Some(kind),
             ProjectedEntry::Existing(stat) => Some(stat.kind),
         }
     }
 }
 
-/// What the plan does to one path.
 #[derive(Debug, Clone)]
 enum ProjectedChange {
     Removed,
@@ -35,7 +34,6 @@ enum ProjectedChange {
     MovedFrom(RelPath, FileKind),
 }
 
-/// A call context overlaid with planned changes.
 pub(crate) struct ProjectedTree<'a> {
     context: &'a CallContext<'a>,
     changes: BTreeMap<RelPath, ProjectedChange>,
@@ -57,17 +55,17 @@ impl<'a> ProjectedTree<'a> {
         }
     }
 
-    pub(crate) fn mark_created(&mut self, path: &RelPath, top: FileKind) {
-        self.set_change(path, ProjectedChange::Created(top));
+    pub(crate) fn mark_created(&mut self, path: &RelPath, kind: FileKind) {
+        self.set_change(path, ProjectedChange::Created(kind));
     }
 
-    pub(crate) fn mark_moved(&mut self, from: &RelPath, to: &RelPath, top: FileKind) {
+    pub(crate) fn mark_moved(&mut self, from: &RelPath, to: &RelPath, kind: FileKind) {
         self.mark_removed(from);
-        self.set_change(to, ProjectedChange::MovedFrom(from.clone(), top));
+        self.set_change(to, ProjectedChange::MovedFrom(from.clone(), kind));
     }
 
-    fn set_change(&mut self, path: &RelPath, drawn: ProjectedChange) {
-        match self.changes.insert(path.clone(), drawn) {
+    fn set_change(&mut self, path: &RelPath, change: ProjectedChange) {
+        match self.changes.insert(path.clone(), change) {
             Some(ProjectedChange::Created(_) | ProjectedChange::MovedFrom(..)) => {}
             Some(ProjectedChange::Removed) | None => {
                 if let Some(parent) = path.parent() {
@@ -77,19 +75,20 @@ impl<'a> ProjectedTree<'a> {
         }
     }
 
-    /// The entry at a path. Symbolic links in the path are already resolved.
+    /// The entry that `path` will have. The path contains no symbolic links.
     pub(crate) fn entry_at(&self, path: &RelPath) -> Result<ProjectedEntry, Error> {
         match self.changes.get(path) {
             Some(ProjectedChange::Removed) => return Ok(ProjectedEntry::Absent),
-            Some(ProjectedChange::Created(top) | ProjectedChange::MovedFrom(_, top)) => {
-                return Ok(ProjectedEntry::Planned(*top));
+            Some(ProjectedChange::Created(kind) | ProjectedChange::MovedFrom(_, kind)) => {
+                return Ok(ProjectedEntry::Planned(*kind));
             }
             None => {}
         }
         let mut above = path.parent();
         while let Some(ancestor) = above {
             match self.changes.get(&ancestor) {
-                // New directories are empty, and restored ones are not examined.
+                // A planned directory counts as empty. That may be wrong for one restored from the trash; the commit
+                // verifies it.
                 Some(ProjectedChange::Removed | ProjectedChange::Created(_)) => {
                     return Ok(ProjectedEntry::Absent);
                 }
@@ -104,7 +103,7 @@ impl<'a> ProjectedTree<'a> {
         Ok(self.context.workspace().stat(path)?.map_or(ProjectedEntry::Absent, ProjectedEntry::Existing))
     }
 
-    /// Whether an existing directory will be empty.
+    /// Whether an existing directory will be empty after the planned changes.
     pub(crate) fn is_empty(&self, path: &RelPath) -> Result<bool, Error> {
         if self.added_children.get(path).is_some_and(|count| *count > 0) {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! Reverts a change of file content: restores the earlier bytes if the file is unchanged, otherwise merges the
-//! earlier text with the later one. Only a merge without conflicts is used.
+//! Reverts a change of file content. If the file is unchanged since the entry, its earlier bytes are restored.
+//! Otherwise the earlier text is merged with the current one; a merge with conflicts is not used.
 
 use stead_path::RelPath;
 use stead_text::{
@@ -16,7 +16,6 @@ use crate::{
     workspace::{BytesToRead, FileStat},
 };
 
-/// The recorded state of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordedFile {
     pub(super) version: Version,
@@ -25,7 +24,6 @@ pub(super) struct RecordedFile {
 }
 
 impl InversePlanner<'_> {
-    /// Reverts a modification.
     pub(super) fn revert_modification(
         &mut self,
         path: &RelPath,
@@ -109,15 +107,15 @@ impl InversePlanner<'_> {
         mode: FileModeSource,
     ) {
         self.projected_tree.mark_created(path, FileKind::File);
-        let (path, expect) = (path.clone(), CommitExpectation::File(seen));
-        self.inverse.changes.push(PlannedChange::Put { path, expectation: expect, content, version, size, mode });
+        let (path, expectation) = (path.clone(), CommitExpectation::File(seen));
+        self.inverse.changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
     }
 }
 
-/// The permission bits to restore, if the entry changed them and they are unchanged since.
+/// Restores the earlier permission bits only if the entry changed them and nobody has changed them since.
 fn mode_to_restore(before: RecordedFile, after: RecordedFile, stat: FileStat) -> FileModeSource {
-    let (earlier, left) = (before.mode & PERMISSION_BITS, after.mode & PERMISSION_BITS);
-    if earlier != left && stat.mode & PERMISSION_BITS == left {
+    let (earlier, later) = (before.mode & PERMISSION_BITS, after.mode & PERMISSION_BITS);
+    if earlier != later && stat.mode & PERMISSION_BITS == later {
         FileModeSource::Set(earlier)
     } else {
         FileModeSource::KeepExisting
