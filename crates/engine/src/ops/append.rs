@@ -3,9 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{
-    encode_content, expectations::too_large_to_change_error, outcome_builder::OutcomeBuilder, parent_directories, write,
-};
+use super::{encode_content, outcome_builder::OutcomeBuilder, planning, planning::too_large_to_change_error, write};
 use crate::{
     call_context::CallContext,
     errors::Error,
@@ -54,7 +52,7 @@ impl Operation for AppendArgs {
         bytes.extend_from_slice(&added.bytes);
         let version = Version::hash_bytes(&bytes);
         let size = bytes.len() as u64;
-        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
+        let mut changes = planning::create_missing_parents(context, &target.path)?;
         let path = target.path.clone();
         changes.push(PlannedChange::Put {
             path,

@@ -1,23 +1,23 @@
-//! `changes`: reads the journal forward from a cursor. Gaps are never hidden: a cursor that does not fit this journal
-//! fails with `history_lost`, and a full page says so.
+//! `changes` reads the journal forward from a cursor. Gaps are never hidden: a cursor that does not belong to this
+//! journal fails with `history_lost`, and the outcome says when a page is full. [`ChangesFollower`] returns the same
+//! pages for a stream that a protocol opened, and records no journal entries.
 
-pub(super) mod follower;
-
-use super::changed_lines::ChangedLineFinder;
-use super::journal_cursor::{JournalCursor, JournalCursorArgument};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{
-    journal_feed::{self, FeedPage, RenderedEvent},
-    outcome_builder::{OutcomeBuilder, format_iso_utc},
-    visible_change::VisibleChange,
-};
 use crate::{
     call_context::CallContext,
+    caller::Caller,
+    engine::{Call, CallOutcome, Engine},
     errors::Error,
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        changed_lines::ChangedLineFinder,
+        journal_feed::{self, FeedPage, JournalCursor, JournalCursorArgument, RenderedEvent},
+        outcome_builder::{OutcomeBuilder, format_iso_utc},
+        visible_change::VisibleChange,
+    },
     workspace::StoredJournalEntry,
 };
 
@@ -62,10 +62,10 @@ fn add_changes(
     let entry = &stored.entry;
     let skipped = page.position.delivered_within(entry.number);
     for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
-        let Some(shown) = VisibleChange::visible_to(context, change) else { continue };
+        let Some(visible) = VisibleChange::visible_to(context, change) else { continue };
         let lines = ranges.changed_ranges(change)?;
         let mut line =
-            format!("r{} {} {}: {}", entry.number, entry.caller.principal, entry.operation, shown.render_line());
+            format!("r{} {} {}: {}", entry.number, entry.caller.principal, entry.operation, visible.render_line());
         if let Some(lines) = &lines {
             let spans: Vec<String> = lines.iter().map(|[from, to]| format!("{from}-{to}")).collect();
             line.push_str(&format!(" lines {}", spans.join(",")));
@@ -77,17 +77,42 @@ fn add_changes(
             page.set_end(JournalCursor::within_entry(stored, index));
             return Ok(());
         }
-        let rev = shown.result.map(|_| format!("r{}", entry.number));
+        let rev = visible.result.map(|_| format!("r{}", entry.number));
         let event = OutcomeBuilder::new()
             .with_field("entry", entry.number)
             .with_field("time", format_iso_utc(entry.time_ms))
             .with_field("principal", entry.caller.principal.clone())
             .with_field("operation", entry.operation.clone())
-            .with_fields(shown.into_json())
+            .with_fields(visible.into_json())
             .with_some("rev", rev)
-            .with_some("lines", lines.map(|lines| lines.into_iter().map(|span| span.to_vec()).collect::<Vec<_>>()));
+            .with_some("lines", lines.map(|lines| lines.into_iter().map(Vec::from).collect::<Vec<_>>()));
         page.events.push((Value::Object(event.into_json()), line));
     }
     page.position = JournalCursor::after_entry(stored);
     Ok(())
+}
+
+/// Reads changes from a cursor. Every change is returned once, in the order of the journal.
+pub struct ChangesFollower {
+    engine: Engine,
+    caller: Caller,
+    position: JournalCursor,
+}
+
+impl ChangesFollower {
+    /// Continues after the cursor of an earlier outcome.
+    pub fn from_cursor(engine: Engine, caller: Caller, cursor: &str) -> Result<Self, Error> {
+        let position = JournalCursor::resolve(engine.workspace(), &JournalCursorArgument::Text(cursor.to_owned()))?;
+        Ok(Self { engine, caller, position })
+    }
+
+    /// The outcome that `changes` would return for the next page. It has no events if nothing changed.
+    pub fn next_page(&mut self) -> Result<CallOutcome, Error> {
+        let workspace = self.engine.workspace();
+        let call = Call::new(&self.caller, "changes", Map::new());
+        let policy = workspace.active_policy()?;
+        let page = collect_changes(&CallContext::new(workspace, &call, &policy), self.position)?;
+        self.position = page.position;
+        Ok(page.into_outcome("no changes", "changes"))
+    }
 }

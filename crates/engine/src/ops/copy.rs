@@ -7,10 +7,9 @@ use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
 use super::{
-    expectations::{self, PERMISSION_BITS},
     r#move::{Overwrite, require_replaceable},
     outcome_builder::OutcomeBuilder,
-    parent_directories,
+    planning::{self, PERMISSION_BITS},
 };
 use crate::{
     call_context::CallContext,
@@ -42,8 +41,8 @@ impl Operation for CopyArgs {
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let (source, destination) = (&targets[0], &targets[1]);
-        let stat = expectations::require_present(source)?;
-        expectations::require_movable(context, source, stat)?;
+        let stat = planning::require_present(source)?;
+        planning::require_movable(context, source, stat)?;
         if !context.may_read(&source.path) {
             return Err(Error::new(ErrorKind::OutOfScope, "path is outside your readable scope"));
         }
@@ -79,13 +78,13 @@ impl CopyArgs {
                 (CommitExpectation::File(context.observe_version(&to)?), FileModeSource::KeepExisting)
             }
         };
-        if expectations::expected_version(&expect).is_some_and(|there| there.version == seen.version) {
+        if planning::expected_version(&expect).is_some_and(|there| there.version == seen.version) {
             return Ok(unchanged_outcome(context, &from, &to, &seen));
         }
         let created = expect == CommitExpectation::Absent;
         let size = seen.identity.size;
         check_copy_size(size)?;
-        let mut changes = parent_directories::create_missing_parents(context, &to)?;
+        let mut changes = planning::create_missing_parents(context, &to)?;
         let (path, content) = (to.clone(), PlannedContent::CopyOf(from.clone(), seen));
         changes.push(PlannedChange::Put { path, expectation: expect, content, version: seen.version, size, mode });
         Ok(PlannedEffect::Files {
@@ -147,13 +146,13 @@ fn plan_tree_copy(
         require_replaceable(&to, stat.kind, there.kind, Overwrite::No)?;
     }
     let TreeCopy { changes, skipped, tree } = collect_tree(context, &from, stat, &to)?;
-    let mut all = parent_directories::create_missing_parents(context, &to)?;
+    let mut all = planning::create_missing_parents(context, &to)?;
     all.extend(changes);
     Ok(PlannedEffect::Files {
         plan: Plan::new(all),
         build_outcome: Box::new(move |receipt| {
             let mut text =
-                format!("copied {from} to {to} ({}, r{})", expectations::describe_tree_size(&tree), receipt.entry);
+                format!("copied {from} to {to} ({}, r{})", planning::describe_tree_size(&tree), receipt.entry);
             if !skipped.is_empty() {
                 text.push_str(&format!("; {} not copied:", skipped.len()));
             }

@@ -25,9 +25,7 @@ use self::{
     base_text::{EditBase, OlderFileText},
     report::{EditRebaseStatus, EditReport},
 };
-use super::{
-    diff, encode_content, expectations::too_large_to_change_error, older_revisions, parent_directories, write,
-};
+use super::{diff, encode_content, older_revisions, planning, planning::too_large_to_change_error, write};
 use crate::{
     authorization,
     call_context::CallContext,
@@ -78,7 +76,7 @@ impl Operation for EditArgs {
         if encoded.bytes == current.bytes && !created {
             return Ok(PlannedEffect::Read { outcome: report.unchanged_outcome(context, target), bytes: 0 });
         }
-        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
+        let mut changes = planning::create_missing_parents(context, &target.path)?;
         changes.push(PlannedChange::Put {
             path: target.path.clone(),
             expectation: current.expectation,

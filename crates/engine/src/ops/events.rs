@@ -1,13 +1,15 @@
-//! `events`: events of a session since a cursor: changes seen by its watches, and answers from people. The session's
-//! own changes are left out. Gaps are reported as in `changes`.
+//! `events` returns the events of a session since a cursor: changes that its watches report, and answers from people.
+//! The session's own changes are omitted. Gaps are reported as in `changes`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     changed_lines::ChangedLineFinder,
-    journal_cursor::{JournalCursor, JournalCursorArgument},
-    journal_feed::{self, FEED_BATCH_ENTRIES, FeedPage, JournalEntryBatch, MoreJournalEntries, RenderedEvent},
+    journal_feed::{
+        self, FEED_BATCH_ENTRIES, FeedPage, JournalCursor, JournalCursorArgument, JournalEntryBatch,
+        MoreJournalEntries, RenderedEvent,
+    },
     outcome_builder::{OutcomeBuilder, format_iso_utc},
     watched::{self, OwnChangeFilter, events::WatchMatcher},
 };
@@ -27,7 +29,7 @@ pub(crate) struct EventsArgs {
     wait_ms: Option<u64>,
 }
 
-/// Operations that carry a person's answer.
+/// The operations with which a person answers an alert or an approval request.
 const ANSWER_OPERATIONS: &[&str] = &["respond", "approve", "deny"];
 
 impl Operation for EventsArgs {
@@ -52,24 +54,24 @@ impl Operation for EventsArgs {
     }
 }
 
-/// A session without a cursor starts at its own first entry.
+/// Without a cursor, the events start at the first entry of the session.
 fn session_start(context: &CallContext<'_>) -> Result<JournalCursor, Error> {
     let (workspace, caller) = (context.workspace(), context.caller);
     if let Some(session) = workspace.session(&caller.session)? {
         return JournalCursor::before_entry(workspace, session.first_entry);
     }
-    let of = SessionTotalsQuery {
+    let query = SessionTotalsQuery {
         principal: &caller.principal,
         session: &caller.session,
         from_entry: caller.session_first_entry,
     };
-    match workspace.session_totals(&of)?.first_call {
+    match workspace.session_totals(&query)?.first_call {
         Some((number, _)) => JournalCursor::before_entry(workspace, number),
         None => JournalCursor::at_end(workspace),
     }
 }
 
-/// The next entries that may contain events, in order.
+/// The next batch of entries that may contain events, in journal order.
 fn read_batch(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
     let (mut found, mut rest) = journal_feed::changed_entries(context, after)?;
     // Entries after the last one of a full batch belong to the next batch.
@@ -101,14 +103,14 @@ fn add_session_events(
     ranges: &mut ChangedLineFinder<'_>,
 ) -> Result<(), Error> {
     let entry = &stored.entry;
-    if let Some((kind, answered)) = answer_event(context, stored)? {
+    if let Some((kind, fields)) = answer_event(context, stored)? {
         if page.events.len() == limits::CHANGES_PAGE_EVENTS {
             page.has_more = true;
             return Ok(());
         }
         let words = kind.replace('_', " ");
         let line = format!("r{} {words} by {}\n", entry.number, entry.caller.principal);
-        page.events.push((event_json(stored, kind, answered), line));
+        page.events.push((event_json(stored, kind, fields), line));
     }
     watched::add_watch_events(context, watchers, OwnChangeFilter::Exclude, stored, page, ranges, &|event| {
         let line = event.render_line();
@@ -117,21 +119,21 @@ fn add_session_events(
     })
 }
 
-fn event_json(stored: &StoredJournalEntry, kind: &str, more: Map<String, Value>) -> Value {
+fn event_json(stored: &StoredJournalEntry, kind: &str, fields: Map<String, Value>) -> Value {
     let entry = &stored.entry;
-    let fields = OutcomeBuilder::new()
+    let event = OutcomeBuilder::new()
         .with_field("type", kind)
         .with_field("entry", entry.number)
         .with_field("time", format_iso_utc(entry.time_ms))
         .with_field("principal", entry.caller.principal.clone())
         .with_field("operation", entry.operation.clone())
-        .with_fields(more);
-    Value::Object(fields.into_json())
+        .with_fields(fields);
+    Value::Object(event.into_json())
 }
 
 type SessionEvent = (&'static str, Map<String, Value>);
 
-/// The answer to this caller in an entry, if there is one.
+/// The event for an entry in which a person answers this caller.
 fn answer_event(context: &CallContext<'_>, stored: &StoredJournalEntry) -> Result<Option<SessionEvent>, Error> {
     let entry = &stored.entry;
     if !ANSWER_OPERATIONS.contains(&entry.operation.as_str()) || entry.decision != stead_journal::EntryDecision::Allowed
@@ -139,10 +141,10 @@ fn answer_event(context: &CallContext<'_>, stored: &StoredJournalEntry) -> Resul
         return Ok(None);
     }
     let arguments: Map<String, Value> = serde_json::from_str(&entry.arguments).unwrap_or_default();
-    let named = |name: &str| arguments.get(name).and_then(Value::as_str);
-    let (workspace, asked_by) = (context.workspace(), context.caller.principal.to_string());
-    if let Some(id) = named("alert") {
-        let alert = workspace.alert(id)?.filter(|alert| alert.sender == asked_by);
+    let argument = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let (workspace, requester) = (context.workspace(), context.caller.principal.to_string());
+    if let Some(id) = argument("alert") {
+        let alert = workspace.alert(id)?.filter(|alert| alert.sender == requester);
         return Ok(alert.and_then(|alert| {
             let response = alert.response?;
             let fields = OutcomeBuilder::new()
@@ -152,14 +154,14 @@ fn answer_event(context: &CallContext<'_>, stored: &StoredJournalEntry) -> Resul
             Some(("alert_answered", fields.into_json()))
         }));
     }
-    let Some(id) = named("id") else { return Ok(None) };
-    let approval = workspace.approval(id)?.filter(|approval| approval.request.principal == asked_by);
+    let Some(id) = argument("id") else { return Ok(None) };
+    let approval = workspace.approval(id)?.filter(|approval| approval.request.principal == requester);
     Ok(approval.map(|approval| {
         let fields = OutcomeBuilder::new()
             .with_field("approval", approval.id)
             .with_field("answer", if entry.operation == "approve" { "approved" } else { "rejected" })
             .with_field("by", entry.caller.principal.clone())
-            .with_some("reason", approval.resolution.and_then(|answered| answered.reason));
+            .with_some("reason", approval.resolution.and_then(|resolution| resolution.reason));
         ("approval_resolved", fields.into_json())
     }))
 }

@@ -1,20 +1,14 @@
-//! `find`: paths below a directory that match a pattern, in byte order, with size and time. A pattern without a slash
-//! matches a name at any depth. If nothing matches, names that contain the pattern are returned, else the most
-//! similar names.
+//! `find` returns the paths below a directory that match a pattern, in byte order, with size and time. A pattern without
+//! a slash matches a name at any depth. If nothing matches, a second walk looks for names that contain the pattern, and
+//! otherwise for the most similar names.
 
-mod suggestions;
+use std::collections::BinaryHeap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
-use suggestions::NearPathMatches;
 
-use super::{
-    list,
-    outcome_builder::{OutcomeBuilder, format_iso_utc},
-    walk,
-};
 use crate::{
     call_context::CallContext,
     call_options::ListingStyle,
@@ -22,6 +16,12 @@ use crate::{
     glob::Globs,
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        list,
+        outcome_builder::{OutcomeBuilder, format_iso_utc},
+        stat::file_kind_name,
+        walk::{self, IgnoredFileFilter, ParallelWalkEntry},
+    },
     plan::FileKind,
 };
 
@@ -56,46 +56,46 @@ impl Operation for FindArgs {
         let max = bounded_limit(self.max, limits::FIND_MATCHES_DEFAULT, limits::FIND_MATCHES_MAX)?;
         context.control.report_found(0);
         let (results, omissions) =
-            walk::walk_tree(context, top, self.all.into(), &FirstMatches::default, &|own, entry| {
+            walk::walk_tree(context, top, self.all.into(), &FirstMatches::default, &|found, entry| {
                 if pattern.matches_bytes(entry.path_below_start()) && context.may_read(entry.path) {
-                    own.add(entry.path, max);
+                    found.add(entry.path, max);
                     context.control.report_found(1);
                 }
                 Ok(())
             })?;
         let (mut first, mut total) = FirstMatches::merge_all(results, max);
-        let mut how = FindMatchKind::Pattern;
+        let mut match_kind = FindMatchKind::Pattern;
         if total == 0 && context.options.listing_style == ListingStyle::NativePage {
-            let NearPathMatches { substring_matches: parts, total: holding, nearest_names: names } =
-                suggestions::find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
-            how = if holding > 0 { FindMatchKind::Substring } else { FindMatchKind::NearestNames(names) };
-            (first, total) = (parts, holding);
+            let near = find_near_matches(context, top, self.all.into(), &self.pattern, max)?;
+            match_kind =
+                if near.total > 0 { FindMatchKind::Substring } else { FindMatchKind::NearestNames(near.nearest_names) };
+            (first, total) = (near.substring_matches, near.total);
         }
         let found: Vec<FindMatch> = first.into_iter().filter_map(|path| stat_match(context, path)).collect();
-        let left_out = total.saturating_sub(found.len() as u64);
-        let truncated = omissions.limit_reached || left_out > 0;
-        let text = render_text(&found, left_out, &self.pattern, &how) + &omissions.render_note() + "]";
-        let matches: Vec<Value> = found.iter().map(|found| Value::Object(found.to_json())).collect();
-        let answer = OutcomeBuilder::new()
+        let omitted = total.saturating_sub(found.len() as u64);
+        let truncated = omissions.limit_reached || omitted > 0;
+        let text = render_text(&found, omitted, &self.pattern, &match_kind) + &omissions.render_note() + "]";
+        let matches: Vec<_> = found.iter().map(FindMatch::to_json).collect();
+        let outcome = OutcomeBuilder::new()
             .with_field("path", top.to_string())
             .with_field("matches", matches)
             .with_field("total", total)
-            .with_some("partial", (how == FindMatchKind::Substring).then_some(true))
-            .with_some("nearest", how.nearest_names_json())
+            .with_some("partial", (match_kind == FindMatchKind::Substring).then_some(true))
+            .with_some("nearest", match_kind.nearest_names_json())
             .with_field("truncated", truncated)
             .with_some("closed", (omissions.unlistable_directories > 0).then_some(omissions.unlistable_directories))
             .with_some("ignored", omissions.ignored_count())
             .build(text);
-        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum FindMatchKind {
     Pattern,
-    /// No match, but some names contain the pattern.
+    /// Nothing matches the pattern, but some names contain it.
     Substring,
-    /// No match; these are the most similar names.
+    /// Nothing matches or contains the pattern. These paths have the most similar names.
     NearestNames(Vec<RelPath>),
 }
 
@@ -114,21 +114,21 @@ impl FindMatch {
     fn to_json(&self) -> Map<String, Value> {
         OutcomeBuilder::new()
             .with_field("path", self.path.to_string())
-            .with_field("type", super::stat::file_kind_name(self.kind))
+            .with_field("type", file_kind_name(self.kind))
             .with_field("size", self.size)
             .with_field("modified", format_iso_utc(self.modified_ms))
             .into_json()
     }
 }
 
-/// The match with its size and time; `None` if it is gone.
+/// Returns `None` if the path does not exist any more.
 fn stat_match(context: &CallContext<'_>, path: RelPath) -> Option<FindMatch> {
     let stat = walk::stat_entry(context, &path)?;
     let size = if stat.kind == FileKind::Directory { 0 } else { stat.size };
     Some(FindMatch { path, kind: stat.kind, size, modified_ms: stat.modified_ms })
 }
 
-/// The first matches of one thread in path order, and its total.
+/// The first matches of one thread in path order, and the number of all its matches.
 #[derive(Default)]
 struct FirstMatches {
     paths: Vec<RelPath>,
@@ -161,21 +161,20 @@ impl FirstMatches {
 }
 
 /// Checks a requested number of results against the maximum.
-pub(super) fn bounded_limit(requested: Option<u64>, usual: usize, most: usize) -> Result<usize, Error> {
+pub(super) fn bounded_limit(requested: Option<u64>, default: usize, most: usize) -> Result<usize, Error> {
     match requested.map(usize::try_from) {
-        None => Ok(usual),
+        None => Ok(default),
         Some(Ok(number)) if (1..=most).contains(&number) => Ok(number),
-        Some(_) => Err(Error::new(ErrorKind::BadRequest, format!("max is 1 to {most}"))
-            .with_next_step("use a narrower path or pattern to see everything")),
+        Some(_) => Err(Error::new(ErrorKind::BadRequest, format!("max must be from 1 to {most}"))
+            .with_next_step("pass a narrower path or pattern to get all matches")),
     }
 }
 
-/// One line per match, then the summary, without its closing bracket.
-fn render_text(found: &[FindMatch], left_out: u64, pattern: &str, how: &FindMatchKind) -> String {
+/// One line per match, then a summary line. The caller adds the closing bracket of the summary.
+fn render_text(found: &[FindMatch], omitted: u64, pattern: &str, match_kind: &FindMatchKind) -> String {
     let mut text = String::new();
     for found in found {
-        let wire = found.path.to_wire();
-        text.push_str(&escape_deceptive_line(&wire));
+        text.push_str(&escape_deceptive_line(&found.path.to_wire()));
         match found.kind {
             FileKind::Directory => text.push('/'),
             FileKind::Link => text.push('@'),
@@ -183,24 +182,152 @@ fn render_text(found: &[FindMatch], left_out: u64, pattern: &str, how: &FindMatc
         }
         text.push('\n');
     }
-    let shown = escape_deceptive_line(pattern);
+    let pattern = escape_deceptive_line(pattern);
     let count = found.len();
-    match how {
-        FindMatchKind::Pattern => text.push_str(&format!("[{count} match {shown}")),
-        FindMatchKind::Substring => text.push_str(&format!("[no match for {shown}; {count} contain it")),
+    match match_kind {
+        FindMatchKind::Pattern => text.push_str(&format!("[{count} match {pattern}")),
+        FindMatchKind::Substring => text.push_str(&format!("[no match for {pattern}; {count} contain it")),
         FindMatchKind::NearestNames(names) => {
-            text.push_str(&format!("[no match for {shown}"));
+            text.push_str(&format!("[no match for {pattern}"));
             for (at, path) in names.iter().enumerate() {
                 text.push_str(if at == 0 { "; did you mean " } else { ", " });
                 text.push_str(&escape_deceptive_line(&path.to_wire()));
             }
         }
     }
-    if left_out > 0 {
+    if omitted > 0 {
         text.push_str(&format!(
-            "; truncated, {left_out} more: pass a narrower path, or raise max up to {}",
+            "; truncated, {omitted} more: pass a narrower path, or raise max up to {}",
             limits::FIND_MATCHES_MAX
         ));
     }
     text
+}
+
+struct NearPathMatches {
+    /// The first paths that contain the pattern, in path order.
+    substring_matches: Vec<RelPath>,
+    /// The number of all paths that contain the pattern.
+    total: u64,
+    /// The paths with the most similar names, best first.
+    nearest_names: Vec<RelPath>,
+}
+
+fn find_near_matches(
+    context: &CallContext<'_>,
+    top: &RelPath,
+    ignored: IgnoredFileFilter,
+    pattern: &str,
+    max: usize,
+) -> Result<NearPathMatches, Error> {
+    let fuzzy = FuzzyPattern::new(pattern);
+    let (results, _) = walk::walk_tree(context, top, ignored, &NearMatchCollector::default, &|found, entry| {
+        if context.may_read(entry.path) {
+            found.add_entry(&fuzzy, entry, max);
+        }
+        Ok(())
+    })?;
+    let (mut substring_matches, mut nearest) = (Vec::new(), BinaryHeap::new());
+    for one in results {
+        substring_matches.push(one.substring_matches);
+        nearest.extend(one.nearest);
+    }
+    let (substring_matches, total) = FirstMatches::merge_all(substring_matches, max);
+    let names = nearest.into_sorted_vec().into_iter().take(limits::FIND_NEAREST_MAX);
+    Ok(NearPathMatches { substring_matches, total, nearest_names: names.map(|near| near.path).collect() })
+}
+
+struct FuzzyPattern {
+    /// The whole pattern in lower case; `None` unless it is a plain name or path.
+    substring: Option<Vec<u8>>,
+    /// The last component of the pattern in lower case, without wildcards.
+    name: Vec<u8>,
+    /// The maximum edit distance of a similar name.
+    distance_max: usize,
+}
+
+impl FuzzyPattern {
+    fn new(pattern: &str) -> Self {
+        let is_wild = |byte: &u8| b"*?[]{}\\".contains(byte);
+        let lower = pattern.as_bytes().to_ascii_lowercase();
+        let last = lower.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let name: Vec<u8> = last.iter().copied().filter(|byte| !is_wild(byte)).collect();
+        let distance_max = name.len() / CHARACTERS_PER_TYPO;
+        Self { substring: (!lower.iter().any(is_wild)).then_some(lower), name, distance_max }
+    }
+}
+
+/// A similar name may differ in one of this many characters.
+const CHARACTERS_PER_TYPO: usize = 3;
+
+#[derive(Default)]
+struct NearMatchCollector {
+    substring_matches: FirstMatches,
+    nearest: BinaryHeap<NearbyName>,
+}
+
+impl NearMatchCollector {
+    fn add_entry(&mut self, fuzzy: &FuzzyPattern, entry: &ParallelWalkEntry<'_, '_>, max: usize) {
+        let below = entry.path_below_start().to_ascii_lowercase();
+        let name = below.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        if let Some(part) = &fuzzy.substring {
+            let within = if part.contains(&b'/') { &below[..] } else { name };
+            if !part.is_empty() && within.windows(part.len()).any(|window| window == part) {
+                self.substring_matches.add(entry.path, max);
+            }
+        }
+        if let Some(distance) = bounded_edit_distance(name, &fuzzy.name, fuzzy.distance_max) {
+            self.nearest.push(NearbyName { distance, path: entry.path.clone() });
+            if self.nearest.len() > limits::FIND_NEAREST_MAX {
+                self.nearest.pop();
+            }
+        }
+    }
+}
+
+/// A similar name, ordered by distance, then by path.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct NearbyName {
+    distance: usize,
+    path: RelPath,
+}
+
+/// Levenshtein distance, or `None` if it exceeds `max`.
+fn bounded_edit_distance(one: &[u8], two: &[u8], max: usize) -> Option<usize> {
+    if max == 0 || one.len().abs_diff(two.len()) > max {
+        return None;
+    }
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (at, byte) in one.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (column, other) in two.iter().enumerate() {
+            let replaced = diagonal + usize::from(byte != other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+        if row.iter().all(|cost| *cost > max) {
+            return None;
+        }
+    }
+    row.last().copied().filter(|cost| *cost <= max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edit_distance_stops_at_bound() {
+        for (one, two, max, expected) in [
+            ("readme.md", "redame.md", 3, Some(2)),
+            ("readme.md", "readme.md", 3, Some(0)),
+            ("readme", "readme.md", 3, Some(3)),
+            ("readme", "license", 2, None),
+            ("a", "b", 0, None),
+            ("", "abc", 3, Some(3)),
+        ] {
+            assert_eq!(bounded_edit_distance(one.as_bytes(), two.as_bytes(), max), expected, "{one} {two}");
+        }
+    }
 }

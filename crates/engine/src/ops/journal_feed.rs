@@ -1,27 +1,168 @@
-//! Reads the journal forward from a cursor, by page, and waits for the first event. Owns the wait time and the number
-//! of entries scanned per call; `changes`, `events` and `watched` turn entries into events.
-//!
-//! An entry added during the scan ends the wait, and a truncated page says so.
+//! Reads the journal forward from a cursor, one page per call, and waits for the first event. Owns the cursor, the wait
+//! time and the number of entries scanned per call; `changes`, `events` and `watched` turn entries into events. An entry
+//! that is added during the scan ends the wait, and a truncated page says so.
 
-use std::time::{Duration, Instant};
-
-use serde_json::Value;
-
-use super::{journal_cursor::JournalCursor, outcome_builder::OutcomeBuilder};
-use crate::{
-    call_context::CallContext,
-    errors::Error,
-    limits,
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
+use std::{
+    fmt,
+    time::{Duration, Instant},
 };
 
+use serde::Deserialize;
+use serde_json::Value;
+use stead_journal::Digest;
+
+use crate::{
+    call_context::CallContext,
+    engine::CallOutcome,
+    errors::{Error, ErrorKind},
+    limits,
+    ops::{
+        outcome_builder::{OutcomeBuilder, shorten_for_error},
+        visible_change::{history_lost_error, parse_entry_number},
+    },
+    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace},
+};
+
+const CURSOR_HASH_DIGITS: usize = 16;
+const NOW_CURSOR: &str = "now";
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(in crate::ops) enum JournalCursorArgument {
+    Number(u64),
+    /// `now`, `r12`, or the cursor of an earlier outcome.
+    Text(String),
+}
+
+/// A verified position in the journal, written as `12:` and a prefix of the hash of entry 12, so that a lost, truncated
+/// or replaced journal is detected. Inside an entry with many changes, the number of delivered changes follows.
+///
+/// A cursor names the start of the journal or an entry with changes. Such entries are durable before the call returns, so
+/// a crash does not invalidate a cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::ops) struct JournalCursor {
+    number: u64,
+    /// The hash of the entry; `None` at the start of the journal.
+    hash: Option<Digest>,
+    /// The number of delivered changes of the entry; `None` means all of them.
+    delivered: Option<usize>,
+}
+
+impl JournalCursor {
+    const START: JournalCursor = JournalCursor { number: 0, hash: None, delivered: None };
+
+    /// Parses a cursor and verifies it against the journal.
+    pub(in crate::ops) fn resolve(workspace: &dyn Workspace, since: &JournalCursorArgument) -> Result<Self, Error> {
+        let text = match since {
+            JournalCursorArgument::Number(number) => return Self::verify_entry(workspace, *number, None, None),
+            JournalCursorArgument::Text(text) => text.trim(),
+        };
+        if text == NOW_CURSOR {
+            return Self::at_end(workspace);
+        }
+        let malformed = || {
+            Error::new(ErrorKind::BadRequest, format!("'{}' is not a cursor", shorten_for_error(text))).with_next_step(
+                "pass the cursor of the last outcome, an entry such as \"r12\", 0 for the start, or \"now\"",
+            )
+        };
+        let mut parts = text.splitn(3, ':');
+        let number = parts.next().and_then(parse_entry_number).ok_or_else(malformed)?;
+        let hash = parts.next();
+        let delivered = parts.next().map(|count| count.parse::<usize>().map_err(|_| malformed())).transpose()?;
+        let is_hash =
+            |hash: &str| hash.len() >= CURSOR_HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if hash.is_some_and(|hash| !is_hash(hash)) {
+            return Err(malformed());
+        }
+        Self::verify_entry(workspace, number, hash, delivered)
+    }
+
+    fn verify_entry(
+        workspace: &dyn Workspace,
+        number: u64,
+        hash: Option<&str>,
+        delivered: Option<usize>,
+    ) -> Result<Self, Error> {
+        if number == 0 {
+            return Ok(Self::START);
+        }
+        let matches_hash = |stored: &StoredJournalEntry| {
+            hash.is_none_or(|known| stored.hash.to_string().starts_with(&known.to_ascii_lowercase()))
+        };
+        match workspace.entry(number)?.filter(matches_hash) {
+            Some(stored) => Ok(Self { number, hash: Some(stored.hash), delivered }),
+            None => Err(history_lost_error(number, workspace.head()?.number)),
+        }
+    }
+
+    /// The position after the newest entry with changes.
+    pub(in crate::ops) fn at_end(workspace: &dyn Workspace) -> Result<Self, Error> {
+        Self::after_newest(workspace, None)
+    }
+
+    /// The position after the last entry with changes that precedes entry `number`.
+    pub(in crate::ops) fn before_entry(workspace: &dyn Workspace, number: u64) -> Result<Self, Error> {
+        Self::after_newest(workspace, Some(number))
+    }
+
+    fn after_newest(workspace: &dyn Workspace, before: Option<u64>) -> Result<Self, Error> {
+        let filter = JournalEntryQuery {
+            selection: JournalEntrySelection::WithChanges,
+            order: JournalEntryOrder::NewestFirst,
+            before,
+            limit: 1,
+            ..JournalEntryQuery::default()
+        };
+        Ok(workspace.entries(&filter)?.first().map_or(Self::START, Self::after_entry))
+    }
+
+    pub(in crate::ops) fn after_entry(stored: &StoredJournalEntry) -> Self {
+        Self { number: stored.entry.number, hash: Some(stored.hash), delivered: None }
+    }
+
+    pub(in crate::ops) fn within_entry(stored: &StoredJournalEntry, delivered: usize) -> Self {
+        Self { delivered: Some(delivered), ..Self::after_entry(stored) }
+    }
+
+    /// The number of the last entry whose changes are all delivered.
+    pub(in crate::ops) fn last_complete_entry(self) -> u64 {
+        match self.delivered {
+            Some(_) => self.number.saturating_sub(1),
+            None => self.number,
+        }
+    }
+
+    /// Whether only some changes of the entry are delivered.
+    pub(in crate::ops) fn is_within_entry(self) -> bool {
+        self.delivered.is_some()
+    }
+
+    /// How many changes of entry `number` are delivered.
+    pub(in crate::ops) fn delivered_within(self, number: u64) -> usize {
+        self.delivered.filter(|_| number == self.number).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for JournalCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)?;
+        if let Some(hash) = &self.hash {
+            write!(f, ":{}", &hash.to_string()[..CURSOR_HASH_DIGITS])?;
+        }
+        match self.delivered {
+            Some(delivered) => write!(f, ":{delivered}"),
+            None => Ok(()),
+        }
+    }
+}
+
 pub(super) const FEED_BATCH_ENTRIES: usize = 200;
-/// Interval at which a wait checks for cancellation.
+/// The interval at which a wait checks for cancellation.
 const WAIT_SLICE: Duration = Duration::from_millis(250);
 /// A wait ends this long before the call's deadline, so that the outcome arrives in time.
 const RESPONSE_MARGIN: Duration = Duration::from_millis(250);
 
-/// Events in order, and the position of the next page.
+/// The events of one page in journal order, and the position of the next page.
 pub(crate) struct FeedPage<E> {
     pub(crate) events: Vec<E>,
     pub(crate) position: JournalCursor,
@@ -29,13 +170,13 @@ pub(crate) struct FeedPage<E> {
 }
 
 impl<E> FeedPage<E> {
-    /// Ends the page at this position; later events belong to the next page.
+    /// Ends the page at `position`; later events belong to the next page.
     pub(super) fn set_end(&mut self, position: JournalCursor) {
         self.position = position;
         self.has_more = true;
     }
 
-    /// The last line of the text: the cursor, and the call that returns more.
+    /// The last line of the text. It has the cursor and, if there is more, the call that returns the next page.
     pub(super) fn render_end(&self, call: &str, argument: &str) -> String {
         let cursor = &self.position;
         if self.has_more {
@@ -50,11 +191,11 @@ impl<E> FeedPage<E> {
 pub(super) type RenderedEvent = (Value, String);
 
 impl FeedPage<RenderedEvent> {
-    /// Builds the outcome of a page: its events, or `nothing`, and the cursor.
-    pub(super) fn into_outcome(self, nothing: &str, call: &str) -> crate::CallOutcome {
+    /// Builds the outcome of a page. The text of a page without events is `empty_text`.
+    pub(super) fn into_outcome(self, empty_text: &str, call: &str) -> CallOutcome {
         let end = self.render_end(call, "since");
         let (events, lines): (Vec<Value>, Vec<String>) = self.events.into_iter().unzip();
-        let text = if lines.is_empty() { format!("{nothing}\n") } else { lines.concat() };
+        let text = if lines.is_empty() { format!("{empty_text}\n") } else { lines.concat() };
         OutcomeBuilder::new()
             .with_field("events", events)
             .with_field("cursor", self.position.to_string())
@@ -71,25 +212,25 @@ pub(super) enum MoreJournalEntries {
 
 pub(super) type JournalEntryBatch = (Vec<StoredJournalEntry>, MoreJournalEntries);
 
-/// Adds the events of one entry to a page, as many as fit.
+/// Adds the events of one entry to a page until the page is full.
 pub(super) type AddJournalEntryFn<'a, E> = dyn FnMut(&StoredJournalEntry, &mut FeedPage<E>) -> Result<(), Error> + 'a;
 
-/// The first page with events, or an empty one after the wait.
+/// Returns the first page with events, or an empty page when the wait is over. `collect` reads the page at a cursor.
 pub(super) fn wait_for_page<E>(
     context: &CallContext<'_>,
     wait_ms: Option<u64>,
     start: JournalCursor,
-    gather: &mut dyn FnMut(JournalCursor) -> Result<FeedPage<E>, Error>,
+    collect: &mut dyn FnMut(JournalCursor) -> Result<FeedPage<E>, Error>,
 ) -> Result<FeedPage<E>, Error> {
     let wait_ms = wait_ms.unwrap_or(0).min(limits::CHANGES_WAIT_MS_MAX);
     let started = Instant::now();
-    let left = context.control.deadline().saturating_duration_since(started).saturating_sub(RESPONSE_MARGIN);
-    let until = started + Duration::from_millis(wait_ms).min(left);
+    let remaining = context.control.deadline().saturating_duration_since(started).saturating_sub(RESPONSE_MARGIN);
+    let until = started + Duration::from_millis(wait_ms).min(remaining);
     let mut position = start;
     loop {
-        // Read before the scan, so that an entry added meanwhile ends the wait below.
+        // The head is read before the scan, so that an entry added during the scan ends the wait below.
         let head = context.workspace().head()?.number;
-        let page = gather(position)?;
+        let page = collect(position)?;
         let now = Instant::now();
         if !page.events.is_empty() || page.has_more || now >= until {
             return Ok(page);
@@ -127,7 +268,7 @@ pub(super) fn scan_entries<E>(
     Ok(page)
 }
 
-/// The next entries with changes.
+/// The next batch of entries with changes.
 pub(super) fn changed_entries(context: &CallContext<'_>, after: u64) -> Result<JournalEntryBatch, Error> {
     let entries = context
         .workspace()

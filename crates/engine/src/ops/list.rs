@@ -1,19 +1,20 @@
-//! `list`: names below a directory, in byte order, parents before children, by page.
-//!
-//! A page continues after the path of the last listed entry, so that concurrent changes neither repeat nor lose other
-//! entries. Only entries on the page are examined.
+//! `list` returns the entries below a directory by page, in byte order, parents before children. A page continues after
+//! the path of the last listed entry, so that concurrent changes neither repeat nor lose other entries. Only the entries
+//! of the page are examined.
 
-mod cursor;
 mod walk;
 
-use cursor::ListCursor;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
-use walk::{ListWalk, ListingEntry};
+use walk::{ListCursor, ListWalk, ListingEntry};
 
-use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
+use super::{
+    outcome_builder::{OutcomeBuilder, format_iso_utc},
+    planning::not_found_error,
+    stat::file_kind_name,
+};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -48,8 +49,8 @@ impl ListArgs {
         let depth = self.depth.unwrap_or(1);
         match usize::try_from(depth) {
             Ok(depth) if (1..=limits::LIST_DEPTH_MAX).contains(&depth) => Ok(depth),
-            Ok(_) | Err(_) => Err(Error::new(ErrorKind::BadRequest, format!("depth {depth} is out of range"))
-                .with_next_step(format!("depth is 1 to {}", limits::LIST_DEPTH_MAX))),
+            Ok(_) | Err(_) => Err(Error::new(ErrorKind::BadRequest, format!("depth cannot be {depth}"))
+                .with_next_step(format!("pass a depth from 1 to {}", limits::LIST_DEPTH_MAX))),
         }
     }
 
@@ -73,8 +74,8 @@ impl Operation for ListArgs {
         walk.run(after.as_ref())?;
         let next = walk.next_cursor.as_ref().map(|last| self.continuation_args(top, last));
         let text = render_text(top, &walk);
-        let entries: Vec<Value> = walk.entries.iter().map(|shown| Value::Object(entry_json(shown))).collect();
-        let answer = OutcomeBuilder::new()
+        let entries: Vec<_> = walk.entries.iter().map(entry_json).collect();
+        let outcome = OutcomeBuilder::new()
             .with_field("path", top.to_string())
             .with_field("entries", entries)
             .with_some("total", (walk.depth == 1).then_some(walk.total))
@@ -82,7 +83,7 @@ impl Operation for ListArgs {
             .with_field("truncated", next.is_some())
             .with_some("next", next)
             .build(text);
-        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
     }
 }
 
@@ -106,37 +107,32 @@ pub(super) fn require_directory(target: &ResolvedTarget) -> Result<(), Error> {
                 .with_next_step(format!("call read or stat with path {path}")))
         }
         None if path.is_root() => Err(Error::workspace_missing()),
-        None => {
-            let parent = path.parent().unwrap_or_default();
-            Err(Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
-                .with_next_step(format!("call list with path {parent} to see what is there")))
-        }
+        None => Err(not_found_error(path)),
     }
 }
 
-fn entry_json(shown: &ListingEntry) -> Map<String, Value> {
+fn entry_json(entry: &ListingEntry) -> Map<String, Value> {
     OutcomeBuilder::new()
-        .with_field("path", shown.path.to_string())
-        .with_field("type", super::stat::file_kind_name(shown.kind))
-        .with_some("size", shown.size)
-        .with_some("error", shown.error.map(ErrorKind::code))
-        .with_some("modified", shown.details.as_ref().map(|more| format_iso_utc(more.modified_ms)))
-        .with_some("leads_to", shown.details.as_ref().and_then(|more| more.link_target).map(link_target_json))
+        .with_field("path", entry.path.to_string())
+        .with_field("type", file_kind_name(entry.kind))
+        .with_some("size", entry.size)
+        .with_some("error", entry.error.map(ErrorKind::code))
+        .with_some("modified", entry.details.as_ref().map(|details| format_iso_utc(details.modified_ms)))
+        .with_some("leads_to", entry.details.as_ref().and_then(|details| details.link_target).map(link_target_json))
         .into_json()
 }
 
-fn link_target_json(node: FileStat) -> Value {
-    let fields =
-        OutcomeBuilder::new().with_field("type", super::stat::file_kind_name(node.kind)).with_field("size", node.size);
+fn link_target_json(stat: FileStat) -> Value {
+    let fields = OutcomeBuilder::new().with_field("type", file_kind_name(stat.kind)).with_field("size", stat.size);
     Value::Object(fields.into_json())
 }
 
 /// One line per entry, then a summary line.
 fn render_text(top: &RelPath, walk: &ListWalk<'_, '_>) -> String {
     let mut text = String::with_capacity(walk.chars + 128);
-    for shown in &walk.entries {
-        text.push_str(&shown.line);
-        if let Some(kind) = shown.error {
+    for entry in &walk.entries {
+        text.push_str(&entry.line);
+        if let Some(kind) = entry.error {
             text.push_str(&format!("  ({})", kind.code()));
         }
         text.push('\n');

@@ -1,16 +1,15 @@
-//! `lock`: acquires a lease that other callers see, with a fencing token and an expiry. The path need not exist.
+//! `lock` acquires a lease on a path, with a fencing token and an expiry; `unlock` releases it before it expires. Other
+//! callers see the lease. The path need not exist.
 
 use serde::Deserialize;
-use stead_path::RelPath;
-use stead_text::visible::escape_deceptive_line;
 
-use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
     call_context::CallContext,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::outcome_builder::{OutcomeBuilder, format_iso_utc},
     workspace::{CommitReceipt, Lease, LeaseRequest},
 };
 
@@ -27,8 +26,8 @@ impl LockArgs {
         if (1..=limits::LEASE_SECONDS_MAX).contains(&seconds) {
             return Ok(seconds);
         }
-        Err(Error::new(ErrorKind::BadRequest, format!("a lease of {seconds} seconds is out of range"))
-            .with_next_step(format!("seconds is 1 to {}", limits::LEASE_SECONDS_MAX)))
+        Err(Error::new(ErrorKind::BadRequest, format!("a lease cannot last {seconds} seconds"))
+            .with_next_step(format!("pass seconds from 1 to {}", limits::LEASE_SECONDS_MAX)))
     }
 }
 
@@ -40,11 +39,11 @@ impl Operation for LockArgs {
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let path = targets[0].path.clone();
-        let lasting_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
-        let ends_ms = context.workspace().now_ms().saturating_add(lasting_ms);
+        let duration_ms = i64::try_from(self.seconds()?.saturating_mul(1000)).unwrap_or(i64::MAX);
+        let ends_ms = context.workspace().now_ms().saturating_add(duration_ms);
         let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
             let ends = format_iso_utc(lease.ends_ms);
-            let text = format!("locked {} until {ends}, fence {}", display_path(&lease.path), lease.fencing_token);
+            let text = format!("locked {} until {ends}, fence {}", lease.path, lease.fencing_token);
             lease_outcome(lease, receipt, text)
         });
         Ok(PlannedEffect::Lease { request: LeaseRequest::Acquire { path, ends_ms }, build_outcome })
@@ -52,17 +51,12 @@ impl Operation for LockArgs {
 }
 
 /// A lease on `src/` is a lease on `src`.
-pub(super) fn trim_trailing_slashes(spelling: &str) -> &str {
+fn trim_trailing_slashes(spelling: &str) -> &str {
     let trimmed = spelling.trim_end_matches('/');
     if trimmed.is_empty() { spelling } else { trimmed }
 }
 
-pub(super) fn display_path(path: &RelPath) -> String {
-    escape_deceptive_line(&path.to_wire()).into_owned()
-}
-
-/// The outcome of `lock` and `unlock`.
-pub(super) fn lease_outcome(lease: &Lease, receipt: &CommitReceipt, text: String) -> CallOutcome {
+fn lease_outcome(lease: &Lease, receipt: &CommitReceipt, text: String) -> CallOutcome {
     OutcomeBuilder::new()
         .with_field("path", lease.path.to_string())
         .with_field("holder", lease.holder.clone())
@@ -70,4 +64,24 @@ pub(super) fn lease_outcome(lease: &Lease, receipt: &CommitReceipt, text: String
         .with_field("ends", format_iso_utc(lease.ends_ms))
         .with_receipt(receipt)
         .build_one_line(text)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UnlockArgs {
+    path: String,
+}
+
+impl Operation for UnlockArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(vec![RequestedPath::write(trim_trailing_slashes(&self.path))])
+    }
+
+    fn plan(&self, _context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let path = targets[0].path.clone();
+        let build_outcome = Box::new(|lease: &Lease, receipt: &CommitReceipt| {
+            lease_outcome(lease, receipt, format!("unlocked {}", lease.path))
+        });
+        Ok(PlannedEffect::Lease { request: LeaseRequest::Release { path }, build_outcome })
+    }
 }

@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use stead_path::RelPath;
 
-use super::{expectations, outcome_builder::OutcomeBuilder, parent_directories};
+use super::{outcome_builder::OutcomeBuilder, planning};
 use crate::{
     call_context::CallContext,
     call_options::OverwrittenFilePolicy,
@@ -33,8 +33,8 @@ impl Operation for MoveArgs {
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let (source, destination) = (&targets[0], &targets[1]);
-        let node = expectations::require_present(source)?;
-        expectations::require_movable(context, source, node)?;
+        let node = planning::require_present(source)?;
+        planning::require_movable(context, source, node)?;
         let (from, to) = (source.path.clone(), destination.path.clone());
         if from == to {
             return match context.options.overwritten_file {
@@ -54,11 +54,11 @@ impl Operation for MoveArgs {
                 .with_next_step("choose a path outside of it"));
         }
         let over = self.expect_destination(context, node, destination)?;
-        let expect = expectations::expectation_at(context, &from, node, source.observed)?;
-        let tree = expectations::count_tree(context, &from, node)?;
-        let moved = expectations::expected_version(&expect);
+        let expect = planning::expectation_at(context, &from, node, source.observed)?;
+        let tree = planning::count_tree(context, &from, node)?;
+        let moved = planning::expected_version(&expect);
         let replaced = over != CommitExpectation::Absent;
-        let mut changes = parent_directories::create_missing_parents(context, &to)?;
+        let mut changes = planning::create_missing_parents(context, &to)?;
         let over = match (context.options.overwritten_file, over, destination.stat) {
             (OverwrittenFilePolicy::MoveToTrash, CommitExpectation::File(seen), Some(there)) => {
                 changes.push(move_to_trash(context, &to, seen, there));
@@ -77,7 +77,7 @@ impl Operation for MoveArgs {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
                 let rev = format!("r{}", receipt.entry);
-                let text = format!("moved {from} to {to} ({}, {rev})", expectations::describe_tree_size(&tree));
+                let text = format!("moved {from} to {to} ({}, {rev})", planning::describe_tree_size(&tree));
                 OutcomeBuilder::new()
                     .with_field("from", from.to_string())
                     .with_field("path", to.to_string())
@@ -171,7 +171,7 @@ fn unchanged_outcome(
     stat: FileStat,
 ) -> Result<PlannedEffect, Error> {
     let seen: Option<ObservedVersion> =
-        expectations::expected_version(&expectations::expectation_at(context, &source.path, stat, source.observed)?);
+        planning::expected_version(&planning::expectation_at(context, &source.path, stat, source.observed)?);
     let path = source.path.to_string();
     let answer = OutcomeBuilder::new()
         .with_field("from", path.clone())

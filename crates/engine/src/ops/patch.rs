@@ -21,7 +21,7 @@ use self::{
     files::PatchFiles,
     report::{PatchReport, PatchReportKind, PatchReportRow},
 };
-use super::{r#move::Overwrite, older_revisions::CurrentFileText, parent_directories};
+use super::{r#move::Overwrite, older_revisions::CurrentFileText, planning};
 use crate::{
     authorization,
     call_context::CallContext,
@@ -312,7 +312,7 @@ impl PatchApplier<'_, '_> {
     fn check_parent_exists(&self, target: &ResolvedTarget) -> Result<(), Error> {
         match self.context.options.missing_parents {
             MissingParentPolicy::Create => Ok(()),
-            MissingParentPolicy::Refuse => parent_directories::create_missing_parents(self.context, &target.path)
+            MissingParentPolicy::Refuse => planning::create_missing_parents(self.context, &target.path)
                 .map(drop)
                 .map_err(|error| error.with_detail("path", target.path.to_string())),
         }

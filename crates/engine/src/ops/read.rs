@@ -1,12 +1,9 @@
-//! `read`: the content of one file, as text with its encoding and line endings, or as base64; by page, lines or
-//! bytes. Always returns the version of the whole file, and the next call if something is left out.
+//! `read` returns the content of one file: as text with its encoding and line endings, or as base64; by page, by lines
+//! or by bytes. The outcome always has the version of the whole file and, if content remains, the call that continues.
 
 mod bytes;
 mod lines;
-mod range;
-mod raw;
 
-use range::{InclusiveRange, RangeUnit};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use stead_text::{
@@ -14,13 +11,16 @@ use stead_text::{
     visible::escape_deceptive_line,
 };
 
-use super::outcome_builder::{OutcomeBuilder, shorten_for_error};
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterInclusion,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
+        planning::require_present,
+    },
     plan::FileKind,
     version::Version,
     workspace::{BytesToRead, FileBytes, FileStat},
@@ -36,7 +36,6 @@ pub(crate) struct ReadArgs {
     format: Option<String>,
 }
 
-/// The requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadFormat {
     /// Text if the file is text, otherwise base64.
@@ -47,14 +46,14 @@ enum ReadFormat {
 }
 
 impl ReadFormat {
-    fn parse(written: Option<&str>) -> Result<Self, Error> {
-        match written {
+    fn parse(argument: Option<&str>) -> Result<Self, Error> {
+        match argument {
             None => Ok(ReadFormat::Auto),
             Some("text") => Ok(ReadFormat::Text),
             Some("base64") => Ok(ReadFormat::Base64),
             Some(other) => {
-                Err(Error::new(ErrorKind::BadRequest, format!("cannot read as '{}'", shorten_for_error(other)))
-                    .with_next_step("as is \"text\" or \"base64\"; omit it to choose by content"))
+                Err(Error::new(ErrorKind::BadRequest, format!("'{}' is not a format", shorten_for_error(other)))
+                    .with_next_step("pass as \"text\" or \"base64\", or omit as to choose by the content of the file"))
             }
         }
     }
@@ -69,7 +68,6 @@ impl ReadFormat {
     }
 }
 
-/// The requested part of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadPart {
     FirstPage,
@@ -79,22 +77,21 @@ enum ReadPart {
 
 impl ReadArgs {
     fn parse_range_and_format(&self) -> Result<(ReadPart, ReadFormat), Error> {
-        let form = ReadFormat::parse(self.format.as_deref())?;
+        let format = ReadFormat::parse(self.format.as_deref())?;
         let part = match (&self.lines, &self.bytes) {
             (None, None) => ReadPart::FirstPage,
-            (Some(lines), None) => ReadPart::Lines(range::parse_range(lines, RangeUnit::Lines)?),
-            (None, Some(bytes)) => ReadPart::Bytes(range::parse_range(bytes, RangeUnit::Bytes)?),
+            (Some(lines), None) => ReadPart::Lines(parse_range(lines, RangeUnit::Lines)?),
+            (None, Some(bytes)) => ReadPart::Bytes(parse_range(bytes, RangeUnit::Bytes)?),
             (Some(_), Some(_)) => {
                 return Err(Error::new(ErrorKind::BadRequest, "lines and bytes cannot be combined")
-                    .with_next_step("give one of them"));
+                    .with_next_step("pass only one of them"));
             }
         };
-        if let (ReadPart::Lines(_), ReadFormat::Base64) = (part, form) {
-            return Err(
-                Error::new(ErrorKind::BadRequest, "base64 has no lines").with_next_step("give bytes instead of lines")
-            );
+        if let (ReadPart::Lines(_), ReadFormat::Base64) = (part, format) {
+            return Err(Error::new(ErrorKind::BadRequest, "lines cannot be read as base64")
+                .with_next_step("pass bytes instead of lines"));
         }
-        Ok((part, form))
+        Ok((part, format))
     }
 }
 
@@ -108,7 +105,7 @@ impl Operation for ReadArgs {
         let target = &targets[0];
         require_file(target)?;
         if context.options.before_after == BeforeAfterInclusion::Include {
-            return raw::read_raw_bytes(context, target, self.parse_range_and_format()?.0);
+            return read_raw_bytes(context, target, self.parse_range_and_format()?.0);
         }
         match self.parse_range_and_format()? {
             (ReadPart::Bytes(range), form) => bytes::read_exact_range(context, target, range, form),
@@ -123,23 +120,19 @@ impl Operation for ReadArgs {
 
 pub(super) fn require_file(target: &ResolvedTarget) -> Result<FileStat, Error> {
     let path = &target.path;
-    let Some(stat) = target.stat else {
-        let parent = path.parent().unwrap_or_default();
-        return Err(Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
-            .with_next_step(format!("call list with path {parent} to see what is there")));
-    };
+    let stat = require_present(target)?;
     match stat.kind {
         FileKind::File => Ok(stat),
         FileKind::Directory => Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
             .with_next_step(format!("call list with path {path}"))),
         FileKind::Link | FileKind::Special => {
             Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
-                .with_next_step("only files can be read"))
+                .with_next_step("only regular files can be read"))
         }
     }
 }
 
-/// Reads the whole file and returns one page.
+/// Reads the whole file, to detect its encoding, and returns one page of it.
 fn read_text_or_bytes(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -172,7 +165,7 @@ fn not_text_error(target: &ResolvedTarget, file: &FileBytes) -> Error {
         .with_detail("version", file.version.to_string())
 }
 
-/// Fields of every `read` outcome except the content.
+/// The fields that every outcome of `read` has.
 fn read_outcome_fields(
     target: &ResolvedTarget,
     version: &Version,
@@ -187,7 +180,7 @@ fn read_outcome_fields(
         .with_field("size", stat.size)
 }
 
-/// The next call, if more of the file is left.
+/// The arguments of the call that continues after this outcome.
 struct ReadContinuation {
     argument: &'static str,
     range: String,
@@ -210,7 +203,7 @@ impl ReadContinuation {
     }
 }
 
-/// Adds a notice about other hard links, which a change does not reach.
+/// Adds a notice if the file has several hard links: a change replaces the file at one name only.
 fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     if stat.link_count <= 1 {
         return fields;
@@ -220,7 +213,7 @@ fn with_link_count(fields: OutcomeBuilder, stat: &FileStat) -> OutcomeBuilder {
     fields.with_field("links", stat.link_count).with_field("notices", vec![notice])
 }
 
-/// The content, a summary line and the next call.
+/// The content, then the line with the facts about the file, then the hint how to read more.
 fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String {
     let mut text = String::with_capacity(content.len() + facts_line.len() + 64);
     text.push_str(content);
@@ -233,4 +226,134 @@ fn render_text(content: &str, facts_line: &str, more: Option<String>) -> String 
         text.push_str(&more);
     }
     text
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RangeUnit {
+    Lines,
+    Bytes,
+}
+
+impl RangeUnit {
+    fn argument_name(self) -> &'static str {
+        match self {
+            RangeUnit::Lines => "lines",
+            RangeUnit::Bytes => "bytes",
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            RangeUnit::Lines => "lines is written \"10-60\", \"10-\" or \"10\"; the first line is 1",
+            RangeUnit::Bytes => "bytes is written \"0-1048575\", \"0-\" or \"0\"; the first byte is 0",
+        }
+    }
+
+    fn first_index(self) -> u64 {
+        match self {
+            RangeUnit::Lines => 1,
+            RangeUnit::Bytes => 0,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct InclusiveRange {
+    first: u64,
+    /// `None` means up to the end of the file.
+    last: Option<u64>,
+}
+
+impl InclusiveRange {
+    fn length(self) -> u64 {
+        self.last.map_or(u64::MAX, |last| last.saturating_sub(self.first).saturating_add(1))
+    }
+}
+
+/// Parses `a-b`, `a-` or `a`; both ends are included. A number that exceeds `u64` becomes `u64::MAX`, which is past the
+/// end of every file.
+fn parse_range(written: &str, unit: RangeUnit) -> Result<InclusiveRange, Error> {
+    let malformed = || {
+        let written = shorten_for_error(written);
+        Error::new(ErrorKind::BadRequest, format!("'{written}' is not a range of {}", unit.argument_name()))
+            .with_next_step(unit.example())
+    };
+    let trimmed = written.trim();
+    let (first, last) = match trimmed.split_once('-') {
+        Some((first, "")) => (parse_number(first).ok_or_else(malformed)?, None),
+        Some((first, last)) => {
+            let last = parse_number(last).ok_or_else(malformed)?;
+            (parse_number(first).ok_or_else(malformed)?, Some(last))
+        }
+        None => {
+            let only = parse_number(trimmed).ok_or_else(malformed)?;
+            (only, Some(only))
+        }
+    };
+    if first < unit.first_index() || last.is_some_and(|last| last < first) {
+        return Err(malformed());
+    }
+    Ok(InclusiveRange { first, last })
+}
+
+/// Parses a number of digits only, without a sign.
+fn parse_number(digits: &str) -> Option<u64> {
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    plain.then(|| digits.parse().unwrap_or(u64::MAX))
+}
+
+/// Reads the whole file or a byte range for a dialect with a format of its own. The outcome carries the bytes in
+/// `before_after`, not in its text.
+fn read_raw_bytes(context: &CallContext<'_>, target: &ResolvedTarget, part: ReadPart) -> Result<PlannedEffect, Error> {
+    let extent = match part {
+        ReadPart::FirstPage => BytesToRead::Whole { limit_bytes: limits::READ_WHOLE_BYTES_MAX },
+        ReadPart::Bytes(range) => {
+            BytesToRead::Range { offset: range.first, length: range.length().min(limits::READ_BYTES_MAX) }
+        }
+        ReadPart::Lines(_) => {
+            return Err(Error::new(ErrorKind::BadRequest, "raw bytes cannot be read by lines")
+                .with_next_step("pass bytes instead of lines"));
+        }
+    };
+    let file = context.read(&target.path, extent)?;
+    context.remember(&target.path, file.version, matches!(part, ReadPart::FirstPage).then_some(&file.bytes));
+    let rev = context.revision_name(&target.path, &file.version);
+    let bytes = file.bytes.len() as u64;
+    let outcome = read_outcome_fields(target, &file.version, rev, &file.stat, String::new())
+        .with_field("modified", format_iso_utc(file.stat.modified_ms))
+        .build_one_line(format!("{bytes} bytes of {}", target.path))
+        .with_before_after(context.before_after(&target.path, Some(&file.bytes), None));
+    Ok(PlannedEffect::Read { outcome, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn valid_ranges_parse() {
+        for (written, unit, first, last) in [
+            ("10-60", RangeUnit::Lines, 10, Some(60)),
+            ("10-", RangeUnit::Lines, 10, None),
+            ("10", RangeUnit::Lines, 10, Some(10)),
+            (" 1-1 ", RangeUnit::Lines, 1, Some(1)),
+            ("0-1048575", RangeUnit::Bytes, 0, Some(1_048_575)),
+            ("0", RangeUnit::Bytes, 0, Some(0)),
+            ("1-99999999999999999999999", RangeUnit::Lines, 1, Some(u64::MAX)),
+            ("99999999999999999999999-", RangeUnit::Bytes, u64::MAX, None),
+        ] {
+            assert_eq!(parse_range(written, unit).unwrap(), InclusiveRange { first, last }, "{written}");
+        }
+    }
+
+    #[test]
+    fn malformed_ranges_are_rejected() {
+        for written in ["", "-", "-20", "0-5", "0", "5-4", "a-b", "1-2-3", "1..5", "+1", "1,5", "١", "-1--5", "1 - 5"]
+        {
+            let error = parse_range(written, RangeUnit::Lines).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::BadRequest, "{written}");
+            assert!(error.next_step.unwrap().contains("10-60"), "{written}");
+        }
+        assert_eq!(parse_range("9-8", RangeUnit::Bytes).unwrap_err().kind, ErrorKind::BadRequest);
+    }
 }

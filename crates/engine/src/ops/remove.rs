@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{expectations, outcome_builder::OutcomeBuilder, outcome_builder::format_iso_utc};
+use super::{outcome_builder::OutcomeBuilder, outcome_builder::format_iso_utc, planning};
 use crate::{
     call_context::CallContext,
     call_options::{BeforeAfterInclusion, DirectoryRemovalPolicy, RemovalRetention},
@@ -33,7 +33,7 @@ impl Operation for RemoveArgs {
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let stat = expectations::require_present(target)?;
+        let stat = planning::require_present(target)?;
         let path = target.path.clone();
         if stat.kind == FileKind::Directory && context.options.directory_removal == DirectoryRemovalPolicy::Refuse {
             return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
@@ -43,8 +43,8 @@ impl Operation for RemoveArgs {
             return Err(Error::new(ErrorKind::NotEmpty, format!("{path} is not empty"))
                 .with_next_step("pass recursive: true to remove it with its contents"));
         }
-        let expect = expectations::expectation_at(context, &path, stat, target.observed)?;
-        let tree = expectations::count_tree(context, &path, stat)?;
+        let expect = planning::expectation_at(context, &path, stat, target.observed)?;
+        let tree = planning::count_tree(context, &path, stat)?;
         let retention_ms = match context.options.removal_retention {
             RemovalRetention::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
             RemovalRetention::None => 0,
@@ -62,7 +62,7 @@ impl Operation for RemoveArgs {
                 let id = trash.as_deref().unwrap_or("unknown");
                 let text = format!(
                     "removed {shown} ({}, r{}); restore with trash {id} until {until}",
-                    expectations::describe_tree_size(&tree),
+                    planning::describe_tree_size(&tree),
                     receipt.entry
                 );
                 OutcomeBuilder::new()

@@ -7,10 +7,9 @@ use stead_journal::{EntryRelation, PathState};
 use stead_path::RelPath;
 
 use super::{
-    expectations,
     r#move::{self, Overwrite},
     outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
-    parent_directories,
+    planning,
 };
 use crate::{
     call_context::CallContext,
@@ -43,7 +42,7 @@ impl Operation for RestoreArgs {
         let target = &targets[0];
         let item = self.find_trash_item(context)?;
         let path = target.path.clone();
-        let mut changes = parent_directories::create_missing_parents(context, &path)?;
+        let mut changes = planning::create_missing_parents(context, &path)?;
         if let Some(there) = target.stat {
             changes.push(trash_existing(context, &path, item.summary.kind, there)?);
         }
@@ -83,7 +82,7 @@ fn restore_outcome(
     receipt: &crate::workspace::CommitReceipt,
 ) -> crate::engine::CallOutcome {
     let rev = format!("r{}", receipt.entry);
-    let text = format!("restored {path} ({}, {rev})", expectations::describe_tree_size(&item.summary));
+    let text = format!("restored {path} ({}, {rev})", planning::describe_tree_size(&item.summary));
     OutcomeBuilder::new()
         .with_field("path", path.to_string())
         .with_field("trash", item.id.clone())

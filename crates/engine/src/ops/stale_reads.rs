@@ -16,7 +16,7 @@ use serde_json::Value;
 use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{changed_lines::ChangedLineFinder, journal_cursor::JournalCursor, outcome_builder::OutcomeBuilder};
+use super::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor, outcome_builder::OutcomeBuilder};
 use crate::{
     call_options::BeforeAfterInclusion,
     engine::{Call, CallOutcome},

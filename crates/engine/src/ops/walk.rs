@@ -1,15 +1,14 @@
-//! The tree walk of `find` and `search`, through directory handles where available; symbolic links are not followed.
-//! Skips paths that the caller may not see and those that the filter excludes. Counts ignored and hidden entries and
+//! The tree walk of `find` and `search`. It uses directory handles where available and does not follow symbolic links. It
+//! skips paths that the caller may not see and paths that the filter excludes. It counts ignored and hidden entries, and
 //! directories that cannot be listed.
 
-mod ignore_file;
-mod ignore_rules;
+mod ignore;
 mod parallel;
 
 use std::cmp::Ordering;
 
-pub(crate) use ignore_rules::IgnoreRules;
-use ignore_rules::{IgnorePathKind, IgnoreVerdict};
+pub(crate) use ignore::IgnoreRules;
+use ignore::{IgnorePathKind, IgnoreVerdict};
 use parallel::ParallelWalk;
 use stead_path::{FileName, RelPath};
 
@@ -24,7 +23,7 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IgnoredFileFilter {
     Include,
-    /// Omits ignored files, and dotfiles unless an ignore file includes them.
+    /// Omits ignored files, and names with a leading dot unless a negated pattern includes them.
     Exclude,
 }
 
@@ -40,7 +39,7 @@ pub(super) struct ParallelWalkEntry<'m, 'v> {
     pub(super) path: &'m RelPath,
     pub(super) kind: FileKind,
     pub(super) name: &'m FileName,
-    /// Length of the path prefix up to the start directory.
+    /// The length of the start directory's path with its trailing slash.
     prefix_bytes: usize,
     /// A handle of the parent directory, where available.
     directory_reader: Option<&'m (dyn DirectoryReader<'v> + 'v)>,
@@ -52,21 +51,21 @@ impl ParallelWalkEntry<'_, '_> {
         self.path.as_bytes().get(self.prefix_bytes..).unwrap_or_default()
     }
 
-    /// The current identity; `None` without handles or if the file is gone.
+    /// The current identity of the file; `None` without a handle, or if the file is gone.
     pub(super) fn identity(&self) -> Option<FileIdentity> {
         self.directory_reader?.stat(self.name).ok()?.map(|stat| stat.identity)
     }
 
-    /// Reads a file, or only its first bytes if `goes_on` rejects those.
+    /// Reads a file. Stops after its first bytes if `wants_rest` returns false for them.
     pub(super) fn read_bytes(
         &self,
         context: &CallContext<'_>,
-        goes_on: &dyn Fn(&[u8]) -> bool,
+        wants_rest: &dyn Fn(&[u8]) -> bool,
         bytes: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let limit_bytes = limits::SEARCH_IN_MEMORY_BYTES_MAX;
         match self.directory_reader {
-            Some(within) => within.read_without_version(self.name, limit_bytes, goes_on, bytes),
+            Some(reader) => reader.read_without_version(self.name, limit_bytes, wants_rest, bytes),
             None => {
                 *bytes = context.workspace().read_without_version(self.path, limit_bytes)?;
                 Ok(())
@@ -76,7 +75,7 @@ impl ParallelWalkEntry<'_, '_> {
 
     pub(super) fn open_file(&self, context: &CallContext<'_>) -> Result<Box<dyn FileReader>, Error> {
         match self.directory_reader {
-            Some(within) => within.open_file(self.name),
+            Some(reader) => reader.open_file(self.name),
             None => context.workspace().open_file(self.path),
         }
     }
@@ -86,7 +85,7 @@ impl ParallelWalkEntry<'_, '_> {
 pub(super) struct WalkOmissions {
     pub(super) unlistable_directories: u64,
     pub(super) limit_reached: bool,
-    /// Entries omitted by ignore files or for a leading dot; each counts once, with everything below it.
+    /// The number of entries omitted because of ignore files or a leading dot. A directory counts as one.
     pub(super) ignored: u64,
 }
 
@@ -106,27 +105,27 @@ impl WalkOmissions {
     }
 }
 
-/// Visits one entry and adds to the accumulator of its thread.
+/// Visits one entry and adds its result to the accumulator of the thread.
 pub(super) type WalkVisitFn<'a, A> = dyn Fn(&mut A, &ParallelWalkEntry<'_, '_>) -> Result<(), Error> + Sync + 'a;
 
 /// Visits everything below a directory, on several threads if the tree is large. Every thread has its own
-/// accumulator, created by `make` and filled by `visit`. The order is undefined, so the result must not depend on it;
-/// [`compare_by_path`] sorts paths.
+/// accumulator, which `make` creates and `visit` fills. Entries are visited in no defined order, so the result must not
+/// depend on it.
 pub(super) fn walk_tree<A: Send>(
     context: &CallContext<'_>,
     start: &RelPath,
-    names: IgnoredFileFilter,
+    ignored: IgnoredFileFilter,
     make: &(dyn Fn() -> A + Sync),
     visit: &WalkVisitFn<'_, A>,
 ) -> Result<(Vec<A>, WalkOmissions), Error> {
-    let rules = match names {
+    let rules = match ignored {
         IgnoredFileFilter::Exclude => Some(IgnoreRules::for_start_directory(context, start)),
         IgnoredFileFilter::Include => None,
     };
     ParallelWalk::new(context, start).run(rules, make, visit)
 }
 
-/// Byte order by component, a directory before its children.
+/// Compares paths by component, in byte order. A directory comes before its children.
 pub(super) fn compare_by_path(one: &RelPath, two: &RelPath) -> Ordering {
     one.components().cmp(two.components())
 }
@@ -137,8 +136,8 @@ pub(super) fn stat_entry(context: &CallContext<'_>, path: &RelPath) -> Option<Fi
     stats.into_iter().next()?.ok()?
 }
 
-pub(crate) fn is_included(rules: &IgnoreRules, path: &RelPath, name: &FileName, top: FileKind) -> bool {
-    let kind = if top == FileKind::Directory { IgnorePathKind::Directory } else { IgnorePathKind::Other };
+pub(crate) fn is_included(rules: &IgnoreRules, path: &RelPath, name: &FileName, kind: FileKind) -> bool {
+    let kind = if kind == FileKind::Directory { IgnorePathKind::Directory } else { IgnorePathKind::Other };
     match rules.evaluate(path, kind) {
         IgnoreVerdict::NoMatch => !name.as_bytes().starts_with(b"."),
         IgnoreVerdict::Ignored => false,

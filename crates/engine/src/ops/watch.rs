@@ -1,18 +1,16 @@
-//! `watch`: starts reporting changes at a path through `watched`. Changes by other programs are reported as far as
-//! the kernel reports them; a `rescan` event marks a gap.
+//! `watch` starts the reporting of changes at a path through `watched`; `unwatch` ends it. Changes by other programs are
+//! reported as far as the kernel reports them, and a `rescan` event marks a gap. Events recorded before `unwatch` stay in
+//! the journal.
 
 use serde::Deserialize;
 
-use super::{
-    lock::display_path,
-    outcome_builder::{OutcomeBuilder, shorten_for_error},
-};
 use crate::{
     call_context::CallContext,
     engine::CallOutcome,
     errors::{Error, ErrorKind},
     glob::Globs,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::outcome_builder::{OutcomeBuilder, shorten_for_error},
     watches::{Watch, WatchDepth, WatchEventKind, WatchRequest},
     workspace::CommitReceipt,
 };
@@ -30,14 +28,14 @@ pub(crate) struct WatchArgs {
 
 impl WatchArgs {
     fn event_kinds(&self) -> Result<Vec<WatchEventKind>, Error> {
-        let chosen = |word: &String| {
+        let parse = |word: &String| {
             WatchEventKind::parse(word).ok_or_else(|| {
                 let known: Vec<&str> = WatchEventKind::CHOICES.iter().map(|known| known.as_str()).collect();
-                Error::new(ErrorKind::BadRequest, format!("there is no event type '{}'", shorten_for_error(word)))
-                    .with_next_step(format!("types are {}", known.join(", ")))
+                Error::new(ErrorKind::BadRequest, format!("unknown event type '{}'", shorten_for_error(word)))
+                    .with_next_step(format!("use one or more of: {}", known.join(", ")))
             })
         };
-        self.types.iter().map(chosen).collect()
+        self.types.iter().map(parse).collect()
     }
 }
 
@@ -54,7 +52,7 @@ impl Operation for WatchArgs {
         let target = &targets[0];
         if target.stat.is_none() {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", target.path))
-                .with_next_step("watch the directory it will be in"));
+                .with_next_step("watch the directory in which it will be created"));
         }
         let request = WatchRequest::Begin {
             path: target.path.clone(),
@@ -64,15 +62,14 @@ impl Operation for WatchArgs {
             lifetime: context.options.watch_lifetime,
         };
         let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
-            let text = format!("watching {} as {}; call watched for events", display_path(&watch.path), watch.id);
+            let text = format!("watching {} as {}; call watched for events", watch.path, watch.id);
             watch_outcome(watch, receipt, text)
         });
         Ok(PlannedEffect::Watch { request, build_outcome })
     }
 }
 
-/// The outcome of `watch` and `unwatch`.
-pub(super) fn watch_outcome(watch: &Watch, receipt: &CommitReceipt, text: String) -> CallOutcome {
+fn watch_outcome(watch: &Watch, receipt: &CommitReceipt, text: String) -> CallOutcome {
     let types: Vec<&str> = watch.event_kinds.iter().map(|event_kind| event_kind.as_str()).collect();
     OutcomeBuilder::new()
         .with_field("watch", watch.id.clone())
@@ -83,4 +80,24 @@ pub(super) fn watch_outcome(watch: &Watch, receipt: &CommitReceipt, text: String
         .with_field("cursor", format!("r{}", receipt.entry))
         .with_receipt(receipt)
         .build_one_line(text)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UnwatchArgs {
+    watch: String,
+}
+
+impl Operation for UnwatchArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn plan(&self, _context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let build_outcome = Box::new(|watch: &Watch, receipt: &CommitReceipt| {
+            let text = format!("stopped watching {} as {}", watch.path, watch.id);
+            watch_outcome(watch, receipt, text)
+        });
+        Ok(PlannedEffect::Watch { request: WatchRequest::End { id: self.watch.clone() }, build_outcome })
+    }
 }

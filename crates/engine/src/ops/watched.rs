@@ -1,24 +1,28 @@
-//! `watched`: events of the caller's watches since a cursor. Read from the journal like `changes`, so that no event
-//! is lost between calls. Paths that the caller may not read are left out.
+//! `watched` returns the events of the caller's watches since a cursor, without paths that the caller may not read. It
+//! reads them from the journal, as `changes` does, so no event is lost between calls. [`WatchFollower`] reads the same
+//! events for a protocol that pushes them, and records no journal entries.
 
 pub(crate) mod events;
-pub(crate) mod follower;
 
-use events::{WatchEvent, WatchMatcher};
+use std::{collections::HashMap, time::Instant};
+
+use self::events::{WatchEvent, WatchMatcher};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{
-    changed_lines::ChangedLineFinder,
-    journal_cursor::{JournalCursor, JournalCursorArgument},
-    journal_feed::{self, FeedPage},
-    outcome_builder::{OutcomeBuilder, shorten_for_error},
-};
 use crate::{
     call_context::CallContext,
+    caller::Caller,
+    control::{CallControl, CancelToken},
+    engine::{Call, CallOutcome, Engine},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        changed_lines::ChangedLineFinder,
+        journal_feed::{self, FeedPage, JournalCursor, JournalCursorArgument},
+        outcome_builder::{OutcomeBuilder, shorten_for_error},
+    },
     watches::Watch,
     workspace::StoredJournalEntry,
 };
@@ -48,7 +52,7 @@ impl Operation for WatchedArgs {
         let watches = self.selected_watches(context)?;
         let start = match &self.cursor {
             Some(cursor) => JournalCursor::resolve(context.workspace(), cursor)?,
-            // Start at the earliest watch.
+            // Without a cursor, the events start at the oldest watch.
             None => match watches.iter().map(|watch| watch.started_at_entry).min() {
                 Some(number) => JournalCursor::resolve(context.workspace(), &JournalCursorArgument::Number(number))?,
                 None => JournalCursor::at_end(context.workspace())?,
@@ -73,22 +77,20 @@ impl WatchedArgs {
                     ErrorKind::NotFound,
                     format!("you have no watch '{}'", shorten_for_error(wanted)),
                 )
-                .with_next_step("call watch to begin one"));
+                .with_next_step("call watch to start one"));
             }
         }
         Ok(watches)
     }
 }
 
-fn watched_outcome(page: FeedPage<WatchEvent>, watches: usize) -> crate::CallOutcome {
+fn watched_outcome(page: FeedPage<WatchEvent>, watches: usize) -> CallOutcome {
     let (cursor, end) = (page.position.to_string(), page.render_end("watched", "cursor"));
     let mut text: String = page.events.iter().map(WatchEvent::render_line).collect();
-    match (page.events.is_empty(), watches) {
-        (true, 0) => text.push_str("no watches; call watch first\n"),
-        (true, _) => text.push_str("no events\n"),
-        (false, _) => {}
+    if page.events.is_empty() {
+        text.push_str(if watches == 0 { "no watches; call watch first\n" } else { "no events\n" });
     }
-    let events: Vec<Value> = page.events.into_iter().map(|event| Value::Object(event.into_json())).collect();
+    let events: Vec<_> = page.events.into_iter().map(WatchEvent::into_json).collect();
     OutcomeBuilder::new()
         .with_field("events", events)
         .with_field("cursor", cursor)
@@ -97,7 +99,7 @@ fn watched_outcome(page: FeedPage<WatchEvent>, watches: usize) -> crate::CallOut
         .build(text + &end)
 }
 
-/// The events of these watches after a position, up to one page.
+/// One page of the events of some watches, from the cursor `start`.
 pub(crate) fn collect_events(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
@@ -113,7 +115,7 @@ pub(crate) fn collect_events(
     )
 }
 
-/// Adds the events of one entry, as many as fit.
+/// Adds the events of one entry to the page until the page is full. `form` converts an event for the caller.
 pub(super) fn add_watch_events<E>(
     context: &CallContext<'_>,
     watchers: &[WatchMatcher<'_>],
@@ -124,9 +126,9 @@ pub(super) fn add_watch_events<E>(
     form: &dyn Fn(WatchEvent) -> E,
 ) -> Result<(), Error> {
     let entry = &stored.entry;
-    let mine = entry.caller.principal == context.caller.principal.to_string()
+    let is_own = entry.caller.principal == context.caller.principal.to_string()
         && entry.caller.session == context.caller.session;
-    if !(mine && own == OwnChangeFilter::Exclude) {
+    if !(is_own && own == OwnChangeFilter::Exclude) {
         let skipped = page.position.delivered_within(entry.number);
         for (index, change) in entry.changes.iter().enumerate().skip(skipped) {
             if page.events.len() >= limits::CHANGES_PAGE_EVENTS {
@@ -146,4 +148,108 @@ pub(super) fn add_watch_events<E>(
     }
     page.position = JournalCursor::after_entry(stored);
     Ok(())
+}
+
+/// Reads the events of some watches of one caller. Every event is returned once, in the order of the journal.
+pub struct WatchFollower {
+    engine: Engine,
+    caller: Caller,
+    position: Option<JournalCursor>,
+    /// For each watch id, the number of the last entry whose events were returned. After a rewind, events up to there
+    /// are skipped.
+    delivered_up_to: HashMap<String, u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FollowedWatches {
+    All,
+    /// New watches wait until all events of the current entry are delivered.
+    Selected,
+}
+
+/// An event and the watch that reports it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchNotification {
+    /// The id of the watch.
+    pub watch_id: String,
+    /// The event, as in the outcome of `watched`.
+    pub event: Map<String, Value>,
+}
+
+impl WatchFollower {
+    /// The follower starts at the entry of the oldest watch.
+    pub fn new(engine: Engine, caller: Caller) -> Self {
+        Self { engine, caller, position: None, delivered_up_to: HashMap::new() }
+    }
+
+    /// Chooses the cursor to continue from. A new watch may start before the current cursor; then the follower
+    /// rewinds and skips events that the older watches already received.
+    fn choose_start(&mut self, watches: &mut Vec<Watch>) -> Result<FollowedWatches, Error> {
+        self.delivered_up_to.retain(|id, _| watches.iter().any(|watch| watch.id == *id));
+        let all = watches.len();
+        if self.position.is_some_and(JournalCursor::is_within_entry) {
+            watches.retain(|watch| self.delivered_up_to.contains_key(&watch.id));
+        }
+        let new = watches.iter().filter(|watch| !self.delivered_up_to.contains_key(&watch.id));
+        let first = new.map(|watch| watch.started_at_entry).min();
+        if let Some(first) =
+            first.filter(|first| self.position.is_none_or(|position| *first < position.last_complete_entry()))
+        {
+            let start = JournalCursor::resolve(self.engine.workspace(), &JournalCursorArgument::Number(first))?;
+            if let Some(previous) = self.position.replace(start) {
+                self.delivered_up_to
+                    .values_mut()
+                    .for_each(|floor| *floor = (*floor).max(previous.last_complete_entry()));
+            }
+        }
+        for watch in watches.iter_mut() {
+            let floor = *self.delivered_up_to.entry(watch.id.clone()).or_insert(watch.started_at_entry);
+            watch.started_at_entry = watch.started_at_entry.max(floor);
+        }
+        Ok(if watches.len() == all { FollowedWatches::All } else { FollowedWatches::Selected })
+    }
+
+    /// Waits until the deadline `until` for events of the watches that `ids` returns. Whenever the journal grows, `ids`
+    /// is called again, so new watches are included.
+    pub fn wait_for_events(
+        &mut self,
+        ids: &dyn Fn() -> Vec<String>,
+        until: Instant,
+        cancel: &CancelToken,
+    ) -> Result<Vec<WatchNotification>, Error> {
+        let (engine, caller) = (self.engine.clone(), self.caller.clone());
+        let workspace = engine.workspace();
+        let mut call = Call::new(&caller, "watched", Map::new());
+        call.control = CallControl::new(until + limits::DEFAULT_CALL_DEADLINE, cancel.clone(), None);
+        let policy = workspace.active_policy()?;
+        let context = CallContext::new(workspace, &call, &policy);
+        loop {
+            // The head is read before the scan, so that an entry added during the scan ends the wait below.
+            let head = workspace.head()?.number;
+            let wanted = ids();
+            let mut watches = workspace.watches(&caller.principal)?;
+            watches.retain(|watch| wanted.contains(&watch.id));
+            let followed = self.choose_start(&mut watches)?;
+            if let Some(position) = self.position {
+                let watchers: Vec<WatchMatcher<'_>> = watches.iter().map(WatchMatcher::new).collect();
+                let page = collect_events(&context, &watchers, OwnChangeFilter::Exclude, position)?;
+                self.position = Some(page.position);
+                if !page.events.is_empty() {
+                    let notifications = page
+                        .events
+                        .into_iter()
+                        .map(|event| WatchNotification { watch_id: event.watch_id.clone(), event: event.into_json() });
+                    return Ok(notifications.collect());
+                }
+                if page.has_more || followed == FollowedWatches::Selected {
+                    continue;
+                }
+            }
+            if Instant::now() >= until {
+                return Ok(Vec::new());
+            }
+            context.control.check()?;
+            workspace.wait_for_entry_after(head, until)?;
+        }
+    }
 }

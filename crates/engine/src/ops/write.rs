@@ -13,7 +13,7 @@ use stead_text::{
 };
 
 use self::merge::WriteMergeStatus;
-use super::{encode_content, encode_content::EncodedContent, outcome_builder::OutcomeBuilder, parent_directories};
+use super::{encode_content, encode_content::EncodedContent, outcome_builder::OutcomeBuilder, planning};
 use crate::{
     call_context::CallContext,
     call_options::{AppliedBy, MissingBase, ReplacementFormat},
@@ -89,7 +89,7 @@ impl Operation for WriteArgs {
             Some(_) => count_changed_lines(before, &encoded.bytes),
         };
         let before_after = context.before_after(&target.path, before, Some(&encoded.bytes));
-        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
+        let mut changes = planning::create_missing_parents(context, &target.path)?;
         let EncodedContent { bytes, non_utf8_encoding: unusual } = encoded;
         changes.push(PlannedChange::Put {
             path: target.path.clone(),

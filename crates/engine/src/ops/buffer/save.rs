@@ -11,7 +11,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
-    ops::{decode_diff_text, encode_like, parent_directories},
+    ops::{decode_diff_text, encode_like, planning},
     plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
     version::Version,
     workspace::FileBytes,
@@ -48,7 +48,7 @@ impl Operation for BufferSaveArgs {
             false => PlannedBufferChangeKind::MarkSaved { base: version },
         };
         let step = PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind: becomes };
-        let mut changes = parent_directories::create_missing_parents(context, &target.path)?;
+        let mut changes = planning::create_missing_parents(context, &target.path)?;
         let size = bytes.len() as u64;
         changes.push(PlannedChange::Put {
             path: target.path.clone(),

@@ -1,21 +1,62 @@
-//! The walk for one page. Descends in order with a stack of directories, stops when the page is full, and keeps the
-//! last listed entry. A subdirectory that cannot be listed is shown with the reason.
+//! The walk that fills one page of a listing. It visits directories in listing order with a stack, stops when the page
+//! is full, and remembers the last listed entry as the cursor. A subdirectory that cannot be listed is shown with the
+//! reason.
+
+use std::cmp::Ordering;
 
 use stead_path::{FileName, RelPath};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{
-    HiddenFileFilter,
-    cursor::{ListCursor, ListingStatus},
-};
 use crate::{
     call_context::CallContext,
     call_options::ListingStyle,
     errors::{Error, ErrorKind},
     limits,
+    ops::{list::HiddenFileFilter, outcome_builder::shorten_for_error},
     plan::FileKind,
     workspace::{DirectoryEntry, FileStat, FinalSymlink, StatResult},
 };
+
+/// The path after which a listing continues, relative to the listed directory. The path need not exist any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListCursor(Vec<Vec<u8>>);
+
+/// Whether earlier pages contain an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ListingStatus {
+    /// Earlier pages contain the entry and everything below it.
+    Listed,
+    /// Earlier pages contain the entry. Its descendants after this cursor are not listed yet.
+    PartlyListed(Option<ListCursor>),
+    NotListed,
+}
+
+impl ListCursor {
+    /// Parses a cursor of an earlier outcome for the same directory.
+    pub(super) fn parse(cursor: &str, top: &RelPath) -> Result<Self, Error> {
+        let path =
+            RelPath::from_wire(cursor).ok().and_then(|path| path.strip_prefix(top)).filter(|rest| !rest.is_root());
+        match path {
+            Some(rest) => Ok(Self(rest.components().map(<[u8]>::to_vec).collect())),
+            None => Err(Error::new(
+                ErrorKind::BadRequest,
+                format!("'{}' is not a cursor of this listing", shorten_for_error(cursor)),
+            )
+            .with_next_step("pass the cursor from next unchanged, with the same path")),
+        }
+    }
+
+    /// The status of an entry of the directory to which the cursor is relative.
+    pub(super) fn listing_status(&self, name: &FileName) -> ListingStatus {
+        let Some((first, rest)) = self.0.split_first() else { return ListingStatus::NotListed };
+        match name.as_bytes().cmp(first.as_slice()) {
+            Ordering::Less => ListingStatus::Listed,
+            Ordering::Equal if rest.is_empty() => ListingStatus::PartlyListed(None),
+            Ordering::Equal => ListingStatus::PartlyListed(Some(Self(rest.to_vec()))),
+            Ordering::Greater => ListingStatus::NotListed,
+        }
+    }
+}
 
 pub(super) struct ListingEntry {
     pub(super) path: RelPath,
@@ -23,29 +64,28 @@ pub(super) struct ListingEntry {
     pub(super) size: Option<u64>,
     /// Why the names of a directory or the size of a file are missing.
     pub(super) error: Option<ErrorKind>,
-    /// The text line.
     pub(super) line: String,
-    /// Set only for a detailed listing.
+    /// `Some` only in a detailed listing.
     pub(super) details: Option<ListingEntryDetails>,
 }
 
 pub(super) struct ListingEntryDetails {
     pub(super) modified_ms: i64,
-    /// The stat of the link target, if it is inside and visible.
+    /// The stat of the target of a symbolic link, if the target is in the workspace and the caller may read it.
     pub(super) link_target: Option<FileStat>,
 }
 
-/// A directory with the names still to visit, in reverse order.
+/// A directory that the walk is in.
 struct ListingDirectory {
     path: RelPath,
+    /// The entries that are not visited yet, in reverse order.
     remaining: Vec<DirectoryEntry>,
     after: Option<ListCursor>,
-    /// Stats of the next names, in reverse order, for the last names in `rest`.
+    /// The stats of the last entries in `remaining`, in the same order.
     stats_ahead: Vec<StatResult>,
 }
 
 impl ListingDirectory {
-    /// The next name and its stat.
     fn next_entry(&mut self, context: &CallContext<'_>) -> Result<Option<(DirectoryEntry, StatResult)>, Error> {
         if self.stats_ahead.is_empty() {
             let start = self.remaining.len().saturating_sub(STAT_BATCH);
@@ -55,20 +95,15 @@ impl ListingDirectory {
         Ok(self.remaining.pop().zip(self.stats_ahead.pop()))
     }
 
-    /// Skips a name of an earlier page without a stat.
-    fn skip_name(&mut self) {
+    /// Removes the entries that earlier pages contain, so that they are not stat'ed again.
+    fn skip_listed(&mut self) {
         let Some(after) = &self.after else { return };
-        while self
-            .remaining
-            .last()
-            .is_some_and(|listed| matches!(after.listing_status(&listed.name), ListingStatus::Listed))
-        {
-            self.remaining.pop();
-        }
+        let is_listed = |entry: &DirectoryEntry| after.listing_status(&entry.name) == ListingStatus::Listed;
+        while self.remaining.pop_if(|entry| is_listed(entry)).is_some() {}
     }
 }
 
-/// Names that one stat batch covers.
+/// The number of entries that one request for stats covers.
 const STAT_BATCH: usize = 128;
 
 pub(super) struct ListWalk<'v, 'a> {
@@ -79,11 +114,11 @@ pub(super) struct ListWalk<'v, 'a> {
     pub(super) depth: usize,
     pub(super) entries: Vec<ListingEntry>,
     pub(super) chars: usize,
-    /// Names in the top directory, without hidden ones.
+    /// The number of entries of the top directory, without hidden ones.
     pub(super) total: usize,
-    /// Names omitted because of a leading dot.
+    /// The number of entries omitted because of a leading dot.
     pub(super) hidden_count: usize,
-    /// The last listed entry, if there are more.
+    /// The last listed entry, if more entries follow.
     pub(super) next_cursor: Option<RelPath>,
 }
 
@@ -119,32 +154,32 @@ impl<'v, 'a> ListWalk<'v, 'a> {
             let path = open.path.join(&listed.name)?;
             match open.after.as_ref().map_or(ListingStatus::NotListed, |after| after.listing_status(&listed.name)) {
                 ListingStatus::Listed => {}
-                ListingStatus::PartlyListed(after) => self.descend(&path, listed.kind, after)?,
+                ListingStatus::PartlyListed(after) => self.descend(&path, listed.kind, after),
                 ListingStatus::NotListed => {
                     if !self.add_entry(&path, listed.kind, stat) {
                         return Ok(());
                     }
-                    self.descend(&path, listed.kind, None)?;
+                    self.descend(&path, listed.kind, None);
                 }
             }
         }
         Ok(())
     }
 
-    /// Adds an entry; returns false if the page is full.
-    fn add_entry(&mut self, path: &RelPath, top: FileKind, stat: StatResult) -> bool {
-        let more = self.entry_details(path, &stat);
-        let (size, unlisted) = match top {
+    /// Adds an entry. Returns false if the page is full.
+    fn add_entry(&mut self, path: &RelPath, kind: FileKind, stat: StatResult) -> bool {
+        let details = self.entry_details(path, &stat);
+        let (size, error) = match kind {
             FileKind::File if self.context.may_read(path) => match stat {
                 Ok(Some(stat)) => (Some(stat.size), None),
-                // Removed since it was listed.
+                // The file was removed after the directory was listed.
                 Ok(None) => return true,
-                // One inaccessible entry, such as a file on another mount, does not hide the others.
+                // An inaccessible entry, such as a file on another mount, must not hide the others.
                 Err(failure) => (None, Some(failure.kind)),
             },
             FileKind::File | FileKind::Directory | FileKind::Link | FileKind::Special => (None, None),
         };
-        let line = render_line(self.top, path, top, size);
+        let line = render_line(self.top, path, kind, size);
         let chars = line.chars().count() + 1;
         let full = match self.context.options.listing_style {
             ListingStyle::NativePage => self.chars + chars > limits::OUTCOME_PAGE_CHARS,
@@ -155,7 +190,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
             return false;
         }
         self.chars += chars;
-        self.entries.push(ListingEntry { path: path.clone(), kind: top, size, error: unlisted, line, details: more });
+        self.entries.push(ListingEntry { path: path.clone(), kind, size, error, line, details });
         true
     }
 
@@ -163,8 +198,8 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         match (self.context.options.listing_style, stat) {
             (ListingStyle::NativePage, _) | (ListingStyle::DetailedEntries(_), Ok(None) | Err(_)) => None,
             (ListingStyle::DetailedEntries(_), Ok(Some(stat))) => {
-                let leads_to = (stat.kind == FileKind::Link).then(|| self.stat_link_target(path)).flatten();
-                Some(ListingEntryDetails { modified_ms: stat.modified_ms, link_target: leads_to })
+                let link_target = (stat.kind == FileKind::Link).then(|| self.stat_link_target(path)).flatten();
+                Some(ListingEntryDetails { modified_ms: stat.modified_ms, link_target })
             }
         }
     }
@@ -176,18 +211,14 @@ impl<'v, 'a> ListWalk<'v, 'a> {
     }
 
     /// Enters a directory, unless it is at the maximum depth.
-    fn descend(&mut self, path: &RelPath, top: FileKind, after: Option<ListCursor>) -> Result<(), Error> {
-        if top != FileKind::Directory || self.open.len() >= self.depth {
-            return Ok(());
+    fn descend(&mut self, path: &RelPath, kind: FileKind, after: Option<ListCursor>) {
+        if kind != FileKind::Directory || self.open.len() >= self.depth {
+            return;
         }
-        match self.open_directory(path, after) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                if let Some(shown) = self.entries.last_mut().filter(|shown| shown.path == *path) {
-                    shown.error = Some(error.kind);
-                }
-                Ok(())
-            }
+        if let Err(error) = self.open_directory(path, after)
+            && let Some(entry) = self.entries.last_mut().filter(|entry| entry.path == *path)
+        {
+            entry.error = Some(error.kind);
         }
     }
 
@@ -197,14 +228,14 @@ impl<'v, 'a> ListWalk<'v, 'a> {
         if self.hidden_files == HiddenFileFilter::Exclude {
             names.retain(|listed| !listed.name.as_bytes().starts_with(b"."));
         }
-        // Later pages count hidden names only for new directories, and for the top always.
+        // A later page does not count the hidden entries of a directory again, except for the top directory.
         if after.is_none() || self.open.is_empty() {
             self.hidden_count += all - names.len();
         }
         names.reverse();
         let mut open = ListingDirectory { path: path.clone(), remaining: names, after, stats_ahead: Vec::new() };
         let total = open.remaining.len();
-        open.skip_name();
+        open.skip_listed();
         if self.open.is_empty() {
             self.total = total;
         }
@@ -213,7 +244,7 @@ impl<'v, 'a> ListWalk<'v, 'a> {
     }
 }
 
-/// The path below the top, a type marker and the size.
+/// The path relative to the top directory, a marker of the entry's kind, and the size of a file.
 fn render_line(top: &RelPath, path: &RelPath, kind: FileKind, size: Option<u64>) -> String {
     let below = path.strip_prefix(top).unwrap_or_default();
     let wire = below.to_wire();
@@ -224,5 +255,30 @@ fn render_line(top: &RelPath, path: &RelPath, kind: FileKind, size: Option<u64>)
         (FileKind::Special, _) => format!("{name}  (other)"),
         (FileKind::File, Some(size)) => format!("{name}  {size}"),
         (FileKind::File, None) => name.into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_classified_against_cursor() {
+        let top = RelPath::from_wire("src").unwrap();
+        let after = ListCursor::parse("src/m/x", &top).unwrap();
+        let status = |after: &ListCursor, name: &str| after.listing_status(&FileName::new(name.as_bytes()).unwrap());
+        assert_eq!(status(&after, "a"), ListingStatus::Listed);
+        assert_eq!(status(&after, "n"), ListingStatus::NotListed);
+        let ListingStatus::PartlyListed(Some(inner)) = status(&after, "m") else { panic!("inside") };
+        assert_eq!(status(&inner, "x"), ListingStatus::PartlyListed(None));
+        assert_eq!(status(&inner, "y"), ListingStatus::NotListed);
+    }
+
+    #[test]
+    fn cursor_outside_directory_is_rejected() {
+        let top = RelPath::from_wire("src").unwrap();
+        for cursor in ["", "src", "docs/x", "../x", "src/../x", "a\\b"] {
+            assert_eq!(ListCursor::parse(cursor, &top).unwrap_err().kind, ErrorKind::BadRequest, "{cursor}");
+        }
     }
 }

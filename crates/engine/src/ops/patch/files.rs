@@ -13,7 +13,7 @@ use crate::{
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
-    ops::{expectations::too_large_to_change_error, parent_directories},
+    ops::{planning, planning::too_large_to_change_error},
     plan::{CommitExpectation, FileKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent, TreeSummary},
     version::Version,
     workspace::{BytesToRead, FileNamePolicy, FileStat},
@@ -170,7 +170,7 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
         for path in &paths {
             let Some(change) = self.change_at(path)? else { continue };
             if self.files.get(path).is_some_and(|file| file.before.is_none()) {
-                for directory in parent_directories::create_missing_parents(self.context, path)? {
+                for directory in planning::create_missing_parents(self.context, path)? {
                     let made = directory.paths().next().cloned();
                     directories.extend(made.map(|made| (made, directory)));
                 }

@@ -1,10 +1,10 @@
-//! Byte ranges. A requested range comes in one outcome regardless of the page size, so that programs can transfer
-//! large files: as text if the bytes are UTF-8, otherwise as base64. Only the range is held in memory.
+//! Reads byte ranges. A requested range is returned in one outcome regardless of the page size, so that programs can
+//! transfer large files. It is text if the bytes are UTF-8, otherwise base64. Only the range is held in memory.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use stead_text::visible::escape_deceptive_line;
 
-use super::{ReadContinuation, ReadFormat, range::InclusiveRange, read_outcome_fields, render_text, with_link_count};
+use super::{InclusiveRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -15,14 +15,14 @@ use crate::{
     workspace::{BytesToRead, FileBytes, FileStat},
 };
 
-/// Bytes in a page of base64: four characters encode three bytes.
+/// The number of bytes whose base64 fills a page: four characters encode three bytes.
 const BASE64_PAGE_BYTES: u64 = (limits::OUTCOME_PAGE_CHARS / 4 * 3) as u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RangeChosenBy {
-    /// A page; more follows.
+    /// The server returns the first page of the file.
     Server,
-    /// A range, which is complete even if the file continues.
+    /// The caller requested a range. The outcome is complete even if the file continues after it.
     Caller,
 }
 
@@ -35,12 +35,11 @@ struct FileSlice {
     stat: FileStat,
 }
 
-/// Returns a requested byte range.
 pub(super) fn read_exact_range(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
     range: InclusiveRange,
-    form: ReadFormat,
+    format: ReadFormat,
 ) -> Result<PlannedEffect, Error> {
     let requested = range.length();
     let length = requested.min(limits::READ_BYTES_MAX);
@@ -57,23 +56,17 @@ pub(super) fn read_exact_range(
         .with_next_step(format!("call read with path {path}, bytes within 0-{}", total.saturating_sub(1)))
         .with_detail("total", total));
     }
-    let FileBytes { bytes, version, stat: node } = file;
-    let wanted = requested.min(total - range.first);
-    let piece = FileSlice {
-        bytes,
-        offset: range.first,
-        requested_length: wanted,
-        chosen_by: RangeChosenBy::Caller,
-        version,
-        stat: node,
-    };
-    match form {
-        ReadFormat::Base64 => Ok(base64_outcome(context, target, piece, ReadFormat::Base64)),
-        ReadFormat::Auto | ReadFormat::Text => slice_outcome(context, target, piece, form),
+    let FileBytes { bytes, version, stat } = file;
+    let requested_length = requested.min(total - range.first);
+    let chosen_by = RangeChosenBy::Caller;
+    let slice = FileSlice { bytes, offset: range.first, requested_length, chosen_by, version, stat };
+    match format {
+        ReadFormat::Base64 => Ok(base64_outcome(context, target, slice, ReadFormat::Base64)),
+        ReadFormat::Auto | ReadFormat::Text => slice_outcome(context, target, slice, format),
     }
 }
 
-/// The first page of a file as base64, as requested.
+/// The first page of a file whose content was requested as base64.
 pub(super) fn read_first_page(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<PlannedEffect, Error> {
     let file = context.read(&target.path, BytesToRead::Range { offset: 0, length: BASE64_PAGE_BYTES })?;
     Ok(base64_outcome(context, target, first_slice(file), ReadFormat::Base64))
@@ -90,41 +83,36 @@ pub(super) fn first_page_of_file(
 }
 
 fn first_slice(file: FileBytes) -> FileSlice {
-    let FileBytes { bytes, version, stat: node } = file;
-    FileSlice { bytes, offset: 0, requested_length: node.size, chosen_by: RangeChosenBy::Server, version, stat: node }
+    let FileBytes { bytes, version, stat } = file;
+    FileSlice { bytes, offset: 0, requested_length: stat.size, chosen_by: RangeChosenBy::Server, version, stat }
 }
 
 fn slice_outcome(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    mut piece: FileSlice,
-    form: ReadFormat,
+    mut slice: FileSlice,
+    format: ReadFormat,
 ) -> Result<PlannedEffect, Error> {
     let end =
-        if piece.offset + (piece.bytes.len() as u64) < piece.stat.size { RangeEnd::BeforeEof } else { RangeEnd::AtEof };
-    match decode_complete_text(std::mem::take(&mut piece.bytes), end) {
-        Ok(content) if form == ReadFormat::Text || !content.as_bytes().contains(&0) => {
+        if slice.offset + (slice.bytes.len() as u64) < slice.stat.size { RangeEnd::BeforeEof } else { RangeEnd::AtEof };
+    match decode_complete_text(std::mem::take(&mut slice.bytes), end) {
+        Ok(content) if format == ReadFormat::Text || !content.as_bytes().contains(&0) => {
             let length = content.len() as u64;
-            Ok(payload_outcome(
-                context,
-                target,
-                &piece,
-                EncodedPayload { content, length, encoding: PayloadEncoding::Utf8 },
-                form,
-            ))
+            let payload = EncodedPayload { content, length, encoding: PayloadEncoding::Utf8 };
+            Ok(payload_outcome(context, target, &slice, payload, format))
         }
         Ok(content) => {
-            piece.bytes = content.into_bytes();
-            Ok(base64_outcome(context, target, piece, form))
+            slice.bytes = content.into_bytes();
+            Ok(base64_outcome(context, target, slice, format))
         }
-        Err(_) if form == ReadFormat::Text => {
+        Err(_) if format == ReadFormat::Text => {
             let path = &target.path;
             Err(Error::new(ErrorKind::NotText, format!("these bytes of {path} are not UTF-8 text"))
-                .with_next_step("omit as to get base64, or give a range that starts and ends between characters"))
+                .with_next_step("omit as to get base64, or pass a range that starts and ends between characters"))
         }
         Err(bytes) => {
-            piece.bytes = bytes;
-            Ok(base64_outcome(context, target, piece, form))
+            slice.bytes = bytes;
+            Ok(base64_outcome(context, target, slice, format))
         }
     }
 }
@@ -135,7 +123,7 @@ enum RangeEnd {
     AtEof,
 }
 
-/// Decodes UTF-8. A character cut by the end of the range is left for the next call.
+/// Decodes UTF-8. A character that the end of the range cuts is omitted; the next call returns it.
 fn decode_complete_text(bytes: Vec<u8>, end: RangeEnd) -> Result<String, Vec<u8>> {
     String::from_utf8(bytes).or_else(|error| {
         let (whole, cut) = (error.utf8_error().valid_up_to(), error.utf8_error().error_len().is_none());
@@ -173,67 +161,67 @@ struct EncodedPayload {
 fn base64_outcome(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    piece: FileSlice,
-    form: ReadFormat,
+    slice: FileSlice,
+    format: ReadFormat,
 ) -> PlannedEffect {
-    let length = piece.bytes.len() as u64;
-    let carried = EncodedPayload { content: STANDARD.encode(&piece.bytes), length, encoding: PayloadEncoding::Base64 };
-    payload_outcome(context, target, &piece, carried, form)
+    let length = slice.bytes.len() as u64;
+    let payload = EncodedPayload { content: STANDARD.encode(&slice.bytes), length, encoding: PayloadEncoding::Base64 };
+    payload_outcome(context, target, &slice, payload, format)
 }
 
 fn payload_outcome(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
-    piece: &FileSlice,
-    carried: EncodedPayload,
-    form: ReadFormat,
+    slice: &FileSlice,
+    payload: EncodedPayload,
+    format: ReadFormat,
 ) -> PlannedEffect {
-    let EncodedPayload { content, length, encoding: carrier } = carried;
-    let total = piece.stat.size;
-    let end = piece.offset + length;
-    let last = end.saturating_sub(1).max(piece.offset);
-    let truncated = length < piece.requested_length;
-    let next = continuation(piece, end, form);
-    let rev = context.revision_name(&target.path, &piece.version);
+    let EncodedPayload { content, length, encoding } = payload;
+    let total = slice.stat.size;
+    let end = slice.offset + length;
+    let last = end.saturating_sub(1).max(slice.offset);
+    let truncated = length < slice.requested_length;
+    let next = continuation(slice, end, format);
+    let rev = context.revision_name(&target.path, &slice.version);
     let facts_line = format!(
         "[{}: {}, {}, {}]",
         escape_deceptive_line(&target.path.to_wire()),
-        if total == 0 { "empty".to_owned() } else { format!("bytes {}-{last} of {total}", piece.offset) },
+        if total == 0 { "empty".to_owned() } else { format!("bytes {}-{last} of {total}", slice.offset) },
         rev,
-        carrier.as_str(),
+        encoding.as_str(),
     );
     let more = next.as_ref().map(|next| {
         let word = if truncated { "truncated" } else { "more" };
         format!("… {word}: {}", next.describe(target))
     });
     let text = if exceeds_page(&content) {
-        render_text("the content is in the structured answer, field content, and not repeated here", &facts_line, more)
+        render_text("the content is long: it is only in the field content of the structured outcome", &facts_line, more)
     } else {
         render_text(&content, &facts_line, more)
     };
     let range = OutcomeBuilder::new()
-        .with_field("from", piece.offset)
+        .with_field("from", slice.offset)
         .with_field("to", last)
         .with_field("total", total)
         .into_json();
-    let binary = carrier == PayloadEncoding::Base64 && form == ReadFormat::Auto;
-    let answer = read_outcome_fields(target, &piece.version, rev, &piece.stat, content)
-        .with_field("encoding", carrier.as_str())
+    let binary = encoding == PayloadEncoding::Base64 && format == ReadFormat::Auto;
+    let outcome = read_outcome_fields(target, &slice.version, rev, &slice.stat, content)
+        .with_field("encoding", encoding.as_str())
         .with_some("binary", binary.then_some(true))
         .with_field("bytes", range)
         .with_field("truncated", truncated)
         .with_some("next", next.map(|next| next.to_json(target)));
-    PlannedEffect::Read { outcome: with_link_count(answer, &piece.stat).build_verbatim(text), bytes: length }
+    PlannedEffect::Read { outcome: with_link_count(outcome, &slice.stat).build_verbatim(text), bytes: length }
 }
 
-/// The call that continues at byte `end`, with the same length.
-fn continuation(piece: &FileSlice, end: u64, form: ReadFormat) -> Option<ReadContinuation> {
-    let step = match piece.chosen_by {
+/// The call that continues at byte `end` with a range of the same length.
+fn continuation(slice: &FileSlice, end: u64, format: ReadFormat) -> Option<ReadContinuation> {
+    let step = match slice.chosen_by {
         RangeChosenBy::Server => BASE64_PAGE_BYTES,
-        RangeChosenBy::Caller => piece.requested_length.min(limits::READ_BYTES_MAX),
+        RangeChosenBy::Caller => slice.requested_length.min(limits::READ_BYTES_MAX),
     };
-    let until = end.saturating_add(step).min(piece.stat.size);
-    (end < until).then(|| ReadContinuation { argument: "bytes", range: format!("{end}-{}", until - 1), format: form })
+    let until = end.saturating_add(step).min(slice.stat.size);
+    (end < until).then(|| ReadContinuation { argument: "bytes", range: format!("{end}-{}", until - 1), format })
 }
 
 fn exceeds_page(content: &str) -> bool {

@@ -1,4 +1,5 @@
-//! Pages of a text file: whole lines, except that a line longer than a page is cut and continues by bytes.
+//! Reads a text file by page. A page consists of whole lines; a line longer than a page is cut, and the next call
+//! continues it by bytes.
 
 use stead_path::RelPath;
 use stead_text::{
@@ -7,7 +8,7 @@ use stead_text::{
     visible::escape_deceptive_line,
 };
 
-use super::{ReadContinuation, ReadFormat, range::InclusiveRange, read_outcome_fields, render_text, with_link_count};
+use super::{InclusiveRange, ReadContinuation, ReadFormat, read_outcome_fields, render_text, with_link_count};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -17,16 +18,16 @@ use crate::{
     workspace::FileBytes,
 };
 
-/// A page of a text file, from its first line or from the requested range.
+/// Returns a page that starts at the first line, or at the requested range.
 pub(super) fn read_lines_page(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
     file: FileBytes,
     encoding: Encoding,
     range: Option<InclusiveRange>,
-    form: ReadFormat,
+    format: ReadFormat,
 ) -> Result<PlannedEffect, Error> {
-    let FileBytes { bytes, version, stat: node } = file;
+    let FileBytes { bytes, version, stat } = file;
     let decoded = decode_text(bytes, encoding)
         .ok_or_else(|| Error::new(ErrorKind::NotText, format!("{} is not valid {}", target.path, encoding.name())))?;
     let body = decoded.strip_prefix(BYTE_ORDER_MARK).filter(|_| encoding == Encoding::Utf8Bom).unwrap_or(&decoded);
@@ -35,32 +36,33 @@ pub(super) fn read_lines_page(
     let total = counter.lines();
     let (first, last) = clamp_range(range, total, &target.path)?;
     let span = byte_range(body.as_bytes(), first..=last).unwrap_or(0..0);
-    let shown = first_page(&body[span.clone()], limits::OUTCOME_PAGE_CHARS);
-    let (from, to) = if shown.lines == 0 { (0, 0) } else { (first, first + shown.lines - 1) };
-    let next = match shown.end {
+    let page = first_page(&body[span.clone()], limits::OUTCOME_PAGE_CHARS);
+    let (from, to) = if page.lines == 0 { (0, 0) } else { (first, first + page.lines - 1) };
+    let next = match page.end {
         TextPageEnd::Complete => None,
-        TextPageEnd::AtLine => Some(lines_continuation(to + 1, range, form)),
+        TextPageEnd::AtLine => Some(lines_continuation(to + 1, range, format)),
         TextPageEnd::InsideLine => {
-            Some(bytes_continuation(body, span.start + shown.text.len(), encoding, node.size, form))
+            Some(bytes_continuation(body, span.start + page.text.len(), encoding, stat.size, format))
         }
     };
     let ending = counter.endings().uniform_ending().name();
     let bom = !encoding.byte_order_mark().is_empty();
-    let open_end = span.end == body.len() && shown.end == TextPageEnd::Complete && total > counter.endings().total();
+    let ends_without_newline =
+        span.end == body.len() && page.end == TextPageEnd::Complete && total > counter.endings().total();
     let rev = context.revision_name(&target.path, &version);
     let facts_line = format!(
         "[{}: {}, {}, {} bytes, {}{}, {ending}{}]",
         escape_deceptive_line(&target.path.to_wire()),
         if total == 0 { "empty".to_owned() } else { format!("lines {from}-{to} of {total}") },
         rev,
-        node.size,
+        stat.size,
         encoding.name(),
         if bom { " with byte-order mark" } else { "" },
-        if open_end { ", no newline at the end" } else { "" },
+        if ends_without_newline { ", no newline at the end" } else { "" },
     );
     let more = next.as_ref().map(|next| format!("… truncated: {}", next.describe(target)));
-    let text = render_text(shown.text, &facts_line, more);
-    let answer = read_outcome_fields(target, &version, rev, &node, shown.text.to_owned())
+    let text = render_text(page.text, &facts_line, more);
+    let outcome = read_outcome_fields(target, &version, rev, &stat, page.text.to_owned())
         .with_field("encoding", encoding.name())
         .with_field("ending", ending)
         .with_some("bom", bom.then_some(true))
@@ -70,13 +72,13 @@ pub(super) fn read_lines_page(
         )
         .with_field("truncated", next.is_some())
         .with_some("next", next.map(|next| next.to_json(target)));
-    let bytes = shown.text.len() as u64;
-    Ok(PlannedEffect::Read { outcome: with_link_count(answer, &node).build_verbatim(text), bytes })
+    let bytes = page.text.len() as u64;
+    Ok(PlannedEffect::Read { outcome: with_link_count(outcome, &stat).build_verbatim(text), bytes })
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Decodes text, without a copy for UTF-8. A UTF-8 byte order mark stays in front.
+/// Decodes text; UTF-8 is not copied. A UTF-8 byte order mark remains at the start of the text.
 fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
     match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => String::from_utf8(bytes).ok(),
@@ -86,7 +88,7 @@ fn decode_text(bytes: Vec<u8>, encoding: Encoding) -> Option<String> {
     }
 }
 
-/// Limits the requested lines to those that exist.
+/// Limits the requested lines to the lines of the file.
 fn clamp_range(range: Option<InclusiveRange>, total: usize, path: &RelPath) -> Result<(usize, usize), Error> {
     let Some(range) = range else { return Ok((1, total)) };
     let first = usize::try_from(range.first).unwrap_or(usize::MAX);
@@ -103,16 +105,16 @@ fn clamp_range(range: Option<InclusiveRange>, total: usize, path: &RelPath) -> R
     Ok((first, last.min(total)))
 }
 
-fn lines_continuation(first: usize, range: Option<InclusiveRange>, form: ReadFormat) -> ReadContinuation {
+fn lines_continuation(first: usize, range: Option<InclusiveRange>, format: ReadFormat) -> ReadContinuation {
     let range = match range.and_then(|range| range.last) {
         Some(last) => format!("{first}-{last}"),
         None => format!("{first}-"),
     };
-    ReadContinuation { argument: "lines", range, format: form }
+    ReadContinuation { argument: "lines", range, format }
 }
 
-/// Continues inside a line, at the offset `cut` in the decoded text.
-fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, form: ReadFormat) -> ReadContinuation {
+/// The call that continues inside a line, at the offset `cut` of the decoded text.
+fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, format: ReadFormat) -> ReadContinuation {
     let offset = match encoding {
         Encoding::Utf8 | Encoding::Utf8Bom => (encoding.byte_order_mark().len() + cut) as u64,
         Encoding::Utf16Le
@@ -123,7 +125,7 @@ fn bytes_continuation(body: &str, cut: usize, encoding: Encoding, size: u64, for
         | Encoding::Legacy(_) => encode(&body[..cut], encoding).map_or(0, |bytes| bytes.len() as u64),
     };
     let last = (offset + limits::OUTCOME_PAGE_CHARS as u64).min(size).saturating_sub(1);
-    // A byte range in another encoding comes as base64; a request for text would fail.
-    let form = if matches!(encoding, Encoding::Utf8 | Encoding::Utf8Bom) { form } else { ReadFormat::Auto };
-    ReadContinuation { argument: "bytes", range: format!("{offset}-{last}"), format: form }
+    // Bytes in other encodings than UTF-8 are returned as base64; a request for text would fail.
+    let format = if matches!(encoding, Encoding::Utf8 | Encoding::Utf8Bom) { format } else { ReadFormat::Auto };
+    ReadContinuation { argument: "bytes", range: format!("{offset}-{last}"), format }
 }

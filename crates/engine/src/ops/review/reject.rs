@@ -15,7 +15,7 @@ use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
-    ops::{encode_like, outcome_builder::OutcomeBuilder, parent_directories},
+    ops::{encode_like, outcome_builder::OutcomeBuilder, planning},
     plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
     version::Version,
 };
@@ -166,7 +166,7 @@ impl RejectArgs {
         if context.workspace().stat(origin)?.is_some() {
             return Ok(RejectAction::Leave("its old path is occupied"));
         }
-        let mut changes = parent_directories::create_missing_parents(context, origin)?;
+        let mut changes = planning::create_missing_parents(context, origin)?;
         changes.push(PlannedChange::Move {
             from: file.path.clone(),
             to: origin.clone(),
@@ -188,7 +188,7 @@ fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<
     if context.workspace().stat(&file.path)?.is_some() {
         return Ok(RejectAction::Leave("its path is occupied"));
     }
-    let mut changes = parent_directories::create_missing_parents(context, &file.path)?;
+    let mut changes = planning::create_missing_parents(context, &file.path)?;
     changes.push(PlannedChange::Restore { trash: item.id, path: file.path.clone(), tree: item.summary });
     Ok(RejectAction::Revert(changes))
 }
@@ -199,7 +199,7 @@ fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> R
         return Ok(RejectAction::Leave("its path is occupied"));
     }
     let bytes = text.as_bytes().to_vec();
-    let mut changes = parent_directories::create_missing_parents(context, &file.path)?;
+    let mut changes = planning::create_missing_parents(context, &file.path)?;
     changes.push(PlannedChange::Put {
         path: file.path.clone(),
         expectation: CommitExpectation::Absent,

@@ -18,14 +18,11 @@ use self::{
     projected_tree::{ProjectedEntry, ProjectedTree},
     trash_lookup::RemovalRecord,
 };
-use crate::ops::{
-    expectations::{self, PERMISSION_BITS},
-    parent_directories,
-};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
     operation::{PathAccess, RequestedPath, ResolvedTarget},
+    ops::planning::{self, PERMISSION_BITS},
     plan::{CommitExpectation, FileKind, FileModeSource, PlannedChange, PlannedContent},
     version::Version,
     workspace::{FileStat, FinalSymlink},
@@ -266,11 +263,11 @@ impl InversePlanner<'_> {
             ProjectedEntry::Absent => return Ok(Some(RevertSkipReason::AlreadyGone)),
             ProjectedEntry::Planned(_) => return Ok(Some(RevertSkipReason::ChangedTwice)),
         };
-        let expectation = expectations::expectation_at(self.context, path, stat, None)?;
-        let tree = expectations::count_tree(self.context, path, stat)?;
+        let expectation = planning::expectation_at(self.context, path, stat, None)?;
+        let tree = planning::count_tree(self.context, path, stat)?;
         let unchanged = match (after, stat.kind) {
             (PathState::File { version, .. }, FileKind::File) => {
-                expectations::expected_version(&expectation).is_some_and(|seen| seen.version == Version(*version))
+                planning::expected_version(&expectation).is_some_and(|seen| seen.version == Version(*version))
             }
             (PathState::Link { target }, FileKind::Link) => {
                 self.context.workspace().read_link(path)? == target.as_bytes()
@@ -288,8 +285,7 @@ impl InversePlanner<'_> {
         if !unchanged {
             return Ok(Some(RevertSkipReason::Changed));
         }
-        let retention_ms = self.context.policy.policy.trash_retention_ms(&self.context.caller.principal);
-        let retain_until_ms = self.context.workspace().now_ms().saturating_add(retention_ms);
+        let retain_until_ms = planning::trash_deadline_ms(self.context);
         self.projected_tree.mark_removed(path);
         self.inverse.changes.push(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree });
         Ok(None)
@@ -371,11 +367,11 @@ impl InversePlanner<'_> {
         if self.projected_tree.entry_at(from)? != ProjectedEntry::Absent {
             return Ok(Some(RevertSkipReason::OriginOccupied));
         }
-        let expectation = expectations::expectation_at(self.context, to, stat, None)?;
+        let expectation = planning::expectation_at(self.context, to, stat, None)?;
         let problem = match (after, stat.kind) {
             (PathState::File { version, .. }, FileKind::File) => {
                 let same =
-                    expectations::expected_version(&expectation).is_some_and(|seen| seen.version == Version(*version));
+                    planning::expected_version(&expectation).is_some_and(|seen| seen.version == Version(*version));
                 (!same && self.policy == ChangedFilePolicy::Leave).then_some(RevertSkipReason::Changed)
             }
             (PathState::Directory { .. }, FileKind::Directory)
@@ -393,7 +389,7 @@ impl InversePlanner<'_> {
         if let Some(reason) = problem {
             return Ok(Some(reason));
         }
-        let tree = expectations::count_tree(self.context, to, stat)?;
+        let tree = planning::count_tree(self.context, to, stat)?;
         if let Some(reason) = self.create_parents(from)? {
             return Ok(Some(reason));
         }
@@ -406,7 +402,7 @@ impl InversePlanner<'_> {
     /// Plans the missing parent directories of a path.
     fn create_parents(&mut self, path: &RelPath) -> RevertStepResult {
         let tree = &self.projected_tree;
-        match parent_directories::missing_parents(path, |above| Ok(tree.entry_at(above)?.kind())) {
+        match planning::missing_parents(path, |above| Ok(tree.entry_at(above)?.kind())) {
             Ok(missing) => {
                 for change in &missing {
                     change.paths().for_each(|above| self.projected_tree.mark_created(above, FileKind::Directory));

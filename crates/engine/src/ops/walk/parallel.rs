@@ -1,8 +1,8 @@
-//! A tree walk on several threads. Owns the job queue and termination: when no job is left, at the entry limit, or
-//! when a thread fails, which includes cancellation and the deadline.
+//! A tree walk on several threads. It ends when no job is left, at the entry limit, or when a thread fails; a cancelled
+//! call and a passed deadline count as failures.
 //!
-//! The number of open handles is bounded for any tree, a small tree starts no thread, and a panicking thread stops no
-//! other. The queue is a stack, so it grows with the depth of the tree, not with its size.
+//! The number of open handles is bounded for any tree, a small tree starts no thread, and a thread that panics does not
+//! stop the others. The queue is a stack, so it grows with the depth of the tree, not with its size.
 
 use std::{
     sync::{
@@ -16,7 +16,7 @@ use stead_path::RelPath;
 
 use super::{
     ParallelWalkEntry, WalkOmissions, WalkVisitFn,
-    ignore_rules::{self, IgnoreRules},
+    ignore::{self, IgnoreRules},
     is_included,
 };
 use crate::{
@@ -28,18 +28,18 @@ use crate::{
 };
 
 const PROGRESS_EVERY: u64 = 256;
-/// Entries that one thread visits before others start.
+/// The number of entries that one thread visits before others start.
 const SINGLE_THREAD_ENTRIES: u64 = 256;
 const THREADS_MAX: usize = 8;
-/// Entries of one directory in one job; other threads can take the rest.
+/// The number of entries of a directory in one job. Other threads can take the other entries.
 const ENTRIES_PER_JOB: usize = 128;
-/// Maximum number of open directory handles; beyond it, children are opened by path.
+/// The maximum number of open directory handles. Beyond it, subdirectories are opened by path.
 const HANDLES_MAX: usize = 128;
 
 pub(super) struct ParallelWalk<'a, 'v> {
     context: &'a CallContext<'v>,
     start: &'a RelPath,
-    /// Length of the path prefix up to the start directory.
+    /// The length of the start directory's path with its trailing slash.
     prefix_bytes: usize,
     queue: Mutex<WalkQueue<'v>>,
     queue_changed: Condvar,
@@ -55,7 +55,7 @@ struct WalkQueue<'v> {
     error: Option<Error>,
 }
 
-/// One directory, or a part of one.
+/// A directory to list, or some of its entries to visit.
 struct WalkJob<'v> {
     directory: RelPath,
     rules: Option<Arc<IgnoreRules>>,
@@ -63,12 +63,12 @@ struct WalkJob<'v> {
 }
 
 enum WalkTask<'v> {
-    /// List it, from its parent handle if that is open.
+    /// Lists the directory, through the handle of its parent if that is open.
     ListDirectory(Option<Arc<CountedDirectoryReader<'v>>>),
     VisitEntries(Option<Arc<CountedDirectoryReader<'v>>>, Vec<DirectoryEntry>),
 }
 
-/// Counts towards `HANDLES_MAX`.
+/// An open directory handle that counts towards `HANDLES_MAX`.
 struct CountedDirectoryReader<'v> {
     reader: Box<dyn DirectoryReader<'v> + 'v>,
     count: Arc<AtomicUsize>,
@@ -80,7 +80,7 @@ impl Drop for CountedDirectoryReader<'_> {
     }
 }
 
-/// A job in progress; dropping the guard marks it as done.
+/// A job in progress. Dropping the guard marks the job as done.
 struct WalkJobGuard<'c, 'a, 'v>(&'c ParallelWalk<'a, 'v>);
 
 impl Drop for WalkJobGuard<'_, '_, '_> {
@@ -105,7 +105,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         }
     }
 
-    /// Runs the walk to its end. The calling thread works too.
+    /// Runs the walk to its end. The calling thread is one of the workers.
     pub(super) fn run<A: Send>(
         &self,
         rules: Option<Arc<IgnoreRules>>,
@@ -113,18 +113,18 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         visit: &WalkVisitFn<'_, A>,
     ) -> Result<(Vec<A>, WalkOmissions), Error> {
         self.add_jobs(self.list_directory(self.start.clone(), rules, None)?);
-        let begin = || WalkWorker { results: make(), omissions: WalkOmissions::default(), visit };
-        let (mut first, mut results, mut died) = (begin(), Vec::new(), false);
+        let new_worker = || WalkWorker { results: make(), omissions: WalkOmissions::default(), visit };
+        let (mut first, mut results, mut panicked) = (new_worker(), Vec::new(), false);
         thread::scope(|scope| {
             let (mut workers, mut reported) = (Vec::new(), 0);
             self.run_worker(&mut first, &mut |visited| {
                 if visited >= SINGLE_THREAD_ENTRIES && workers.is_empty() {
                     let work = || {
-                        let mut worker = begin();
+                        let mut worker = new_worker();
                         self.run_worker(&mut worker, &mut |_| {});
                         (worker.results, worker.omissions)
                     };
-                    // If no more threads can be started, fewer run.
+                    // If the system cannot start more threads, the walk continues with fewer.
                     let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
                     workers.extend((1..thread_count()).map_while(spawn));
                 }
@@ -135,29 +135,29 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
             });
             for worker in workers {
                 match worker.join() {
-                    Ok((own, omissions)) => {
-                        results.push(own);
+                    Ok((result, omissions)) => {
+                        results.push(result);
                         first.omissions.add(omissions);
                     }
-                    Err(_) => died = true,
+                    Err(_) => panicked = true,
                 }
             }
         });
         results.push(first.results);
         match self.lock_queue().error.take() {
             Some(error) => Err(error),
-            None if died => Err(Error::new(ErrorKind::Io, "a thread of the walk failed")),
+            None if panicked => Err(Error::new(ErrorKind::Io, "a thread that walked the directory tree panicked")),
             None => Ok((results, first.omissions)),
         }
     }
 
-    /// Runs jobs until none is left.
-    fn run_worker<A>(&self, worker: &mut WalkWorker<'_, A>, between: &mut dyn FnMut(u64)) {
-        while let Some((WalkJob { directory, rules, task }, _turn)) = self.next_job() {
+    /// Runs jobs until none is left. After each job, `after_job` receives the number of entries visited so far.
+    fn run_worker<A>(&self, worker: &mut WalkWorker<'_, A>, after_job: &mut dyn FnMut(u64)) {
+        while let Some((WalkJob { directory, rules, task }, _guard)) = self.next_job() {
             let more = match task {
                 WalkTask::ListDirectory(above) => {
                     self.list_directory(directory, rules, above).or_else(|error| {
-                        // A directory that is gone had nothing to list.
+                        // A directory that was removed meanwhile does not count as unlistable.
                         worker.omissions.unlistable_directories += u64::from(error.kind != ErrorKind::NotFound);
                         Ok(Vec::new())
                     })
@@ -170,48 +170,48 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
                 Ok(more) => self.add_jobs(more),
                 Err(error) => self.stop(Some(error)),
             }
-            between(self.entries_visited.load(Ordering::Relaxed));
+            after_job(self.entries_visited.load(Ordering::Relaxed));
         }
     }
 
-    /// The next job; waits while other threads still work.
+    /// Waits for the next job while other threads still work, because they may add jobs.
     fn next_job(&self) -> Option<(WalkJob<'v>, WalkJobGuard<'_, 'a, 'v>)> {
-        let mut list = self.lock_queue();
+        let mut queue = self.lock_queue();
         loop {
-            if list.is_stopped {
+            if queue.is_stopped {
                 return None;
             }
-            if let Some(job) = list.jobs.pop() {
-                list.busy_workers += 1;
+            if let Some(job) = queue.jobs.pop() {
+                queue.busy_workers += 1;
                 return Some((job, WalkJobGuard(self)));
             }
-            if list.busy_workers == 0 {
-                list.is_stopped = true;
+            if queue.busy_workers == 0 {
+                queue.is_stopped = true;
                 self.queue_changed.notify_all();
                 return None;
             }
-            list = self.queue_changed.wait(list).unwrap_or_else(PoisonError::into_inner);
+            queue = self.queue_changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Adds jobs; the last one runs first.
-    fn add_jobs(&self, more: Vec<WalkJob<'v>>) {
-        if more.is_empty() {
+    /// Adds jobs; the last of them runs first.
+    fn add_jobs(&self, jobs: Vec<WalkJob<'v>>) {
+        if jobs.is_empty() {
             return;
         }
-        let mut list = self.lock_queue();
-        if !list.is_stopped {
-            list.jobs.extend(more);
+        let mut queue = self.lock_queue();
+        if !queue.is_stopped {
+            queue.jobs.extend(jobs);
             self.queue_changed.notify_all();
         }
     }
 
-    /// Stops all threads.
+    /// Makes every thread stop after its current job.
     fn stop(&self, error: Option<Error>) {
-        let mut list = self.lock_queue();
-        list.is_stopped = true;
-        list.jobs.clear();
-        list.error = list.error.take().or(error);
+        let mut queue = self.lock_queue();
+        queue.is_stopped = true;
+        queue.jobs.clear();
+        queue.error = queue.error.take().or(error);
         self.queue_changed.notify_all();
     }
 
@@ -236,7 +236,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         };
         self.context.retain_visible(&directory, &mut listed);
         let rules = rules.map(|rules| {
-            rules.enter_directory(&|path| ignore_rules::read_ignore_file(self.context, path), &directory, &listed)
+            rules.enter_directory(&|path| ignore::read_ignore_file(self.context, path), &directory, &listed)
         });
         let job = |listed: &[DirectoryEntry]| WalkJob {
             directory: directory.clone(),
@@ -251,7 +251,7 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         Arc::new(CountedDirectoryReader { reader: branch, count: Arc::clone(&self.open_handles) })
     }
 
-    /// Visits entries of one directory; returns the directories to enter.
+    /// Visits entries of one directory and returns jobs for its subdirectories.
     fn visit_entries<A>(
         &self,
         directory: &RelPath,
@@ -261,12 +261,12 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
         worker: &mut WalkWorker<'_, A>,
     ) -> Result<Vec<WalkJob<'v>>, Error> {
         let exclude = &self.context.options.walk_filter.exclude;
-        let mut more = Vec::new();
-        for DirectoryEntry { name, kind: top } in listed {
+        let mut jobs = Vec::new();
+        for DirectoryEntry { name, kind } in listed {
             self.context.control.check()?;
-            // A name too deep for a path cannot be read either.
+            // An entry too deep for a valid path cannot be read either.
             let Ok(path) = directory.join(name) else { continue };
-            if rules.is_some_and(|rules| !is_included(rules, &path, name, *top)) {
+            if rules.is_some_and(|rules| !is_included(rules, &path, name, *kind)) {
                 worker.omissions.ignored += 1;
                 continue;
             }
@@ -275,39 +275,31 @@ impl<'a, 'v> ParallelWalk<'a, 'v> {
                 self.stop(None);
                 return Ok(Vec::new());
             }
-            let branch = within.map(|handle| &*handle.reader);
-            let entry = ParallelWalkEntry {
-                directory,
-                path: &path,
-                kind: *top,
-                name,
-                prefix_bytes: self.prefix_bytes,
-                directory_reader: branch,
-            };
+            let (prefix_bytes, directory_reader) = (self.prefix_bytes, within.map(|handle| &*handle.reader));
+            let entry = ParallelWalkEntry { directory, path: &path, kind: *kind, name, prefix_bytes, directory_reader };
             if !exclude.matches_bytes(entry.path_below_start()) {
                 (worker.visit)(&mut worker.results, &entry)?;
             }
-            if *top == FileKind::Directory && !exclude.matches_all_below_bytes(entry.path_below_start()) {
+            if *kind == FileKind::Directory && !exclude.matches_all_below_bytes(entry.path_below_start()) {
                 let few = self.open_handles.load(Ordering::Relaxed) <= HANDLES_MAX;
                 let above = within.filter(|_| few).cloned();
-                more.push(WalkJob { directory: path, rules: rules.cloned(), task: WalkTask::ListDirectory(above) });
+                jobs.push(WalkJob { directory: path, rules: rules.cloned(), task: WalkTask::ListDirectory(above) });
             }
         }
-        more.reverse();
-        Ok(more)
+        jobs.reverse();
+        Ok(jobs)
     }
 }
 
-/// The state of one thread.
 struct WalkWorker<'h, A> {
     results: A,
     omissions: WalkOmissions,
     visit: &'h WalkVisitFn<'h, A>,
 }
 
-/// As many threads as the machine runs in parallel. Cached, because the lookup reads files.
+/// The number of threads that the machine runs in parallel. It is cached, because the lookup reads files.
 fn thread_count() -> usize {
     static THREADS: OnceLock<usize> = OnceLock::new();
-    let most = || thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
-    *THREADS.get_or_init(most)
+    let count = || thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    *THREADS.get_or_init(count)
 }

@@ -1,8 +1,8 @@
-//! Events of one recorded change for one watch. Never reveals a path that the caller may not read, and never any
-//! content.
+//! Turns one recorded change into the events of one watch. An event never contains a path that the caller may not read,
+//! nor file content.
 //!
-//! A directory created or removed as a whole is one event for any pattern, because it may contain matches. A change
-//! above the watched path is reported for the watched path.
+//! A directory that is created or removed with its content is one event, even if the pattern of the watch does not
+//! match it, because it may contain matches. A change to a parent of the watched path is reported for the watched path.
 
 use std::cell::OnceCell;
 
@@ -21,7 +21,7 @@ use crate::{
     workspace::StoredJournalEntry,
 };
 
-/// A watch with its pattern, compiled on first use.
+/// A watch with its compiled glob pattern. The pattern is compiled on first use.
 pub(crate) struct WatchMatcher<'a> {
     watch: &'a Watch,
     globs: OnceCell<Option<Globs>>,
@@ -46,7 +46,7 @@ pub(crate) struct WatchEvent {
 impl WatchEvent {
     pub(crate) fn into_json(self) -> Map<String, Value> {
         let rev = self.after.map(|_| format!("r{}", self.entry));
-        let lines = self.lines.map(|lines| lines.into_iter().map(|span| span.to_vec()).collect::<Vec<_>>());
+        let lines = self.lines.map(|lines| lines.into_iter().map(Vec::from).collect::<Vec<_>>());
         OutcomeBuilder::new()
             .with_field("watch", self.watch_id)
             .with_field("event", self.kind.as_str())
@@ -163,7 +163,7 @@ impl<'a> WatchMatcher<'a> {
             (ChangeKind::Create | ChangeKind::MakeDir | ChangeKind::MakeLink, _) if here => {
                 one(if self.matches_path(&path) { WatchEventKind::Create } else { WatchEventKind::Rescan }, path)
             }
-            // A whole tree above the path was restored.
+            // A tree that contains the watched path was restored.
             (ChangeKind::Create, _)
                 if self.is_below(context, &path) && matches!(change.after, PathState::Tree { .. }) =>
             {
@@ -184,20 +184,20 @@ impl<'a> WatchMatcher<'a> {
         }
     }
 
-    /// Whether the watched path is below this one and visible to the caller.
+    /// Whether the watched path is below `above`, and the caller may read it.
     fn is_below(&self, context: &CallContext<'_>, above: &RelPath) -> bool {
         self.watch.path != *above && self.watch.path.is_within(above) && context.may_read(&self.watch.path)
     }
 
-    /// Whether a path is in range, may be read, and matches the pattern or may contain matches.
+    /// Whether the watch includes a path that the caller may read: the pattern matches it, or it may contain matches.
     fn covers(&self, context: &CallContext<'_>, path: &RelPath, extent: ChangeExtent) -> bool {
         let deep = extent == ChangeExtent::WholeTree && self.watch.depth == WatchDepth::Deep;
         self.watch.covers_path(path) && context.may_read(path) && (deep || self.matches_path(path))
     }
 
     fn matches_path(&self, path: &RelPath) -> bool {
-        let read = || self.watch.glob.as_deref().and_then(|glob| Globs::from_name_patterns([glob]).ok());
-        match (self.globs.get_or_init(read), path.strip_prefix(&self.watch.path)) {
+        let compile = || self.watch.glob.as_deref().and_then(|glob| Globs::from_name_patterns([glob]).ok());
+        match (self.globs.get_or_init(compile), path.strip_prefix(&self.watch.path)) {
             (Some(globs), Some(below)) => below.is_root() || globs.matches(&below),
             (None, Some(_)) => true,
             (_, None) => false,

@@ -10,7 +10,7 @@ use stead_text::{
 use super::{ChangedFilePolicy, InversePlanner, ProjectedEntry, RevertSkipReason, RevertStepResult};
 use crate::{
     limits,
-    ops::expectations::PERMISSION_BITS,
+    ops::planning::PERMISSION_BITS,
     plan::{CommitExpectation, FileKind, FileModeSource, ObservedVersion, PlannedChange, PlannedContent},
     version::Version,
     workspace::{BytesToRead, FileStat},

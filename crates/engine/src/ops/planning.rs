@@ -1,0 +1,158 @@
+//! The parts of a plan that several operations share: what the commit must find at a path, the size of a tree, the
+//! missing parent directories of a new path, and common errors. A file is never replaced by a parent directory.
+
+use stead_path::RelPath;
+
+use crate::{
+    call_context::CallContext,
+    call_options::{CopyMoveScope, MissingParentPolicy},
+    errors::{Error, ErrorKind},
+    limits,
+    operation::ResolvedTarget,
+    plan::{CommitExpectation, FileKind, NEW_DIRECTORY_MODE, ObservedVersion, PlannedChange, TreeSummary},
+    workspace::FileStat,
+};
+
+/// The permission bits that a plan may set. The set-id and sticky bits are not among them.
+pub(crate) const PERMISSION_BITS: u32 = 0o777;
+
+/// The state that the commit must find at `path`. A file is hashed unless its version was already `observed`.
+pub(crate) fn expectation_at(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    stat: FileStat,
+    observed: Option<ObservedVersion>,
+) -> Result<CommitExpectation, Error> {
+    match (stat.kind, observed) {
+        (FileKind::File, Some(observed)) => Ok(CommitExpectation::File(observed)),
+        (FileKind::File, None) => Ok(CommitExpectation::File(context.observe_version(path)?)),
+        (FileKind::Directory | FileKind::Link | FileKind::Special, _) => {
+            Ok(CommitExpectation::SameEntry(stat.identity))
+        }
+    }
+}
+
+/// Counts an entry and everything below it, except entries too deep for a valid path.
+pub(crate) fn count_tree(context: &CallContext<'_>, path: &RelPath, stat: FileStat) -> Result<TreeSummary, Error> {
+    context.walk_skipping_deep_entries(path, stat, &mut |_| Ok(()))
+}
+
+/// Rejects an entry of a kind that the call options exclude from copying and moving.
+pub(crate) fn require_movable(context: &CallContext<'_>, target: &ResolvedTarget, stat: FileStat) -> Result<(), Error> {
+    let path = &target.path;
+    match (context.options.copy_move_scope, stat.kind) {
+        (CopyMoveScope::FilesAndTrees, _) | (CopyMoveScope::FilesOnly, FileKind::File) => Ok(()),
+        (CopyMoveScope::FilesOnly, FileKind::Directory) => {
+            Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
+                .with_next_step("copy or move its files one by one"))
+        }
+        (CopyMoveScope::FilesOnly, FileKind::Link | FileKind::Special) => {
+            Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
+                .with_next_step("only regular files can be copied or moved"))
+        }
+    }
+}
+
+pub(crate) fn require_present(target: &ResolvedTarget) -> Result<FileStat, Error> {
+    target.stat.ok_or_else(|| not_found_error(&target.path))
+}
+
+pub(crate) fn not_found_error(path: &RelPath) -> Error {
+    let parent = path.parent().unwrap_or_default();
+    Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
+        .with_next_step(format!("call list with path {parent} to see its entries"))
+}
+
+/// The time until which the trash keeps an item that the caller removes now.
+pub(crate) fn trash_deadline_ms(context: &CallContext<'_>) -> i64 {
+    let retention_ms = context.policy.policy.trash_retention_ms(&context.caller.principal);
+    context.workspace().now_ms().saturating_add(retention_ms)
+}
+
+/// Replaces the `too_large` error of a read. Its hint, to read a range, does not help a change, which needs the whole
+/// file.
+pub(crate) fn too_large_to_change_error(path: &RelPath, error: Error) -> Error {
+    if error.kind != ErrorKind::TooLarge {
+        return error;
+    }
+    let limit = limits::WRITE_BYTES_MAX;
+    Error::new(ErrorKind::TooLarge, format!("{path} has more than {limit} bytes, the limit for changes"))
+        .with_next_step("write to another file, or ask a person to change it with another program")
+        .with_detail("limit_bytes", limit)
+}
+
+pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<ObservedVersion> {
+    match expectation {
+        CommitExpectation::File(observed) => Some(*observed),
+        CommitExpectation::Absent | CommitExpectation::SameEntry(_) => None,
+    }
+}
+
+/// For example `3 files, 1200 bytes`.
+pub(crate) fn describe_tree_size(tree: &TreeSummary) -> String {
+    let files = if tree.files == 1 { "file" } else { "files" };
+    format!("{} {files}, {} bytes", tree.files, tree.bytes)
+}
+
+/// The changes that create the missing parents of a path, outermost first.
+pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) -> Result<Vec<PlannedChange>, Error> {
+    let changes = missing_parents(path, |above| Ok(context.workspace().stat(above)?.map(|stat| stat.kind)))?;
+    match (context.options.missing_parents, path.parent()) {
+        (MissingParentPolicy::Refuse, Some(parent)) if !changes.is_empty() => {
+            Err(Error::new(ErrorKind::NotFound, format!("the directory {parent} does not exist"))
+                .with_next_step("create it first, or ask for missing directories to be created")
+                .with_detail("parent", parent.to_string()))
+        }
+        (MissingParentPolicy::Refuse | MissingParentPolicy::Create, _) => Ok(changes),
+    }
+}
+
+/// Like [`create_missing_parents`], with `kind_at` as the lookup of a directory entry.
+pub(crate) fn missing_parents(
+    path: &RelPath,
+    mut kind_at: impl FnMut(&RelPath) -> Result<Option<FileKind>, Error>,
+) -> Result<Vec<PlannedChange>, Error> {
+    let mut changes: Vec<PlannedChange> = Vec::new();
+    for above in path.ancestors().filter(|above| !above.is_root()) {
+        // Below a missing directory everything is missing, so no further lookup is needed.
+        let kind = if changes.is_empty() { kind_at(&above)? } else { None };
+        match kind {
+            Some(FileKind::Directory) => {}
+            Some(FileKind::File | FileKind::Link | FileKind::Special) => {
+                return Err(Error::new(ErrorKind::NotDirectory, format!("{above} is not a directory"))
+                    .with_next_step("choose a path whose parents are directories")
+                    .with_detail("path", above.to_string()));
+            }
+            None => changes.push(PlannedChange::MakeDirectory { path: above, mode: NEW_DIRECTORY_MODE }),
+        }
+    }
+    Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn created_parents(path: &str, directories: &[&str], files: &[&str]) -> Result<Vec<String>, ErrorKind> {
+        let path = RelPath::from_wire(path).unwrap();
+        let changes = missing_parents(&path, |above| {
+            let wire = above.to_string();
+            let is = |list: &[&str]| list.contains(&wire.as_str());
+            Ok(if is(directories) { Some(FileKind::Directory) } else { is(files).then_some(FileKind::File) })
+        });
+        let changes = changes.map_err(|error| error.kind)?;
+        Ok(changes.iter().flat_map(PlannedChange::paths).map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn only_missing_parents_are_created() {
+        assert_eq!(created_parents("f", &[], &[]), Ok(vec![]));
+        assert_eq!(created_parents("a/f", &["a"], &[]), Ok(vec![]));
+        assert_eq!(created_parents("a/b/c/f", &["a"], &[]), Ok(vec!["a/b".to_owned(), "a/b/c".to_owned()]));
+    }
+
+    #[test]
+    fn file_as_parent_is_rejected() {
+        assert_eq!(created_parents("a/b/f", &["a"], &["a/b"]), Err(ErrorKind::NotDirectory));
+    }
+}
