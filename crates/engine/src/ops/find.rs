@@ -1,6 +1,6 @@
-//! `find` returns the paths below a directory that match a pattern, in byte order, with size and time. A pattern without
-//! a slash matches a name at any depth. If nothing matches, a second walk looks for names that contain the pattern, and
-//! otherwise for the most similar names.
+//! `find` returns the paths below a directory that match a pattern, in byte order, with size and time. A pattern
+//! without a slash matches a name at any depth. If nothing matches, a second walk looks for names that contain the
+//! pattern, and otherwise for the most similar names.
 
 use std::collections::BinaryHeap;
 

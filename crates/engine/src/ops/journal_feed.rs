@@ -1,6 +1,6 @@
 //! Reads the journal forward from a cursor, one page per call, and waits for the first event. Owns the cursor, the wait
-//! time and the number of entries scanned per call; `changes`, `events` and `watched` turn entries into events. An entry
-//! that is added during the scan ends the wait, and a truncated page says so.
+//! time and the number of entries scanned per call; `changes`, `events` and `watched` turn entries into events. An
+//! entry that is added during the scan ends the wait, and a truncated page says so.
 
 use std::{
     fmt,
@@ -37,8 +37,8 @@ pub(in crate::ops) enum JournalCursorArgument {
 /// A verified position in the journal, written as `12:` and a prefix of the hash of entry 12, so that a lost, truncated
 /// or replaced journal is detected. Inside an entry with many changes, the number of delivered changes follows.
 ///
-/// A cursor names the start of the journal or an entry with changes. Such entries are durable before the call returns, so
-/// a crash does not invalidate a cursor.
+/// A cursor names the start of the journal or an entry with changes. Such entries are durable before the call returns,
+/// so a crash does not invalidate a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ops) struct JournalCursor {
     number: u64,

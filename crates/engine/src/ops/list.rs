@@ -1,6 +1,6 @@
 //! `list` returns the entries below a directory by page, in byte order, parents before children. A page continues after
-//! the path of the last listed entry, so that concurrent changes neither repeat nor lose other entries. Only the entries
-//! of the page are examined.
+//! the path of the last listed entry, so that concurrent changes neither repeat nor lose other entries. Only the
+//! entries of the page are examined.
 
 mod walk;
 

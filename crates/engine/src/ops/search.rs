@@ -1,33 +1,32 @@
-//! `search`: lines below a directory that contain a text or match a regular expression, one hit per line. The native
-//! outcome ranks hits by relevance; a dialect with its own format gets byte order of paths. Binary files are counted
-//! and partly searched files are named; nothing is silently skipped.
+//! `search` finds the lines below a directory that contain a text or match a regular expression, one hit per line. The
+//! native outcome ranks hits by relevance; a dialect with a format of its own can get them in byte order of the paths.
+//! Nothing is skipped silently: binary files are counted, and files that were searched in part are named.
 
-mod fallbacks;
-mod incomplete;
 mod index_lookup;
 mod interruptible;
-mod large_file_reader;
 mod large_files;
 mod matcher;
-mod native_outcome;
+mod outcome;
 mod page;
 mod query;
-mod ranked_outcome;
+mod results;
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
-use fallbacks::QueryOptions;
-use incomplete::{IncompleteFiles, IncompleteReason};
 use index_lookup::DirectoryIndexCache;
 pub(crate) use matcher::CaseSensitivity;
-use matcher::{HitLimits, QuerySyntax, SearchHit, SearchPattern, TextMatches, WordMatch};
-use query::SearchQuery;
+use matcher::{HitLimits, QuerySyntax, SearchPattern, TextMatches, WordMatch};
+use query::{QueryOptions, SearchQuery};
+use results::{IncompleteReason, SearchResults};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use stead_path::RelPath;
-use stead_text::{rank::FileRanker, visible::escape_deceptive_line};
+use stead_text::rank::FileRanker;
 
-use super::{find::bounded_limit, list, outcome_builder::OutcomeBuilder, walk, walk::IgnoredFileFilter};
+use super::{
+    find::bounded_limit,
+    list,
+    walk::{self, IgnoredFileFilter},
+};
 use crate::{
     call_context::CallContext,
     call_options::{BeforeAfterInclusion, HitRanking},
@@ -57,24 +56,6 @@ pub(crate) struct SearchArgs {
     cursor: Option<String>,
 }
 
-/// The results so far.
-#[derive(Default)]
-struct SearchResults {
-    files: Vec<(RelPath, Vec<SearchHit>)>,
-    hits_shown: usize,
-    /// All hits, listed or not.
-    hits_total: usize,
-    /// All files with hits, listed or not.
-    files_with_hits: usize,
-    files_searched: u64,
-    bytes_searched: u64,
-    binary_files: u64,
-    incomplete: IncompleteFiles,
-    unreadable_files: u64,
-    /// Reused read buffer.
-    buffer: Vec<u8>,
-}
-
 impl Operation for SearchArgs {
     fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
         self.compile_pattern(context)?;
@@ -85,48 +66,24 @@ impl Operation for SearchArgs {
         let target = &targets[0];
         let max = bounded_limit(self.max, limits::SEARCH_HITS_DEFAULT, limits::SEARCH_HITS_MAX)?;
         let (pattern, context_lines) = (self.compile_pattern(context)?, self.context_lines()?);
-        // Loaded once, because the walk checks every file.
+        // The list is loaded once, because the walk looks up every file in it.
         let unsaved = &context.unsaved_files_within(&target.path)?;
-        match (context.options.before_after, context.options.hit_ranking) {
-            (BeforeAfterInclusion::Omit, _) => {
-                let until = large_file_deadline(context, 1);
-                let search_context = SearchContext {
-                    context,
-                    pattern: &pattern,
-                    context_lines,
-                    hits_max: limits::SEARCH_RANKED_HITS_MAX,
-                    large_file_deadline: until,
-                    unsaved,
-                };
-                native_outcome::native_outcome(self, &search_context, target, max)
-            }
-            (BeforeAfterInclusion::Include, HitRanking::ByRelevance) => {
-                let until = large_file_deadline(context, 1);
-                let search_context = SearchContext {
-                    context,
-                    pattern: &pattern,
-                    context_lines,
-                    hits_max: limits::SEARCH_RANKED_HITS_MAX,
-                    large_file_deadline: until,
-                    unsaved,
-                };
-                let (found, omissions) = self.search_tree(&search_context, target)?;
-                Ok(ranked_outcome::ranked_outcome(&found, &target.path, omissions, max))
-            }
-            (BeforeAfterInclusion::Include, HitRanking::ByPath) => {
-                let until = large_file_deadline(context, 1);
-                let search_context = SearchContext {
-                    context,
-                    pattern: &pattern,
-                    context_lines,
-                    hits_max: max,
-                    large_file_deadline: until,
-                    unsaved,
-                };
-                let (found, omissions) = self.search_tree(&search_context, target)?;
-                Ok(found.into_planned(&target.path, &self.query.display_text(), omissions))
-            }
+        let (before_after, ranking) = (context.options.before_after, context.options.hit_ranking);
+        let hits_max = match (before_after, ranking) {
+            (BeforeAfterInclusion::Include, HitRanking::ByPath) => max,
+            (BeforeAfterInclusion::Omit, _) | (_, HitRanking::ByRelevance) => limits::SEARCH_RANKED_HITS_MAX,
+        };
+        let large_file_deadline = large_file_deadline(context, 1);
+        let search_context =
+            SearchContext { context, pattern: &pattern, context_lines, hits_max, large_file_deadline, unsaved };
+        if before_after == BeforeAfterInclusion::Omit {
+            return outcome::native_outcome(self, &search_context, target, max);
         }
+        let (found, omissions) = self.search_tree(&search_context, target)?;
+        Ok(match ranking {
+            HitRanking::ByRelevance => outcome::ranked_outcome(&found, &target.path, omissions, max),
+            HitRanking::ByPath => outcome::by_path_outcome(&found, target, &self.query.display_text(), omissions),
+        })
     }
 }
 
@@ -144,7 +101,7 @@ impl SearchArgs {
             list::require_directory(target)?;
             let glob = Globs::from_name_patterns(self.glob.as_deref())?;
             let include = &context.options.walk_filter.include;
-            let wanted = |below: &[u8]| {
+            let is_selected = |below: &[u8]| {
                 (glob.is_empty() || glob.matches_bytes(below)) && (include.is_empty() || include.matches_bytes(below))
             };
             if let Some(indexed) = self.search_by_index(search_context, &target.path)? {
@@ -152,29 +109,29 @@ impl SearchArgs {
             }
             let index_filter = context.workspace().index_filter(search_context.pattern.required_trigrams());
             let make = || (SearchResults::default(), DirectoryIndexCache::new(index_filter.as_deref()));
-            let gathered;
-            (gathered, omissions) = walk::walk_tree(
+            let thread_results;
+            (thread_results, omissions) = walk::walk_tree(
                 context,
                 &target.path,
                 IgnoredFileFilter::from(self.all),
                 &make,
-                &|(own, index_cache), entry| {
+                &|(found, index_cache), entry| {
                     if entry.kind != FileKind::File
-                        || !wanted(entry.path_below_start())
+                        || !is_selected(entry.path_below_start())
                         || !context.may_read(entry.path)
                     {
                         return Ok(());
                     }
-                    // The index knows the disk, not unsaved text.
+                    // The index covers the content on disk, not unsaved text.
                     let is_unsaved = search_context.unsaved.contains_key(entry.path);
                     match if is_unsaved { None } else { index_cache.index_verdict(entry) } {
-                        Some(known) => own.count_verdict(known),
-                        None => search_context.search_file(own, &SearchedFile::OnWalk(entry))?,
+                        Some(verdict) => found.count_verdict(verdict),
+                        None => search_context.search_file(found, &SearchedFile::OnWalk(entry))?,
                     }
                     Ok(())
                 },
             )?;
-            found = SearchResults::merge_all(gathered.into_iter().map(|(found, _)| found));
+            found = SearchResults::merge_all(thread_results.into_iter().map(|(found, _)| found));
             context.workspace().report_files_searched(found.files_visited());
             found.unreadable_files += omissions.unlistable_directories;
         }
@@ -204,15 +161,15 @@ impl SearchArgs {
             Ok(lines) if lines <= limits::SEARCH_CONTEXT_MAX => Ok(lines),
             Ok(_) | Err(_) => Err(Error::new(
                 ErrorKind::BadRequest,
-                format!("context is at most {} lines", limits::SEARCH_CONTEXT_MAX),
+                format!("context cannot exceed {} lines", limits::SEARCH_CONTEXT_MAX),
             )
-            .with_next_step("read the lines around a hit instead")),
+            .with_next_step("pass a smaller context, or read the lines around a hit")),
         }
     }
 }
 
-/// The deadline for large files, if this search may use one of `parts` parts of the remaining time, less a reserve
-/// for the outcome.
+/// The time after which large files are skipped. The remaining time of the call, less a reserve for the outcome, is
+/// divided among `parts` searches.
 fn large_file_deadline(context: &CallContext<'_>, parts: u32) -> Instant {
     let now = Instant::now();
     now + context.control.deadline().saturating_duration_since(now) * 7 / 8 / parts
@@ -249,19 +206,21 @@ impl SearchedFile<'_, '_, '_> {
     }
 }
 
-/// What to search for, and the limits.
+/// The hits of a file list are truncated when they exceed the maximum by this factor, not after every file.
+const RETAINED_HITS_FACTOR: usize = 4;
+
+/// The pattern of a search and its limits.
 struct SearchContext<'a> {
     context: &'a CallContext<'a>,
     pattern: &'a SearchPattern,
     context_lines: usize,
     hits_max: usize,
-    /// Large files are skipped after this time.
     large_file_deadline: Instant,
     unsaved: &'a BTreeMap<RelPath, Arc<UnsavedFile>>,
 }
 
 impl SearchContext<'_> {
-    /// The native outcome always ranks hits.
+    /// The native outcome always ranks hits; a dialect chooses.
     fn ranking(&self) -> HitRanking {
         match self.context.options.before_after {
             BeforeAfterInclusion::Omit => HitRanking::ByRelevance,
@@ -281,7 +240,7 @@ impl SearchContext<'_> {
         let result = match source.read_bytes(self.context, &mut bytes) {
             Ok(()) => self.search_bytes(found, path, &bytes),
             Err(error) if error.kind == ErrorKind::TooLarge => self.search_large(found, source),
-            // Removed or inaccessible since it was listed: one file does not hide the others.
+            // A file that was removed or became inaccessible meanwhile must not hide the hits of the others.
             Err(_) => {
                 found.unreadable_files += 1;
                 Ok(())
@@ -309,7 +268,7 @@ impl SearchContext<'_> {
         Ok(())
     }
 
-    /// The ranking data of a file, if hits are ranked.
+    /// The ranker for the hits of a file; `None` if hits are not ranked.
     fn ranker(&self, path: &RelPath) -> Option<FileRanker> {
         (self.ranking() == HitRanking::ByRelevance).then(|| FileRanker::from_path(&path.to_string()))
     }
@@ -323,131 +282,19 @@ impl SearchContext<'_> {
     }
 
     fn add_matches(&self, found: &mut SearchResults, path: &RelPath, matched: TextMatches) {
-        let TextMatches { hits, hits_total: total, skipped_long_lines: passed } = matched;
-        if passed {
+        let TextMatches { hits, hits_total, skipped_long_lines } = matched;
+        if skipped_long_lines {
             found.incomplete.add(path, IncompleteReason::LineTooLong);
         }
-        found.hits_total += total;
-        self.context.control.report_found(total as u64);
-        found.hits_shown += hits.len();
+        found.hits_total += hits_total;
+        self.context.control.report_found(hits_total as u64);
+        found.hits_listed += hits.len();
         if !hits.is_empty() {
             found.files_with_hits += 1;
             found.files.push((path.clone(), hits));
         }
-        if found.hits_shown >= self.hits_max.saturating_mul(RETAINED_HITS_FACTOR) {
+        if found.hits_listed >= self.hits_max.saturating_mul(RETAINED_HITS_FACTOR) {
             found.truncate(self.hits_max, self.ranking());
         }
     }
-}
-
-/// How many times the maximum number of hits is collected before the excess is dropped.
-const RETAINED_HITS_FACTOR: usize = 4;
-
-impl SearchResults {
-    /// Combines the results of several threads.
-    fn merge_all(gathered: impl Iterator<Item = Self>) -> Self {
-        let mut all = Self::default();
-        for one in gathered {
-            all.files.extend(one.files);
-            all.hits_shown += one.hits_shown;
-            all.hits_total += one.hits_total;
-            all.files_searched += one.files_searched;
-            all.bytes_searched += one.bytes_searched;
-            all.binary_files += one.binary_files;
-            all.incomplete.merge(one.incomplete);
-            all.unreadable_files += one.unreadable_files;
-            all.files_with_hits += one.files_with_hits;
-        }
-        all
-    }
-
-    /// Sorts the files and keeps the first or the best hits.
-    fn truncate(&mut self, max: usize, ranking: HitRanking) {
-        self.files.sort_unstable_by(|(one, _), (two, _)| walk::compare_by_path(one, two));
-        if ranking == HitRanking::ByRelevance && self.hits_shown > max {
-            self.truncate_to_best(max);
-        }
-        let mut room = max;
-        self.files.retain_mut(|(_, hits)| {
-            hits.truncate(room);
-            room -= hits.len();
-            !hits.is_empty()
-        });
-        self.hits_shown = max - room;
-    }
-
-    /// Keeps the best hits. The files are sorted and unique.
-    fn truncate_to_best(&mut self, max: usize) {
-        let worth = |at: usize, hit: &SearchHit| (hit.weight.role, Reverse(hit.weight.points), at, hit.line);
-        let files = self.files.iter().enumerate();
-        let mut worths: Vec<_> = files.flat_map(|(at, (_, hits))| hits.iter().map(move |hit| worth(at, hit))).collect();
-        if worths.len() <= max {
-            return;
-        }
-        let (_, first_out, _) = worths.select_nth_unstable(max);
-        let first_out = *first_out;
-        for (at, (_, hits)) in self.files.iter_mut().enumerate() {
-            hits.retain(|hit| worth(at, hit) < first_out);
-        }
-    }
-
-    fn into_planned(self, top: &RelPath, query: &str, omissions: walk::WalkOmissions) -> PlannedEffect {
-        let text = self.render_text(query, &omissions);
-        let truncated = omissions.limit_reached || self.hits_shown < self.hits_total;
-        let files: Vec<Value> = self.files.iter().map(|(path, hits)| file_hits_json(path, hits)).collect();
-        let some = |count: u64| (count > 0).then_some(count);
-        let answer = OutcomeBuilder::new()
-            .with_field("path", top.to_string())
-            .with_field("files", files)
-            .with_field("total", self.hits_total)
-            .with_field("scanned", self.files_searched)
-            .with_some("binary", some(self.binary_files))
-            .with_some("large", some(self.incomplete.count()))
-            .with_some("unreadable", some(self.unreadable_files))
-            .with_some("ignored", omissions.ignored_count())
-            .with_field("truncated", truncated)
-            .build(text);
-        PlannedEffect::Read { outcome: answer, bytes: self.bytes_searched }
-    }
-
-    fn render_text(&self, query: &str, omissions: &walk::WalkOmissions) -> String {
-        let mut text = String::new();
-        for (path, hits) in &self.files {
-            let wire = path.to_wire();
-            text.push_str(&format!("{}\n", escape_deceptive_line(&wire)));
-            for hit in hits {
-                hit.render(&mut text);
-            }
-        }
-        let (query, total, files) = (escape_deceptive_line(query), self.hits_total, self.files.len());
-        match (total, total - self.hits_shown) {
-            (0, _) => text.push_str(&format!("[no match for \"{query}\" in {} files", self.files_searched)),
-            (_, 0) => text.push_str(&format!("[{total} hits in {files} files")),
-            (_, left) => text.push_str(&format!(
-                "[{} hits in {files} files; truncated, {left} more: pass a narrower path or a glob, or raise max up to {}",
-                self.hits_shown,
-                limits::SEARCH_HITS_MAX
-            )),
-        }
-        for (count, what) in [
-            (self.binary_files, "not text"),
-            (self.incomplete.count(), "too large"),
-            (self.unreadable_files, "not readable"),
-        ] {
-            if count > 0 {
-                text.push_str(&format!("; {count} {what}"));
-            }
-        }
-        text.push_str(&omissions.render_note());
-        text.push(']');
-        text
-    }
-}
-
-fn file_hits_json(path: &RelPath, hits: &[SearchHit]) -> Value {
-    let hits: Vec<Value> = hits.iter().map(|hit| Value::Object(hit.to_json())).collect();
-    let mut fields = Map::new();
-    fields.insert("path".into(), path.to_string().into());
-    fields.insert("hits".into(), hits.into());
-    Value::Object(fields)
 }

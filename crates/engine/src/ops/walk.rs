@@ -1,6 +1,6 @@
-//! The tree walk of `find` and `search`. It uses directory handles where available and does not follow symbolic links. It
-//! skips paths that the caller may not see and paths that the filter excludes. It counts ignored and hidden entries, and
-//! directories that cannot be listed.
+//! The tree walk of `find` and `search`. It uses directory handles where available and does not follow symbolic links.
+//! It skips paths that the caller may not see and paths that the filter excludes. It counts ignored and hidden entries,
+//! and directories that cannot be listed.
 
 mod ignore;
 mod parallel;

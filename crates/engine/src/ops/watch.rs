@@ -1,6 +1,6 @@
-//! `watch` starts the reporting of changes at a path through `watched`; `unwatch` ends it. Changes by other programs are
-//! reported as far as the kernel reports them, and a `rescan` event marks a gap. Events recorded before `unwatch` stay in
-//! the journal.
+//! `watch` starts the reporting of changes at a path through `watched`; `unwatch` ends it. Changes by other programs
+//! are reported as far as the kernel reports them, and a `rescan` event marks a gap. Events recorded before `unwatch`
+//! stay in the journal.
 
 use serde::Deserialize;
 

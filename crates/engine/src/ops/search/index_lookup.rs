@@ -1,5 +1,5 @@
-//! Search through the index: files that it excludes are counted as searched, all others are read. The index decides
-//! nothing else, so an outcome is the same with and without it.
+//! Uses the search index to avoid reads. A file that the index excludes counts as searched; every other file is read,
+//! so an outcome is the same with and without the index.
 
 use stead_path::RelPath;
 
@@ -11,7 +11,7 @@ use crate::{
     ops::walk::{IgnoredFileFilter, ParallelWalkEntry, WalkOmissions},
 };
 
-/// The index of the directory that a thread is in.
+/// The index of the directory that a thread is walking through.
 pub(super) struct DirectoryIndexCache<'s> {
     filter: Option<&'s dyn IndexFilter>,
     current: Option<(RelPath, Option<Box<dyn DirectoryIndex + 's>>)>,
@@ -22,37 +22,20 @@ impl<'s> DirectoryIndexCache<'s> {
         Self { filter, current: None }
     }
 
-    /// The index verdict for the current file; `None` if the file must be read.
+    /// The verdict of the index for a file; `None` if the file must be read.
     pub(super) fn index_verdict(&mut self, entry: &ParallelWalkEntry<'_, '_>) -> Option<IndexVerdict> {
         let index_filter = self.filter?;
         if self.current.as_ref().is_none_or(|(directory, _)| directory != entry.directory) {
             self.current = Some((entry.directory.clone(), index_filter.directory_index(entry.directory)));
         }
-        let shelf = self.current.as_ref()?.1.as_deref()?;
-        if shelf.may_know(entry.name) { shelf.verdict(entry.name, &entry.identity()?) } else { None }
-    }
-}
-
-impl SearchResults {
-    /// Counts a file without opening it.
-    pub(super) fn count_verdict(&mut self, known: IndexVerdict) {
-        match known {
-            IndexVerdict::TextWithoutMatch { bytes } => {
-                self.files_searched += 1;
-                self.bytes_searched += bytes;
-            }
-            IndexVerdict::Binary => self.binary_files += 1,
-        }
-    }
-
-    pub(super) fn files_visited(&self) -> u64 {
-        self.files_searched + self.binary_files + self.incomplete.count() + self.unreadable_files
+        let index = self.current.as_ref()?.1.as_deref()?;
+        if index.may_know(entry.name) { index.verdict(entry.name, &entry.identity()?) } else { None }
     }
 }
 
 impl SearchArgs {
-    /// Searches with a live index; `None` if there is none, or if the call does not cover everything a plain walk
-    /// visits.
+    /// Searches the candidates of a live index instead of walking the tree. Returns `None` if there is no live index,
+    /// or if a filter, a hidden path or unsaved text makes the call differ from a plain walk.
     pub(super) fn search_by_index(
         &self,
         search_context: &SearchContext<'_>,
@@ -63,25 +46,19 @@ impl SearchArgs {
             && self.glob.is_none()
             && sees_unfiltered_tree(context)
             && search_context.unsaved.is_empty();
-        let survey = plain
+        let indexed = plain
             .then(|| context.workspace().indexed_walk(start, search_context.pattern.required_trigrams()))
             .flatten();
-        let Some(IndexedWalk {
-            candidates,
-            text_files: texts,
-            bytes,
-            binary_files: binary,
-            ignored,
-            unlistable_directories: closed,
-        }) = survey
+        let Some(IndexedWalk { candidates, text_files, bytes, binary_files, ignored, unlistable_directories }) =
+            indexed
         else {
             return Ok(None);
         };
         let mut found = SearchResults {
-            files_searched: texts,
+            files_searched: text_files,
             bytes_searched: bytes,
-            binary_files: binary,
-            unreadable_files: closed,
+            binary_files,
+            unreadable_files: unlistable_directories,
             ..SearchResults::default()
         };
         for path in &candidates {
@@ -89,11 +66,11 @@ impl SearchArgs {
             search_context.search_file(&mut found, &SearchedFile::ByPath(path))?;
         }
         found.truncate(search_context.hits_max, search_context.ranking());
-        Ok(Some((found, WalkOmissions { unlistable_directories: closed, limit_reached: false, ignored })))
+        Ok(Some((found, WalkOmissions { unlistable_directories, limit_reached: false, ignored })))
     }
 }
 
-/// Whether no rule hides entries from this caller.
+/// Whether neither the policy nor a filter hides entries from this caller.
 fn sees_unfiltered_tree(context: &CallContext<'_>) -> bool {
     let filter = &context.options.walk_filter;
     context.has_full_read_access() && filter.include.is_empty() && filter.exclude.is_empty()

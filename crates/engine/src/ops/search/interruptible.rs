@@ -1,8 +1,8 @@
-//! A matcher that works in pieces, so that a call can be cancelled inside a file.
+//! A matcher that searches a text in pieces, so that a call can be cancelled inside a file.
 //!
-//! Patterns never backtrack, but the time per byte grows with the pattern. Each piece consists of whole lines, fewer
-//! for an expensive pattern. The hits are those of the pattern alone, except in lines too long for its cost: they are
-//! skipped and counted.
+//! Patterns never backtrack, but the time per byte grows with the pattern. Each piece consists of whole lines, and is
+//! smaller for an expensive pattern. The hits are the same as without pieces, except that lines too long for an
+//! expensive pattern are skipped and counted.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,14 +17,14 @@ use crate::{control::CallControl, errors::Error, index::INDEXED_LINE_BYTES_MAX};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternCost {
-    /// Plain text: hardly more than the cost of reading.
+    /// The pattern is plain text. Matching costs hardly more than reading.
     Literal,
     Light,
     Heavy,
 }
 
 impl PatternCost {
-    /// Bytes per piece, up to the end of a line.
+    /// The minimum size of a piece, which then extends to the end of a line.
     fn piece_bytes(self) -> usize {
         match self {
             Self::Literal | Self::Light => 64 << 10,
@@ -43,7 +43,7 @@ impl PatternCost {
     }
 }
 
-/// The part of a long line that is timed first, to estimate the whole.
+/// The length of the part of a long line that is searched first, to estimate the time for the whole line.
 const COST_TRIAL_BYTES: usize = 16 << 10;
 const LINE_TIME_MAX: Duration = Duration::from_secs(5);
 
@@ -56,7 +56,6 @@ impl fmt::Display for SearchInterrupted {
     }
 }
 
-/// A pattern applied to one text.
 pub(super) struct InterruptibleMatcher<'a> {
     pattern: &'a RegexMatcher,
     cost: PatternCost,
@@ -75,7 +74,7 @@ impl<'a> InterruptibleMatcher<'a> {
         self.error.borrow_mut().take()
     }
 
-    /// Number of lines too long for the pattern.
+    /// The number of lines that were too long for the pattern.
     pub(super) fn skipped_lines(&self) -> usize {
         self.skipped_lines.get()
     }
@@ -87,7 +86,7 @@ impl<'a> InterruptibleMatcher<'a> {
         })
     }
 
-    /// Whether a line of this length is searched.
+    /// Whether the search of a line is expected to end in time.
     fn is_affordable(&self, line: &[u8]) -> Result<bool, SearchInterrupted> {
         if line.len() <= self.cost.line_bytes() {
             return Ok(true);
@@ -100,19 +99,19 @@ impl<'a> InterruptibleMatcher<'a> {
                 infallible(self.pattern.find_candidate_line(&line[..COST_TRIAL_BYTES.min(line.len())]))?;
                 let parts = u32::try_from(line.len() / COST_TRIAL_BYTES).unwrap_or(u32::MAX);
                 let expected = started.elapsed().saturating_mul(parts);
-                let left = self.control.deadline().saturating_duration_since(Instant::now());
-                Ok(expected <= LINE_TIME_MAX.min(left))
+                let remaining = self.control.deadline().saturating_duration_since(Instant::now());
+                Ok(expected <= LINE_TIME_MAX.min(remaining))
             }
         }
     }
 }
 
-/// The wrapped matcher cannot fail.
-fn infallible<T>(found: Result<T, grep_matcher::NoError>) -> Result<T, SearchInterrupted> {
-    found.map_err(|_| SearchInterrupted)
+/// Converts the result of the wrapped matcher, which cannot fail.
+fn infallible<T>(result: Result<T, grep_matcher::NoError>) -> Result<T, SearchInterrupted> {
+    result.map_err(|_| SearchInterrupted)
 }
 
-/// The end of the piece that begins at `start`: after a line feed, or the end of the text.
+/// The end of the piece that starts at `start`: the position after a line feed, or the end of the text.
 fn piece_end(text: &[u8], start: usize, length: usize) -> usize {
     let least = start.saturating_add(length);
     let rest = text.get(least..).unwrap_or_default();
@@ -145,7 +144,7 @@ impl Matcher for InterruptibleMatcher<'_> {
             self.check()?;
             let mut end = piece_end(haystack, start, self.cost.piece_bytes());
             if end - start > self.cost.line_bytes() {
-                // The line is long: search the lines before it first.
+                // The last line of the piece is long, so the lines before it are searched first.
                 let before = &haystack[start..end - 1];
                 let long = memchr::memrchr(b'\n', before).map_or(start, |at| start + at + 1);
                 if long > start {
@@ -157,7 +156,7 @@ impl Matcher for InterruptibleMatcher<'_> {
                 }
             }
             let piece = &haystack[start..end];
-            // After the last line feed of a piece begins the next piece, which is not empty.
+            // A match after the last line feed belongs to the next piece, unless the text ends here.
             let is_inside = |at: usize| at < piece.len() || end == haystack.len();
             match infallible(self.pattern.find_candidate_line(piece))? {
                 Some(LineMatchKind::Confirmed(at)) if is_inside(at) => {
@@ -208,9 +207,9 @@ mod tests {
             let whole = compile_test_pattern(query);
             let expected = matched_lines(&whole, &text);
             for cost in [PatternCost::Literal, PatternCost::Light, PatternCost::Heavy] {
-                let paced = InterruptibleMatcher::new(&whole, cost, &control);
-                assert_eq!(matched_lines(&paced, &text), expected, "{query} {cost:?}");
-                assert_eq!(paced.skipped_lines(), 0);
+                let interruptible = InterruptibleMatcher::new(&whole, cost, &control);
+                assert_eq!(matched_lines(&interruptible, &text), expected, "{query} {cost:?}");
+                assert_eq!(interruptible.skipped_lines(), 0);
             }
         }
     }
@@ -225,9 +224,9 @@ mod tests {
             (PatternCost::Light, &[1, 2, 3, 4]),
             (PatternCost::Heavy, &[1, 3]),
         ] {
-            let paced = InterruptibleMatcher::new(&whole, cost, &control);
-            assert_eq!(matched_lines(&paced, &text), found, "{cost:?}");
-            assert_eq!(paced.skipped_lines() > 0, cost == PatternCost::Heavy);
+            let interruptible = InterruptibleMatcher::new(&whole, cost, &control);
+            assert_eq!(matched_lines(&interruptible, &text), found, "{cost:?}");
+            assert_eq!(interruptible.skipped_lines() > 0, cost == PatternCost::Heavy);
         }
     }
 
@@ -236,8 +235,8 @@ mod tests {
         let (whole, text) = (compile_test_pattern("z"), "a\n".repeat(1 << 20));
         let control = CallControl::new(Instant::now(), crate::control::CancelToken::default(), None);
         std::thread::sleep(Duration::from_millis(1));
-        let paced = InterruptibleMatcher::new(&whole, PatternCost::Literal, &control);
-        assert!(paced.find_candidate_line(text.as_bytes()).is_err());
-        assert_eq!(paced.interruption_error().map(|error| error.kind.code()), Some("deadline"));
+        let interruptible = InterruptibleMatcher::new(&whole, PatternCost::Literal, &control);
+        assert!(interruptible.find_candidate_line(text.as_bytes()).is_err());
+        assert_eq!(interruptible.interruption_error().map(|error| error.kind.code()), Some("deadline"));
     }
 }

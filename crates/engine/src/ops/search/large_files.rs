@@ -1,21 +1,29 @@
-//! Searches files too large for memory as a stream, with bounded memory and time. For a dialect with its own size
-//! limit they are only counted.
+//! Searches files that are too large to hold in memory, as a stream. Memory is bounded regardless of file and line
+//! length, time is limited, and a call can be cancelled inside a file. Everything that was not searched is reported.
+//! For a dialect with a size limit of its own, large files are only counted.
+
+use std::{
+    io::{self, Read},
+    time::Instant,
+};
 
 use stead_path::RelPath;
-use stead_text::encoding::Encoding;
-
-use super::{
-    SearchContext, SearchResults, SearchedFile,
-    incomplete::IncompleteReason,
-    large_file_reader::{self, LargeFileEnd, LargeFileLimits, LargeFileReader},
-    matcher::TextMatches,
+use stead_text::encoding::{
+    ChunkFinality, DetectedContent, Encoding, StreamDecoder, detect_from_prefix, starts_like_binary,
 };
-use crate::{call_options::BeforeAfterInclusion, errors::Error, limits, workspace::FileReader};
 
-/// The result of one pass over a file.
-enum LargeFilePassResult {
+use crate::{
+    call_options::BeforeAfterInclusion,
+    control::CallControl,
+    errors::{Error, ErrorKind},
+    limits,
+    ops::search::{SearchContext, SearchResults, SearchedFile, matcher::TextMatches, results::IncompleteReason},
+    workspace::FileReader,
+};
+
+enum LargeFilePass {
     Searched(TextMatches, u64),
-    /// Repeat with this encoding.
+    /// The file is not UTF-8. It must be searched again with this encoding.
     RetryWith(Encoding),
     NotText,
     Stopped(IncompleteReason),
@@ -23,7 +31,7 @@ enum LargeFilePassResult {
 }
 
 impl SearchContext<'_> {
-    /// Searches a large file, or records why not.
+    /// Searches a large file, or records why it was not searched.
     pub(super) fn search_large(
         &self,
         found: &mut SearchResults,
@@ -35,83 +43,243 @@ impl SearchContext<'_> {
             return Ok(());
         }
         match self.search_large_file(path, source)? {
-            LargeFilePassResult::Searched(matched, bytes) => {
+            LargeFilePass::Searched(matched, bytes) => {
                 found.files_searched += 1;
                 found.bytes_searched += bytes;
                 self.add_matches(found, path, matched);
             }
-            LargeFilePassResult::NotText | LargeFilePassResult::RetryWith(_) => found.binary_files += 1,
-            LargeFilePassResult::Stopped(why) => found.incomplete.add(path, why),
-            LargeFilePassResult::Unreadable => found.unreadable_files += 1,
+            LargeFilePass::NotText | LargeFilePass::RetryWith(_) => found.binary_files += 1,
+            LargeFilePass::Stopped(reason) => found.incomplete.add(path, reason),
+            LargeFilePass::Unreadable => found.unreadable_files += 1,
         }
         Ok(())
     }
 
-    fn search_large_file(
-        &self,
-        path: &RelPath,
-        source: &SearchedFile<'_, '_, '_>,
-    ) -> Result<LargeFilePassResult, Error> {
-        let Ok(pieces) = source.open_file(self.context) else { return Ok(LargeFilePassResult::Unreadable) };
-        let pieces = &*pieces;
-        if pieces.size() > limits::SEARCH_LARGE_BYTES_MAX {
-            return Ok(LargeFilePassResult::Stopped(IncompleteReason::FileTooLarge));
+    fn search_large_file(&self, path: &RelPath, source: &SearchedFile<'_, '_, '_>) -> Result<LargeFilePass, Error> {
+        let Ok(reader) = source.open_file(self.context) else { return Ok(LargeFilePass::Unreadable) };
+        let file = &*reader;
+        if file.size() > limits::SEARCH_LARGE_BYTES_MAX {
+            return Ok(LargeFilePass::Stopped(IncompleteReason::FileTooLarge));
         }
-        let encoding = match large_file_reader::detect_encoding(pieces) {
+        let encoding = match detect_encoding(file) {
             Ok(Some(encoding)) => encoding,
-            Ok(None) => return Ok(LargeFilePassResult::NotText),
-            Err(_) => return Ok(LargeFilePassResult::Unreadable),
+            Ok(None) => return Ok(LargeFilePass::NotText),
+            Err(_) => return Ok(LargeFilePass::Unreadable),
         };
-        match self.search_with_encoding(path, pieces, encoding)? {
-            LargeFilePassResult::RetryWith(other) => self.search_with_encoding(path, pieces, other),
-            way @ (LargeFilePassResult::Searched(..)
-            | LargeFilePassResult::NotText
-            | LargeFilePassResult::Stopped(_)
-            | LargeFilePassResult::Unreadable) => Ok(way),
+        match self.search_with_encoding(path, file, encoding)? {
+            LargeFilePass::RetryWith(other) => self.search_with_encoding(path, file, other),
+            result @ (LargeFilePass::Searched(..)
+            | LargeFilePass::NotText
+            | LargeFilePass::Stopped(_)
+            | LargeFilePass::Unreadable) => Ok(result),
         }
     }
 
-    /// One pass over a file in one encoding.
     fn search_with_encoding(
         &self,
         path: &RelPath,
-        pieces: &dyn FileReader,
+        file: &dyn FileReader,
         encoding: Encoding,
-    ) -> Result<LargeFilePassResult, Error> {
+    ) -> Result<LargeFilePass, Error> {
         let control = self.context.control;
-        let bounds = LargeFileLimits { control, deadline: self.large_file_deadline };
+        let limits = LargeFileLimits { control, deadline: self.large_file_deadline };
         let ranker = self.ranker(path);
-        let mut take = self.hit_limits(ranker.as_ref());
+        let mut hit_limits = self.hit_limits(ranker.as_ref());
         loop {
-            let mut reader = LargeFileReader::new(pieces, encoding, bounds);
-            let matched = self.pattern.find_hits_in_stream(&mut reader, take, control);
+            let mut reader = LargeFileReader::new(file, encoding, limits);
+            let matched = self.pattern.find_hits_in_stream(&mut reader, hit_limits, control);
             // The call may have been cancelled during the match.
             control.check()?;
             let bytes = reader.bytes_read();
             if let Some(LargeFileEnd::NotText(at)) = reader.stop_reason() {
                 let other = reader.detect_other_encoding(*at).unwrap_or(None);
-                return Ok(other.map_or(LargeFilePassResult::NotText, LargeFilePassResult::RetryWith));
+                return Ok(other.map_or(LargeFilePass::NotText, LargeFilePass::RetryWith));
             }
             return match (matched, reader.into_end()) {
-                (Some(matched), LargeFileEnd::Complete) => Ok(LargeFilePassResult::Searched(matched, bytes)),
+                (Some(matched), LargeFileEnd::Complete) => Ok(LargeFilePass::Searched(matched, bytes)),
                 (Some(matched), LargeFileEnd::LinesCut) => {
-                    Ok(LargeFilePassResult::Searched(TextMatches { skipped_long_lines: true, ..matched }, bytes))
+                    Ok(LargeFilePass::Searched(TextMatches { skipped_long_lines: true, ..matched }, bytes))
                 }
-                (_, LargeFileEnd::Stopped(why)) => Ok(LargeFilePassResult::Stopped(why)),
-                (_, LargeFileEnd::NotText(_)) => Ok(LargeFilePassResult::NotText),
-                (_, LargeFileEnd::Failed(error)) if large_file_reader::is_file_error(&error) => {
-                    Ok(LargeFilePassResult::Unreadable)
-                }
+                (_, LargeFileEnd::Stopped(reason)) => Ok(LargeFilePass::Stopped(reason)),
+                (_, LargeFileEnd::NotText(_)) => Ok(LargeFilePass::NotText),
+                (_, LargeFileEnd::Failed(error)) if is_file_error(&error) => Ok(LargeFilePass::Unreadable),
                 (_, LargeFileEnd::Failed(error)) => Err(error),
-                // The context lines do not fit the buffer: search again without context.
-                (None, LargeFileEnd::Complete | LargeFileEnd::LinesCut) if take.context_lines > 0 => {
-                    take.context_lines = 0;
+                // The context lines do not fit into the buffer, so the file is searched again without context.
+                (None, LargeFileEnd::Complete | LargeFileEnd::LinesCut) if hit_limits.context_lines > 0 => {
+                    hit_limits.context_lines = 0;
                     continue;
                 }
                 (None, LargeFileEnd::Complete | LargeFileEnd::LinesCut) => {
-                    Ok(LargeFilePassResult::Stopped(IncompleteReason::LineTooLong))
+                    Ok(LargeFilePass::Stopped(IncompleteReason::LineTooLong))
                 }
             };
         }
     }
+}
+
+/// The number of bytes per read. The first read also determines the encoding.
+const PIECE_BYTES: usize = 256 << 10;
+/// Replaces the rest of a truncated line, so that no match seems to end at the end of the line.
+const CUT_LINE_MARK: &str = "…";
+
+/// How the stream of a file ended.
+#[derive(Debug)]
+enum LargeFileEnd {
+    Complete,
+    /// The file was read to its end, but long lines were truncated.
+    LinesCut,
+    Stopped(IncompleteReason),
+    /// The bytes from this offset on are not valid in the encoding.
+    NotText(u64),
+    /// A read failed, or the call was cancelled.
+    Failed(Error),
+}
+
+#[derive(Clone, Copy)]
+struct LargeFileLimits<'a> {
+    control: &'a CallControl<'a>,
+    /// The time at which the search of large files stops, so that the outcome arrives in time.
+    deadline: Instant,
+}
+
+struct LargeFileReader<'a> {
+    file: &'a dyn FileReader,
+    limits: LargeFileLimits<'a>,
+    stream: StreamDecoder,
+    raw: Vec<u8>,
+    offset: u64,
+    decoded: String,
+    /// The number of bytes of `decoded` that the searcher has read.
+    consumed: usize,
+    /// The length of the current line, as far as it is decoded.
+    line_bytes: usize,
+    has_non_ascii: bool,
+    end: Option<LargeFileEnd>,
+    has_cut_line: bool,
+}
+
+impl<'a> LargeFileReader<'a> {
+    fn new(file: &'a dyn FileReader, encoding: Encoding, limits: LargeFileLimits<'a>) -> Self {
+        Self {
+            file,
+            limits,
+            stream: StreamDecoder::new(encoding),
+            raw: vec![0; PIECE_BYTES],
+            offset: 0,
+            decoded: String::new(),
+            consumed: 0,
+            line_bytes: 0,
+            has_non_ascii: false,
+            end: None,
+            has_cut_line: false,
+        }
+    }
+
+    fn into_end(self) -> LargeFileEnd {
+        match self.end {
+            Some(LargeFileEnd::Complete) | None if self.has_cut_line => LargeFileEnd::LinesCut,
+            Some(end) => end,
+            None => LargeFileEnd::Complete,
+        }
+    }
+
+    fn stop_reason(&self) -> Option<&LargeFileEnd> {
+        self.end.as_ref()
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.offset
+    }
+
+    /// Detects the legacy encoding of the bytes at `offset`, which are not UTF-8, if all bytes before them are ASCII.
+    fn detect_other_encoding(&self, offset: u64) -> Result<Option<Encoding>, Error> {
+        if self.has_non_ascii || self.stream.encoding() != Encoding::Utf8 {
+            return Ok(None);
+        }
+        let mut raw = vec![0; PIECE_BYTES];
+        let count = self.file.read_at(offset, &mut raw)?;
+        match detect_from_prefix(&raw[..count]) {
+            DetectedContent::Text { encoding } if encoding != Encoding::Utf8 => Ok(Some(encoding)),
+            DetectedContent::Text { .. } | DetectedContent::Binary => Ok(None),
+        }
+    }
+
+    /// Reads and decodes the next bytes.
+    fn fill_buffer(&mut self) -> Result<(), LargeFileEnd> {
+        self.limits.control.check().map_err(LargeFileEnd::Failed)?;
+        if Instant::now() > self.limits.deadline {
+            return Err(LargeFileEnd::Stopped(IncompleteReason::OutOfTime));
+        }
+        if self.offset > limits::SEARCH_LARGE_BYTES_MAX {
+            return Err(LargeFileEnd::Stopped(IncompleteReason::FileTooLarge));
+        }
+        let count = self.file.read_at(self.offset, &mut self.raw).map_err(LargeFileEnd::Failed)?;
+        let part = if count == 0 { ChunkFinality::Last } else { ChunkFinality::MoreFollows };
+        self.consumed = 0;
+        self.decoded.clear();
+        let pushed = self.stream.push(&self.raw[..count], part, &mut self.decoded);
+        pushed.map_err(|_| LargeFileEnd::NotText(self.offset))?;
+        self.has_non_ascii |= !self.decoded.is_ascii();
+        self.offset += count as u64;
+        self.cut_long_lines();
+        if count == 0 { Err(LargeFileEnd::Complete) } else { Ok(()) }
+    }
+
+    /// Truncates a line that exceeds the maximum. Only the first line can, because one read is shorter than the
+    /// maximum.
+    fn cut_long_lines(&mut self) {
+        let first = memchr::memchr(b'\n', self.decoded.as_bytes());
+        let length = self.line_bytes.saturating_add(first.unwrap_or(self.decoded.len()));
+        if length > limits::SEARCH_LINE_BYTES_MAX {
+            let mark = if self.line_bytes > limits::SEARCH_LINE_BYTES_MAX { "" } else { CUT_LINE_MARK };
+            self.decoded.replace_range(..first.unwrap_or(self.decoded.len()), mark);
+            self.has_cut_line = true;
+        }
+        self.line_bytes = match memchr::memrchr(b'\n', self.decoded.as_bytes()) {
+            Some(last) => self.decoded.len() - last - 1,
+            None => length,
+        };
+    }
+}
+
+impl Read for LargeFileReader<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.consumed == self.decoded.len() {
+            match self.end {
+                Some(LargeFileEnd::Complete) => return Ok(0),
+                Some(_) => return Err(io::ErrorKind::Other.into()),
+                None => self.end = self.fill_buffer().err(),
+            }
+        }
+        let left = &self.decoded.as_bytes()[self.consumed..];
+        let count = left.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&left[..count]);
+        self.consumed += count;
+        Ok(count)
+    }
+}
+
+/// Detects the encoding of a file from its first bytes; `None` if it is not text.
+fn detect_encoding(file: &dyn FileReader) -> Result<Option<Encoding>, Error> {
+    let mut first = vec![0; PIECE_BYTES];
+    let mut count = 0;
+    while count < first.len() {
+        match file.read_at(count as u64, &mut first[count..])? {
+            0 => break,
+            more => count += more,
+        }
+    }
+    let first = &first[..count];
+    if starts_like_binary(first) {
+        return Ok(None);
+    }
+    Ok(match detect_from_prefix(first) {
+        DetectedContent::Text { encoding } => Some(encoding),
+        DetectedContent::Binary => None,
+    })
+}
+
+/// Whether an error concerns only the file and not the whole call.
+fn is_file_error(error: &Error) -> bool {
+    !matches!(error.kind, ErrorKind::Cancelled | ErrorKind::Deadline)
 }

@@ -1,5 +1,5 @@
-//! Finds the lines of one text that match a pattern, with a matcher that never backtracks: time grows with text and
-//! pattern, and a call can be cancelled between two pieces.
+//! Finds the lines of one text that match a pattern. The matcher never backtracks, so the time is proportional to the
+//! length of the text, and a call can be cancelled inside a text.
 
 use std::{
     collections::VecDeque,
@@ -33,35 +33,34 @@ pub(super) struct SearchPattern {
 
 pub(super) struct TextMatches {
     pub(super) hits: Vec<SearchHit>,
-    /// All matching lines, listed or not.
+    /// The number of all matching lines, including those that are not in `hits`.
     pub(super) hits_total: usize,
-    /// Whether lines too long for the pattern were skipped.
+    /// Whether lines were skipped because they are too long for the pattern.
     pub(super) skipped_long_lines: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SearchHit {
-    /// From 1.
+    /// The line number; the first line is 1.
     pub(super) line: u64,
-    /// Start of the first match, in characters from 1.
+    /// The start of the first match in the line, in characters; the first character is 1.
     pub(super) column: usize,
     /// The line without its terminator, truncated around the match if it is long.
     pub(super) text: String,
     /// Context lines, shared with adjacent hits.
     pub(super) before: Vec<Arc<str>>,
     pub(super) after: Vec<Arc<str>>,
-    /// The role of the line and its score.
     pub(super) weight: HitScore,
 }
 
 #[derive(Clone, Copy)]
 pub(super) struct HitLimits<'a> {
     pub(super) context_lines: usize,
-    /// Maximum number of listed hits; all are counted.
+    /// The maximum number of hits to return; further hits are only counted.
     pub(super) hits_max: usize,
-    /// Maximum characters per line.
+    /// The maximum number of characters per line; longer lines are truncated.
     pub(super) chars_max: usize,
-    /// Set if hits are ranked.
+    /// `None` if hits are not ranked.
     pub(super) ranker: Option<&'a FileRanker>,
 }
 
@@ -87,14 +86,14 @@ pub(crate) enum CaseSensitivity {
 }
 
 impl SearchPattern {
-    /// A pattern that matches any of the queries.
+    /// Compiles a pattern that matches any of the queries.
     pub(super) fn new(
         queries: &[&str],
         syntax: QuerySyntax,
         words: WordMatch,
         cases: CaseSensitivity,
     ) -> Result<Self, Error> {
-        let built = |bytes_max: usize| {
+        let compile = |bytes_max: usize| {
             RegexMatcherBuilder::new()
                 .fixed_strings(syntax == QuerySyntax::Literal)
                 .word(words == WordMatch::WholeWord)
@@ -109,17 +108,17 @@ impl SearchPattern {
             (QuerySyntax::Literal, WordMatch::Anywhere, CaseSensitivity::Sensitive) => PatternCost::Literal,
             (QuerySyntax::Literal | QuerySyntax::Regex, _, _) => PatternCost::Light,
         };
-        let (matcher, cost) = match built(limits::SEARCH_LIGHT_REGEX_BYTES_MAX) {
+        let (matcher, cost) = match compile(limits::SEARCH_LIGHT_REGEX_BYTES_MAX) {
             Ok(matcher) => (Ok(matcher), light),
-            Err(_) if light == PatternCost::Literal => (built(limits::SEARCH_PATTERN_BYTES_MAX), light),
-            Err(_) => (built(limits::SEARCH_PATTERN_BYTES_MAX), PatternCost::Heavy),
+            Err(_) if light == PatternCost::Literal => (compile(limits::SEARCH_PATTERN_BYTES_MAX), light),
+            Err(_) => (compile(limits::SEARCH_PATTERN_BYTES_MAX), PatternCost::Heavy),
         };
-        let unreadable = |error: grep_regex::Error| match queries.iter().find_map(|query| regex_syntax_error(query)) {
+        let describe = |error: grep_regex::Error| match queries.iter().find_map(|query| regex_syntax_error(query)) {
             Some(failure) if syntax == QuerySyntax::Regex => failure,
             Some(_) | None => bad_pattern_error(format!("invalid pattern: {error}")),
         };
         Ok(Self {
-            matcher: matcher.map_err(unreadable)?,
+            matcher: matcher.map_err(describe)?,
             cost,
             required_trigrams: required_trigrams(queries, syntax, cases),
         })
@@ -129,54 +128,57 @@ impl SearchPattern {
         &self.required_trigrams
     }
 
-    /// The first matching lines, and the total.
+    /// The first matching lines, and the number of all matching lines.
     pub(super) fn find_hits(
         &self,
         text: &str,
-        take: HitLimits<'_>,
+        limits: HitLimits<'_>,
         control: &CallControl<'_>,
     ) -> Result<TextMatches, Error> {
-        let paced = InterruptibleMatcher::new(&self.matcher, self.cost, control);
-        let broke = || {
-            paced.interruption_error().unwrap_or_else(|| Error::new(ErrorKind::Io, "the search stopped unexpectedly"))
+        let interruptible = InterruptibleMatcher::new(&self.matcher, self.cost, control);
+        let stopped_error = || {
+            interruptible
+                .interruption_error()
+                .unwrap_or_else(|| Error::new(ErrorKind::Io, "the search of a file stopped without a reason"))
         };
-        let mut collect = HitCollector::new(&self.matcher, take);
+        let mut collector = HitCollector::new(&self.matcher, limits);
         // Most files have no match, and a searcher costs more than this check.
-        if paced.find_candidate_line(text.as_bytes()).map_err(|_| broke())?.is_some() {
-            let mut searcher = build_searcher(take).build();
-            searcher.search_slice(&paced, text.as_bytes(), &mut collect).map_err(|_| broke())?;
+        if interruptible.find_candidate_line(text.as_bytes()).map_err(|_| stopped_error())?.is_some() {
+            let mut searcher = build_searcher(limits).build();
+            searcher.search_slice(&interruptible, text.as_bytes(), &mut collector).map_err(|_| stopped_error())?;
         }
-        Ok(collect.into_matches(&paced))
+        Ok(collector.into_matches(&interruptible))
     }
 
-    /// Like [`SearchPattern::find_hits`], for a stream. `None` if the search did not reach the end: the reader or the
-    /// control has the reason, or a line with its context does not fit the buffer.
+    /// Like [`SearchPattern::find_hits`], for a stream. Returns `None` if the search did not reach the end. The reader
+    /// or the control knows the reason; otherwise a line with its context does not fit into the buffer.
     pub(super) fn find_hits_in_stream(
         &self,
         reader: &mut impl Read,
-        take: HitLimits<'_>,
+        limits: HitLimits<'_>,
         control: &CallControl<'_>,
     ) -> Option<TextMatches> {
-        let paced = InterruptibleMatcher::new(&self.matcher, self.cost, control);
-        let mut collect = HitCollector::new(&self.matcher, take);
-        let mut searcher = build_searcher(take).heap_limit(Some(STREAM_BUFFER_BYTES_MAX)).build();
-        searcher.search_reader(&paced, reader, &mut collect).ok()?;
-        Some(collect.into_matches(&paced))
+        let interruptible = InterruptibleMatcher::new(&self.matcher, self.cost, control);
+        let mut collector = HitCollector::new(&self.matcher, limits);
+        let mut searcher = build_searcher(limits).heap_limit(Some(STREAM_BUFFER_BYTES_MAX)).build();
+        searcher.search_reader(&interruptible, reader, &mut collector).ok()?;
+        Some(collector.into_matches(&interruptible))
     }
 }
 
 fn bad_pattern_error(detail: String) -> Error {
-    Error::new(ErrorKind::BadRequest, detail)
-        .with_next_step("a pattern is one line; regular expressions have no look-around and no back-references")
+    Error::new(ErrorKind::BadRequest, detail).with_next_step(
+        "a pattern cannot span lines, and regular expressions cannot use look-around or back-references",
+    )
 }
 
-/// The syntax error of a regular expression, and its position. Taken from the parser, because the matcher reports the
-/// wrapped expression over several lines.
+/// The syntax error of a regular expression with its position. It comes from the parser, because the matcher reports
+/// the expression that it wrapped, over several lines.
 fn regex_syntax_error(query: &str) -> Option<Error> {
     let (reason, span) = match regex_syntax::Parser::new().parse(query).err()? {
         regex_syntax::Error::Parse(error) => (error.kind().to_string(), *error.span()),
         regex_syntax::Error::Translate(error) => (error.kind().to_string(), *error.span()),
-        // The enum is non-exhaustive; the error of the matcher is shown then.
+        // The enum is non-exhaustive. For other variants, the caller uses the error of the matcher.
         _ => return None,
     };
     let at = span.start.column;
@@ -184,24 +186,24 @@ fn regex_syntax_error(query: &str) -> Option<Error> {
     Some(bad_pattern_error(detail).with_detail("reason", reason).with_detail("column", at))
 }
 
-/// Buffer size for streams: the longest line and some context.
+/// The buffer size for streams, sufficient for the longest line and some context.
 const STREAM_BUFFER_BYTES_MAX: usize = limits::SEARCH_LINE_BYTES_MAX + (1 << 20);
 
-fn build_searcher(take: HitLimits<'_>) -> SearcherBuilder {
+fn build_searcher(limits: HitLimits<'_>) -> SearcherBuilder {
     let mut searcher = SearcherBuilder::new();
     searcher.line_number(true).bom_sniffing(false);
-    searcher.before_context(take.context_lines).after_context(take.context_lines);
+    searcher.before_context(limits.context_lines).after_context(limits.context_lines);
     searcher
 }
 
-/// The trigrams of a match of any of these queries. Whole-word matching needs the same ones.
+/// The trigrams that a text must contain to match any of the queries. They are the same for whole-word matching.
 fn required_trigrams(queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity) -> RequiredTrigrams {
     match (syntax, cases) {
         (QuerySyntax::Literal, CaseSensitivity::Sensitive) => {
             RequiredTrigrams::any(queries.iter().map(|query| RequiredTrigrams::for_literal(query)).collect())
         }
         (QuerySyntax::Literal | QuerySyntax::Regex, _) => {
-            // Combined as in the matcher: a bracket in one query may close that of another.
+            // The queries are combined as in the matcher, where a bracket in one query may close that of another.
             let one = |query: &&str| match syntax {
                 QuerySyntax::Literal => format!("(?:{})", regex_syntax::escape(query)),
                 QuerySyntax::Regex => format!("(?:{query})"),
@@ -217,7 +219,7 @@ struct HitCollector<'a> {
     limits: HitLimits<'a>,
     hits: Vec<SearchHit>,
     total: usize,
-    /// Lines before the next hit, including those of earlier hits.
+    /// The last lines before the current one, for the context of the next hit.
     before: VecDeque<(u64, Arc<str>)>,
 }
 
@@ -226,23 +228,23 @@ impl<'a> HitCollector<'a> {
         Self { pattern, limits, hits: Vec::new(), total: 0, before: VecDeque::new() }
     }
 
-    fn into_matches(self, paced: &InterruptibleMatcher<'_>) -> TextMatches {
-        TextMatches { hits: self.hits, hits_total: self.total, skipped_long_lines: paced.skipped_lines() > 0 }
+    fn into_matches(self, interruptible: &InterruptibleMatcher<'_>) -> TextMatches {
+        TextMatches { hits: self.hits, hits_total: self.total, skipped_long_lines: interruptible.skipped_lines() > 0 }
     }
 
-    /// The lines directly before a line.
+    /// The context lines directly before `line`.
     fn leading_context(&self, line: u64) -> Vec<Arc<str>> {
         let first = line.saturating_sub(self.limits.context_lines as u64);
         let near = |(number, text): &(u64, Arc<str>)| (*number >= first).then(|| Arc::clone(text));
         self.before.iter().filter_map(near).collect()
     }
 
-    /// A context line; `None` without context.
+    /// The text of a context line; `None` if no context was requested.
     fn context_line(&self, text: &str) -> Option<Arc<str>> {
         (self.limits.context_lines > 0).then(|| cut_around_column(text, 1, self.limits.chars_max).into())
     }
 
-    /// Adds a line to earlier hits that are close enough.
+    /// Adds a line to the context of the earlier hits whose context includes it.
     fn add_trailing_context(&mut self, line: u64, text: &Arc<str>) {
         let near = |hit: &&mut SearchHit| line.saturating_sub(hit.line) <= self.limits.context_lines as u64;
         for hit in self.hits.iter_mut().rev().take_while(near) {
@@ -294,7 +296,7 @@ impl Sink for HitCollector<'_> {
     }
 }
 
-/// The line without its terminator. It is a slice of valid text between two line feeds.
+/// The line without its line feed. The bytes are valid UTF-8, because the searched text is.
 fn strip_terminator(bytes: &[u8]) -> &str {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     text.strip_suffix('\n').unwrap_or(text)
@@ -313,7 +315,7 @@ pub(super) fn cut_around_column(line: &str, column: usize, chars_max: usize) -> 
 }
 
 impl SearchHit {
-    /// Adds the empty line after the last line feed, for dialects that count it, if it is close enough.
+    /// Adds the empty line after the last line feed to the context. Some dialects count it as a line.
     pub(super) fn add_final_empty_line(&mut self, last: u64, context: usize) {
         let follows = self.line + self.after.len() as u64 + 1 == last;
         if follows && self.after.len() < context {
@@ -333,7 +335,7 @@ impl SearchHit {
             .into_json()
     }
 
-    /// Line, column, and the kind unless it is a usage; without the text.
+    /// The line, the column, and the role of the line unless it is a usage.
     pub(super) fn location_json(&self) -> Map<String, Value> {
         let kind = match self.weight.role {
             SymbolRole::Definition => Some("definition"),
@@ -348,24 +350,23 @@ impl SearchHit {
             .into_json()
     }
 
-    /// Line number and text; context lines have another marker.
     pub(super) fn render(&self, out: &mut String) {
         self.render_filtered(out, &mut |_| true);
     }
 
-    /// Renders the hit with the wanted context lines.
+    /// Renders the hit with those context lines for whose number `wanted` returns true.
     pub(super) fn render_filtered(&self, out: &mut String, wanted: &mut dyn FnMut(u64) -> bool) {
-        let shown = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
+        let escape = |line: &str| escape_deceptive_line(line.trim_end_matches('\r')).into_owned();
         for (at, line) in self.before.iter().enumerate() {
             let number = self.line - (self.before.len() - at) as u64;
             if wanted(number) {
-                out.push_str(&format!("{number}- {}\n", shown(line)));
+                out.push_str(&format!("{number}- {}\n", escape(line)));
             }
         }
-        out.push_str(&format!("{}: {}\n", self.line, shown(&self.text)));
+        out.push_str(&format!("{}: {}\n", self.line, escape(&self.text)));
         for (number, line) in (self.line + 1..).zip(&self.after) {
             if wanted(number) {
-                out.push_str(&format!("{number}- {}\n", shown(line)));
+                out.push_str(&format!("{number}- {}\n", escape(line)));
             }
         }
     }
@@ -387,23 +388,17 @@ mod tests {
         SearchPattern::new(&[query], QuerySyntax::Regex, WordMatch::Anywhere, CaseSensitivity::Sensitive)
     }
 
-    fn test_hit_limits(context: usize, room: usize, chars_max: usize) -> HitLimits<'static> {
-        HitLimits { context_lines: context, hits_max: room, chars_max, ranker: None }
+    fn test_hit_limits(context: usize, hits_max: usize, chars_max: usize) -> HitLimits<'static> {
+        HitLimits { context_lines: context, hits_max, chars_max, ranker: None }
     }
 
     fn hits_as_text(pattern: &SearchPattern, text: &str, context: usize) -> Vec<(u64, usize, String, usize, usize)> {
         let matched = pattern.find_hits(text, test_hit_limits(context, 100, 1000), &CallControl::default()).unwrap();
-        let streamed = pattern.find_hits_in_stream(
-            &mut text.as_bytes(),
-            test_hit_limits(context, 100, 1000),
-            &CallControl::default(),
-        );
+        let limits = test_hit_limits(context, 100, 1000);
+        let streamed = pattern.find_hits_in_stream(&mut text.as_bytes(), limits, &CallControl::default());
         assert_eq!(matched.hits, streamed.unwrap().hits);
-        matched
-            .hits
-            .into_iter()
-            .map(|hit| (hit.line, hit.column, hit.text, hit.before.len(), hit.after.len()))
-            .collect()
+        let fields = |hit: SearchHit| (hit.line, hit.column, hit.text, hit.before.len(), hit.after.len());
+        matched.hits.into_iter().map(fields).collect()
     }
 
     #[test]

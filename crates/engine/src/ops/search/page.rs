@@ -1,11 +1,11 @@
-//! Pages of the native `search` outcome: best hits first, within a budget, and where to continue.
+//! Renders a page of the native `search` outcome: the best hits first, within a budget, and the start of the next page.
 //!
-//! The text is for models: lines grouped by file, equal lines once. The object has the locations of the same hits and
-//! no text. Across pages no hit repeats, and omitted hits are counted.
+//! The text is written for models: lines are grouped by file, and equal lines appear once. The structured outcome has
+//! the locations of the same hits without their text. No hit is on two pages, and omitted hits are counted.
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use stead_path::RelPath;
 use stead_text::{
     rank::{RankedHit, SymbolRole, natural_language, rank_order},
@@ -19,29 +19,29 @@ pub(super) type FileHits = (RelPath, Vec<SearchHit>);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SearchPageRequest {
-    /// Hits on earlier pages.
+    /// The number of hits on earlier pages.
     pub(super) start: usize,
     pub(super) hits_max: usize,
-    /// Maximum characters of text; at least one hit is shown.
+    /// The maximum number of characters of the text. One hit is shown even if it exceeds the budget.
     pub(super) budget_chars: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct SearchPage {
     /// One object per file, in the order of their first hit.
-    pub(super) files: Vec<Value>,
+    pub(super) files: Vec<Map<String, Value>>,
     pub(super) text: String,
-    /// Start of the next page; `None` if all collected hits are shown.
+    /// The start of the next page; `None` if this page has the last collected hit.
     pub(super) next_start: Option<usize>,
 }
 
-/// Hits in display order: index of the file, index of the hit in it.
+/// Hits in display order, each as the index of its file and its index in the file.
 pub(super) type HitOrder = Vec<(usize, usize)>;
 
-/// Hits of one file before those of the next, in a search by words.
+/// In a search by words, every file shows this many hits before any file shows more.
 const WORD_RANKED_LINES: usize = 3;
 
-/// The order for a name or an expression.
+/// The order for a query that is a name or an expression: by the role and the score of each hit.
 pub(super) fn order_by_role(files: &[FileHits]) -> HitOrder {
     let paths: Vec<String> = files.iter().map(|(path, _)| path.to_string()).collect();
     let mut positions = Vec::new();
@@ -55,23 +55,23 @@ pub(super) fn order_by_role(files: &[FileHits]) -> HitOrder {
     rank_order(&candidates).into_iter().map(|index| positions[index]).collect()
 }
 
-/// The order for a natural-language query.
+/// The order for a query in natural language: by how well each file, and then each line, covers the words.
 pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64) -> HitOrder {
-    let mut tallies = Vec::new();
-    let mut worths: Vec<Vec<(u32, usize)>> = Vec::new();
+    let mut word_counts = Vec::new();
+    let mut line_scores: Vec<Vec<(u32, usize)>> = Vec::new();
     for (path, hits) in files {
         let length = hits.last().map_or(0, |hit| hit.line);
-        let mut tally = natural_language::FileWordCounts::new(&path.to_string(), length, words);
-        let worth = hits.iter().enumerate().map(|(number, hit)| (tally.add_line(&hit.text, words), number));
-        let mut worth: Vec<(u32, usize)> = worth.collect();
-        worth.sort_by_key(|(worth, number)| (std::cmp::Reverse(*worth), *number));
-        worths.push(worth);
-        tallies.push(tally);
+        let mut counts = natural_language::FileWordCounts::new(&path.to_string(), length, words);
+        let scores = hits.iter().enumerate().map(|(number, hit)| (counts.add_line(&hit.text, words), number));
+        let mut scores: Vec<(u32, usize)> = scores.collect();
+        scores.sort_by_key(|(score, number)| (std::cmp::Reverse(*score), *number));
+        line_scores.push(scores);
+        word_counts.push(counts);
     }
-    let files = natural_language::rank_files(&tallies, scanned);
+    let files = natural_language::rank_files(&word_counts, scanned);
     let part = |at: &usize, from: usize, most: usize| {
         let at = *at;
-        let mut part: Vec<usize> = worths[at].iter().skip(from).take(most).map(|(_, number)| *number).collect();
+        let mut part: Vec<usize> = line_scores[at].iter().skip(from).take(most).map(|(_, number)| *number).collect();
         part.sort_unstable();
         part.into_iter().map(move |number| (at, number)).collect::<Vec<_>>()
     };
@@ -79,7 +79,7 @@ pub(super) fn order_by_words(files: &[FileHits], words: &[String], scanned: u64)
     first.chain(files.iter().flat_map(|at| part(at, WORD_RANKED_LINES, usize::MAX))).collect()
 }
 
-/// A line of text, and the number of equal lines it stands for.
+/// A row of the text, which may represent several equal lines.
 struct HitRow<'a> {
     path: &'a RelPath,
     hit: &'a SearchHit,
@@ -90,24 +90,24 @@ struct HitRow<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HitRowStyle {
-    /// The line, below its file.
+    /// The text of the line, below the name of its file.
     Line,
-    /// Only the location: an import next to its definition.
+    /// Only the location. Imports are shown like this if the page has a definition.
     LocationOnly,
 }
 
-/// Lines that are already shown, or will be shown as hits.
+/// The lines that are already shown, or will be shown as hits, so that no context line repeats them.
 struct ShownLines(HashSet<(usize, u64)>);
 
 impl ShownLines {
     fn from_hits(files: &[FileHits]) -> Self {
-        let own = |(at, (_, hits)): (usize, &FileHits)| -> Vec<(usize, u64)> {
+        let hit_lines = |(at, (_, hits)): (usize, &FileHits)| -> Vec<(usize, u64)> {
             hits.iter().filter(|hit| !hit.has_no_context()).map(|hit| (at, hit.line)).collect()
         };
-        Self(files.iter().enumerate().flat_map(own).collect())
+        Self(files.iter().enumerate().flat_map(hit_lines).collect())
     }
 
-    /// A single line is trimmed; with context the indentation stays.
+    /// Renders a hit. A line without context is trimmed; with context the indentation is kept.
     fn render_hit(&mut self, at: usize, hit: &SearchHit) -> String {
         if hit.has_no_context() {
             return format!("{} {}\n", hit.line, escape_deceptive_line(hit.text.trim()));
@@ -118,31 +118,31 @@ impl ShownLines {
     }
 }
 
-/// The hits after the previous page, as many as fit.
+/// Renders the hits from the start of the requested page until the page is full.
 pub(super) fn render_page(files: &[FileHits], order: &HitOrder, wanted: SearchPageRequest) -> SearchPage {
     let mut rows: Vec<HitRow<'_>> = Vec::new();
     let mut known: HashMap<(SymbolRole, &str), usize> = HashMap::new();
-    let mut locations: Vec<(usize, Vec<Value>)> = Vec::new();
+    let mut locations: Vec<(usize, Vec<Map<String, Value>>)> = Vec::new();
     let mut lines = ShownLines::from_hits(files);
     let (mut used, mut shown) = (0usize, 0usize);
     for &(at, number) in order.iter().skip(wanted.start).take(wanted.hits_max) {
         let (path, hits) = &files[at];
         let hit = &hits[number];
         let key = (hit.weight.role, hit.text.trim());
-        let brings = hit.weight.role == SymbolRole::Import && hit.has_no_context();
-        let defined = rows.first().is_some_and(|row| row.hit.weight.role == SymbolRole::Definition);
-        let form = if brings && defined { HitRowStyle::LocationOnly } else { HitRowStyle::Line };
-        let same = known.get(&key).filter(|_| hit.has_no_context() && form == HitRowStyle::Line);
+        let is_import = hit.weight.role == SymbolRole::Import && hit.has_no_context();
+        let has_definition = rows.first().is_some_and(|row| row.hit.weight.role == SymbolRole::Definition);
+        let style = if is_import && has_definition { HitRowStyle::LocationOnly } else { HitRowStyle::Line };
+        let same = known.get(&key).filter(|_| hit.has_no_context() && style == HitRowStyle::Line);
         match same.and_then(|row| rows.get_mut(*row)) {
             Some(row) => row.repeat_count += 1,
             None => {
-                let text = match form {
+                let text = match style {
                     HitRowStyle::Line => lines.render_hit(at, hit),
                     HitRowStyle::LocationOnly => {
                         format!("{}:{}", escape_deceptive_line(&path.to_wire()), hit.line)
                     }
                 };
-                let row = HitRow { path, hit, text, repeat_count: 1, style: form };
+                let row = HitRow { path, hit, text, repeat_count: 1, style };
                 let cost = row.render_heading(rows.last()).chars().count() + row.text.chars().count();
                 if used + cost > wanted.budget_chars && shown > 0 {
                     break;
@@ -153,27 +153,26 @@ pub(super) fn render_page(files: &[FileHits], order: &HitOrder, wanted: SearchPa
             }
         }
         shown += 1;
-        let location = Value::Object(hit.location_json());
+        let location = hit.location_json();
         match locations.iter_mut().find(|(file, _)| *file == at) {
             Some((_, hits)) => hits.push(location),
             None => locations.push((at, vec![location])),
         }
     }
-    let file = |(at, hits): (usize, Vec<Value>)| {
-        Value::Object(
-            OutcomeBuilder::new().with_field("path", files[at].0.to_string()).with_field("hits", hits).into_json(),
-        )
-    };
+    let file = |(at, hits): (usize, Vec<_>)| file_json(&files[at].0, hits);
     let end = wanted.start.saturating_add(shown);
-    let next = (end < order.len()).then_some(end);
-    SearchPage { files: locations.into_iter().map(file).collect(), text: render_rows(&rows), next_start: next }
+    let next_start = (end < order.len()).then_some(end);
+    SearchPage { files: locations.into_iter().map(file).collect(), text: render_rows(&rows), next_start }
 }
 
-/// Rows with their headings.
+pub(super) fn file_json(path: &RelPath, hits: Vec<Map<String, Value>>) -> Map<String, Value> {
+    OutcomeBuilder::new().with_field("path", path.to_string()).with_field("hits", hits).into_json()
+}
+
 fn render_rows(rows: &[HitRow<'_>]) -> String {
     let mut text = String::new();
     for (number, row) in rows.iter().enumerate() {
-        text.push_str(&row.render_heading(number.checked_sub(1).and_then(|before| rows.get(before))));
+        text.push_str(&row.render_heading(number.checked_sub(1).and_then(|previous| rows.get(previous))));
         text.push_str(row.text.trim_end_matches('\n'));
         if row.repeat_count > 1 {
             text.push_str(&format!(" (×{})", row.repeat_count));
@@ -186,14 +185,14 @@ fn render_rows(rows: &[HitRow<'_>]) -> String {
 }
 
 impl HitRow<'_> {
-    /// The file heading, if the file or the section differs from the previous row.
-    fn render_heading(&self, before: Option<&HitRow<'_>>) -> String {
+    /// The heading with the file, if the file or the role differs from the previous row.
+    fn render_heading(&self, previous: Option<&HitRow<'_>>) -> String {
         let role = self.hit.weight.role;
         if self.style == HitRowStyle::LocationOnly {
-            let first = before.is_none_or(|before| before.style == HitRowStyle::Line);
+            let first = previous.is_none_or(|row| row.style == HitRowStyle::Line);
             return if first { "[import] ".to_owned() } else { String::new() };
         }
-        if before.is_some_and(|before| before.path == self.path && before.hit.weight.role == role) {
+        if previous.is_some_and(|row| row.path == self.path && row.hit.weight.role == role) {
             return String::new();
         }
         let mark = match role {
@@ -206,7 +205,7 @@ impl HitRow<'_> {
     }
 }
 
-/// The number of definitions among the hits, if any. Their locations follow in the list.
+/// The number of definitions among the hits, if there are any.
 pub(super) fn describe_definitions(files: &[FileHits]) -> Option<String> {
     let count =
         |role: SymbolRole| files.iter().flat_map(|(_, hits)| hits).filter(|hit| hit.weight.role == role).count();

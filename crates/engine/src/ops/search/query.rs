@@ -1,25 +1,28 @@
-//! The query: one text, or several of which any may match.
+//! The query of a search: one text, or several of which any may match. If a query has no hits, it is interpreted in
+//! other ways, and the outcome names the interpretation that has hits.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use stead_text::rank::natural_language;
 
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterInclusion,
     errors::{Error, ErrorKind},
+    ops::search::matcher::{CaseSensitivity, QuerySyntax, SearchPattern, WordMatch},
 };
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a text, or a list of texts")]
 pub(super) enum SearchQuery {
-    /// One text, or one per line.
+    /// One text, or several texts separated by line feeds.
     Text(String),
     AnyOf(Vec<String>),
 }
 
 impl SearchQuery {
-    /// The query texts. A dialect that reads raw bytes has its own line rules, so its text is not split.
+    /// The texts to search for. The query of a dialect with a format of its own is not split at line feeds.
     pub(super) fn texts(&self, context: &CallContext<'_>) -> Result<Vec<&str>, Error> {
         let texts: Vec<&str> = match (self, context.options.before_after) {
             (Self::Text(text), BeforeAfterInclusion::Include) => vec![text],
@@ -28,19 +31,225 @@ impl SearchQuery {
         };
         let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
         if texts.is_empty() {
-            return Err(
-                Error::new(ErrorKind::BadRequest, "the query is empty").with_next_step("pass a text to search for")
-            );
+            let error = Error::new(ErrorKind::BadRequest, "the query is empty");
+            return Err(error.with_next_step("pass a text to search for"));
         }
         Ok(texts)
     }
 
-    /// The query as shown in the outcome.
+    /// The query in one line, for the text of an outcome.
     pub(super) fn display_text(&self) -> Cow<'_, str> {
         match self {
             Self::Text(text) if text.contains('\n') => text.replace('\n', " | ").into(),
             Self::Text(text) => text.as_str().into(),
             Self::AnyOf(texts) => texts.join(" | ").into(),
         }
+    }
+}
+
+/// Another interpretation of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueryFallback {
+    /// The query may also match a part of a word.
+    WordParts,
+    IgnoreCase,
+    AsRegex,
+    AsLiteral,
+    /// The query may differ from a word in one letter.
+    Misspelled,
+    /// Every word of the query may match alone.
+    SeparateWords,
+}
+
+impl QueryFallback {
+    /// The value of `read` in the outcome.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::WordParts => "as part of words",
+            Self::IgnoreCase => "ignoring case",
+            Self::AsRegex => "as a regular expression",
+            Self::AsLiteral => "as plain text",
+            Self::Misspelled => "spelled a little differently",
+            Self::SeparateWords => "its words",
+        }
+    }
+
+    /// The words for the list of interpretations without hits.
+    pub(super) fn describe(self) -> &'static str {
+        match self {
+            Self::WordParts => "parts of words",
+            Self::IgnoreCase => "case-insensitive",
+            Self::AsRegex => "regular expression",
+            Self::AsLiteral => "plain text",
+            Self::Misspelled => "similar spellings",
+            Self::SeparateWords => "separate words",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct QueryOptions {
+    pub(super) syntax: QuerySyntax,
+    pub(super) word_match: WordMatch,
+    pub(super) case_sensitivity: CaseSensitivity,
+}
+
+/// The patterns of other interpretations of the queries, the closest first.
+pub(super) fn fallback_patterns(queries: &[&str], options: QueryOptions) -> Vec<(QueryFallback, SearchPattern)> {
+    let QueryOptions { syntax, word_match, case_sensitivity: cases } = options;
+    let mut fallbacks = Vec::new();
+    let mut add = |fallback: QueryFallback, queries: &[&str], syntax: QuerySyntax, cases: CaseSensitivity| {
+        let pattern = SearchPattern::new(queries, syntax, WordMatch::Anywhere, cases).ok();
+        fallbacks.extend(pattern.map(|pattern| (fallback, pattern)));
+    };
+    if word_match == WordMatch::WholeWord {
+        add(QueryFallback::WordParts, queries, syntax, cases);
+    }
+    if cases == CaseSensitivity::Sensitive {
+        add(QueryFallback::IgnoreCase, queries, syntax, CaseSensitivity::Insensitive);
+    }
+    let contains_any = |signs: &[char]| queries.iter().any(|query| query.contains(signs));
+    match syntax {
+        QuerySyntax::Literal if contains_any(&['|', '*', '\\', '^', '$', '[']) => {
+            add(QueryFallback::AsRegex, queries, QuerySyntax::Regex, cases);
+        }
+        QuerySyntax::Regex if contains_any(&['(', '[', '{', '.', '*', '+', '?', '|', '$', '^']) => {
+            add(QueryFallback::AsLiteral, queries, QuerySyntax::Literal, cases);
+        }
+        QuerySyntax::Literal | QuerySyntax::Regex => {}
+    }
+    if let (QuerySyntax::Literal, [query]) = (syntax, queries) {
+        let spellings = spelling_variants(query);
+        let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
+        if !spellings.is_empty() {
+            add(QueryFallback::Misspelled, &spellings, QuerySyntax::Regex, CaseSensitivity::Insensitive);
+        }
+    }
+    let words = split_words(queries);
+    if words.len() > 1 {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        add(QueryFallback::SeparateWords, &words, QuerySyntax::Literal, CaseSensitivity::Insensitive);
+    }
+    fallbacks
+}
+
+/// Regular expressions that match a word in which one letter is added, removed or changed, or two are transposed.
+/// Returns none if the query is not a word or is a short one.
+fn spelling_variants(query: &str) -> Vec<String> {
+    let letters: Vec<char> = query.chars().collect();
+    let is_word = letters.iter().all(|letter| letter.is_alphanumeric() || *letter == '_');
+    if !is_word || !SPELLING_LETTERS.contains(&letters.len()) {
+        return Vec::new();
+    }
+    let text = |letters: &[char]| letters.iter().collect::<String>();
+    let mut spellings = Vec::new();
+    for at in 0..letters.len() {
+        let (before, after) = (text(&letters[..at]), text(&letters[at + 1..]));
+        spellings.push(format!(r"\b{before}\w?{after}\b"));
+        spellings.push(format!(r"\b{before}\w{}{after}\b", letters[at]));
+        if let [one, two, rest @ ..] = &letters[at..] {
+            spellings.push(format!(r"\b{before}{two}{one}{}\b", text(rest)));
+        }
+    }
+    spellings.push(format!(r"\b{query}\w\b"));
+    spellings
+}
+
+/// The lengths of the words whose spelling is varied.
+const SPELLING_LETTERS: std::ops::RangeInclusive<usize> = 5..=40;
+
+/// The words of the queries. Compound names such as `parseHeader` are split.
+pub(super) fn split_words(queries: &[&str]) -> Vec<String> {
+    let mut spaced = String::new();
+    let mut before = ' ';
+    for letter in queries.join(" ").chars() {
+        if letter.is_uppercase() && before.is_lowercase() {
+            spaced.push(' ');
+        }
+        spaced.push(if letter == '_' { ' ' } else { letter });
+        before = letter;
+    }
+    natural_language::query_words(&spaced)
+}
+
+/// Whether a file name contains the letters and digits of a query, regardless of case and other characters.
+pub(super) fn is_similar_name(name: &str, query: &str) -> bool {
+    let normalize = |text: &str| -> String {
+        text.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    let query = normalize(query);
+    query.len() >= SIMILAR_NAME_BYTES_MIN && normalize(name).contains(&query)
+}
+
+/// Shorter queries match too many names.
+const SIMILAR_NAME_BYTES_MIN: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{control::CallControl, ops::search::matcher::HitLimits};
+
+    #[test]
+    fn fallbacks_cover_other_query_interpretations() {
+        use QueryFallback::{AsLiteral, AsRegex, IgnoreCase, Misspelled, SeparateWords as Each, WordParts};
+        let plain = QueryOptions {
+            syntax: QuerySyntax::Literal,
+            word_match: WordMatch::Anywhere,
+            case_sensitivity: CaseSensitivity::Sensitive,
+        };
+        let regex = QueryOptions { syntax: QuerySyntax::Regex, ..plain };
+        let whole =
+            QueryOptions { word_match: WordMatch::WholeWord, case_sensitivity: CaseSensitivity::Insensitive, ..plain };
+        for (query, options, expected) in [
+            ("needle", plain, &[IgnoreCase, Misspelled][..]),
+            ("needle", whole, &[WordParts, Misspelled]),
+            ("need", plain, &[IgnoreCase]),
+            ("needle", regex, &[IgnoreCase]),
+            ("fn needle", plain, &[IgnoreCase, Each]),
+            ("parseHeader", plain, &[IgnoreCase, Misspelled, Each]),
+            ("a.*b", plain, &[IgnoreCase, AsRegex]),
+            ("(", plain, &[IgnoreCase]),
+            ("x[0]", regex, &[IgnoreCase, AsLiteral]),
+            ("foo|bar", plain, &[IgnoreCase, AsRegex, Each]),
+        ] {
+            let found: Vec<QueryFallback> =
+                fallback_patterns(&[query], options).into_iter().map(|(fallback, _)| fallback).collect();
+            assert_eq!(found, expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn misspelled_word_finds_the_correct_one() {
+        let pattern = |query: &str| {
+            let spellings = spelling_variants(query);
+            let spellings: Vec<&str> = spellings.iter().map(String::as_str).collect();
+            SearchPattern::new(&spellings, QuerySyntax::Regex, WordMatch::Anywhere, CaseSensitivity::Insensitive)
+                .expect("a pattern")
+        };
+        for (query, text, expected) in [
+            ("explaind", "fn explained(", true),
+            ("explainned", "fn explained(", true),
+            ("expalined", "Explained", true),
+            ("explaimed", "explained", true),
+            ("xplained", "explained", true),
+            ("explaine", "explained", true),
+            ("größer", "grösser", false),
+            ("grösse", "größe", false),
+            ("größe", "grösse gröse", true),
+            ("explained", "explainers", false),
+            ("explained", "unexplainedly", false),
+        ] {
+            let take = HitLimits { context_lines: 0, hits_max: 1, chars_max: 100, ranker: None };
+            let matched = pattern(query).find_hits(text, take, &CallControl::default()).expect("a search");
+            assert_eq!(matched.hits_total > 0, expected, "{query} in {text}");
+        }
+        assert!(spelling_variants("need").is_empty() && spelling_variants("two words").is_empty());
+    }
+
+    #[test]
+    fn similar_names_ignore_case_and_separators() {
+        assert!(is_similar_name("read_only.rs", "ReadOnly"));
+        assert!(!is_similar_name("a.rs", "a"));
+        assert!(!is_similar_name("read.rs", "ReadOnly"));
     }
 }

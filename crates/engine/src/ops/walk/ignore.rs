@@ -1,6 +1,6 @@
-//! The rules of `.ignore`, `.gitignore` and `.git/info/exclude` files that make a walk omit paths. The rules of a directory
-//! include those of its parents up to the workspace root. The closer file wins, `.ignore` wins over `.gitignore`, and
-//! git rules end at a repository boundary. Ignore files that the caller may not read are skipped.
+//! The rules of `.ignore`, `.gitignore` and `.git/info/exclude` files that make a walk omit paths. The rules of a
+//! directory include those of its parents up to the workspace root. The closer file wins, `.ignore` wins over
+//! `.gitignore`, and git rules end at a repository boundary. Ignore files that the caller may not read are skipped.
 //!
 //! A file is read as git reads it: the last matching pattern wins, `!` negates, a pattern with a trailing slash matches
 //! only directories, and any other slash anchors the pattern at the directory of the file.

@@ -1,17 +1,16 @@
-//! The native outcome of `search`: a summary, the ranked hits and the next page; without hits, the nearest matches
-//! and how the query was read.
+//! The outcomes of `search`. The native outcome has a summary, the ranked hits and the arguments of the next page. If
+//! there are no hits, it has the hits of a similar query and names that query. Dialects with a format of their own get
+//! all hits with their lines, either ranked or in path order.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value};
+use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
-use super::{
-    SearchArgs, SearchContext, SearchResults, SearchedFile,
-    fallbacks::{self, QueryFallback},
-    large_file_deadline,
-    page::{SearchPage, SearchPageRequest, describe_definitions, order_by_role, order_by_words, render_page},
-};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -19,6 +18,15 @@ use crate::{
     operation::{PlannedEffect, ResolvedTarget},
     ops::{
         outcome_builder::OutcomeBuilder,
+        search::{
+            SearchArgs, SearchContext, SearchResults, SearchedFile, large_file_deadline,
+            matcher::{SearchHit, cut_around_column},
+            page::{
+                FileHits, SearchPage, SearchPageRequest, describe_definitions, file_json, order_by_role,
+                order_by_words, render_page,
+            },
+            query::{self, QueryFallback},
+        },
         walk::{self, IgnoredFileFilter, WalkOmissions},
     },
     plan::FileKind,
@@ -30,28 +38,28 @@ pub(super) fn native_outcome(
     target: &ResolvedTarget,
     hits_max: usize,
 ) -> Result<PlannedEffect, Error> {
-    let wanted = page_request(search, hits_max)?;
+    let request = page_request(search, hits_max)?;
     let started = Instant::now();
     let (mut found, omissions) = search.search_tree(search_context, target)?;
     if found.hits_total == 0 {
         return no_match_outcome(search, search_context, target, (&found, omissions), started.elapsed());
     }
-    if search.context.is_none() && wanted.start == 0 {
+    if search.context.is_none() && request.start == 0 {
         add_context_lines(search_context, &mut found)?;
     }
     let order = order_by_role(&found.files);
-    let page = render_page(&found.files, &order, wanted);
-    let lost = found.hits_total - order.len();
-    let mut text = render_summary(search, &found, wanted);
+    let page = render_page(&found.files, &order, request);
+    let unlisted = found.hits_total - order.len();
+    let mut text = render_summary(search, &found, request);
     text.push_str(&page.text);
     if let Some(next) = page.next_start {
         text.push_str(&format!("[{} more: cursor \"{next}\"]\n", found.hits_total - next));
-    } else if lost > 0 {
-        text.push_str(&format!("[{lost} more not listed: pass a narrower path or a glob]\n"));
+    } else if unlisted > 0 {
+        text.push_str(&format!("[{unlisted} more not listed: pass a narrower path or a glob]\n"));
     }
     text.push_str(&render_notes(&found, omissions));
-    let truncated = omissions.limit_reached || page.next_start.is_some() || lost > 0;
-    let next = page.next_start.map(|next| Value::Object(continuation_args(search, next)));
+    let truncated = omissions.limit_reached || page.next_start.is_some() || unlisted > 0;
+    let next = page.next_start.map(|next| continuation_args(search, next));
     let fields = OutcomeBuilder::new()
         .with_field("path", target.path.to_string())
         .with_field("files", page.files)
@@ -68,21 +76,21 @@ fn page_request(search: &SearchArgs, hits_max: usize) -> Result<SearchPageReques
         None => 0,
         Some(Ok(start)) => start,
         Some(Err(_)) => {
-            return Err(bad("invalid cursor".to_owned(), "pass the cursor of the last answer"));
+            return Err(bad("the cursor is not a number".to_owned(), "pass the cursor of the last outcome"));
         }
     };
     let budget_chars = match search.budget.map(usize::try_from) {
         None => limits::SEARCH_BUDGET_CHARS_DEFAULT,
         Some(Ok(budget)) if (1..=limits::OUTCOME_PAGE_CHARS).contains(&budget) => budget,
         Some(_) => {
-            let detail = format!("budget is 1 to {} characters", limits::OUTCOME_PAGE_CHARS);
-            return Err(bad(detail, "continue with the cursor of the answer instead"));
+            let detail = format!("budget must be from 1 to {} characters", limits::OUTCOME_PAGE_CHARS);
+            return Err(bad(detail, "pass a smaller budget, and get further hits with the cursor of the outcome"));
         }
     };
     Ok(SearchPageRequest { start, hits_max, budget_chars })
 }
 
-/// Adds context lines if there are few hits.
+/// Adds context lines to the hits if there are few of them, by searching the files again.
 fn add_context_lines(search_context: &SearchContext<'_>, found: &mut SearchResults) -> Result<(), Error> {
     let Some((_, context)) = limits::SEARCH_AUTO_CONTEXT.iter().find(|(most, _)| found.hits_total <= *most) else {
         return Ok(());
@@ -96,20 +104,20 @@ fn add_context_lines(search_context: &SearchContext<'_>, found: &mut SearchResul
     for (path, _) in &found.files {
         wide.search_file(&mut again, &SearchedFile::ByPath(path))?;
     }
-    // If the files changed meanwhile, the first result stays.
+    // If the files changed meanwhile, the hits without context are kept.
     if again.hits_total == found.hits_total && again.files.len() == found.files.len() {
         found.files = again.files;
     }
     Ok(())
 }
 
-fn render_summary(search: &SearchArgs, found: &SearchResults, wanted: SearchPageRequest) -> String {
+fn render_summary(search: &SearchArgs, found: &SearchResults, request: SearchPageRequest) -> String {
     let (total, files) = (found.hits_total, found.files_with_hits);
-    if wanted.start > 0 {
+    if request.start > 0 {
         return format!(
             "{}: from hit {} of {total}\n",
             escape_deceptive_line(&search.query.display_text()),
-            wanted.start + 1
+            request.start + 1
         );
     }
     let defined = describe_definitions(&found.files).map(|count| format!(", {count}")).unwrap_or_default();
@@ -131,7 +139,7 @@ fn continuation_args(search: &SearchArgs, cursor: usize) -> Map<String, Value> {
     arguments
 }
 
-/// Counts of searched and skipped files.
+/// The numbers of searched and skipped files.
 fn counts_json(found: &SearchResults, omissions: WalkOmissions) -> Map<String, Value> {
     let some = |count: u64| (count > 0).then_some(count);
     OutcomeBuilder::new()
@@ -157,7 +165,7 @@ fn render_notes(found: &SearchResults, omissions: WalkOmissions) -> String {
     if notes.is_empty() { String::new() } else { format!("[{}]\n", notes.join("; ")) }
 }
 
-/// The outcome without hits: the nearest matches.
+/// The outcome if the query has no hits: the hits of another interpretation, and files with similar names.
 fn no_match_outcome(
     search: &SearchArgs,
     search_context: &SearchContext<'_>,
@@ -172,9 +180,9 @@ fn no_match_outcome(
     let mut bytes = found.bytes_searched;
     let mut tried: Vec<&str> = Vec::new();
     let mut nearest = None;
-    for (reading, pattern) in fallbacks::fallback_patterns(&queries, search.query_options()) {
+    for (fallback, pattern) in query::fallback_patterns(&queries, search.query_options()) {
         if !has_time_for(search_context.context, took) {
-            text.push_str("; no time for other readings");
+            text.push_str("; no time to try other interpretations");
             break;
         }
         let fallback_context = SearchContext {
@@ -185,10 +193,10 @@ fn no_match_outcome(
         let (other, _) = search.search_tree(&fallback_context, target)?;
         bytes += other.bytes_searched;
         if other.hits_total > 0 {
-            nearest = Some((reading, other));
+            nearest = Some((fallback, other));
             break;
         }
-        tried.push(reading.describe());
+        tried.push(fallback.describe());
     }
     if !tried.is_empty() {
         text.push_str(&format!(" (also tried {})", tried.join(", ")));
@@ -199,15 +207,15 @@ fn no_match_outcome(
         .with_field("total", 0)
         .with_fields(counts_json(found, omissions))
         .with_field("truncated", omissions.limit_reached);
-    if let Some((reading, other)) = nearest {
-        let (how, page) = (reading.as_str(), fallback_page(&queries, reading, &other));
+    if let Some((fallback, other)) = nearest {
+        let (interpretation, page) = (fallback.as_str(), fallback_page(&queries, fallback, &other));
         text.push_str(&format!(
-            "\nnearest, {how}: {}\n{}",
+            "\nnearest, {interpretation}: {}\n{}",
             render_hit_count(other.hits_total, other.files_with_hits),
             page.text
         ));
         let near = OutcomeBuilder::new()
-            .with_field("read", how)
+            .with_field("read", interpretation)
             .with_field("total", other.hits_total)
             .with_field("files", page.files);
         fields = fields.with_field("nearest", near.into_json());
@@ -218,23 +226,23 @@ fn no_match_outcome(
         Vec::new()
     };
     if !names.is_empty() {
-        let shown: Vec<String> = names.iter().map(|name| escape_deceptive_line(name).into_owned()).collect();
-        text = format!("{}\nfiles with similar names: {}", text.trim_end(), shown.join(", "));
+        let escaped: Vec<String> = names.iter().map(|name| escape_deceptive_line(name).into_owned()).collect();
+        text = format!("{}\nfiles with similar names: {}", text.trim_end(), escaped.join(", "));
         fields = fields.with_field("names", names);
     }
     let text = format!("{}\n{}", text.trim_end(), render_notes(found, omissions));
     Ok(PlannedEffect::Read { outcome: fields.build(text.trim_end()), bytes })
 }
 
-/// Whether there is time for another search of this length: an outcome without it is better than none.
-fn has_time_for(context: &CallContext<'_>, took: Duration) -> bool {
-    context.control.deadline().saturating_duration_since(Instant::now()) > took.saturating_mul(2)
+/// Whether another search that takes `duration` ends before the deadline. An incomplete outcome is better than none.
+fn has_time_for(context: &CallContext<'_>, duration: Duration) -> bool {
+    context.control.deadline().saturating_duration_since(Instant::now()) > duration.saturating_mul(2)
 }
 
-fn fallback_page(queries: &[&str], reading: QueryFallback, other: &SearchResults) -> SearchPage {
-    let order = match reading {
+fn fallback_page(queries: &[&str], fallback: QueryFallback, other: &SearchResults) -> SearchPage {
+    let order = match fallback {
         QueryFallback::SeparateWords => {
-            order_by_words(&other.files, &fallbacks::split_words(queries), other.files_searched)
+            order_by_words(&other.files, &query::split_words(queries), other.files_searched)
         }
         QueryFallback::WordParts
         | QueryFallback::IgnoreCase
@@ -242,12 +250,12 @@ fn fallback_page(queries: &[&str], reading: QueryFallback, other: &SearchResults
         | QueryFallback::AsLiteral
         | QueryFallback::Misspelled => order_by_role(&other.files),
     };
-    let wanted = SearchPageRequest {
+    let request = SearchPageRequest {
         start: 0,
         hits_max: limits::SEARCH_FALLBACK_HITS_MAX,
         budget_chars: limits::SEARCH_BUDGET_CHARS_DEFAULT / 2,
     };
-    render_page(&other.files, &order, wanted)
+    render_page(&other.files, &order, request)
 }
 
 fn similar_file_names(
@@ -265,12 +273,12 @@ fn similar_file_names(
         &target.path,
         IgnoredFileFilter::from(search.all),
         make,
-        &|own, entry| {
+        &|found, entry| {
             let path = entry.path.to_string();
             let name = path.rsplit('/').next().unwrap_or(&path);
-            let like = queries.iter().any(|query| fallbacks::is_similar_name(name, query));
-            if entry.kind == FileKind::File && like && search_context.context.may_read(entry.path) {
-                own.push(path);
+            let is_similar = queries.iter().any(|query| query::is_similar_name(name, query));
+            if entry.kind == FileKind::File && is_similar && search_context.context.may_read(entry.path) {
+                found.push(path);
             }
             Ok(())
         },
@@ -279,4 +287,101 @@ fn similar_file_names(
     names.sort_by_key(|name| (name.len(), name.clone()));
     names.truncate(limits::SEARCH_SUGGESTED_FILES_MAX);
     Ok(names)
+}
+
+/// The ranked hits of all files in one list, for a dialect that shows them like this.
+pub(super) fn ranked_outcome(
+    found: &SearchResults,
+    top: &RelPath,
+    omissions: WalkOmissions,
+    max: usize,
+) -> PlannedEffect {
+    let order = order_by_role(&found.files);
+    let best = order.iter().take(max).filter_map(|(file, number)| {
+        let (path, hits) = found.files.get(*file)?;
+        Some(ranked_hit_json(path, hits.get(*number)?))
+    });
+    let hits: Vec<_> = best.collect();
+    let count = hits.len();
+    let outcome = OutcomeBuilder::new()
+        .with_field("path", top.to_string())
+        .with_field("hits", hits)
+        .with_field("total", found.hits_total)
+        .with_field("scanned", found.files_searched)
+        .with_field("truncated", omissions.limit_reached || count < found.hits_total)
+        .build_one_line(format!("{count} of {} hits", found.hits_total));
+    PlannedEffect::Read { outcome, bytes: found.bytes_searched }
+}
+
+fn ranked_hit_json(path: &RelPath, hit: &SearchHit) -> Map<String, Value> {
+    let context_lines = |lines: &[Arc<str>]| -> Vec<String> {
+        lines.iter().map(|line| cut_around_column(line, 1, limits::SEARCH_LINE_CHARS_MAX)).collect()
+    };
+    OutcomeBuilder::new()
+        .with_field("path", path.to_string())
+        .with_field("line", hit.line)
+        .with_field("column", hit.column)
+        .with_field("text", hit.text.clone())
+        .with_field("before", context_lines(&hit.before))
+        .with_field("after", context_lines(&hit.after))
+        .with_field("points", hit.weight.points)
+        .into_json()
+}
+
+/// All hits by file, in path order.
+pub(super) fn by_path_outcome(
+    found: &SearchResults,
+    target: &ResolvedTarget,
+    query: &str,
+    omissions: WalkOmissions,
+) -> PlannedEffect {
+    let text = render_by_path(found, query, omissions);
+    let truncated = omissions.limit_reached || found.hits_listed < found.hits_total;
+    let file = |(path, hits): &FileHits| file_json(path, hits.iter().map(SearchHit::to_json).collect());
+    let files: Vec<_> = found.files.iter().map(file).collect();
+    let some = |count: u64| (count > 0).then_some(count);
+    let outcome = OutcomeBuilder::new()
+        .with_field("path", target.path.to_string())
+        .with_field("files", files)
+        .with_field("total", found.hits_total)
+        .with_field("scanned", found.files_searched)
+        .with_some("binary", some(found.binary_files))
+        .with_some("large", some(found.incomplete.count()))
+        .with_some("unreadable", some(found.unreadable_files))
+        .with_some("ignored", omissions.ignored_count())
+        .with_field("truncated", truncated)
+        .build(text);
+    PlannedEffect::Read { outcome, bytes: found.bytes_searched }
+}
+
+fn render_by_path(found: &SearchResults, query: &str, omissions: WalkOmissions) -> String {
+    let mut text = String::new();
+    for (path, hits) in &found.files {
+        text.push_str(&format!("{}\n", escape_deceptive_line(&path.to_wire())));
+        for hit in hits {
+            hit.render(&mut text);
+        }
+    }
+    let (query, total, files) = (escape_deceptive_line(query), found.hits_total, found.files.len());
+    match (total, total - found.hits_listed) {
+        (0, _) => text.push_str(&format!("[no match for \"{query}\" in {} files", found.files_searched)),
+        (_, 0) => text.push_str(&format!("[{total} hits in {files} files")),
+        (_, left) => text.push_str(&format!(
+            "[{} hits in {files} files; truncated, {left} more: pass a narrower path or a glob, or raise max up to {}",
+            found.hits_listed,
+            limits::SEARCH_HITS_MAX
+        )),
+    }
+    for (count, what) in [
+        (found.binary_files, "not text"),
+        (found.incomplete.count(), "too large"),
+        (found.unreadable_files, "not readable"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("; {count} {what}"));
+        }
+    }
+    text.push_str(&omissions.render_note());
+    text.push(']');
+    text
 }
