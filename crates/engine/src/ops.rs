@@ -38,7 +38,6 @@ mod review;
 mod stale_reads;
 mod visible_change;
 pub use review::AttributedText;
-mod match_locations;
 mod search;
 mod session;
 mod stat;

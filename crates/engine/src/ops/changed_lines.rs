@@ -1,5 +1,5 @@
-//! Lines of the new text that a change touched, if both versions are stored and small. For a pure deletion, the line
-//! that now follows it is reported.
+//! Finds the lines of the new text that a recorded change touched, if both versions are stored and small. For deleted
+//! lines, the line that now follows them is reported.
 
 use stead_journal::{PathState, RecordedChange};
 use stead_text::{
@@ -10,7 +10,7 @@ use stead_text::{
 
 use crate::{errors::Error, limits, version::Version, workspace::Workspace};
 
-/// Finds changed line ranges, within a budget per outcome.
+/// Finds changed line ranges. The number of bytes it compares for one outcome is limited.
 pub(in crate::ops) struct ChangedLineFinder<'a> {
     workspace: &'a dyn Workspace,
     budget_bytes: u64,
@@ -21,7 +21,7 @@ impl<'a> ChangedLineFinder<'a> {
         Self { workspace, budget_bytes: limits::CHANGES_DIFF_BYTES_MAX }
     }
 
-    /// The changed lines, first and last, from 1; `None` if unknown.
+    /// The changed lines as pairs of first and last line; the first line is 1. `None` if they are unknown.
     pub(in crate::ops) fn changed_ranges(&mut self, change: &RecordedChange) -> Result<Option<Vec<[usize; 2]>>, Error> {
         // A move or copy changes no lines.
         if change.to.is_some() {
@@ -48,9 +48,9 @@ impl<'a> ChangedLineFinder<'a> {
             | PathState::Tree { .. }
             | PathState::Unknown { .. } => return Ok(None),
         };
-        let Some(left) = self.budget_bytes.checked_sub(size) else { return Ok(None) };
+        let Some(remaining) = self.budget_bytes.checked_sub(size) else { return Ok(None) };
         let Some(bytes) = self.workspace.retained_bytes(&version)? else { return Ok(None) };
-        self.budget_bytes = left;
+        self.budget_bytes = remaining;
         Ok(match detect_content(&bytes) {
             DetectedContent::Text { encoding } => decode(&bytes, encoding).ok().map(std::borrow::Cow::into_owned),
             DetectedContent::Binary => None,

@@ -1,18 +1,17 @@
-//! `edit`: replaces quoted text in one file. All edits of a call match against the same bytes, and either all apply
-//! or none. An outdated base is accepted if every quoted place is unchanged; `merge` accepts more, `strict` only the
-//! current base.
+//! `edit` replaces quoted text in one file. All edits of a call are matched against the same bytes, and either all of
+//! them are applied or none. A base that is not current is accepted if the text at every quoted place is unchanged. The
+//! mode `merge` accepts more outdated bases, the mode `strict` only the current version.
 
 mod args;
-mod base_text;
-mod errors;
+pub(in crate::ops) mod errors;
 mod report;
 
 use std::borrow::Cow;
 
 use stead_text::{
     edit::{
-        AppliedEdit, EditedText, EmptyQuoteRule, MatchMethod, QuotedEdit, apply_edits, apply_ignoring_whitespace,
-        apply_to_newer_text,
+        AppliedEdit, EditError, EditedText, EmptyQuoteRule, MatchMethod, QuotedEdit, apply_edits,
+        apply_ignoring_whitespace, apply_to_newer_text,
     },
     lines,
     locate::MatchPass,
@@ -22,16 +21,20 @@ use stead_text::{
 pub(crate) use self::args::EditArgs;
 use self::{
     args::EditMode,
-    base_text::{EditBase, OlderFileText},
     report::{EditRebaseStatus, EditReport},
 };
-use super::{diff, encode_content, older_revisions, planning, planning::too_large_to_change_error, write};
 use crate::{
     authorization,
     call_context::CallContext,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        diff::{self, DiffSide},
+        encode_content, older_revisions,
+        planning::{self, too_large_to_change_error},
+        write,
+    },
     plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
     version::{BaseVersion, Version},
     workspace::BytesToRead,
@@ -44,17 +47,16 @@ pub(crate) struct EditedFile {
     expectation: CommitExpectation,
 }
 
-/// The text after all edits.
 struct EditResult {
     text: String,
-    /// The result of each edit; `None` if the result came from a merge.
+    /// How each edit was applied; `None` if the text comes from a merge.
     per_edit: Option<EditedText>,
     rebase: EditRebaseStatus,
 }
 
 impl Operation for EditArgs {
     fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
-        // Any base other than "must not exist" is checked here, edit by edit.
+        // The pipeline checks a base that requires a missing file; `plan` checks every other base, edit by edit.
         let request = RequestedPath::write(&self.path);
         match self.base.as_deref().map(BaseVersion::parse).transpose()? {
             Some(BaseVersion::Absent) => Ok(vec![request.with_base(Some(""))?]),
@@ -68,10 +70,10 @@ impl Operation for EditArgs {
         let target = &targets[0];
         let edits = self.quoted_edits()?;
         let current = self.read_edited_file(context, target)?;
-        let outcome = self.apply_edits(context, target, &current, &edits)?;
-        let encoded = encode_content::encode_file(&outcome.text, None, Some(&current.bytes))?;
+        let result = self.apply_edits(context, target, &current, &edits)?;
+        let encoded = encode_content::encode_file(&result.text, None, Some(&current.bytes))?;
         let version = Version::hash_bytes(&encoded.bytes);
-        let report = EditReport::new(context, target, &current, &outcome, &encoded, version);
+        let report = EditReport::new(context, target, &current, &result, &encoded, version);
         let created = current.expectation == CommitExpectation::Absent;
         if encoded.bytes == current.bytes && !created {
             return Ok(PlannedEffect::Read { outcome: report.unchanged_outcome(context, target), bytes: 0 });
@@ -89,17 +91,17 @@ impl Operation for EditArgs {
         if self.dry_run {
             // A dry run passes the same authorization as the real call.
             authorization::check_plan(context, &plan)?;
-            return Ok(PlannedEffect::Preview(report.preview_outcome(&current.text, &outcome.text)));
+            return Ok(PlannedEffect::Preview(report.preview_outcome(&current.text, &result.text)));
         }
         Ok(PlannedEffect::Files { plan, build_outcome: Box::new(move |receipt| report.committed_outcome(receipt)) })
     }
 }
 
 impl EditArgs {
-    /// Reads the current file. A missing file counts as empty for a single edit with an empty `old`.
+    /// Reads the current file. A single edit with an empty `old` creates a missing file.
     fn read_edited_file(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<EditedFile, Error> {
         let Some(stat) = target.stat else {
-            // If the dialect gives an empty quote its own meaning, it does not create files.
+            // In a dialect where an empty quote has another meaning, it does not create a file.
             let creates = context.options.edit_rules.empty_quote == EmptyQuoteRule::Reject
                 && matches!(self.edits.as_slice(), [only] if only.old.is_empty());
             if !creates || self.base.as_deref().is_some_and(|base| !base.is_empty()) {
@@ -115,11 +117,16 @@ impl EditArgs {
             .map_err(|error| too_large_to_change_error(&target.path, error))?;
         let text = diff::decode_diff_text(&file.bytes).map(Cow::into_owned);
         let text = text.ok_or_else(|| errors::not_text_error(&target.path))?;
-        let seen = ObservedVersion { version: file.version, identity: file.stat.identity };
-        Ok(EditedFile { text, version: file.version, expectation: CommitExpectation::File(seen), bytes: file.bytes })
+        let observed = ObservedVersion { version: file.version, identity: file.stat.identity };
+        Ok(EditedFile {
+            text,
+            version: file.version,
+            expectation: CommitExpectation::File(observed),
+            bytes: file.bytes,
+        })
     }
 
-    /// Applies the edits to the current text, as far as base and mode allow.
+    /// Applies the edits to the current text if the base and the mode allow it.
     fn apply_edits(
         &self,
         context: &CallContext<'_>,
@@ -128,11 +135,11 @@ impl EditArgs {
         edits: &[QuotedEdit<'_>],
     ) -> Result<EditResult, Error> {
         let rules = context.options.edit_rules;
-        let refused = |refusals: Vec<stead_text::edit::EditError>, basis: Option<&OlderFileText>| {
-            errors::edits_refused_error(context, target, current, edits, &refusals, basis)
+        let refused = |refusals: Vec<EditError>, base: Option<&OlderFileText>| {
+            errors::edits_refused_error(context, target, current, edits, &refusals, base)
         };
-        let basis = base_text::resolve_edit_base(context, target, current, self.base.as_deref())?;
-        match (basis, self.mode) {
+        let base = resolve_edit_base(context, target, current, self.base.as_deref())?;
+        match (base, self.mode) {
             (EditBase::Unspecified | EditBase::Current, _) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
                 Ok(EditResult::from_edited(edited, EditRebaseStatus::NotNeeded))
@@ -145,8 +152,8 @@ impl EditArgs {
             }
             (EditBase::Unavailable(written), EditMode::Anchored | EditMode::Merge) => {
                 let edited = apply_edits(&current.text, edits, rules).map_err(|refusals| refused(refusals, None))?;
-                // The changes since the base are unknown, so only exact matches of whole lines are safe: a part of a
-                // line may now match in another line.
+                // The changes since the base are unknown, so only exact matches of whole lines are safe. A part of a
+                // line may match in a different line than before.
                 let is_safe = |(applied, quoted): (&AppliedEdit, &QuotedEdit<'_>)| {
                     is_exact_match(&applied.method) && covers_whole_lines(&current.text, applied, quoted.old)
                 };
@@ -175,7 +182,7 @@ impl EditResult {
     }
 }
 
-/// Merges the edited base with the changes that others made to it.
+/// Merges the edited base with the changes that others made since the base.
 fn merge_edits(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -189,7 +196,7 @@ fn merge_edits(
             Ok(EditResult { text, per_edit: None, rebase: EditRebaseStatus::merged(old, &current.text) })
         }
         MergeResult::Conflict(ranges) => {
-            // Lines that only a formatter changed are not a conflict.
+            // A change of white space only, for example by a formatter, is not a conflict.
             if let Ok(edited) = apply_ignoring_whitespace(&old.text, &current.text, edits, context.options.edit_rules) {
                 return Ok(EditResult::from_edited(edited, EditRebaseStatus::merged(old, &current.text)));
             }
@@ -198,8 +205,8 @@ fn merge_edits(
     }
 }
 
-fn is_exact_match(how: &MatchMethod) -> bool {
-    match how {
+fn is_exact_match(method: &MatchMethod) -> bool {
+    match method {
         MatchMethod::Pass(pass) => *pass <= MatchPass::LineEndings,
         MatchMethod::NoChange | MatchMethod::AlreadyApplied => true,
         MatchMethod::LineNumbersStripped(_) | MatchMethod::EscapesDecoded(_) | MatchMethod::Similarity(_) => false,
@@ -210,11 +217,62 @@ fn is_exact_match(how: &MatchMethod) -> bool {
 fn covers_whole_lines(text: &str, applied: &AppliedEdit, quote: &str) -> bool {
     let quoted: Vec<&str> = lines::iter(quote).map(str::trim).collect();
     applied.changed_lines.iter().all(|change| {
-        let there = lines::slice_lines(text, change.before.clone()).unwrap_or_default();
-        lines::iter(there).map(str::trim).eq(quoted.iter().copied())
+        let replaced = lines::slice_lines(text, change.before.clone()).unwrap_or_default();
+        lines::iter(replaced).map(str::trim).eq(quoted.iter().copied())
     })
 }
 
 fn bad_request(detail: impl AsRef<str>) -> Error {
     Error::new(ErrorKind::BadRequest, detail)
+}
+
+/// The version that the caller read before it wrote its edits, compared with the current file.
+enum EditBase {
+    /// The caller gave no base.
+    Unspecified,
+    /// The base is the current version.
+    Current,
+    /// An older version whose text is stored.
+    Older(OlderFileText),
+    /// A version whose text is not stored, in the caller's spelling.
+    Unavailable(String),
+}
+
+struct OlderFileText {
+    version: Version,
+    /// The short name of the version, for example `r17`.
+    rev: String,
+    text: String,
+}
+
+fn resolve_edit_base(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    current: &EditedFile,
+    written: Option<&str>,
+) -> Result<EditBase, Error> {
+    let Some(written) = written else { return Ok(EditBase::Unspecified) };
+    if BaseVersion::parse(written)? == BaseVersion::Absent {
+        // The pipeline already checked that the file is absent.
+        return Ok(EditBase::Current);
+    }
+    let now = DiffSide { label: "now".to_owned(), version: Some(current.version), bytes: current.bytes.clone() };
+    let side = match diff::side_at_version(context, &target.path, written, &now) {
+        Ok(side) => side,
+        Err(error) if matches!(error.kind, ErrorKind::Expired | ErrorKind::TooLarge) => {
+            return Ok(EditBase::Unavailable(written.to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
+    match side.version {
+        Some(version) if version == current.version => Ok(EditBase::Current),
+        Some(version) => Ok(match diff::decode_diff_text(&side.bytes) {
+            Some(text) => {
+                let (rev, text) = (context.revision_name(&target.path, &version), text.into_owned());
+                EditBase::Older(OlderFileText { version, rev, text })
+            }
+            None => EditBase::Unavailable(written.to_owned()),
+        }),
+        None => Ok(EditBase::Unavailable(written.to_owned())),
+    }
 }

@@ -1,19 +1,23 @@
-//! `patch`: changes many files atomically. Parses the patch, resolves and authorizes every path and places every
-//! chunk, in memory and in order, before it builds one plan. Each section sees the results of earlier ones. Removed
-//! files go to the trash.
+//! `patch` changes many files atomically. It parses the patch, resolves and authorizes every path, and places every
+//! chunk in memory before it builds one plan. A section sees the results of the sections before it. Removed files go to
+//! the trash.
+//!
+//! A section that was applied before, for example by a call whose response was lost, is recognized by the current
+//! content of the file, or by the journal if the file was removed. A path that an earlier section of the patch touched
+//! is never recognized in this way.
 
-mod already_applied;
 mod base_versions;
-mod chunk_errors;
 mod errors;
 mod files;
 mod report;
-mod suggest_path;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use stead_text::patch::{FilePatch, PatchChunk, PatchRules, PatchSectionKind, PatchedText, apply_chunks, parse_patch};
+use stead_path::RelPath;
+use stead_text::patch::{
+    FilePatch, PatchChunk, PatchRules, PatchSectionKind, PatchedText, apply_chunks, find_already_applied, parse_patch,
+};
 
 use self::{
     base_versions::PatchBases,
@@ -21,14 +25,18 @@ use self::{
     files::PatchFiles,
     report::{PatchReport, PatchReportKind, PatchReportRow},
 };
-use super::{r#move::Overwrite, older_revisions::CurrentFileText, planning};
 use crate::{
     authorization,
     call_context::CallContext,
-    call_options::{MissingParentPolicy, PatchChunkPlacement, PatchRepeatedFilePolicy},
+    call_options::{MissingParentPolicy, PatchChunkPlacement, PatchRepeatedFilePolicy, ReappliedPatchPolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        r#move::Overwrite,
+        older_revisions::{CurrentFileText, RemovalOrMove, find_removal_or_move},
+        planning,
+    },
     plan::{FileKind, Plan},
     version::Version,
     workspace::FinalSymlink,
@@ -51,9 +59,9 @@ impl Operation for PatchArgs {
         let sections = self.parse_sections(context)?;
         for (number, section) in sections.iter().enumerate() {
             for written in base_versions::written_paths(section) {
-                // Checked here so that the error names the section; the pipeline resolves the path again.
+                // The path is checked here so that an error names the section. The pipeline resolves it again.
                 base_versions::resolve_section_path(context, written).map_err(|error| {
-                    // Errors never contain absolute paths, not even one that the caller wrote.
+                    // An error never contains an absolute path, not even one from the caller.
                     let relative = !written.starts_with('/');
                     let error = if relative { error.with_detail("path", written) } else { error };
                     PatchSectionRef::for_section(number, section).with_section(error)
@@ -66,7 +74,7 @@ impl Operation for PatchArgs {
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let sections = self.parse_sections(context)?;
         let versions = PatchBases::new(context, &self.base, &sections)?;
-        let mut work = PatchApplier {
+        let mut applier = PatchApplier {
             files: PatchFiles::new(context),
             context,
             bases: &versions,
@@ -74,19 +82,21 @@ impl Operation for PatchArgs {
             touched: Vec::new(),
         };
         let mut rows = Vec::with_capacity(sections.len());
-        let mut left = targets;
+        let mut remaining = targets;
         for (number, section) in sections.iter().enumerate() {
-            let (own, rest) = left.split_at(section_requested_paths(section).len());
-            left = rest;
+            let (section_targets, rest) = remaining.split_at(section_requested_paths(section).len());
+            remaining = rest;
             context.control.check()?;
             let at = PatchSectionRef::for_section(number, section);
-            rows.push(work.apply_section(&section.kind, own, at).map_err(|error| at.with_section(error))?);
+            rows.push(
+                applier.apply_section(&section.kind, section_targets, at).map_err(|error| at.with_section(error))?,
+            );
         }
-        let changes = work.files.planned_changes().map_err(errors::with_nothing_written)?;
+        let changes = applier.files.planned_changes().map_err(errors::with_nothing_written)?;
         let plan = Plan::new(changes);
-        let before: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_already_applied()).collect();
-        if !before.is_empty() && !plan.is_empty() {
-            return Err(errors::partly_applied_error(&sections, &before));
+        let already_applied: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_already_applied()).collect();
+        if !already_applied.is_empty() && !plan.is_empty() {
+            return Err(errors::partly_applied_error(&sections, &already_applied));
         }
         let report = PatchReport::new(context, rows, &plan);
         if self.dry_run {
@@ -104,15 +114,20 @@ impl Operation for PatchArgs {
 impl PatchArgs {
     fn parse_sections(&self, context: &CallContext<'_>) -> Result<Vec<FilePatch>, Error> {
         if self.patch.len() as u64 > limits::WRITE_BYTES_MAX {
-            return Err(Error::new(ErrorKind::TooLarge, "the patch is too large")
-                .with_next_step("split it")
-                .with_detail("limit_bytes", limits::WRITE_BYTES_MAX));
+            let (size, limit) = (self.patch.len(), limits::WRITE_BYTES_MAX);
+            return Err(Error::new(ErrorKind::TooLarge, format!("the patch has {size} bytes; the limit is {limit}"))
+                .with_next_step("split it into several patches")
+                .with_detail("limit_bytes", limit));
         }
         let patch = parse_patch(&self.patch, context.options.patch_options.grammar)
             .map_err(|error| errors::malformed_patch_error(&error))?;
         if patch.sections.len() > limits::PATCH_SECTIONS_MAX {
-            return Err(Error::new(ErrorKind::TooMany, format!("the patch names {} files", patch.sections.len()))
-                .with_next_step(format!("name at most {} in one patch", limits::PATCH_SECTIONS_MAX)));
+            let (count, limit) = (patch.sections.len(), limits::PATCH_SECTIONS_MAX);
+            return Err(Error::new(
+                ErrorKind::TooMany,
+                format!("the patch has {count} sections; the limit is {limit}"),
+            )
+            .with_next_step("split it into several patches"));
         }
         Ok(patch.sections)
     }
@@ -126,12 +141,10 @@ fn section_requested_paths(section: &FilePatch) -> Vec<RequestedPath> {
         PatchSectionKind::Delete { path, .. } => {
             vec![RequestedPath::from_argument(path, PathAccess::Remove, FinalSymlink::Keep)]
         }
-        PatchSectionKind::Move { from, to, .. } => {
-            vec![
-                RequestedPath::from_argument(from, PathAccess::Remove, FinalSymlink::Keep),
-                RequestedPath::from_argument(to, PathAccess::Write, FinalSymlink::Keep),
-            ]
-        }
+        PatchSectionKind::Move { from, to, .. } => vec![
+            RequestedPath::from_argument(from, PathAccess::Remove, FinalSymlink::Keep),
+            RequestedPath::from_argument(to, PathAccess::Write, FinalSymlink::Keep),
+        ],
     }
 }
 
@@ -140,27 +153,27 @@ struct PatchApplier<'v, 'w> {
     files: PatchFiles<'v, 'w>,
     bases: &'v PatchBases,
     overwrite: Overwrite,
-    /// Paths of the sections so far.
-    touched: Vec<stead_path::RelPath>,
+    /// The paths of the sections applied so far.
+    touched: Vec<RelPath>,
 }
 
 impl PatchApplier<'_, '_> {
     fn apply_section(
         &mut self,
-        action: &PatchSectionKind,
+        kind: &PatchSectionKind,
         targets: &[ResolvedTarget],
         at: PatchSectionRef,
     ) -> Result<PatchReportRow, Error> {
         for target in targets {
             self.files.track(target);
         }
-        if let (PatchSectionKind::Move { from, .. }, [source, destination]) = (action, targets)
+        if let (PatchSectionKind::Move { from, .. }, [source, destination]) = (kind, targets)
             && source.path == destination.path
         {
             return Err(errors::same_path_error(from));
         }
         self.refuse_repeated(targets)?;
-        match (action, targets) {
+        match (kind, targets) {
             (PatchSectionKind::Add { path, content }, [target]) => self.add_file(path, content, target),
             (PatchSectionKind::Update { path, chunks }, [target]) => self.update_file(path, chunks, target, at),
             (PatchSectionKind::Delete { path, chunks }, [target]) => self.delete_file(path, chunks, target, at),
@@ -173,17 +186,15 @@ impl PatchApplier<'_, '_> {
                 | PatchSectionKind::Delete { .. }
                 | PatchSectionKind::Move { .. },
                 _,
-            ) => Err(Error::new(ErrorKind::BadRequest, "a section names the wrong number of paths")),
+            ) => Err(Error::new(ErrorKind::BadRequest, "a section of the patch names the wrong number of paths")),
         }
     }
 
     fn refuse_repeated(&mut self, targets: &[ResolvedTarget]) -> Result<(), Error> {
-        for target in targets {
-            if self.context.options.patch_options.repeated_files == PatchRepeatedFilePolicy::Refuse
-                && self.touched.contains(&target.path)
-            {
-                return Err(errors::repeated_file_error(&target.path));
-            }
+        if self.context.options.patch_options.repeated_files == PatchRepeatedFilePolicy::Refuse
+            && let Some(target) = targets.iter().find(|target| self.touched.contains(&target.path))
+        {
+            return Err(errors::repeated_file_error(&target.path));
         }
         self.touched.extend(targets.iter().map(|target| target.path.clone()));
         Ok(())
@@ -193,8 +204,8 @@ impl PatchApplier<'_, '_> {
         if let Some(row) = self.already_added(content, target)? {
             return Ok(row);
         }
-        if let Some(top) = self.files.kind(&target.path) {
-            errors::require_replaceable(&target.path, top, self.overwrite)?;
+        if let Some(kind) = self.files.kind(&target.path) {
+            errors::require_replaceable(&target.path, kind, self.overwrite)?;
         } else {
             self.bases.check_absent_base(written, target)?;
             self.check_parent_exists(target)?;
@@ -217,7 +228,7 @@ impl PatchApplier<'_, '_> {
         self.bases.check_base(&mut self.files, written, target)?;
         let before = self.files.bytes(&target.path)?;
         let (bytes, applied) = match self.apply_chunks(&target.path, &before, chunks, at) {
-            Ok(made) => made,
+            Ok(applied) => applied,
             Err(_) if self.is_already_applied(&target.path, &before, chunks)? => {
                 return Ok(PatchReportRow::already_applied(PatchReportKind::Update, &target.path).with_bytes(&before));
             }
@@ -239,11 +250,11 @@ impl PatchApplier<'_, '_> {
         if self.files.kind(&target.path).is_none() && self.already_removed(target) {
             return Ok(PatchReportRow::already_applied(PatchReportKind::Delete, &target.path));
         }
-        let top = self.require_existing(target)?;
-        if top == FileKind::Directory {
+        let kind = self.require_existing(target)?;
+        if kind == FileKind::Directory {
             return Err(errors::is_directory_error(&target.path));
         }
-        if top == FileKind::File {
+        if kind == FileKind::File {
             self.bases.check_base(&mut self.files, written, target)?;
         }
         let mut row = PatchReportRow::new(PatchReportKind::Delete, &target.path);
@@ -256,7 +267,7 @@ impl PatchApplier<'_, '_> {
             }
             row = row.with_chunks(&applied);
         }
-        let before = if top == FileKind::File { self.files.bytes_if_requested(&target.path)? } else { None };
+        let before = if kind == FileKind::File { self.files.bytes_if_requested(&target.path)? } else { None };
         self.files.remove_file(&target.path);
         Ok(row.with_before_after(self.context, before, None))
     }
@@ -272,22 +283,22 @@ impl PatchApplier<'_, '_> {
         if let Some(row) = self.already_moved(chunks, source, destination)? {
             return Ok(row);
         }
-        let top = self.require_existing(source)?;
-        if top == FileKind::Directory {
+        let kind = self.require_existing(source)?;
+        if kind == FileKind::Directory {
             return Err(errors::is_directory_error(&source.path));
         }
-        if top == FileKind::File {
+        if kind == FileKind::File {
             self.bases.check_base(&mut self.files, written, source)?;
         }
         match self.files.kind(&destination.path) {
-            Some(over) => errors::require_replaceable(&destination.path, over, self.overwrite)?,
+            Some(kind) => errors::require_replaceable(&destination.path, kind, self.overwrite)?,
             None => {
                 self.bases.check_absent_base(to, destination)?;
                 self.check_parent_exists(destination)?;
             }
         }
         let mut row = PatchReportRow::new(PatchReportKind::Move, &source.path).with_destination(&destination.path);
-        let mut before = if top == FileKind::File { self.files.bytes_if_requested(&source.path)? } else { None };
+        let mut before = if kind == FileKind::File { self.files.bytes_if_requested(&source.path)? } else { None };
         let mut after = before.clone();
         let mut changed = None;
         if !chunks.is_empty() {
@@ -302,13 +313,13 @@ impl PatchApplier<'_, '_> {
         if let Some(bytes) = changed {
             row = row.with_bytes(&bytes);
             self.files.put_bytes(&destination.path, bytes);
-        } else if top == FileKind::File {
+        } else if kind == FileKind::File {
             row = row.with_version(self.files.version(&destination.path)?);
         }
         Ok(row.with_before_after(self.context, before, after.as_deref()))
     }
 
-    /// Rejects a new path without a parent directory, if the call options require one.
+    /// Rejects a new path whose parent directory is missing, if the call options say so.
     fn check_parent_exists(&self, target: &ResolvedTarget) -> Result<(), Error> {
         match self.context.options.missing_parents {
             MissingParentPolicy::Create => Ok(()),
@@ -318,12 +329,11 @@ impl PatchApplier<'_, '_> {
         }
     }
 
-    /// The kind of an existing entry, or an error with a suggested path.
+    /// The kind of the entry at a path. If there is none, the error suggests another path.
     fn require_existing(&self, target: &ResolvedTarget) -> Result<FileKind, Error> {
-        self.files.kind(&target.path).ok_or_else(|| suggest_path::missing_file_error(self.context, &target.path))
+        self.files.kind(&target.path).ok_or_else(|| errors::missing_file_error(self.context, &target.path))
     }
 
-    /// Requires a regular file.
     fn require_file(&self, target: &ResolvedTarget) -> Result<(), Error> {
         match self.require_existing(target)? {
             FileKind::File => Ok(()),
@@ -339,10 +349,9 @@ impl PatchApplier<'_, '_> {
         }
     }
 
-    /// Applies chunks to the bytes of a file.
     fn apply_chunks(
         &self,
-        path: &stead_path::RelPath,
+        path: &RelPath,
         before: &[u8],
         chunks: &[PatchChunk],
         at: PatchSectionRef,
@@ -352,9 +361,74 @@ impl PatchApplier<'_, '_> {
         let rules = self.chunk_rules(&name);
         let applied = apply_chunks(&text, chunks, &rules).map_err(|error| {
             let now = CurrentFileText { path, version: Version::hash_bytes(before), text: &text };
-            chunk_errors::chunk_not_placed_error(self.context, now, &error, at)
+            errors::chunk_not_placed_error(self.context, now, &error, at)
         })?;
         let bytes = files::encode_file_text(path, &applied.text, encoding)?;
         Ok((bytes, applied))
+    }
+}
+
+impl PatchApplier<'_, '_> {
+    fn detects_reapplied(&self) -> bool {
+        self.context.options.patch_options.reapplied_patch == ReappliedPatchPolicy::ReportUnchanged
+    }
+
+    fn is_already_applied(&self, path: &RelPath, bytes: &[u8], chunks: &[PatchChunk]) -> Result<bool, Error> {
+        if !self.detects_reapplied() || !self.files.is_untouched(path) {
+            return Ok(false);
+        }
+        let (text, _) = files::decode_file_text(path, bytes, self.context.options.patch_options.binary_files)?;
+        let name = path.to_string();
+        Ok(find_already_applied(&text, chunks, &self.chunk_rules(&name)).is_some())
+    }
+
+    /// The row of a section whose file already has the content to add.
+    fn already_added(&mut self, content: &str, target: &ResolvedTarget) -> Result<Option<PatchReportRow>, Error> {
+        let path = &target.path;
+        let is_same_size = target.stat.is_some_and(|stat| stat.size == content.len() as u64);
+        if !self.detects_reapplied()
+            || !is_same_size
+            || self.files.kind(path) != Some(FileKind::File)
+            || !self.files.is_untouched(path)
+            || self.files.bytes(path)? != content.as_bytes()
+        {
+            return Ok(None);
+        }
+        Ok(Some(PatchReportRow::already_applied(PatchReportKind::Add, path).with_bytes(content.as_bytes())))
+    }
+
+    /// Whether the journal shows that the file to delete was removed before.
+    fn already_removed(&self, target: &ResolvedTarget) -> bool {
+        self.detects_reapplied()
+            && self.files.is_untouched(&target.path)
+            && matches!(find_removal_or_move(self.context, &target.path), Some(RemovalOrMove::Removed))
+    }
+
+    /// The row of a section whose file already has its new path and content.
+    fn already_moved(
+        &mut self,
+        chunks: &[PatchChunk],
+        source: &ResolvedTarget,
+        destination: &ResolvedTarget,
+    ) -> Result<Option<PatchReportRow>, Error> {
+        let is_gone = self.files.kind(&source.path).is_none() && self.files.is_untouched(&source.path);
+        if !self.detects_reapplied() || !is_gone || self.files.kind(&destination.path) != Some(FileKind::File) {
+            return Ok(None);
+        }
+        let moved = match find_removal_or_move(self.context, &source.path) {
+            Some(RemovalOrMove::MovedTo(to)) => to == destination.path,
+            // A move with chunks writes the new file and removes the old one.
+            Some(RemovalOrMove::Removed) => !chunks.is_empty(),
+            None => false,
+        };
+        if !moved || !self.files.is_untouched(&destination.path) {
+            return Ok(None);
+        }
+        let bytes = self.files.bytes(&destination.path)?;
+        if !chunks.is_empty() && !self.is_already_applied(&destination.path, &bytes, chunks)? {
+            return Ok(None);
+        }
+        let row = PatchReportRow::already_applied(PatchReportKind::Move, &source.path);
+        Ok(Some(row.with_destination(&destination.path).with_bytes(&bytes)))
     }
 }

@@ -5,7 +5,7 @@ use stead_path::RelPath;
 
 use crate::{
     call_context::CallContext,
-    call_options::{CopyMoveScope, MissingParentPolicy},
+    call_options::{CopyMoveScope, MissingParentPolicy, RemovalRetention},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -63,9 +63,12 @@ pub(crate) fn not_found_error(path: &RelPath) -> Error {
         .with_next_step(format!("call list with path {parent} to see its entries"))
 }
 
-/// The time until which the trash keeps an item that the caller removes now.
-pub(crate) fn trash_deadline_ms(context: &CallContext<'_>) -> i64 {
-    let retention_ms = context.policy.policy.trash_retention_ms(&context.caller.principal);
+/// The time until which the trash keeps an item that this call removes.
+pub(crate) fn trash_deadline_ms(context: &CallContext<'_>, retention: RemovalRetention) -> i64 {
+    let retention_ms = match retention {
+        RemovalRetention::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
+        RemovalRetention::None => 0,
+    };
     context.workspace().now_ms().saturating_add(retention_ms)
 }
 

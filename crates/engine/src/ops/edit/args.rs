@@ -1,5 +1,6 @@
-//! The arguments of `edit`, as models send them. Accepts an edit list sent as a string and whole numbers sent as
-//! fractions; names the correct field for fields of other tools and edits in the wrong place.
+//! The arguments of `edit`, with the mistakes that models make. A list of edits in a string and a whole number written
+//! as a fraction are accepted. For field names of other tools and edits in the wrong place, the error names the right
+//! field.
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::{Map, Value};
@@ -30,16 +31,15 @@ pub(super) struct EditItem {
     all: bool,
 }
 
-/// How strictly the base is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EditMode {
-    /// The base must be current.
+    /// The base must be the current version.
     Strict,
     /// An older base is accepted if every quoted place is unchanged.
     #[default]
     Anchored,
-    /// Other changes are merged, if there is no conflict.
+    /// Changes since the base are merged if there is no conflict.
     Merge,
 }
 
@@ -56,7 +56,7 @@ struct RawEditArgs {
     dry_run: bool,
 }
 
-/// Names that other tools use for the quoted and the new text.
+/// Fields that belong to an edit, under our names and those of other tools.
 const MISPLACED_EDIT_FIELDS: &[&str] = &[
     "old",
     "new",
@@ -81,14 +81,14 @@ const MISPLACED_EDIT_FIELDS: &[&str] = &[
 
 impl<'de> Deserialize<'de> for EditArgs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let given = Map::<String, Value>::deserialize(deserializer)?;
-        if let Some(name) = MISPLACED_EDIT_FIELDS.iter().find(|name| given.contains_key(**name)) {
+        let fields = Map::<String, Value>::deserialize(deserializer)?;
+        if let Some(name) = MISPLACED_EDIT_FIELDS.iter().find(|name| fields.contains_key(**name)) {
             return Err(D::Error::custom(format!(
-                "`{name}` belongs inside an edit: give `edits`: [{{\"old\": \"…\", \"new\": \"…\"}}]"
+                "`{name}` belongs to an edit: pass `edits`: [{{\"old\": \"…\", \"new\": \"…\"}}]"
             )));
         }
         let RawEditArgs { path, edits, base, mode, dry_run } =
-            RawEditArgs::deserialize(Value::Object(given)).map_err(D::Error::custom)?;
+            RawEditArgs::deserialize(Value::Object(fields)).map_err(D::Error::custom)?;
         Ok(Self { path, edits, base, mode, dry_run })
     }
 }
@@ -96,43 +96,49 @@ impl<'de> Deserialize<'de> for EditArgs {
 impl EditArgs {
     pub(super) fn quoted_edits(&self) -> Result<Vec<QuotedEdit<'_>>, Error> {
         if self.edits.is_empty() {
-            return Err(bad_request("no edits given").with_next_step("give edits: [{\"old\": \"…\", \"new\": \"…\"}]"));
+            return Err(bad_request("edits is empty").with_next_step("pass edits: [{\"old\": \"…\", \"new\": \"…\"}]"));
         }
         if self.edits.len() > limits::EDITS_MAX {
-            return Err(bad_request(format!("{} edits exceed the limit of {}", self.edits.len(), limits::EDITS_MAX))
-                .with_next_step("split them over several calls"));
+            return Err(bad_request(format!(
+                "{} edits exceed the limit of {} per call",
+                self.edits.len(),
+                limits::EDITS_MAX
+            ))
+            .with_next_step("split the edits over several calls"));
         }
-        let quoted = |(index, one): (usize, &'_ EditItem)| -> Result<OccurrenceSelector, Error> {
-            match (one.count, one.near_line, one.all) {
+        let occurrence = |index: usize, edit: &EditItem| -> Result<OccurrenceSelector, Error> {
+            match (edit.count, edit.near_line, edit.all) {
                 (None, None, false) => Ok(OccurrenceSelector::Only),
                 (Some(count), None, false) if count > 0 => Ok(OccurrenceSelector::Exactly(count)),
                 (None, Some(line), false) => Ok(OccurrenceSelector::NearestToLine(line)),
                 (None, None, true) => Ok(OccurrenceSelector::All),
                 (_, _, _) => Err(bad_request(format!("edit {index} sets more than one of count, near_line and all"))
-                    .with_next_step("pass one: count (exact number of matches), near_line (nearest match) or all")
+                    .with_next_step("pass only one: count (exact number of matches), near_line (nearest match) or all")
                     .with_detail("edit", index)),
             }
         };
         self.edits
             .iter()
             .enumerate()
-            .map(|(index, one)| Ok(QuotedEdit { old: &one.old, new: &one.new, occurrence: quoted((index, one))? }))
+            .map(|(index, edit)| {
+                Ok(QuotedEdit { old: &edit.old, new: &edit.new, occurrence: occurrence(index, edit)? })
+            })
             .collect()
     }
 }
 
-/// Accepts a list of edits, one JSON string, or a single edit.
+/// Accepts a list of edits, a single edit, or a string that contains either as JSON.
 fn deserialize_edit_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<EditItem>, D::Error> {
     let mut value = Value::deserialize(deserializer)?;
     if let Value::String(text) = &value {
         value = serde_json::from_str(text)
-            .map_err(|error| D::Error::custom(format!("edits is a string but not a JSON list: {error}")))?;
+            .map_err(|error| D::Error::custom(format!("edits is a string that is not a JSON list: {error}")))?;
     }
     let items = match value {
         Value::Array(items) => items,
         single @ Value::Object(_) => vec![single],
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            return Err(D::Error::custom("edits is not a list of {\"old\": …, \"new\": …}"));
+            return Err(D::Error::custom("edits must be a list of {\"old\": …, \"new\": …}"));
         }
     };
     items.into_iter().map(|item| EditItem::deserialize(item).map_err(D::Error::custom)).collect()

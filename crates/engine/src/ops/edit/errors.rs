@@ -1,18 +1,18 @@
-//! Errors of `edit`. Each names the edit, the current text, the next step, and that nothing was written.
+//! Errors of `edit`. Each names the edit, shows the current text, gives the next step, and says that nothing was
+//! written. The second half describes locations in a text, in the same words and fields for `edit` and `patch`.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stead_path::RelPath;
 use stead_text::{
-    edit::{EditError, EditErrorKind, MatchDescription, QuoteNotFound, QuotedEdit, StaleQuote},
+    edit::{EditError, EditErrorKind, MatchDescription, QuoteNotFound, QuotedEdit, RESULT_BYTES_MAX, StaleQuote},
     lines,
-    locate::{LocateLimit, MatchBoundary, SearchableText},
+    locate::{ContextSide, LineDifference, LocateLimit, MatchBoundary, SearchableText},
     merge::ConflictRange,
     unified::{DiffLabels, unified_diff},
 };
 
-use super::{EditedFile, bad_request, base_text::OlderFileText};
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterInclusion,
@@ -20,8 +20,9 @@ use crate::{
     limits,
     operation::ResolvedTarget,
     ops::{
-        match_locations::{self, difference_json, render_numbered_lines, shorten_text},
+        edit::{EditedFile, OlderFileText, bad_request},
         older_revisions::{self, CurrentFileText, OlderRevisionMatch},
+        outcome_builder::OutcomeBuilder,
     },
     resolve,
 };
@@ -32,7 +33,7 @@ pub(super) fn not_text_error(path: &RelPath) -> Error {
         .with_detail("path", path.to_string())
 }
 
-/// The base is outdated and the mode requires the current one.
+/// The error for a base that is not the current version, if the mode or the lost text of the base requires that.
 pub(super) fn stale_base_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -44,8 +45,8 @@ pub(super) fn stale_base_error(
     let error = resolve::with_current_version(context, error, path, current.version);
     match old {
         Some(old) => with_diff(error, old, current)
-            .with_next_step("see the diff since your base, then repeat with the current version as base"),
-        None => error.with_next_step(format!("the version you read is no longer stored: read {path} again")),
+            .with_next_step("read the diff since your base, then repeat the call with the current version as base"),
+        None => error.with_next_step(format!("the version you read is no longer stored; read {path} again")),
     }
 }
 
@@ -58,27 +59,24 @@ pub(super) fn merge_conflict_error(
     ranges: &[ConflictRange],
 ) -> Error {
     let path = &target.path;
-    let part = |text: &str, range: &std::ops::Range<usize>| {
+    let part = |text: &str, range: &Range<usize>| {
         lines::slice_lines(text, range.start + 1..=range.end).unwrap_or_default().to_owned()
     };
-    let shown: Vec<Value> = ranges
-        .iter()
-        .take(limits::ERROR_LOCATIONS_MAX)
-        .map(|range| {
-            json!({ "line": range.theirs.start + 1, "base": part(&old.text, &range.base),
-                "yours": part(ours, &range.ours), "theirs": part(&current.text, &range.theirs) })
-        })
-        .collect();
+    let describe = |range: &ConflictRange| {
+        json!({ "line": range.theirs.start + 1, "base": part(&old.text, &range.base),
+            "yours": part(ours, &range.ours), "theirs": part(&current.text, &range.theirs) })
+    };
+    let conflicts: Vec<Value> = ranges.iter().take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
     let detail =
-        format!("your edits conflict with changes made to {path} since {} (same lines); nothing was written", old.rev);
+        format!("your edits change lines of {path} that others changed since {}; nothing was written", old.rev);
     let error = resolve::with_current_version(context, Error::new(ErrorKind::Conflict, detail), path, current.version)
-        .with_detail("conflicts", shown)
+        .with_detail("conflicts", conflicts)
         .with_detail("conflicts_total", ranges.len());
     with_diff(error, old, current)
-        .with_next_step("see theirs, then edit the current text with the current version as base")
+        .with_next_step("compare yours and theirs, then edit the current text with the current version as base")
 }
 
-/// The error for rejected edits: the message covers the first, the details cover all.
+/// The error for rejected edits. The message describes the first of them, the details describe all.
 pub(super) fn edits_refused_error(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -87,7 +85,7 @@ pub(super) fn edits_refused_error(
     refusals: &[EditError],
     old: Option<&OlderFileText>,
 ) -> Error {
-    let Some(first) = refusals.first() else { return bad_request("no edit can be applied") };
+    let Some(first) = refusals.first() else { return bad_request("the edits were rejected without a reason") };
     let error_context =
         EditErrorContext { context, target, current, edits, old, finder: SearchableText::new(&current.text) };
     let error = error_context.edit_error(first);
@@ -96,21 +94,15 @@ pub(super) fn edits_refused_error(
     if refusals.len() == 1 {
         return error;
     }
-    let others: Vec<Value> = refusals
-        .iter()
-        .skip(1)
-        .take(limits::ERROR_LOCATIONS_MAX)
-        .map(|refusal| {
-            let other = error_context.edit_error(refusal);
-            let mut fact = Map::from_iter([
-                ("edit".to_owned(), json!(refusal.edit_index)),
-                ("kind".to_owned(), json!(other.kind.code())),
-                ("detail".to_owned(), json!(other.message)),
-            ]);
-            fact.extend(other.details);
-            Value::Object(fact)
-        })
-        .collect();
+    let describe = |refusal: &EditError| {
+        let other = error_context.edit_error(refusal);
+        let fields = OutcomeBuilder::new()
+            .with_field("edit", refusal.edit_index)
+            .with_field("kind", other.kind.code())
+            .with_field("detail", other.message);
+        Value::Object(fields.with_fields(other.details).into_json())
+    };
+    let others: Vec<Value> = refusals.iter().skip(1).take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
     error.with_detail("also_refused", others)
 }
 
@@ -131,18 +123,18 @@ impl EditErrorContext<'_> {
             EditErrorKind::EmptyOld => bad_request(detail("old is empty".to_owned()))
                 .with_next_step("quote adjacent lines in old and repeat them in new, or use write for a whole file"),
             EditErrorKind::NotFound(missing) => self.quote_not_found_error(index, missing),
-            EditErrorKind::Ambiguous { total, matches: locations, .. } => {
-                let what = format!("old matches {total} places, {}", line_numbers(locations));
+            EditErrorKind::Ambiguous { total, matches, .. } => {
+                let what = format!("old matches {total} places, {}", line_numbers(matches));
                 let next_step =
-                    format!("{}; or pass near_line, count: {total} or all: true", suggest_distinction(locations));
+                    format!("{}; or pass near_line, count: {total} or all: true", suggest_distinction(matches));
                 let error = Error::new(ErrorKind::Ambiguous, detail(what));
-                self.with_match_locations(error, *total, locations).with_next_step(next_step)
+                self.with_match_locations(error, *total, matches).with_next_step(next_step)
             }
-            EditErrorKind::WrongCount { expected, total, matches: locations } => {
-                let what = format!("old matches {total} places, not {expected}, {}", line_numbers(locations));
-                self.with_match_locations(Error::new(ErrorKind::Ambiguous, detail(what)), *total, locations)
+            EditErrorKind::WrongCount { expected, total, matches } => {
+                let what = format!("old matches {total} places, not {expected}, {}", line_numbers(matches));
+                self.with_match_locations(Error::new(ErrorKind::Ambiguous, detail(what)), *total, matches)
                     .with_detail("expected", *expected)
-                    .with_next_step(format!("pass count: {total} to replace all of them, or quote more"))
+                    .with_next_step(format!("pass count: {total} to replace all of them, or quote more text"))
             }
             EditErrorKind::Overlap { other_edit: other, lines } => {
                 let what = format!("it overlaps edit {other} at line {}", lines.start());
@@ -151,26 +143,28 @@ impl EditErrorContext<'_> {
                     .with_detail("edits", json!([other, index]))
                     .with_detail("line", *lines.start())
             }
-            EditErrorKind::ElisionInNewText { line, text } => {
-                bad_request(detail(format!("line {line} of new elides text: {}", shorten_text(text))))
-                    .with_next_step("write the full new text; text not quoted in old stays unchanged")
-                    .with_detail("line", *line)
-                    .with_detail("reason", "elided")
-            }
+            EditErrorKind::ElisionInNewText { line, text } => bad_request(detail(format!(
+                "line {line} of new is a placeholder for omitted text: {}",
+                shorten_text(text)
+            )))
+            .with_next_step("write the full new text; text not quoted in old stays unchanged")
+            .with_detail("line", *line)
+            .with_detail("reason", "elided"),
             EditErrorKind::Unindentable { line, .. } => {
-                let what =
-                    format!("old is indented deeper than the file, and line {line} of new cannot be outdented as far");
+                let what = format!(
+                    "old is indented more than the file, and line {line} of new has too little indentation to remove"
+                );
                 Error::new(ErrorKind::TextNotFound, detail(what))
-                    .with_next_step("quote old and write new with the file's own indentation")
+                    .with_next_step("write old and new with the indentation of the file")
                     .with_detail("reason", "indentation")
             }
             EditErrorKind::TooLong => {
-                let most = stead_text::edit::RESULT_BYTES_MAX;
-                Error::new(ErrorKind::TooLarge, detail(format!("it would grow the file beyond {most} bytes")))
+                let limit = RESULT_BYTES_MAX;
+                Error::new(ErrorKind::TooLarge, detail(format!("the file would exceed {limit} bytes")))
                     .with_next_step("replace fewer places, or use shorter text")
-                    .with_detail("limit_bytes", most)
+                    .with_detail("limit_bytes", limit)
             }
-            EditErrorKind::StaleQuote(touched) => self.lines_changed_error(index, touched),
+            EditErrorKind::StaleQuote(quote) => self.lines_changed_error(index, quote),
         }
     }
 
@@ -178,11 +172,11 @@ impl EditErrorContext<'_> {
         let mut what = format!("edit {index}: old is not in {}", self.target.path);
         if let Some(other) = missing.produced_by_edit {
             what.push_str(&format!(
-                "; it is in the new text of edit {other}, but all edits apply to the original text"
+                "; it is in the new text of edit {other}, but every edit applies to the text before the call"
             ));
         }
         if let Some(line) = &missing.elision_line {
-            what.push_str(&format!("; its line {} is a placeholder instead of quoted text", shorten_text(line)));
+            what.push_str(&format!("; its line {} is a placeholder for omitted text", shorten_text(line)));
         }
         let now = CurrentFileText { path: &self.target.path, version: self.current.version, text: &self.current.text };
         let older =
@@ -201,19 +195,16 @@ impl EditErrorContext<'_> {
         if let Some(limit) = missing.limit {
             error = error.with_detail("search_limit", limit_name(limit));
         }
-        let mut shown = String::new();
+        let mut excerpt = String::new();
         let mut next_step = format!("read {} and quote the current text", self.target.path);
-        // If the journal knows the new text of the quote, no similarity search is needed.
+        // If the journal shows what the quoted lines became, those lines are better than similar ones.
         let current_lines = older.as_ref().and_then(OlderRevisionMatch::lines);
         if let Some(lines) = current_lines.or(missing.nearest.as_ref().map(|nearest| &nearest.lines)) {
             let (first, last) = (*lines.start(), *lines.end());
             let numbered = self.numbered_lines(lines);
-            next_step = format!("the nearest lines are {first}-{last}: quote them as they are now");
-            shown.push_str(&numbered);
-            error = error
-                .with_detail("nearest", numbered)
-                .with_detail("nearest_from", first)
-                .with_detail("nearest_to", last);
+            next_step = format!("the most similar lines are {first}-{last}: quote them as they are now");
+            excerpt.push_str(&numbered);
+            error = with_nearest(error, lines, numbered);
             let nearest = missing.nearest.as_ref().filter(|nearest| nearest.lines == *lines);
             let differs: Vec<Value> =
                 nearest.iter().flat_map(|nearest| &nearest.differences).map(difference_json).collect();
@@ -222,16 +213,16 @@ impl EditErrorContext<'_> {
             }
         }
         if let Some(older) = &older {
-            next_step = format!("see the diff since {}, then quote the current text", older.rev());
-            shown.push_str(older.diff());
+            next_step = format!("read the diff since {}, then quote the current text", older.rev());
+            excerpt.push_str(older.diff());
             error = error.with_detail("older", older.to_json());
         }
-        error.with_next_step(next_step).with_excerpt(shown)
+        error.with_next_step(next_step).with_excerpt(excerpt)
     }
 
-    fn lines_changed_error(&self, index: usize, touched: &StaleQuote) -> Error {
+    fn lines_changed_error(&self, index: usize, quote: &StaleQuote) -> Error {
         let rev = self.old.map_or("your base", |old| &old.rev);
-        let what = match &touched.lines {
+        let what = match &quote.lines {
             Some(lines) => {
                 format!("the text it quotes changed since {rev}, at lines {}-{}", lines.start(), lines.end())
             }
@@ -239,26 +230,23 @@ impl EditErrorContext<'_> {
         };
         let mut error = Error::new(ErrorKind::Stale, format!("edit {index}: {what}; nothing was written"))
             .with_next_step("quote the current text, with the current version as base; or pass mode: merge");
-        if let Some(lines) = &touched.base_lines {
+        if let Some(lines) = &quote.base_lines {
             error = error.with_detail("base_lines", json!([lines.start(), lines.end()]));
         }
-        let mut shown = String::new();
-        if let Some(lines) = &touched.lines {
-            shown = self.numbered_lines(lines);
-            error = error
-                .with_detail("nearest", shown.clone())
-                .with_detail("nearest_from", *lines.start())
-                .with_detail("nearest_to", *lines.end());
+        let mut excerpt = String::new();
+        if let Some(lines) = &quote.lines {
+            excerpt = self.numbered_lines(lines);
+            error = with_nearest(error, lines, excerpt.clone());
         }
         match self.old {
-            Some(old) => with_diff(error.with_excerpt(shown), old, self.current),
-            None => error.with_excerpt(shown),
+            Some(old) => with_diff(error.with_excerpt(excerpt), old, self.current),
+            None => error.with_excerpt(excerpt),
         }
     }
 
     fn with_match_locations(&self, error: Error, total: usize, locations: &[MatchDescription]) -> Error {
         let describe = |location: &MatchDescription| {
-            let mut fact = match_locations::location_json(location);
+            let mut fact = location_json(location);
             if self.context.options.before_after == BeforeAfterInclusion::Include {
                 fact["to_line"] = json!(location.lines.end());
                 let text = &self.current.text;
@@ -270,9 +258,8 @@ impl EditErrorContext<'_> {
             fact
         };
         let places: Vec<Value> = locations.iter().take(limits::ERROR_LOCATIONS_MAX).map(describe).collect();
-        let shown: String =
-            locations.iter().take(limits::ERROR_LOCATIONS_MAX).map(match_locations::render_location).collect();
-        error.with_detail("places", places).with_detail("places_total", total).with_excerpt(shown)
+        let excerpt: String = locations.iter().take(limits::ERROR_LOCATIONS_MAX).map(render_location).collect();
+        error.with_detail("places", places).with_detail("places_total", total).with_excerpt(excerpt)
     }
 
     fn numbered_lines(&self, lines: &RangeInclusive<usize>) -> String {
@@ -285,8 +272,8 @@ fn with_diff(error: Error, old: &OlderFileText, current: &EditedFile) -> Error {
     let lines = limits::ERROR_LINES_MAX;
     let diff = unified_diff(&old.text, &current.text, labels, limits::DIFF_CONTEXT_LINES, lines);
     let diff = older_revisions::render_bounded_diff(&diff);
-    let shown = format!("{}{diff}", error.excerpt().unwrap_or_default());
-    error.with_detail("base_version", old.version.to_string()).with_detail("diff", diff).with_excerpt(shown)
+    let excerpt = format!("{}{diff}", error.excerpt().unwrap_or_default());
+    error.with_detail("base_version", old.version.to_string()).with_detail("diff", diff).with_excerpt(excerpt)
 }
 
 fn suggest_distinction(locations: &[MatchDescription]) -> &'static str {
@@ -305,13 +292,82 @@ fn line_numbers(locations: &[MatchDescription]) -> String {
 
 fn limit_name(limit: LocateLimit) -> &'static str {
     match limit {
-        LocateLimit::Bytes => "the file is too large for more than an exact search",
-        LocateLimit::Matches => "there are too many places",
+        LocateLimit::Bytes => "the file is too large for anything but an exact search",
+        LocateLimit::Matches => "there are too many matches",
         LocateLimit::Work => "the file is too repetitive to compare every place",
     }
 }
 
-/// The length in UTF-16 code units, with each line ending counted as one, as editors count.
+/// The length in UTF-16 code units. A line ending counts as one unit, as in editors.
 fn count_utf16_units(text: &str) -> usize {
     text.encode_utf16().count() - text.matches("\r\n").count()
+}
+
+/// Adds the lines of the file that are most similar to a quote.
+pub(in crate::ops) fn with_nearest(error: Error, lines: &RangeInclusive<usize>, numbered: String) -> Error {
+    error
+        .with_detail("nearest", numbered)
+        .with_detail("nearest_from", *lines.start())
+        .with_detail("nearest_to", *lines.end())
+}
+
+pub(in crate::ops) fn location_json(location: &MatchDescription) -> Value {
+    let mut fact = json!({ "line": location.lines.start() });
+    if let Some(definition) = &location.enclosing_definition {
+        fact["in"] = json!(shorten_text(&definition.text));
+    }
+    if let Some(extra) = &location.disambiguating_context {
+        let side = match extra.side {
+            ContextSide::SameLines => "whole_line",
+            ContextSide::Before => "before",
+            ContextSide::After => "after",
+        };
+        fact["unique_with"] = json!({ side: extra.text });
+    }
+    fact
+}
+
+pub(in crate::ops) fn render_location(location: &MatchDescription) -> String {
+    let within =
+        location.enclosing_definition.as_ref().map(|definition| format!(" in {}", shorten_text(&definition.text)));
+    let extra = location.disambiguating_context.as_ref().map(|extra| match extra.side {
+        ContextSide::SameLines => format!(", unique as the whole line: {}", shorten_text(&extra.text)),
+        ContextSide::Before => format!(", unique with the line before: {}", shorten_text(&extra.text)),
+        ContextSide::After => format!(", unique with the line after: {}", shorten_text(&extra.text)),
+    });
+    format!("line {}{}{}\n", location.lines.start(), within.unwrap_or_default(), extra.unwrap_or_default())
+}
+
+/// Renders up to `most` lines with their numbers.
+pub(in crate::ops) fn render_numbered_lines(
+    finder: &SearchableText<'_>,
+    lines: &RangeInclusive<usize>,
+    most: usize,
+) -> String {
+    let render = |number| format!("{number}\t{}\n", finder.line(number));
+    let mut text: String = lines.clone().take(most).map(render).collect();
+    if lines.clone().count() > most {
+        text.push_str(&format!("… and {} more lines\n", lines.clone().count() - most));
+    }
+    text
+}
+
+pub(in crate::ops) fn difference_json(difference: &LineDifference) -> Value {
+    json!({ "line": difference.text_line, "column": difference.column,
+        "quoted": difference.quoted.map(format_code_point), "actual": difference.actual.map(format_code_point) })
+}
+
+/// The code point, followed by the character if it is visible.
+pub(in crate::ops) fn format_code_point(character: char) -> String {
+    let number = format!("U+{:04X}", u32::from(character));
+    let is_visible = !character.is_whitespace() && !stead_text::visible::is_deceptive(character);
+    if is_visible { format!("{number} {character}") } else { number }
+}
+
+/// The first line of a text that is not blank, shortened if it is long.
+pub(in crate::ops) fn shorten_text(text: &str) -> String {
+    const CHARS_MAX: usize = 100;
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    let cut: String = line.chars().take(CHARS_MAX).collect();
+    if cut.len() < line.len() { format!("{cut}…") } else { cut }
 }

@@ -1,36 +1,40 @@
-//! The outcome of `edit`: the new version, the size and location of the change, and, for inexact matches only, how
-//! each was found, with the resulting lines.
+//! The outcome of `edit`: the new version, the size and the lines of the change. For every inexact match it also says
+//! how the quoted text was found, and shows the resulting lines.
 
 use serde_json::{Value, json};
 use stead_text::{
     diff::{self, Hunk},
     edit::{AppliedEdit, MatchMethod},
-    locate::SearchableText,
+    locate::{MatchPass, SearchableText},
     unified::{DiffLabels, unified_diff},
 };
 
-use super::{EditResult, EditedFile, base_text::OlderFileText};
+use super::{EditResult, EditedFile, OlderFileText, errors};
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterInclusion,
     engine::{BeforeAfterBytes, CallOutcome},
     limits,
     operation::ResolvedTarget,
-    ops::{encode_content::EncodedContent, match_locations, older_revisions, outcome_builder::OutcomeBuilder},
+    ops::{
+        encode_content::EncodedContent,
+        older_revisions,
+        outcome_builder::{OutcomeBuilder, format_line_span},
+    },
     plan::CommitExpectation,
     version::Version,
     workspace::CommitReceipt,
 };
 
-/// Relation of the edits to the current version.
+/// How the edits were brought from their base to the current version.
 pub(super) enum EditRebaseStatus {
-    /// The base is current.
+    /// The base is the current version.
     NotNeeded,
-    /// The base is older; so many lines changed since.
+    /// The base is older, and `changed` counts the lines that others changed since.
     Rebased { from: String, changed: diff::DiffStat },
     /// The base is older, and the changes since were merged.
     Merged { from: String, changed: diff::DiffStat },
-    /// The base is not stored; every quote matched exactly.
+    /// The base is not stored, but every quote matches the current text exactly.
     Unverified { from: String },
 }
 
@@ -44,41 +48,36 @@ impl EditRebaseStatus {
     }
 
     fn to_json(&self, to: &str) -> Option<Value> {
-        match self {
-            Self::NotNeeded => None,
+        Some(match self {
+            Self::NotNeeded => return None,
             Self::Rebased { from, changed } => {
-                Some(json!({ "from": from, "to": to, "added": changed.added, "removed": changed.removed }))
+                json!({ "from": from, "to": to, "added": changed.added, "removed": changed.removed })
             }
-            Self::Merged { from, changed } => Some(json!({ "from": from, "to": to, "added": changed.added,
-                "removed": changed.removed, "merged": true })),
-            Self::Unverified { from } => Some(json!({ "from": from, "to": to, "unverified": true })),
-        }
+            Self::Merged { from, changed } => json!({ "from": from, "to": to, "added": changed.added,
+                "removed": changed.removed, "merged": true }),
+            Self::Unverified { from } => json!({ "from": from, "to": to, "unverified": true }),
+        })
     }
 
     fn describe(&self, to: &str) -> Option<String> {
-        match self {
-            Self::NotNeeded => None,
-            Self::Rebased { from, changed } => {
-                Some(format!("rebased over {from}→{to} (+{} -{} lines by others)", changed.added, changed.removed))
-            }
-            Self::Merged { from, changed } => {
-                Some(format!("merged with {from}→{to} (+{} -{} lines by others)", changed.added, changed.removed))
-            }
-            Self::Unverified { from } => {
-                Some(format!("{from} is no longer stored; every quoted text still matches {to}"))
-            }
-        }
+        let lines = |changed: &diff::DiffStat| format!("(+{} -{} lines by others)", changed.added, changed.removed);
+        Some(match self {
+            Self::NotNeeded => return None,
+            Self::Rebased { from, changed } => format!("rebased over {from}→{to} {}", lines(changed)),
+            Self::Merged { from, changed } => format!("merged with {from}→{to} {}", lines(changed)),
+            Self::Unverified { from } => format!("{from} is no longer stored; every quoted text still matches {to}"),
+        })
     }
 }
 
-/// Data of the outcome, without a borrow of the workspace.
+/// The data for the outcome. It borrows nothing, because the outcome is built after the commit.
 pub(super) struct EditReport {
     path: String,
     version: Version,
     size: usize,
     created: bool,
     change: diff::DiffStat,
-    /// New lines of the result, each as first and last.
+    /// The changed lines of the new text, as pairs of first and last line.
     ranges: Vec<(usize, usize)>,
     edits: Vec<Value>,
     already_applied: Vec<usize>,
@@ -89,10 +88,10 @@ pub(super) struct EditReport {
     before_after: Option<BeforeAfterBytes>,
 }
 
-/// Lines shown above and below an inexact match.
+/// The number of lines shown above and below an inexact match.
 const WINDOW_LINES: usize = 3;
 
-/// Maximum number of changed ranges in an outcome; the last one covers the rest.
+/// The maximum number of changed ranges in an outcome. If there are more, the last one covers the rest.
 const RANGES_MAX: usize = 32;
 
 impl EditReport {
@@ -100,12 +99,12 @@ impl EditReport {
         context: &CallContext<'_>,
         target: &ResolvedTarget,
         current: &EditedFile,
-        outcome: &EditResult,
+        result: &EditResult,
         encoded: &EncodedContent,
         version: Version,
     ) -> Self {
-        let hunks = diff::hunks(&current.text, &outcome.text);
-        let applied = outcome.per_edit.as_ref().map_or(&[][..], |edited| &edited.applied);
+        let hunks = diff::hunks(&current.text, &result.text);
+        let applied = result.per_edit.as_ref().map_or(&[][..], |edited| &edited.applied);
         let is_inexact = |applied: &&(usize, &AppliedEdit)| {
             !applied.1.method.is_literal_match() || context.options.before_after == BeforeAfterInclusion::Include
         };
@@ -113,7 +112,7 @@ impl EditReport {
         let rev = context.revision_name(&target.path, &current.version);
         let mut notes: Vec<String> =
             numbered.iter().filter_map(|(index, applied)| applied_edit_note(*index, applied)).collect();
-        notes.extend(outcome.rebase.describe(&rev));
+        notes.extend(result.rebase.describe(&rev));
         let already = |&(index, applied): &(usize, &AppliedEdit)| {
             (applied.method == MatchMethod::AlreadyApplied).then_some(index)
         };
@@ -124,15 +123,11 @@ impl EditReport {
             created: current.expectation == CommitExpectation::Absent,
             change: diff::count_changed_lines(&hunks),
             ranges: changed_ranges(&hunks),
-            edits: numbered
-                .iter()
-                .filter(is_inexact)
-                .map(|(index, applied)| applied_edit_json(*index, applied))
-                .collect(),
+            edits: numbered.iter().filter(is_inexact).map(|(at, applied)| applied_edit_json(*at, applied)).collect(),
             already_applied: numbered.iter().filter_map(already).collect(),
             notes,
-            rebased: outcome.rebase.to_json(&rev),
-            window: render_window(&outcome.text, applied),
+            rebased: result.rebase.to_json(&rev),
+            window: render_window(&result.text, applied),
             non_utf8_encoding: encoded.non_utf8_encoding,
             before_after: context.before_after(&target.path, Some(&current.bytes), Some(&encoded.bytes)),
         }
@@ -195,12 +190,12 @@ impl EditReport {
     pub(super) fn preview_outcome(self, before: &str, after: &str) -> CallOutcome {
         let labels = DiffLabels { old: &self.path, new: &self.path };
         let diff = unified_diff(before, after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
-        let shown = older_revisions::render_bounded_diff(&diff);
+        let preview = older_revisions::render_bounded_diff(&diff);
         let text = self.render_text(format!("would edit {}", self.render_size("dry run")));
-        let text = format!("{text}\n{shown}");
+        let text = format!("{text}\n{preview}");
         self.outcome_fields("dry_run".to_owned(), FileChanged::No)
             .with_field("dry_run", true)
-            .with_field("preview", shown)
+            .with_field("preview", preview)
             .build(text)
             .with_before_after(self.before_after)
     }
@@ -226,17 +221,12 @@ fn changed_ranges(hunks: &[Hunk]) -> Vec<(usize, usize)> {
     ranges
 }
 
-fn format_line_span(from: usize, to: usize) -> String {
-    if from == to { from.to_string() } else { format!("{from}-{to}") }
-}
-
 fn applied_edit_json(index: usize, applied: &AppliedEdit) -> Value {
     let lines: Vec<String> =
         applied.changed_lines.iter().map(|span| format_line_span(*span.after.start(), *span.after.end())).collect();
     let mut fact = json!({ "edit": index, "how": applied.method.name(), "lines": lines });
     if !applied.look_alikes.is_empty() {
-        let points: Vec<String> = applied.look_alikes.iter().map(|c| match_locations::format_code_point(*c)).collect();
-        fact["look_alikes"] = json!(points);
+        fact["look_alikes"] = json!(code_points(applied));
     }
     if let Some(matched) = &applied.matched_text {
         fact["matched"] = json!(matched);
@@ -244,37 +234,37 @@ fn applied_edit_json(index: usize, applied: &AppliedEdit) -> Value {
     fact
 }
 
-/// Describes how an edit was found; `None` for an exact match.
+fn code_points(applied: &AppliedEdit) -> Vec<String> {
+    applied.look_alikes.iter().copied().map(errors::format_code_point).collect()
+}
+
+/// Describes how the quoted text was found; `None` for an exact match.
 fn applied_edit_note(index: usize, applied: &AppliedEdit) -> Option<String> {
     let line = applied.changed_lines.first().map_or(0, |span| *span.before.start());
-    let way = match &applied.method {
+    let method = match &applied.method {
         MatchMethod::Pass(pass) => match pass {
-            stead_text::locate::MatchPass::Exact => return None,
-            stead_text::locate::MatchPass::LineEndings => "matched with other line endings",
-            stead_text::locate::MatchPass::TrailingSpace => "matched ignoring trailing spaces",
-            stead_text::locate::MatchPass::LookAlike => "matched by look-alike characters",
-            stead_text::locate::MatchPass::Indentation => "matched at another indentation; new text was re-indented",
+            MatchPass::Exact => return None,
+            MatchPass::LineEndings => "matched with other line endings",
+            MatchPass::TrailingSpace => "matched ignoring trailing spaces",
+            MatchPass::LookAlike => "matched by look-alike characters",
+            MatchPass::Indentation => "matched at another indentation; new text was re-indented",
         },
         MatchMethod::LineNumbersStripped(_) => "matched after removing line numbers",
         MatchMethod::EscapesDecoded(_) => "matched after decoding \\n and \\t",
         MatchMethod::Similarity(_) => "matched by similarity",
-        MatchMethod::NoChange => {
-            return Some(format!("edit {index} changes nothing: old and new are the same"));
-        }
-        MatchMethod::AlreadyApplied => {
-            return Some(format!("edit {index} was already applied: new is at line {line}"));
-        }
+        MatchMethod::NoChange => return Some(format!("edit {index} changes nothing: old and new are the same")),
+        MatchMethod::AlreadyApplied => return Some(format!("edit {index} was already applied: new is at line {line}")),
     };
-    let points: Vec<String> = applied.look_alikes.iter().map(|c| match_locations::format_code_point(*c)).collect();
+    let points = code_points(applied);
     let points = if points.is_empty() { String::new() } else { format!(" ({})", points.join(", ")) };
-    Some(format!("edit {index} {way}{points} at line {line}"))
+    Some(format!("edit {index} {method}{points} at line {line}"))
 }
 
-/// The resulting lines around inexact matches.
+/// The lines of the new text around inexact matches.
 fn render_window(text: &str, applied: &[AppliedEdit]) -> Option<String> {
     let finder = SearchableText::new(text);
-    let mut shown = String::new();
-    let mut left = limits::ERROR_LINES_MAX;
+    let mut window = String::new();
+    let mut remaining = limits::ERROR_LINES_MAX;
     for span in applied
         .iter()
         .filter(|applied| !applied.method.is_literal_match())
@@ -282,11 +272,11 @@ fn render_window(text: &str, applied: &[AppliedEdit]) -> Option<String> {
     {
         let from = span.after.start().saturating_sub(WINDOW_LINES).max(1);
         let to = (span.after.end() + WINDOW_LINES).min(finder.line_count());
-        if from > to || left == 0 {
+        if from > to || remaining == 0 {
             continue;
         }
-        shown.push_str(&match_locations::render_numbered_lines(&finder, &(from..=to), left));
-        left = left.saturating_sub(to + 1 - from);
+        window.push_str(&errors::render_numbered_lines(&finder, &(from..=to), remaining));
+        remaining = remaining.saturating_sub(to + 1 - from);
     }
-    (!shown.is_empty()).then_some(shown)
+    (!window.is_empty()).then_some(window)
 }

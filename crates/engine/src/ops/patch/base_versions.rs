@@ -1,4 +1,5 @@
-//! The base versions that a caller gives, by path. Assigns each to a section and checks that it is current.
+//! The base versions that the caller gives for the paths of a patch. Each is assigned to a section and compared with
+//! the current version of the file.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +18,10 @@ use crate::{
     version::{BaseVersion, Version},
 };
 
-/// Base versions by path, as the patch writes it.
+/// The base versions by path, in the spelling of the patch.
 pub(super) struct PatchBases(BTreeMap<String, String>);
 
 impl PatchBases {
-    /// Assigns each base to its section.
     pub(super) fn new(
         context: &CallContext<'_>,
         given: &BTreeMap<String, String>,
@@ -37,25 +37,25 @@ impl PatchBases {
                 }
                 PatchBasePathMatching::ResolvedPath => {
                     let base_path = resolve_section_path(context, key)?;
-                    let mut named = written()
+                    let mut matching = written()
                         .filter(|path| try_resolve_section_path(context, path).as_ref() == Some(&base_path))
                         .peekable();
-                    if named.peek().is_none() {
+                    if matching.peek().is_none() {
                         return Err(Error::new(
                             ErrorKind::BadRequest,
-                            format!("base names {key}, which the patch does not touch"),
+                            format!("base contains {key}, but no section of the patch names it"),
                         )
-                        .with_next_step("write the paths as in the patch")
+                        .with_next_step("spell the paths in base as in the patch")
                         .with_detail("path", key.clone()));
                     }
-                    versions.extend(named.map(|path| (path.to_owned(), base.clone())));
+                    versions.extend(matching.map(|path| (path.to_owned(), base.clone())));
                 }
             }
         }
         Ok(Self(versions))
     }
 
-    /// Rejects a file that is not at its base version.
+    /// Rejects a file whose current version is not its base.
     pub(super) fn check_base(
         &self,
         files: &mut PatchFiles<'_, '_>,
@@ -64,24 +64,25 @@ impl PatchBases {
     ) -> Result<(), Error> {
         let Some(base) = self.0.get(written) else { return Ok(()) };
         let context = files.context();
-        // A file that the patch itself created or moved has no earlier version.
+        // A file that an earlier section created has no version before the patch.
         let Some(current) = files.version_before(&target.path)? else { return Ok(()) };
-        let fits = match BaseVersion::parse(base)? {
+        let is_current = match BaseVersion::parse(base)? {
             BaseVersion::Absent => false,
             BaseVersion::Version(version) => version == current,
             BaseVersion::Rev(number) => resolve::version_at(context, number, &target.path)? == current,
             BaseVersion::HashPrefix(digits) => current.to_string().starts_with(&digits),
         };
-        if fits { Ok(()) } else { Err(stale_base_error(context, target, base, current)) }
+        if is_current { Ok(()) } else { Err(stale_base_error(context, target, base, current)) }
     }
 
-    /// Rejects a base other than "absent" for a missing file.
+    /// Rejects the base of a missing file, unless the base says that the file does not exist.
     pub(super) fn check_absent_base(&self, written: &str, target: &ResolvedTarget) -> Result<(), Error> {
-        match self.0.get(written).map(|base| BaseVersion::parse(base)).transpose()? {
-            None | Some(BaseVersion::Absent) => Ok(()),
-            Some(BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_)) => {
-                Err(Error::new(ErrorKind::Stale, format!("{} does not exist, but the base says it does", target.path))
-                    .with_next_step("pass \"\" as its base, or omit it")
+        let Some(base) = self.0.get(written) else { return Ok(()) };
+        match BaseVersion::parse(base)? {
+            BaseVersion::Absent => Ok(()),
+            BaseVersion::Version(_) | BaseVersion::Rev(_) | BaseVersion::HashPrefix(_) => {
+                Err(Error::new(ErrorKind::Stale, format!("{} does not exist, but its base is {base}", target.path))
+                    .with_next_step("pass \"\" as its base to create it, or omit the base")
                     .with_detail("path", target.path.to_string())
                     .with_detail("reason", "absent"))
             }
@@ -107,7 +108,7 @@ fn try_resolve_section_path(context: &CallContext<'_>, written: &str) -> Option<
     resolve_section_path(context, written).ok()
 }
 
-/// An outdated base, with the changes since.
+/// The error for a base that is not current, with the changes since.
 fn stale_base_error(context: &CallContext<'_>, target: &ResolvedTarget, base: &str, current: Version) -> Error {
     let path = &target.path;
     let error = Error::new(ErrorKind::Stale, format!("{path} changed since you read it"));
@@ -120,7 +121,9 @@ fn stale_base_error(context: &CallContext<'_>, target: &ResolvedTarget, base: &s
         Some(changed) => error
             .with_excerpt(&changed)
             .with_detail("diff", changed)
-            .with_next_step("see the diff, then repeat with the current version as base"),
-        None => error.with_next_step(format!("read {path} again, then repeat with the current version as base")),
+            .with_next_step("read the diff, then repeat the call with the current version as base"),
+        None => {
+            error.with_next_step(format!("read {path} again, then repeat the call with the current version as base"))
+        }
     }
 }

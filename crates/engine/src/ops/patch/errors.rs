@@ -1,20 +1,38 @@
-//! Errors of `patch`, except for chunks that cannot be placed. Each names the file, the section and the line of the
-//! patch, and says that nothing was written.
+//! Errors of `patch`. Each names the file, the section and the line of the patch, and says that nothing was written.
+//! The error for a chunk that cannot be placed also shows the most similar lines, every matching location, or the
+//! stored revision for which the chunk was written. The error for a missing file suggests a path that the caller may
+//! see.
+
+use std::collections::VecDeque;
 
 use serde_json::Value;
 use stead_path::RelPath;
-use stead_text::patch::{FilePatch, PatchParseError, PatchSectionKind};
+use stead_text::{
+    edit::{MatchDescription, describe_matches},
+    locate::{MatchBoundary, QuoteMatch, SearchableText},
+    patch::{FilePatch, PatchApplyError, PatchApplyErrorKind, PatchParseError, PatchSectionKind},
+};
 
-use super::base_versions;
 use crate::{
+    call_context::CallContext,
     errors::{Error, ErrorKind},
-    ops::r#move::Overwrite,
+    limits,
+    operation::edit_distance,
+    ops::{
+        edit::errors::{
+            difference_json, location_json, render_location, render_numbered_lines, shorten_text, with_nearest,
+        },
+        r#move::Overwrite,
+        older_revisions::{self, CurrentFileText},
+        patch::base_versions,
+        planning::not_found_error,
+    },
     plan::FileKind,
 };
 
 const NOTHING_WRITTEN: &str = "nothing was written";
 
-/// The section that failed.
+/// The position and operation of a section, for errors about it.
 #[derive(Clone, Copy)]
 pub(super) struct PatchSectionRef {
     pub(super) section: usize,
@@ -35,13 +53,10 @@ impl PatchSectionRef {
     }
 
     pub(super) fn with_section(self, error: Error) -> Error {
-        let line = if error.details.contains_key("line") { Value::Null } else { self.line.into() };
-        let mut error =
+        let has_line = error.details.contains_key("line");
+        let error =
             with_nothing_written(error).with_detail("section", self.section).with_detail("operation", self.operation);
-        if !line.is_null() {
-            error = error.with_detail("line", line);
-        }
-        error
+        if has_line { error } else { error.with_detail("line", self.line) }
     }
 }
 
@@ -65,42 +80,42 @@ pub(super) fn malformed_patch_error(error: &PatchParseError) -> Error {
 }
 
 pub(super) fn same_path_error(written: &str) -> Error {
-    Error::new(ErrorKind::BadRequest, format!("{written} is moved to its own path"))
-        .with_next_step("use an update instead")
+    Error::new(ErrorKind::BadRequest, format!("the patch moves {written} to the same path"))
+        .with_next_step("write *** Update File: to change it without a new path")
         .with_detail("path", written)
         .with_detail("reason", "same_place")
 }
 
 pub(super) fn repeated_file_error(path: &RelPath) -> Error {
-    Error::new(ErrorKind::BadRequest, format!("{path} is named by two sections"))
-        .with_next_step("put all changes of one file in one section")
+    Error::new(ErrorKind::BadRequest, format!("two sections of the patch name {path}"))
+        .with_next_step("put all changes to one file into one section")
         .with_detail("path", path.to_string())
         .with_detail("reason", "duplicate_path")
 }
 
 pub(super) fn is_directory_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
-        .with_next_step("a patch changes files only; use move or remove for a directory")
+        .with_next_step("a patch changes only files; call move or remove for a directory")
         .with_detail("path", path.to_string())
 }
 
 pub(super) fn not_regular_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
-        .with_next_step("name the file itself")
+        .with_next_step("a patch changes only regular files; name the file that a link points to")
         .with_detail("path", path.to_string())
 }
 
-/// A diff that deletes a file without quoting all of it.
+/// The error for a diff that deletes a file but does not contain all of its lines.
 pub(super) fn delete_mismatch_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::TextNotFound, format!("{path} contains more than the patch removes"))
-        .with_next_step("read it again, or write *** Delete File:")
+        .with_next_step("read the file again, or write *** Delete File: to delete it whatever it contains")
         .with_detail("path", path.to_string())
         .with_detail("reason", "more_than_deleted")
 }
 
 /// Rejects an existing path unless it is a file and `overwrite` is set.
-pub(super) fn require_replaceable(path: &RelPath, top: FileKind, overwrite: Overwrite) -> Result<(), Error> {
-    let next_step = match (top, overwrite) {
+pub(super) fn require_replaceable(path: &RelPath, kind: FileKind, overwrite: Overwrite) -> Result<(), Error> {
+    let next_step = match (kind, overwrite) {
         (FileKind::File, Overwrite::Yes) => return Ok(()),
         (FileKind::File, Overwrite::No) => "write *** Update File: to change it, or pass overwrite: true to replace it",
         (FileKind::Directory | FileKind::Link | FileKind::Special, Overwrite::Yes | Overwrite::No) => {
@@ -111,17 +126,205 @@ pub(super) fn require_replaceable(path: &RelPath, top: FileKind, overwrite: Over
     Err(error.with_next_step(next_step).with_detail("path", path.to_string()))
 }
 
-/// Some sections are already applied and others are not.
-pub(super) fn partly_applied_error(sections: &[FilePatch], before: &[usize]) -> Error {
-    let listed: Vec<String> = before
-        .iter()
-        .filter_map(|at| sections.get(*at))
-        .map(|section| {
-            format!("{} (line {} of the patch)", base_versions::written_paths(section).join(" -> "), section.line)
-        })
-        .collect();
-    let what = format!("parts of the patch are already applied: {}", listed.join(", "));
+/// The error for a patch of which some sections are already applied and others are not.
+pub(super) fn partly_applied_error(sections: &[FilePatch], applied: &[usize]) -> Error {
+    let describe = |section: &FilePatch| {
+        format!("{} (line {} of the patch)", base_versions::written_paths(section).join(" -> "), section.line)
+    };
+    let listed: Vec<String> = applied.iter().filter_map(|at| sections.get(*at)).map(describe).collect();
+    let what = format!("some sections of the patch are already applied: {}", listed.join(", "));
     with_nothing_written(Error::new(ErrorKind::AlreadyApplied, what))
-        .with_next_step("remove those sections")
-        .with_detail("already_applied", before.to_vec())
+        .with_next_step("remove those sections from the patch")
+        .with_detail("already_applied", applied.to_vec())
+}
+
+pub(super) fn chunk_not_placed_error(
+    context: &CallContext<'_>,
+    now: CurrentFileText<'_>,
+    error: &PatchApplyError,
+    at: PatchSectionRef,
+) -> Error {
+    let error_context = PatchChunkErrorContext { context, now, error, finder: SearchableText::new(now.text) };
+    let failure = error_context.placement_error();
+    let path = now.path.to_string();
+    at.with_section(failure.with_detail("path", path).with_detail("chunk", error.chunk).with_detail("line", error.line))
+}
+
+struct PatchChunkErrorContext<'a> {
+    context: &'a CallContext<'a>,
+    now: CurrentFileText<'a>,
+    error: &'a PatchApplyError,
+    finder: SearchableText<'a>,
+}
+
+impl PatchChunkErrorContext<'_> {
+    fn error_message(&self, what: &str) -> String {
+        let PatchApplyError { chunk, line, .. } = self.error;
+        format!("{}, chunk {chunk} (line {line} of the patch): {what}", self.now.path)
+    }
+
+    fn placement_error(&self) -> Error {
+        let new = |kind, what: &str| Error::new(kind, self.error_message(what));
+        match &self.error.reason {
+            PatchApplyErrorKind::NotFound { already: Some(line), .. } => {
+                new(ErrorKind::AlreadyApplied, &format!("the chunk is already applied at line {line}"))
+                    .with_next_step("remove the chunk from the patch")
+                    .with_detail("at", *line)
+            }
+            PatchApplyErrorKind::NotFound { quoted, already: None } => self.not_found_error(quoted),
+            PatchApplyErrorKind::AnchorNotFound { anchor } => self.anchor_not_found_error(anchor),
+            PatchApplyErrorKind::Ambiguous { lines, count } => self.ambiguous_error(lines, *count),
+            PatchApplyErrorKind::Overlap { other, line } => {
+                new(ErrorKind::Overlap, &format!("chunk {other} already changes line {line}"))
+                    .with_next_step("put both changes into one chunk")
+                    .with_detail("other_chunk", *other)
+                    .with_detail("at", *line)
+            }
+            PatchApplyErrorKind::NumberOnly { line } => {
+                let what = format!("it has no context lines, and its line number {line} does not fit this file");
+                new(ErrorKind::Ambiguous, &what)
+                    .with_next_step("add the line before the new ones as context")
+                    .with_detail("at", *line)
+                    .with_detail("reason", "number_only")
+            }
+            PatchApplyErrorKind::Exhausted => {
+                new(ErrorKind::TooLarge, "the file is too repetitive to find the place of the chunk")
+                    .with_next_step("add more context lines")
+            }
+        }
+    }
+
+    fn ambiguous_error(&self, lines: &[usize], count: usize) -> Error {
+        let to_match = |first: &usize| {
+            let last = (*first + count.max(1) - 1).min(self.finder.line_count());
+            let bytes = self.finder.line_bytes(*first).start..self.finder.line_bytes(last).end;
+            QuoteMatch { bytes, lines: *first..=last, indentation_shift: None }
+        };
+        let matches: Vec<QuoteMatch> = lines.iter().map(to_match).collect();
+        let mut locations: Vec<MatchDescription> = describe_matches(&self.finder, &matches);
+        locations.truncate(limits::ERROR_LOCATIONS_MAX);
+        let next_step = if locations.iter().any(|location| location.disambiguating_context.is_some()) {
+            "add the line that makes the match unique as context, or the line of its definition after @@"
+        } else {
+            "add more context lines, or the line of its definition after @@"
+        };
+        let what = format!("it fits at lines {}", list_line_numbers(lines));
+        Error::new(ErrorKind::Ambiguous, self.error_message(&what))
+            .with_next_step(next_step)
+            .with_excerpt(locations.iter().map(render_location).collect::<String>())
+            .with_detail("places", locations.iter().map(location_json).collect::<Vec<Value>>())
+            .with_detail("places_total", lines.len())
+    }
+
+    fn not_found_error(&self, quoted: &str) -> Error {
+        let mut what = format!("its lines, starting with {:?}, are not in the file", shorten_text(quoted));
+        let older = older_revisions::find_older_revision(self.context, self.now, quoted, MatchBoundary::WholeLines);
+        if let Some(older) = &older {
+            what.push_str(&format!("; {}", older.describe()));
+        }
+        let error =
+            Error::new(ErrorKind::TextNotFound, self.error_message(&what)).with_detail("quoted", shorten_quote(quoted));
+        let Some(older) = older else {
+            return self.with_nearest_lines(
+                error,
+                quoted,
+                "the file has no similar lines; read it, then write the chunk for its current text",
+            );
+        };
+        // If the journal shows what the quoted lines became, those lines are better than similar ones.
+        let mut excerpt = String::new();
+        let mut error = error.with_detail("older", older.to_json());
+        if let Some(lines) = older.lines() {
+            excerpt = render_numbered_lines(&self.finder, lines, limits::ERROR_LINES_MAX);
+            error = with_nearest(error, lines, excerpt.clone());
+        }
+        excerpt.push_str(older.diff());
+        error
+            .with_excerpt(excerpt)
+            .with_next_step(format!("read the diff since {}, then quote the current text", older.rev()))
+    }
+
+    fn anchor_not_found_error(&self, anchor: &str) -> Error {
+        let error = Error::new(ErrorKind::TextNotFound, self.error_message(&format!("no line matches {anchor:?}")));
+        self.with_nearest_lines(error, anchor, "put a whole line of the file after @@, or nothing")
+    }
+
+    /// Adds the lines of the file that are most similar to a quote. If there are none, the next step is `otherwise`.
+    fn with_nearest_lines(&self, error: Error, quoted: &str, otherwise: &str) -> Error {
+        let Some(nearest) = self.finder.nearest_candidate(quoted) else {
+            return error.with_next_step(otherwise);
+        };
+        let (first, last) = nearest.lines.clone().into_inner();
+        let numbered = render_numbered_lines(&self.finder, &nearest.lines, limits::ERROR_LINES_MAX);
+        let mut error = with_nearest(error.with_excerpt(&numbered), &nearest.lines, numbered);
+        let differs: Vec<Value> = nearest.differences.iter().map(difference_json).collect();
+        if !differs.is_empty() {
+            error = error.with_detail("differs", differs);
+        }
+        error.with_next_step(format!("the most similar lines are {first}-{last}: quote them as they are now"))
+    }
+}
+
+fn list_line_numbers(lines: &[usize]) -> String {
+    let numbers: Vec<String> = lines.iter().take(limits::ERROR_LOCATIONS_MAX).map(ToString::to_string).collect();
+    let more = if lines.len() > numbers.len() { ", …" } else { "" };
+    numbers.join(", ") + more
+}
+
+fn shorten_quote(quoted: &str) -> String {
+    let mut lines: Vec<&str> = quoted.lines().take(limits::ERROR_LINES_MAX).collect();
+    if quoted.lines().count() > lines.len() {
+        lines.push("…");
+    }
+    lines.join("\n")
+}
+
+/// The maximum edit distance of a suggested name.
+const SUGGESTED_NAME_EDITS_MAX: usize = 2;
+
+/// The error for a file that does not exist. It suggests a similar name in the same directory, or the same name in
+/// another one.
+pub(super) fn missing_file_error(context: &CallContext<'_>, path: &RelPath) -> Error {
+    let error = not_found_error(path).with_detail("path", path.to_string());
+    match similar_sibling(context, path).or_else(|| same_name_elsewhere(context, path)) {
+        Some(closest) => {
+            error.with_next_step(format!("did you mean {closest}?")).with_detail("closest", closest.to_string())
+        }
+        None => error,
+    }
+}
+
+/// The file in the same directory with the most similar name.
+fn similar_sibling(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath> {
+    let (parent, name) = path.split()?;
+    let wanted = name.as_bytes().to_ascii_lowercase();
+    let files = context.list_visible(&parent).ok()?.into_iter().filter(|listed| listed.kind == FileKind::File);
+    files
+        .take(limits::SUGGESTION_ENTRIES_MAX)
+        .map(|listed| (edit_distance(&wanted, &listed.name.as_bytes().to_ascii_lowercase()), listed.name))
+        .filter(|(edits, name)| *edits <= SUGGESTED_NAME_EDITS_MAX && edits * 2 <= name.as_bytes().len())
+        .min_by_key(|(edits, name)| (*edits, name.as_bytes().to_vec()))
+        .and_then(|(_, name)| parent.join(&name).ok())
+}
+
+/// The file with the same name that is closest to the root.
+fn same_name_elsewhere(context: &CallContext<'_>, path: &RelPath) -> Option<RelPath> {
+    let (_, name) = path.split()?;
+    let mut queue = VecDeque::from([RelPath::root()]);
+    let mut visited = 0;
+    while let Some(directory) = queue.pop_front() {
+        for listed in context.list_visible(&directory).ok()? {
+            visited += 1;
+            if visited > limits::SUGGESTION_ENTRIES_MAX || context.control.check().is_err() {
+                return None;
+            }
+            let Ok(path) = directory.join(&listed.name) else { continue };
+            match listed.kind {
+                FileKind::File if listed.name == name => return Some(path),
+                FileKind::Directory => queue.push_back(path),
+                FileKind::File | FileKind::Link | FileKind::Special => {}
+            }
+        }
+    }
+    None
 }

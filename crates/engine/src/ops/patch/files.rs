@@ -1,15 +1,17 @@
-//! The files that a patch touches, with their state before and after. Turns the difference into at most one change
-//! per path. Never writes.
+//! The files that a patch touches, with their state before and after the patch. Turns the difference into at most one
+//! planned change per path. Never writes.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use stead_path::RelPath;
 use stead_text::encoding::{self, DetectedContent, Encoding};
 
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterInclusion, PatchBinaryFilePolicy, RemovalRetention},
+    call_options::{BeforeAfterInclusion, PatchBinaryFilePolicy},
     errors::{Error, ErrorKind},
     limits,
     operation::ResolvedTarget,
@@ -26,18 +28,18 @@ pub(super) struct PatchFiles<'v, 'w> {
 
 struct PatchFile {
     before: Option<FileStat>,
-    /// The bytes before, once read.
+    /// The bytes before the patch, once they are read.
     read_bytes: Option<Vec<u8>>,
-    /// The first version observed; the commit checks it.
+    /// The version that was observed first. The commit expects it.
     observed: Option<ObservedVersion>,
     after: Option<PatchFileContent>,
 }
 
 struct PatchFileContent {
     kind: FileKind,
-    /// The path that held the content before; `None` for new content.
+    /// The path that had the content before the patch; `None` for new content.
     origin: Option<RelPath>,
-    /// The bytes, if they differ from those of the origin.
+    /// The bytes, if they differ from the content of `origin`.
     bytes: Option<Vec<u8>>,
 }
 
@@ -50,26 +52,22 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
         self.context
     }
 
-    /// Records the current state of a path, unless the patch already did.
+    /// Records the current state of a path, unless an earlier section did.
     pub(super) fn track(&mut self, target: &ResolvedTarget) {
         let origin = Some(target.path.clone());
-        let now = target.stat.map(|stat| PatchFileContent { kind: stat.kind, origin, bytes: None });
-        self.files.entry(target.path.clone()).or_insert(PatchFile {
-            before: target.stat,
-            read_bytes: None,
-            observed: None,
-            after: now,
-        });
+        let after = target.stat.map(|stat| PatchFileContent { kind: stat.kind, origin, bytes: None });
+        let file = PatchFile { before: target.stat, read_bytes: None, observed: None, after };
+        self.files.entry(target.path.clone()).or_insert(file);
     }
 
-    /// The kind of entry after the sections so far.
+    /// The kind of the entry after the sections applied so far.
     pub(super) fn kind(&self, path: &RelPath) -> Option<FileKind> {
         Some(self.files.get(path)?.after.as_ref()?.kind)
     }
 
     pub(super) fn is_untouched(&self, path: &RelPath) -> bool {
         self.files.get(path).is_some_and(|file| match &file.after {
-            Some(now) => now.origin.as_ref() == Some(path) && now.bytes.is_none(),
+            Some(content) => content.origin.as_ref() == Some(path) && content.bytes.is_none(),
             None => file.before.is_none(),
         })
     }
@@ -82,32 +80,32 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
         }
     }
 
-    /// The version after the sections so far.
+    /// The version after the sections applied so far.
     pub(super) fn version(&mut self, path: &RelPath) -> Result<Version, Error> {
-        let holding = self.files.get(path).and_then(|file| file.after.as_ref());
-        let origin = match holding {
-            Some(PatchFileContent { bytes: Some(bytes), .. }) => return Ok(Version::hash_bytes(bytes)),
-            Some(PatchFileContent { origin: Some(origin), bytes: None, .. }) => origin.clone(),
-            Some(PatchFileContent { origin: None, bytes: None, .. }) | None => {
-                return Err(file_missing_error(path));
-            }
-        };
-        Ok(self.observed_version(&origin)?.version)
+        match self.content(path)? {
+            Ok(bytes) => Ok(Version::hash_bytes(bytes)),
+            Err(origin) => Ok(self.observed_version(&origin)?.version),
+        }
     }
 
-    /// The bytes after the sections so far.
+    /// The bytes after the sections applied so far.
     pub(super) fn bytes(&mut self, path: &RelPath) -> Result<Vec<u8>, Error> {
-        let origin = match self.files.get(path).and_then(|file| file.after.as_ref()) {
-            Some(PatchFileContent { bytes: Some(bytes), .. }) => return Ok(bytes.clone()),
-            Some(PatchFileContent { origin: Some(origin), bytes: None, .. }) => origin.clone(),
-            Some(PatchFileContent { origin: None, bytes: None, .. }) | None => {
-                return Err(file_missing_error(path));
-            }
-        };
-        self.read(&origin)
+        match self.content(path)? {
+            Ok(bytes) => Ok(bytes.to_vec()),
+            Err(origin) => self.read(&origin),
+        }
     }
 
-    /// The bytes of an existing file, if the call options ask for them.
+    /// The new bytes of a file, or the path that has its unchanged content.
+    fn content(&self, path: &RelPath) -> Result<Result<&[u8], RelPath>, Error> {
+        match self.files.get(path).and_then(|file| file.after.as_ref()) {
+            Some(PatchFileContent { bytes: Some(bytes), .. }) => Ok(Ok(bytes)),
+            Some(PatchFileContent { origin: Some(origin), bytes: None, .. }) => Ok(Err(origin.clone())),
+            Some(PatchFileContent { origin: None, bytes: None, .. }) | None => Err(file_missing_error(path)),
+        }
+    }
+
+    /// The bytes of an existing file, if the call options request them for the outcome.
     pub(super) fn bytes_if_requested(&mut self, path: &RelPath) -> Result<Option<Vec<u8>>, Error> {
         match (self.context.options.before_after, self.kind(path)) {
             (BeforeAfterInclusion::Include, Some(FileKind::File)) => self.bytes(path).map(Some),
@@ -129,19 +127,19 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
         Ok(file.bytes)
     }
 
-    /// The version before the patch; reads the bytes only if they are needed otherwise.
+    /// The version before the patch. Hashes the file if its bytes were not read.
     fn observed_version(&mut self, path: &RelPath) -> Result<ObservedVersion, Error> {
         let context = self.context;
         let file = self.files.get_mut(path).ok_or_else(|| file_missing_error(path))?;
         match file.observed {
-            Some(seen) => Ok(seen),
+            Some(observed) => Ok(observed),
             None => Ok(*file.observed.insert(context.observe_version(path)?)),
         }
     }
 
     pub(super) fn put_bytes(&mut self, path: &RelPath, bytes: Vec<u8>) {
         if let Some(file) = self.files.get_mut(path) {
-            let origin = file.after.take().and_then(|holding| holding.origin);
+            let origin = file.after.take().and_then(|content| content.origin);
             file.after = Some(PatchFileContent { kind: FileKind::File, origin, bytes: Some(bytes) });
         }
     }
@@ -153,14 +151,14 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
     }
 
     pub(super) fn rename_file(&mut self, from: &RelPath, to: &RelPath) {
-        let holding = self.files.get_mut(from).and_then(|file| file.after.take());
+        let content = self.files.get_mut(from).and_then(|file| file.after.take());
         if let Some(file) = self.files.get_mut(to) {
-            file.after = holding;
+            file.after = content;
         }
     }
 
-    /// The changes that lead to the final state. A file that only gets a new name is moved; a file that also changes
-    /// is written at its new path and the old one goes to the trash, because a commit allows one change per path.
+    /// The changes that lead to the final state. A file that only gets a new name is moved. A file that also changes is
+    /// written at its new path and its old path goes to the trash, because a commit allows one change per path.
     pub(super) fn planned_changes(&mut self) -> Result<Vec<PlannedChange>, Error> {
         self.refuse_nested()?;
         let paths: Vec<RelPath> = self.files.keys().cloned().collect();
@@ -171,8 +169,8 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
             let Some(change) = self.change_at(path)? else { continue };
             if self.files.get(path).is_some_and(|file| file.before.is_none()) {
                 for directory in planning::create_missing_parents(self.context, path)? {
-                    let made = directory.paths().next().cloned();
-                    directories.extend(made.map(|made| (made, directory)));
+                    let path = directory.paths().next().cloned();
+                    directories.extend(path.map(|path| (path, directory)));
                 }
             }
             if let PlannedChange::Move { from, .. } = &change {
@@ -186,13 +184,13 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
         Ok(directories.into_values().chain(changes).collect())
     }
 
-    /// The change at one path, if its content differs.
+    /// The change at one path, if the patch changes its content.
     fn change_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
         let Some(file) = self.files.get(path) else { return Ok(None) };
-        let (Some(now), before) = (&file.after, file.before) else { return Ok(None) };
-        let (origin, given) = (now.origin.clone(), now.bytes.clone());
+        let (Some(content), before) = (&file.after, file.before) else { return Ok(None) };
+        let (origin, new_bytes) = (content.origin.clone(), content.bytes.clone());
         let stays = origin.as_ref() == Some(path);
-        if let (Some(from), None) = (&origin, &given) {
+        if let (Some(from), None) = (&origin, &new_bytes) {
             if stays {
                 return Ok(None);
             }
@@ -200,18 +198,18 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
                 return self.planned_move(from, path).map(Some);
             }
         }
-        let bytes = match (given, &origin) {
+        let bytes = match (new_bytes, &origin) {
             (Some(bytes), _) => bytes,
             (None, Some(from)) => self.read(&from.clone())?,
             (None, None) => return Err(file_missing_error(path)),
         };
         let version = Version::hash_bytes(&bytes);
-        let expect = match before {
+        let expectation = match before {
             None => CommitExpectation::Absent,
             Some(_) => CommitExpectation::File(self.observed_version(path)?),
         };
-        if let (CommitExpectation::File(seen), true) = (expect, stays)
-            && seen.version == version
+        if let (CommitExpectation::File(observed), true) = (expectation, stays)
+            && observed.version == version
         {
             return Ok(None);
         }
@@ -220,50 +218,27 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
             None => FileModeSource::KeepExisting,
         };
         let size = bytes.len() as u64;
-        Ok(Some(PlannedChange::Put {
-            path: path.clone(),
-            expectation: expect,
-            content: PlannedContent::Bytes(bytes),
-            version,
-            size,
-            mode,
-        }))
+        let (path, content) = (path.clone(), PlannedContent::Bytes(bytes));
+        Ok(Some(PlannedChange::Put { path, expectation, content, version, size, mode }))
     }
 
     fn planned_move(&mut self, from: &RelPath, to: &RelPath) -> Result<PlannedChange, Error> {
         let stat = self.files.get(from).and_then(|file| file.before).ok_or_else(|| file_missing_error(from))?;
-        let over = match self.files.get(to).and_then(|file| file.before) {
+        let replaced = match self.files.get(to).and_then(|file| file.before) {
             None => CommitExpectation::Absent,
             Some(_) => CommitExpectation::File(self.observed_version(to)?),
         };
-        let expect = self.expectation(from, stat)?;
-        Ok(PlannedChange::Move {
-            from: from.clone(),
-            to: to.clone(),
-            expectation: expect,
-            replaced: over,
-            tree: single_entry_summary(stat),
-        })
+        let (expectation, tree) = (self.expectation(from, stat)?, single_entry_summary(stat));
+        Ok(PlannedChange::Move { from: from.clone(), to: to.clone(), expectation, replaced, tree })
     }
 
     fn removal_at(&mut self, path: &RelPath) -> Result<Option<PlannedChange>, Error> {
         let Some(&PatchFile { before: Some(stat), after: None, .. }) = self.files.get(path) else {
             return Ok(None);
         };
-        let retention_ms = match self.context.options.removal_retention {
-            RemovalRetention::PrincipalDefault => {
-                self.context.policy.policy.trash_retention_ms(&self.context.caller.principal)
-            }
-            RemovalRetention::None => 0,
-        };
-        let keep_until_ms = self.context.workspace().now_ms().saturating_add(retention_ms);
-        let expect = self.expectation(path, stat)?;
-        Ok(Some(PlannedChange::Remove {
-            path: path.clone(),
-            expectation: expect,
-            retain_until_ms: keep_until_ms,
-            tree: single_entry_summary(stat),
-        }))
+        let retain_until_ms = planning::trash_deadline_ms(self.context, self.context.options.removal_retention);
+        let (expectation, tree) = (self.expectation(path, stat)?, single_entry_summary(stat));
+        Ok(Some(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree }))
     }
 
     fn expectation(&mut self, path: &RelPath, stat: FileStat) -> Result<CommitExpectation, Error> {
@@ -273,7 +248,7 @@ impl<'v, 'w> PatchFiles<'v, 'w> {
         }
     }
 
-    /// Rejects a file below a file, and new names that are equal on some file systems.
+    /// Rejects a file below another file, and names that some file systems cannot tell apart.
     fn refuse_nested(&self) -> Result<(), Error> {
         let will_exist = |path: &RelPath| self.files.get(path).is_some_and(|file| file.after.is_some());
         let mut names = BTreeMap::new();
@@ -306,7 +281,6 @@ fn file_missing_error(path: &RelPath) -> Error {
     Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
 }
 
-/// Decodes a file as text, with its encoding.
 pub(super) fn decode_file_text<'b>(
     path: &RelPath,
     bytes: &'b [u8],
@@ -314,7 +288,7 @@ pub(super) fn decode_file_text<'b>(
 ) -> Result<(Cow<'b, str>, Encoding), Error> {
     let not_text = || {
         Error::new(ErrorKind::NotText, format!("{path} is not text"))
-            .with_next_step("replace it whole with write, or leave it out")
+            .with_next_step("replace the whole file with write, or omit it from the patch")
             .with_detail("path", path.to_string())
     };
     let encoding = match (encoding::detect_content(bytes), binary) {
@@ -329,14 +303,17 @@ pub(super) fn decode_file_text<'b>(
 pub(super) fn encode_file_text(path: &RelPath, text: &str, encoding: Encoding) -> Result<Vec<u8>, Error> {
     let bytes = encoding::encode(text, encoding).map_err(|error| {
         Error::new(ErrorKind::NotText, format!("{path}: {error}"))
-            .with_next_step("remove the character, or write the whole file with encoding \"utf-8\"")
+            .with_next_step("remove that character from the patch, or write the whole file with encoding \"utf-8\"")
             .with_detail("path", path.to_string())
             .with_detail("encoding", encoding.name())
     })?;
     if bytes.len() as u64 > limits::WRITE_BYTES_MAX {
-        return Err(Error::new(ErrorKind::TooLarge, format!("{path} would have {} bytes", bytes.len()))
-            .with_next_step("split the content over several files")
-            .with_detail("limit_bytes", limits::WRITE_BYTES_MAX));
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("{path} would have {} bytes; the limit is {}", bytes.len(), limits::WRITE_BYTES_MAX),
+        )
+        .with_next_step("split the content over several files")
+        .with_detail("limit_bytes", limits::WRITE_BYTES_MAX));
     }
     Ok(bytes)
 }

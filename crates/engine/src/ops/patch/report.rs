@@ -1,4 +1,4 @@
-//! The outcome of `patch`: one row per section, in order, for a commit and for a dry run.
+//! The outcome of `patch`, after a commit or for a dry run. It has one row per section, in the order of the patch.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::{
     workspace::CommitReceipt,
 };
 
-/// The match kind of a chunk without context and without an anchor.
+/// The value of `by` for a chunk that has neither context lines nor an anchor.
 const NO_CONTEXT: &str = "no_context";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl PatchReportKind {
         }
     }
 
-    /// Status letter, as in version control.
+    /// The status letter, as version control systems show it.
     fn letter(self) -> char {
         match self {
             Self::Add => 'A',
@@ -59,7 +59,7 @@ pub(super) struct PatchReportRow {
     added: usize,
     removed: usize,
     chunks: usize,
-    /// Chunks that were not placed exactly.
+    /// The chunks that did not match exactly.
     matched: Vec<Value>,
     final_newline: FinalNewlineChange,
     status: PatchRowStatus,
@@ -94,7 +94,6 @@ impl PatchReportRow {
         self
     }
 
-    /// A row for a section that was applied before.
     pub(super) fn already_applied(kind: PatchReportKind, path: &RelPath) -> Self {
         Self { status: PatchRowStatus::AlreadyApplied, ..Self::new(kind, path) }
     }
@@ -113,23 +112,23 @@ impl PatchReportRow {
         self
     }
 
-    /// Sets the version from the resulting bytes.
+    /// Sets the version of the new content.
     pub(super) fn with_bytes(self, bytes: &[u8]) -> Self {
         self.with_version(Version::hash_bytes(bytes))
     }
 
-    /// Adds how the chunks were placed.
+    /// Adds how the chunks were matched.
     pub(super) fn with_chunks(mut self, applied: &PatchedText) -> Self {
-        let lenient = applied.matches.iter().enumerate().filter(|(_, matched)| {
-            let is_alone = matched.basis == PlacementBasis::Default;
-            matched.pass > MatchPass::LineEndings || matched.repair.is_some() || is_alone
+        let inexact = applied.matches.iter().enumerate().filter(|(_, matched)| {
+            let has_no_context = matched.basis == PlacementBasis::Default;
+            matched.pass > MatchPass::LineEndings || matched.repair.is_some() || has_no_context
         });
-        self.matched = lenient
+        self.matched = inexact
             .map(|(chunk, matched)| {
                 let by = if matched.basis == PlacementBasis::Default { NO_CONTEXT } else { matched.pass.name() };
                 let mut object = json!({ "chunk": chunk, "line": matched.line, "by": by });
-                if let (Value::Object(fields), Some(rescue)) = (&mut object, matched.repair) {
-                    fields.insert("reading".to_owned(), rescue.name().into());
+                if let (Value::Object(fields), Some(repair)) = (&mut object, matched.repair) {
+                    fields.insert("reading".to_owned(), repair.name().into());
                 }
                 object
             })
@@ -202,28 +201,28 @@ impl PatchReportRow {
 
 pub(super) struct PatchReport {
     rows: Vec<PatchReportRow>,
-    /// Paths that go to the trash, in plan order.
+    /// The paths that go to the trash, in the order of the plan.
     removed: Vec<RelPath>,
-    retain_until_ms: Option<i64>,
-    /// The short name of each row's version, if nothing changes.
+    recoverable_until_ms: Option<i64>,
+    /// The short name of the version of each row, if the plan changes nothing.
     revs: Vec<Option<String>>,
 }
 
 impl PatchReport {
     pub(super) fn new(context: &CallContext<'_>, rows: Vec<PatchReportRow>, plan: &Plan) -> Self {
         let mut removed = Vec::new();
-        let mut keep = None;
+        let mut recoverable_until_ms = None;
         for change in &plan.changes {
-            if let PlannedChange::Remove { path, retain_until_ms: keep_until_ms, .. } = change {
+            if let PlannedChange::Remove { path, retain_until_ms, .. } = change {
                 removed.push(path.clone());
-                keep = Some(*keep_until_ms);
+                recoverable_until_ms = Some(*retain_until_ms);
             }
         }
         let rev = |row: &PatchReportRow| {
             row.version.filter(|_| plan.is_empty()).map(|version| context.revision_name(&row.path, &version))
         };
         let revs = rows.iter().map(rev).collect();
-        Self { rows, removed, retain_until_ms: keep, revs }
+        Self { rows, removed, recoverable_until_ms, revs }
     }
 
     pub(super) fn committed_outcome(self, receipt: &CommitReceipt) -> CallOutcome {
@@ -232,51 +231,41 @@ impl PatchReport {
             let at = self.removed.iter().position(|path| row.kind == PatchReportKind::Delete && *path == row.path)?;
             receipt.trash_ids.get(at).map(String::as_str)
         };
-        let files = self.rows.iter().map(|row| Value::Object(row.to_json(Some(&rev), trash(row)))).collect();
-        let text = self.render_text(&format!("patched {} ({rev})", render_file_count(self.rows.len())));
-        let until = self.retain_until_ms.map(format_iso_utc);
-        let fields = outcome_fields(files)
+        let files = self.rows.iter().map(|row| row.to_json(Some(&rev), trash(row))).collect();
+        let text = format!("patched {} ({rev})", render_file_count(self.rows.len()));
+        let until = self.recoverable_until_ms.map(format_iso_utc);
+        let fields = OutcomeBuilder::new()
             .with_field("changed", true)
             .with_some("recoverable_until", until)
-            .with_field("rev", rev);
-        fields
-            .with_receipt(receipt)
-            .build(text)
-            .with_before_after(self.rows.into_iter().filter_map(|row| row.before_after))
+            .with_field("rev", rev)
+            .with_receipt(receipt);
+        self.into_outcome(files, fields, &text)
     }
 
     pub(super) fn preview_outcome(self) -> CallOutcome {
-        let files = self.rows.iter().map(|row| Value::Object(row.to_json(None, None))).collect();
-        let text =
-            self.render_text(&format!("would patch {}; nothing was written", render_file_count(self.rows.len())));
-        outcome_fields(files)
-            .with_field("dry_run", true)
-            .build(text)
-            .with_before_after(self.rows.into_iter().filter_map(|row| row.before_after))
+        let files = self.rows.iter().map(|row| row.to_json(None, None)).collect();
+        let text = format!("would patch {}; nothing was written", render_file_count(self.rows.len()));
+        self.into_outcome(files, OutcomeBuilder::new().with_field("dry_run", true), &text)
     }
 
     pub(super) fn unchanged_outcome(self) -> CallOutcome {
-        let rows = self.rows.iter().zip(&self.revs);
-        let files = rows.map(|(row, rev)| Value::Object(row.to_json(rev.as_deref(), None))).collect();
-        let text = self.render_text("the patch is already applied; nothing was written");
-        outcome_fields(files)
-            .with_field("changed", false)
-            .build(text)
-            .with_before_after(self.rows.into_iter().filter_map(|row| row.before_after))
+        let files = self.rows.iter().zip(&self.revs).map(|(row, rev)| row.to_json(rev.as_deref(), None)).collect();
+        let fields = OutcomeBuilder::new().with_field("changed", false);
+        self.into_outcome(files, fields, "the patch is already applied; nothing was written")
     }
 
-    fn render_text(&self, first: &str) -> String {
-        let mut text = first.to_owned();
+    fn into_outcome(self, files: Vec<Map<String, Value>>, fields: OutcomeBuilder, first_line: &str) -> CallOutcome {
+        let mut text = first_line.to_owned();
         for row in &self.rows {
             text.push('\n');
             text.push_str(&row.render_text());
         }
-        text
+        OutcomeBuilder::new()
+            .with_field("files", files)
+            .with_fields(fields.into_json())
+            .build(text)
+            .with_before_after(self.rows.into_iter().filter_map(|row| row.before_after))
     }
-}
-
-fn outcome_fields(files: Vec<Value>) -> OutcomeBuilder {
-    OutcomeBuilder::new().with_field("files", files)
 }
 
 fn render_file_count(files: usize) -> String {

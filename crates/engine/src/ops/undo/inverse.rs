@@ -20,6 +20,7 @@ use self::{
 };
 use crate::{
     call_context::CallContext,
+    call_options::RemovalRetention,
     errors::{Error, ErrorKind},
     operation::{PathAccess, RequestedPath, ResolvedTarget},
     ops::planning::{self, PERMISSION_BITS},
@@ -285,7 +286,7 @@ impl InversePlanner<'_> {
         if !unchanged {
             return Ok(Some(RevertSkipReason::Changed));
         }
-        let retain_until_ms = planning::trash_deadline_ms(self.context);
+        let retain_until_ms = planning::trash_deadline_ms(self.context, RemovalRetention::PrincipalDefault);
         self.projected_tree.mark_removed(path);
         self.inverse.changes.push(PlannedChange::Remove { path: path.clone(), expectation, retain_until_ms, tree });
         Ok(None)
