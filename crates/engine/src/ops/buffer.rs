@@ -1,31 +1,32 @@
-//! Operations of an editor on its open buffers. Only people and their editors have buffers; agents see the unsaved
-//! text through `read` and `write`. Owns buffer lookup and the fields that describe a buffer.
+//! Operations of an editor on its open buffers. Only people and their editors have buffers; agents see the unsaved text
+//! through `read` and `write`. This file has the lookup and description of buffers, and `buffer.list`, which returns
+//! open buffers, how their text differs from the file on disk, and drafts of editors that are gone.
 
 mod change;
-mod close;
-mod encoding;
-mod list;
-mod open;
+mod editor_text;
+mod open_close;
 mod save;
-mod text_edits;
 
+use serde::Deserialize;
 use stead_path::RelPath;
 
 pub(crate) use self::{
     change::BufferChangeArgs,
-    close::{BufferCloseArgs, BufferDropArgs},
-    list::BufferListArgs,
-    open::BufferOpenArgs,
+    open_close::{BufferCloseArgs, BufferDropArgs, BufferOpenArgs},
     save::BufferSaveArgs,
 };
-use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
     buffers::{Buffer, BufferOpenState, BufferText},
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    operation::ResolvedTarget,
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        older_revisions::{RemovalOrMove, find_removal_or_move},
+        outcome_builder::{OutcomeBuilder, format_iso_utc},
+        read,
+    },
     plan::FileKind,
     version::Version,
     workspace::{BytesToRead, FileBytes},
@@ -35,8 +36,8 @@ fn require_person_or_editor(context: &CallContext<'_>) -> Result<(), Error> {
     match &context.caller.principal {
         Principal::User(_) => Ok(()),
         Principal::Agent(_) | Principal::System | Principal::External => {
-            Err(Error::new(ErrorKind::PolicyDenied, "only a person's editor can open buffers")
-                .with_next_step("use read and write; they work on unsaved text"))
+            Err(Error::new(ErrorKind::PolicyDenied, "only people and their editors can use buffers")
+                .with_next_step("call read and write, which include unsaved text"))
         }
     }
 }
@@ -46,12 +47,10 @@ fn read_saved_file(context: &CallContext<'_>, target: &ResolvedTarget) -> Result
     match target.stat.map(|stat| stat.kind) {
         None => Ok(None),
         Some(FileKind::File) => {
-            let want = BytesToRead::Whole { limit_bytes: limits::BUFFER_BYTES_MAX };
-            context.workspace().read(path, want).map(Some)
+            let extent = BytesToRead::Whole { limit_bytes: limits::BUFFER_BYTES_MAX };
+            context.workspace().read(path, extent).map(Some)
         }
-        Some(FileKind::Directory | FileKind::Link | FileKind::Special) => {
-            super::read::require_file(target).map(|_| None)
-        }
+        Some(FileKind::Directory | FileKind::Link | FileKind::Special) => read::require_file(target).map(|_| None),
     }
 }
 
@@ -70,11 +69,12 @@ fn own_buffer_text(context: &CallContext<'_>, path: &RelPath) -> Result<(Buffer,
     Ok((buffer, texts))
 }
 
-/// The error for a file that is not open; names the new path if the buffer was moved.
+/// The error for a file that is not open. If the file was moved, the error names the new path.
 fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
-    let error = Error::new(ErrorKind::NotFound, format!("{path} is not open")).with_detail("path", path.to_string());
-    match super::older_revisions::find_removal_or_move(context, path) {
-        Some(super::older_revisions::RemovalOrMove::MovedTo(to)) if context.may_read(&to) => error
+    let error = Error::new(ErrorKind::NotFound, format!("{path} is not open in an editor"))
+        .with_detail("path", path.to_string());
+    match find_removal_or_move(context, path) {
+        Some(RemovalOrMove::MovedTo(to)) if context.may_read(&to) => error
             .with_next_step(format!("the file and its buffer were moved: pass path {to}"))
             .with_detail("moved_to", to.to_string()),
         Some(_) | None => error.with_next_step("call buffer.open first; call buffer.list to see open buffers"),
@@ -84,7 +84,7 @@ fn no_buffer_error(context: &CallContext<'_>, path: &RelPath) -> Error {
 fn open_elsewhere_error(buffer: &Buffer) -> Error {
     let (path, owner) = (&buffer.path, &buffer.owner);
     Error::new(ErrorKind::Exists, format!("{path} is open in another editor of {owner}"))
-        .with_next_step("close it there first")
+        .with_next_step("close it in that editor first")
         .with_detail("path", path.to_string())
         .with_detail("owner", owner.clone())
         .with_detail("buffer", buffer.id.clone())
@@ -113,4 +113,61 @@ fn buffer_state_name(buffer: &Buffer, saved: Option<Version>) -> &'static str {
 
 fn saved_version(context: &CallContext<'_>, path: &RelPath) -> Option<Version> {
     context.workspace().read(path, BytesToRead::VersionOnly).ok().map(|file| file.version)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BufferListArgs {
+    path: Option<String>,
+}
+
+impl Operation for BufferListArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let mut buffers = context.buffers()?;
+        buffers.retain(|buffer| context.may_read(&buffer.path));
+        if let Some(target) = targets.first() {
+            buffers.retain(|buffer| buffer.path == target.path);
+        }
+        // A draft that equals the file on disk is of no use.
+        buffers.retain(|buffer| buffer.is_open() || buffer.is_unsaved(saved_version(context, &buffer.path)));
+        let total = buffers.len();
+        let mut lines = String::new();
+        let mut rows = Vec::new();
+        for buffer in buffers.iter().take(limits::BUFFERS_LISTED_MAX) {
+            let saved = saved_version(context, &buffer.path);
+            let text = if targets.is_empty() { None } else { own_editor_text(context, buffer)? };
+            lines.push_str(&format!(
+                "{} {} {} r{} {}\n",
+                buffer.id,
+                buffer_state_name(buffer, saved),
+                buffer.path,
+                buffer.revision,
+                buffer.owner
+            ));
+            rows.push(describe_buffer(buffer, saved).with_some("text", text).into_json());
+        }
+        let omitted = total - rows.len();
+        if total == 0 {
+            lines.push_str("no open buffers\n");
+        } else if omitted > 0 {
+            lines.push_str(&format!("… and {omitted} more: pass a path\n"));
+        }
+        let outcome =
+            OutcomeBuilder::new().with_field("buffers", rows).with_field("truncated", omitted > 0).build(lines);
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+    }
+}
+
+/// The text of a buffer with the line endings of its editor; `None` if the buffer does not belong to the caller.
+fn own_editor_text(context: &CallContext<'_>, buffer: &Buffer) -> Result<Option<String>, Error> {
+    if buffer.owner != context.caller.principal.to_string() {
+        return Ok(None);
+    }
+    let texts = context.workspace().buffer_text(&buffer.id)?;
+    texts.map(|texts| editor_text::decode_for_editor(&texts.text, texts.buffer.line_endings)).transpose()
 }

@@ -1,29 +1,38 @@
-//! `review`, `keep`, `reject` and `turn`: shows the changes of a session by file and hunk, and lets a person accept
-//! or reject them. Changes are derived from the journal and the stored versions; only accepted texts are stored in
-//! addition.
+//! `review`, `keep`, `reject` and `turn` show the changes of a session by file and hunk, and let a person accept or
+//! reject them. The changes are derived from the journal and the stored versions; only accepted texts are stored in
+//! addition. `turn` marks the start of a turn in the journal, so that the changes after it can be reviewed and rejected
+//! together.
 //!
-//! Rejecting a hunk is an ordinary change: it reverts the lines of the session and keeps lines that others wrote,
+//! Rejecting a hunk is an ordinary change. It reverts the lines of the session and keeps the lines that others wrote,
 //! saved or not.
 
-mod attributed_text;
-mod blame;
-mod hunks;
-mod keep;
-mod list;
-mod reject;
+mod attribution;
+mod keep_reject;
 mod session_changes;
-mod turn;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
+use stead_path::RelPath;
+use stead_text::{
+    diff::diff_stat,
+    encoding::{DetectedContent, Encoding, detect_content},
+    lines,
+    unified::{DiffLabels, unified_diff},
+    visible::escape_deceptive_line,
+};
 
-pub use self::attributed_text::AttributedText;
-pub(crate) use self::{keep::KeepArgs, list::ReviewArgs, reject::RejectArgs, turn::TurnArgs};
+pub use self::attribution::AttributedText;
+pub(crate) use self::keep_reject::{KeepArgs, RejectArgs};
+use self::{attribution::ReviewHunk, session_changes::ReviewedFile};
 use crate::{
     call_context::CallContext,
     caller::Principal,
     errors::{Error, ErrorKind},
     limits,
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection},
+    operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::outcome_builder::OutcomeBuilder,
+    session_store::{SessionStoreReply, SessionStoreRequest},
+    workspace::{CommitReceipt, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +58,8 @@ impl ReviewStart {
     }
 }
 
-/// The given session, the caller's own, or for a person the session with the latest change.
+/// Determines the session to review: the given one, otherwise the caller's own. For a person it is otherwise the agent
+/// session with the latest change.
 fn resolve_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -60,7 +70,7 @@ fn resolve_session(
     match &context.caller.principal {
         Principal::Agent(_) => {
             if requested.is_some_and(|requested| requested != own) {
-                return Err(Error::new(ErrorKind::NotOwner, "you can only review your own changes")
+                return Err(Error::new(ErrorKind::NotOwner, "an agent can review only its own changes")
                     .with_next_step("omit author; only a person can review the changes of others"));
             }
             let session = session.unwrap_or(&context.caller.session).to_owned();
@@ -75,7 +85,8 @@ fn resolve_session(
     }
 }
 
-/// The agent session with the latest change, among those that match.
+/// The session with the latest change, of those with the given principal and id. Without a principal, only sessions of
+/// agents count.
 fn latest_session(
     context: &CallContext<'_>,
     principal: Option<&str>,
@@ -89,8 +100,8 @@ fn latest_session(
         ..JournalEntryQuery::default()
     };
     let found = context.workspace().entries(&filter)?.into_iter().map(|stored| stored.entry.caller).find(|caller| {
-        let named = principal.is_some() || caller.principal.starts_with("agent:");
-        named && session.is_none_or(|session| caller.session == session)
+        let is_candidate = principal.is_some() || caller.principal.starts_with("agent:");
+        is_candidate && session.is_none_or(|session| caller.session == session)
     });
     found.map(|caller| ReviewedSession { principal: caller.principal, session: caller.session }).ok_or_else(|| {
         Error::new(ErrorKind::NothingToDo, "no agent session has changes to review")
@@ -105,5 +116,162 @@ fn require_person(context: &CallContext<'_>) -> Result<(), Error> {
             Err(Error::new(ErrorKind::PolicyDenied, "only a person can keep or reject changes")
                 .with_next_step("call undo to revert your own entries"))
         }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReviewArgs {
+    path: Option<String>,
+    session: Option<String>,
+    author: Option<String>,
+    #[serde(default)]
+    since: ReviewStart,
+}
+
+impl Operation for ReviewArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
+        let only: Option<&RelPath> = targets.first().map(|target| &target.path);
+        let changes = session_changes::find_session_changes(context, &session, self.since, only)?;
+        let total = changes.files.len();
+        let texts = if only.is_some() { FullTextInclusion::Include } else { FullTextInclusion::Omit };
+        let mut diff_lines_max = limits::DIFF_LINES_MAX;
+        let mut text = String::new();
+        let listed = changes.files.iter().take(limits::REVIEW_FILES_MAX);
+        let files: Vec<Value> =
+            listed.map(|file| review_file_json(file, texts, &mut diff_lines_max, &mut text)).collect();
+        let omitted = total - files.len();
+        if total == 0 {
+            text.push_str("nothing to review\n");
+        } else if omitted > 0 {
+            text.push_str(&format!("… and {omitted} more files: pass a path\n"));
+        }
+        let outcome = OutcomeBuilder::new()
+            .with_field("author", session.principal)
+            .with_field("session", session.session)
+            .with_field("since", self.since.as_str())
+            .with_field("files", files)
+            .with_field("total", total)
+            .with_field("truncated", changes.truncated || omitted > 0)
+            .build(text);
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
+    }
+}
+
+fn change_kind_name(file: &ReviewedFile) -> &'static str {
+    match (&file.before, &file.current, &file.moved_from) {
+        (_, _, Some(_)) => "move",
+        (None, Some(_), None) => "create",
+        (_, None, None) => "remove",
+        (Some(_), Some(_), None) => "modify",
+    }
+}
+
+/// The encoding and the line endings of a file, where they differ from UTF-8 and LF.
+struct UnusualFormat {
+    encoding: Option<&'static str>,
+    line_endings: Option<&'static str>,
+}
+
+impl UnusualFormat {
+    fn for_file(file: &ReviewedFile) -> Self {
+        let bytes = file.current.as_ref().map(|now| now.bytes.as_slice()).unwrap_or_default();
+        let encoding = match detect_content(bytes) {
+            DetectedContent::Text { encoding } if encoding != Encoding::Utf8 => Some(encoding.name()),
+            DetectedContent::Text { .. } | DetectedContent::Binary => None,
+        };
+        let text = file.blame_and_hunks.as_ref().map(|(blame, _)| blame.text()).unwrap_or_default();
+        let counted = lines::count_endings(text.as_bytes());
+        let line_endings = match (counted.crlf, counted.lf + counted.cr) {
+            (0, _) => None,
+            (_, 0) => Some("crlf"),
+            (_, _) => Some("mixed"),
+        };
+        Self { encoding, line_endings }
+    }
+
+    fn describe(&self) -> String {
+        self.line_endings.iter().chain(&self.encoding).map(|word| format!(", {word}")).collect()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FullTextInclusion {
+    Include,
+    Omit,
+}
+
+fn review_file_json(
+    file: &ReviewedFile,
+    texts: FullTextInclusion,
+    diff_lines_max: &mut usize,
+    text: &mut String,
+) -> Value {
+    let path = file.path.to_string();
+    let mut fields = OutcomeBuilder::new()
+        .with_field("path", path.clone())
+        .with_some("moved_from", file.moved_from.as_ref().map(ToString::to_string))
+        .with_field("change", change_kind_name(file))
+        .with_some("version", file.current.as_ref().map(|now| now.observed.version.to_string()))
+        .with_field("actors", file.actors.clone());
+    let format = UnusualFormat::for_file(file);
+    fields = fields.with_some("encoding", format.encoding).with_some("line_endings", format.line_endings);
+    let actors = file.actors.join(", ");
+    let Some((blame, hunks)) = &file.blame_and_hunks else {
+        text.push_str(&format!("{} {} ({actors}), not text\n", change_kind_name(file), escape_deceptive_line(&path)));
+        return Value::Object(fields.with_field("hunks", Vec::<Value>::new()).into_json());
+    };
+    let before = file.before.as_deref().unwrap_or_default();
+    let lines = diff_stat(before, blame.text());
+    text.push_str(&format!(
+        "{} {} +{} -{} ({actors}){}\n",
+        change_kind_name(file),
+        escape_deceptive_line(&path),
+        lines.added,
+        lines.removed,
+        format.describe(),
+    ));
+    let labels = DiffLabels { old: "before", new: "now" };
+    let diff = unified_diff(before, blame.text(), labels, limits::DIFF_CONTEXT_LINES, *diff_lines_max);
+    *diff_lines_max = diff_lines_max.saturating_sub(diff.text.lines().count());
+    text.push_str(&diff.text);
+    let omitted = hunks.len().saturating_sub(limits::REVIEW_HUNKS_MAX);
+    let hunks: Vec<Value> = hunks.iter().take(limits::REVIEW_HUNKS_MAX).map(ReviewHunk::to_json).collect();
+    fields = fields
+        .with_field("added", lines.added)
+        .with_field("removed", lines.removed)
+        .with_field("hunks", hunks)
+        .with_some("hunks_left_out", (omitted > 0).then_some(omitted))
+        .with_field("diff", diff.text)
+        .with_some("diff_left_out_lines", (diff.omitted_lines > 0).then_some(diff.omitted_lines));
+    if texts == FullTextInclusion::Include {
+        fields = fields.with_field("old_text", file.before.clone().map_or(Value::Null, Value::String));
+        fields = fields.with_field("new_text", file.current.as_ref().map_or(Value::Null, |_| json!(blame.text())));
+    }
+    Value::Object(fields.into_json())
+}
+
+/// `turn` has no arguments.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TurnArgs {}
+
+impl Operation for TurnArgs {
+    fn requested_paths(&self, _context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let session = context.caller.session.clone();
+        let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
+            let text = format!("started a turn of session {session} at r{}", receipt.entry);
+            OutcomeBuilder::new().with_field("session", session).with_receipt(receipt).build_one_line(text)
+        };
+        Ok(PlannedEffect::Session { request: SessionStoreRequest::BeginTurn, build_outcome: Box::new(build_outcome) })
     }
 }

@@ -1,11 +1,9 @@
-//! Notifies a session, once and with its next outcome, that a file it read has changed. Remembers which version of
-//! each file a session saw last, and compares it with the journal when there are new entries.
+//! Tells a session, once and with its next outcome, that a file it read has changed. The tracker remembers which
+//! version of each file a session saw last, and compares it with the journal when there are new entries.
 //!
-//! Covers what the journal knows: changes through stead, external changes under a watch, and unsaved text of editors.
-//! Reads the journal only when it has grown, and a file only if an editor has it open. Bounded: the oldest sessions
-//! and files are dropped first.
-
-mod unsaved;
+//! It covers the changes that the journal or a buffer shows: changes through stead, external changes under a watch, and
+//! unsaved text of editors. It reads the journal only when it has grown, and a file only if an editor has it open.
+//! Memory is bounded: the oldest sessions and files are dropped first.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,21 +12,25 @@ use std::{
 
 use serde_json::Value;
 use stead_journal::{ChangeKind, PathState, RecordedChange};
+use stead_path::RelPath;
 use stead_text::visible::escape_deceptive_line;
 
-use super::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor, outcome_builder::OutcomeBuilder};
 use crate::{
+    buffers::Buffer,
     call_options::BeforeAfterInclusion,
     engine::{Call, CallOutcome},
     errors::Error,
     limits,
+    ops::{changed_lines::ChangedLineFinder, journal_feed::JournalCursor, outcome_builder::OutcomeBuilder},
     version::Version,
-    workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace},
+    workspace::{
+        BytesToRead, JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry, Workspace,
+    },
 };
 
-/// The operation whose outcomes are remembered.
+/// The operation whose outcomes show a file to the session.
 const READ_OPERATION: &str = "read";
-/// The field of the notices; many outcomes have a `changed` of their own.
+/// The field of the notices. It is not `changed`, which many outcomes use for something else.
 const CHANGED_SINCE_READ_FIELD: &str = "changed_since_read";
 const STALE_READ_BATCH_ENTRIES: usize = 200;
 
@@ -44,19 +46,19 @@ struct TrackedSessions {
 }
 
 struct SessionReads {
-    /// The journal is checked up to here.
+    /// The position up to which the journal was compared.
     position: JournalCursor,
     change_counter: u64,
     reads: HashMap<String, ReadVersion>,
     read_order: VecDeque<String>,
-    /// Notices for an outcome that could not carry them.
+    /// Notices that wait, because the outcome of the last call could not carry them.
     pending_notices: Vec<StaleRead>,
 }
 
 struct ReadVersion {
     version: String,
     rev: String,
-    /// Whether the session saw unsaved text.
+    /// Whether the session saw unsaved text of an editor.
     unsaved: bool,
 }
 
@@ -70,7 +72,7 @@ struct StaleRead {
 }
 
 impl StaleReadTracker {
-    /// Starts tracking a session before its first read, so that no change is missed.
+    /// Starts to track a session before its first read, so that no change is missed.
     pub(crate) fn before_call(&self, workspace: &dyn Workspace, call: &Call<'_>) {
         if call.operation != READ_OPERATION || !is_native_call(call) {
             return;
@@ -80,7 +82,7 @@ impl StaleReadTracker {
         if sessions.by_id.contains_key(&name) {
             return;
         }
-        let (Ok(position), Ok(news)) = (JournalCursor::at_end(workspace), workspace.change_counter()) else {
+        let (Ok(position), Ok(change_counter)) = (JournalCursor::at_end(workspace), workspace.change_counter()) else {
             return;
         };
         if sessions.order.len() >= limits::TRACKED_SESSIONS_MAX
@@ -91,7 +93,7 @@ impl StaleReadTracker {
         sessions.order.push_back(name.clone());
         let session = SessionReads {
             position,
-            change_counter: news,
+            change_counter,
             reads: HashMap::new(),
             read_order: VecDeque::new(),
             pending_notices: Vec::new(),
@@ -113,7 +115,7 @@ impl StaleReadTracker {
             return outcome;
         };
         let mut session = lock_ignoring_poison(&session);
-        let shown = (call.operation == READ_OPERATION).then(|| read_file_of_outcome(&outcome)).flatten();
+        let read_file = (call.operation == READ_OPERATION).then(|| read_file_of_outcome(&outcome)).flatten();
         // A failed lookup is repeated with the next outcome.
         let mut stale = std::mem::take(&mut session.pending_notices);
         stale.extend(session.collect_stale_reads(workspace, call).unwrap_or_default());
@@ -121,7 +123,7 @@ impl StaleReadTracker {
         if can_carry_notices(call) {
             stale.extend(session.collect_unsaved_changes(workspace).unwrap_or_default());
         }
-        if let Some((path, seen)) = shown {
+        if let Some((path, seen)) = read_file {
             stale.retain(|stale| stale.path != path);
             session.remember_read(path, seen);
         }
@@ -151,10 +153,10 @@ impl SessionReads {
         }
     }
 
-    /// Files that changed since they were read. Each is reported once and then dropped.
+    /// The files that changed since the session read them. Each is reported once and then forgotten.
     fn collect_stale_reads(&mut self, workspace: &dyn Workspace, call: &Call<'_>) -> Result<Vec<StaleRead>, Error> {
-        let news = workspace.change_counter()?;
-        if news == self.change_counter || self.reads.is_empty() {
+        let change_counter = workspace.change_counter()?;
+        if change_counter == self.change_counter || self.reads.is_empty() {
             return Ok(Vec::new());
         }
         let (mut stale, mut scanned) = (Vec::new(), 0);
@@ -174,7 +176,7 @@ impl SessionReads {
             }
             scanned += batch.len();
             if batch.len() < STALE_READ_BATCH_ENTRIES {
-                self.change_counter = news;
+                self.change_counter = change_counter;
                 return Ok(stale);
             }
             if scanned >= limits::ENTRIES_SCANNED_MAX {
@@ -192,13 +194,13 @@ impl SessionReads {
         stale: &mut Vec<StaleRead>,
     ) -> Result<(), Error> {
         let entry = &stored.entry;
-        let own =
+        let is_own =
             entry.caller.principal == call.caller.principal.to_string() && entry.caller.session == call.caller.session;
         for change in &entry.changes {
             let Some(seen) = self.reads.get(&change.path) else { continue };
             let to = match read_file_status(change) {
                 ReadFileStatus::HasVersion(version) if version.to_string() == seen.version => continue,
-                ReadFileStatus::HasVersion(version) if own => {
+                ReadFileStatus::HasVersion(version) if is_own => {
                     let rev = format!("r{}", entry.number);
                     let seen = ReadVersion { version: version.to_string(), rev, unsaved: false };
                     self.reads.insert(change.path.clone(), seen);
@@ -211,7 +213,7 @@ impl SessionReads {
             };
             let Some(seen) = self.reads.remove(&change.path) else { continue };
             self.read_order.retain(|path| *path != change.path);
-            if own || stale.len() >= limits::STALE_NOTICES_MAX {
+            if is_own || stale.len() >= limits::STALE_NOTICES_MAX {
                 continue;
             }
             stale.push(StaleRead {
@@ -224,13 +226,49 @@ impl SessionReads {
         }
         Ok(())
     }
+
+    /// Remembers the version that the session itself wrote to the unsaved text of an editor.
+    fn remember_written(&mut self, outcome: &CallOutcome) {
+        if let Some((path, seen)) = read_file_of_outcome(outcome).filter(|(_, seen)| seen.unsaved)
+            && let Some(known) = self.reads.get_mut(&path)
+        {
+            *known = seen;
+        }
+    }
+
+    /// The files that an editor changed since the session read them: by typing, by saving, or by closing without
+    /// saving. The journal has no file change for these, so the buffers are compared. Each file is reported once.
+    fn collect_unsaved_changes(&mut self, workspace: &dyn Workspace) -> Result<Vec<StaleRead>, Error> {
+        if self.reads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let buffers = workspace.buffers()?;
+        let open = |path: &str| buffers.iter().find(|buffer| buffer.is_open() && buffer.path.to_string() == path);
+        let may_differ = |(path, seen): &(&String, &ReadVersion)| seen.unsaved || open(path).is_some();
+        let paths: Vec<String> = self.reads.iter().filter(may_differ).map(|(path, _)| path.clone()).collect();
+        let mut stale = Vec::new();
+        for path in paths {
+            let buffer = open(&path);
+            let Some(version) = current_version(workspace, &path, buffer) else { continue };
+            let Some(seen) = self.reads.get(&path).filter(|seen| seen.version != version.to_string()) else { continue };
+            if stale.len() >= limits::STALE_NOTICES_MAX {
+                break;
+            }
+            let actor = buffer.map_or_else(|| "editor".to_owned(), |buffer| buffer.owner.clone());
+            let (from, to) = (seen.rev.clone(), version.short_form());
+            stale.push(StaleRead { path: path.clone(), from, to, lines: None, actor });
+            self.reads.remove(&path);
+            self.read_order.retain(|known| *known != path);
+        }
+        Ok(stale)
+    }
 }
 
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state that a change left at the path of a read file.
+/// The state of a file that was read, after a recorded change.
 enum ReadFileStatus {
     HasVersion(Version),
     Gone,
@@ -258,15 +296,12 @@ fn read_file_status(change: &RecordedChange) -> ReadFileStatus {
     }
 }
 
-/// Whether the outcome can carry notices; raw file content cannot.
+/// Whether the outcome can carry notices. An outcome of raw file content cannot.
 fn can_carry_notices(call: &Call<'_>) -> bool {
-    match call.options.before_after {
-        BeforeAfterInclusion::Omit => true,
-        BeforeAfterInclusion::Include => false,
-    }
+    call.options.before_after == BeforeAfterInclusion::Omit
 }
 
-/// Dialects have their own outcome format without notices.
+/// Calls through a dialect are not tracked, because the outcomes of dialects have no notices.
 fn is_native_call(call: &Call<'_>) -> bool {
     call.options.tool.is_none() && call.options.argument_error.is_none()
 }
@@ -297,14 +332,21 @@ fn append_notices(outcome: &mut CallOutcome, stale: &[StaleRead]) {
             stale.to,
             stale.actor
         ));
-        let spans: Vec<Vec<usize>> = spans.iter().map(|span| span.to_vec()).collect();
+        let spans: Vec<Vec<usize>> = spans.iter().copied().map(Vec::from).collect();
         let fields = OutcomeBuilder::new()
             .with_field("path", stale.path.clone())
             .with_field("from", stale.from.clone())
             .with_field("to", stale.to.clone())
             .with_some("lines", (!spans.is_empty()).then_some(spans))
             .with_field("actor", stale.actor.clone());
-        objects.push(Value::Object(fields.into_json()));
+        objects.push(fields.into_json());
     }
-    outcome.json.insert(CHANGED_SINCE_READ_FIELD.to_owned(), Value::Array(objects));
+    outcome.json.insert(CHANGED_SINCE_READ_FIELD.to_owned(), objects.into());
+}
+
+/// The version that a `read` of the file would return.
+fn current_version(workspace: &dyn Workspace, path: &str, buffer: Option<&Buffer>) -> Option<Version> {
+    let rel_path = RelPath::from_wire(path).ok()?;
+    let saved = workspace.read(&rel_path, BytesToRead::VersionOnly).ok()?.version;
+    Some(buffer.filter(|buffer| buffer.is_unsaved(Some(saved))).map_or(saved, |buffer| buffer.version))
 }

@@ -1,18 +1,18 @@
-//! `buffer.change`: an editor sends what was typed. If the editor does not know yet what an agent wrote, both texts
-//! are merged and the editor gets the result. On a conflict it gets both texts, and neither is lost.
+//! `buffer.change` receives the changes that a person typed in an editor. If an agent wrote to the buffer meanwhile,
+//! both texts are merged and the editor gets the result. On a conflict the editor gets both texts, and neither is lost.
 
 use serde::Deserialize;
 use stead_text::merge::{MergeResult, merge};
 
 use super::{
-    describe_buffer, encoding, own_buffer_text, read_saved_file, require_person_or_editor, text_edits,
-    text_edits::BufferTextEdit,
+    describe_buffer,
+    editor_text::{self, BufferTextEdit},
+    own_buffer_text, read_saved_file, require_person_or_editor,
 };
 use crate::{
     buffers::{Buffer, BufferStoreRequest, BufferText},
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     workspace::CommitReceipt,
 };
@@ -26,10 +26,9 @@ pub(crate) struct BufferChangeArgs {
     edits: Option<Vec<BufferTextEdit>>,
 }
 
-/// The buffer text after a change, as the editor sees it.
 struct MergedBufferText {
     text: String,
-    /// Whether the text differs from the one the editor sent.
+    /// Whether the text differs from the text that the editor sent.
     merged: bool,
 }
 
@@ -46,11 +45,10 @@ impl Operation for BufferChangeArgs {
         let saved = file.as_ref().map(|file| file.version);
         let merged_text = self.merge_change(&texts)?;
         let before = file.as_ref().map_or(texts.text.as_slice(), |file| file.bytes.as_slice());
-        let (text, endings) = encoding::encode_editor_text(&merged_text.text, Some(before))?;
-        // If the buffer was saved since, its base is the saved version.
+        let (text, line_endings) = editor_text::encode_editor_text(&merged_text.text, Some(before))?;
+        // If the text of the buffer is saved, the saved version becomes its base.
         let base = if Some(buffer.version) == saved { saved } else { buffer.base };
-        let request =
-            BufferStoreRequest::Change { id: buffer.id, revision: buffer.revision, text, base, line_endings: endings };
+        let request = BufferStoreRequest::Change { id: buffer.id, revision: buffer.revision, text, base, line_endings };
         let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
             let verb = if merged_text.merged { "merged into" } else { "changed" };
             let line = format!("{verb} {} at revision {}", buffer.path, buffer.revision);
@@ -67,19 +65,19 @@ impl Operation for BufferChangeArgs {
 impl BufferChangeArgs {
     fn merge_change(&self, texts: &BufferText) -> Result<MergedBufferText, Error> {
         let buffer = &texts.buffer;
-        let now = encoding::decode_for_editor(&texts.text, buffer.line_endings)?;
+        let now = editor_text::decode_for_editor(&texts.text, buffer.line_endings)?;
         let known = match self.revision {
             revision if revision == buffer.revision => now.clone(),
             revision if revision == buffer.editor_revision => {
-                encoding::decode_for_editor(&texts.editor_text, buffer.line_endings)?
+                editor_text::decode_for_editor(&texts.editor_text, buffer.line_endings)?
             }
             _ => return Err(self.stale_buffer_error(buffer, now)),
         };
         let sent = match (&self.text, &self.edits) {
             (Some(text), None) => text.clone(),
-            (None, Some(edits)) => text_edits::apply_text_edits(&known, edits)?,
+            (None, Some(edits)) => editor_text::apply_text_edits(&known, edits)?,
             (Some(_), Some(_)) | (None, None) => {
-                return Err(Error::new(ErrorKind::BadRequest, "give either text or edits"));
+                return Err(Error::new(ErrorKind::BadRequest, "pass either text or edits"));
             }
         };
         if self.revision == buffer.revision {
@@ -88,24 +86,20 @@ impl BufferChangeArgs {
         match merge(&known, &sent, &now) {
             MergeResult::Clean(text) => Ok(MergedBufferText { merged: text != sent, text }),
             MergeResult::Conflict(ranges) => {
-                let lines: Vec<Vec<usize>> = ranges
-                    .iter()
-                    .take(limits::ERROR_LOCATIONS_MAX)
-                    .map(|range| vec![range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1)])
-                    .collect();
+                let lines = editor_text::conflict_lines(ranges.iter().map(|range| &range.theirs));
                 let detail =
-                    format!("your change to {} conflicts with one in the same lines; nothing was lost", buffer.path);
+                    format!("an agent changed the same lines of {} as your change; neither text is lost", buffer.path);
                 let error = Error::new(ErrorKind::Conflict, detail)
-                    .with_next_step("show both texts, then send the resolved text with the revision given here");
+                    .with_next_step("show both texts, then send the merged text with the revision of this error");
                 Err(with_current_text(error, buffer, now).with_detail("lines", lines))
             }
         }
     }
 
     fn stale_buffer_error(&self, buffer: &Buffer, now: String) -> Error {
-        let detail = format!("{} no longer has revision {}", buffer.path, self.revision);
+        let detail = format!("revision {} of {} is no longer stored", self.revision, buffer.path);
         let error = Error::new(ErrorKind::Stale, detail)
-            .with_next_step("merge the editor's text into this one, then send the result with the revision given here");
+            .with_next_step("merge the text of the editor into the text of this error, then send the result with the revision of this error");
         with_current_text(error, buffer, now)
     }
 }

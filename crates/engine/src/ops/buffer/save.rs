@@ -1,20 +1,19 @@
-//! `buffer.save`: writes the text of a buffer to disk, for editors that let this server write files. Merges changes
-//! made on disk since the text was loaded; on a conflict nothing is written.
+//! `buffer.save` writes the text of a buffer to disk, for editors that let this server write files. It merges changes
+//! that were made on disk since the text was loaded. On a conflict nothing is written.
 
 use serde::Deserialize;
 use stead_text::merge::{MergeResult, merge};
 
-use super::{describe_buffer, encoding, own_buffer_text, read_saved_file, require_person_or_editor};
+use super::{describe_buffer, editor_text, own_buffer_text, read_saved_file, require_person_or_editor};
 use crate::{
     buffers::{Buffer, PlannedBufferChange, PlannedBufferChangeKind},
     call_context::CallContext,
     errors::{Error, ErrorKind},
-    limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     ops::{decode_diff_text, encode_like, planning},
     plan::{CommitExpectation, ObservedVersion, Plan, PlannedChange, PlannedContent},
     version::Version,
-    workspace::FileBytes,
+    workspace::{CommitReceipt, FileBytes},
 };
 
 #[derive(Debug, Deserialize)]
@@ -36,18 +35,18 @@ impl Operation for BufferSaveArgs {
         let saved = file.as_ref().map(|file| file.version);
         if Some(buffer.version) == saved {
             let line = format!("{} is already saved", buffer.path);
-            let answer = describe_buffer(&buffer, saved).with_field("merged", false).build_one_line(line);
-            return Ok(PlannedEffect::Read { outcome: answer, bytes: 0 });
+            let outcome = describe_buffer(&buffer, saved).with_field("merged", false).build_one_line(line);
+            return Ok(PlannedEffect::Read { outcome, bytes: 0 });
         }
         let bytes = bytes_to_write(context, &buffer, &texts.text, file.as_ref())?;
         let version = Version::hash_bytes(&bytes);
         let merged = version != buffer.version;
-        let text = merged.then(|| encoding::decode_for_editor(&bytes, buffer.line_endings)).transpose()?;
-        let becomes = match merged {
+        let text = merged.then(|| editor_text::decode_for_editor(&bytes, buffer.line_endings)).transpose()?;
+        let kind = match merged {
             true => PlannedBufferChangeKind::ReplaceText { text: bytes.clone(), base: version },
             false => PlannedBufferChangeKind::MarkSaved { base: version },
         };
-        let step = PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind: becomes };
+        let step = PlannedBufferChange { id: buffer.id.clone(), expected_revision: buffer.revision, kind };
         let mut changes = planning::create_missing_parents(context, &target.path)?;
         let size = bytes.len() as u64;
         changes.push(PlannedChange::Put {
@@ -63,7 +62,7 @@ impl Operation for BufferSaveArgs {
         let revision = buffer.revision + u64::from(merged);
         let now = Buffer { revision, version, size, base: Some(version), ..buffer };
         let plan = Plan { buffers: vec![step], ..Plan::new(changes) };
-        let build_outcome = move |receipt: &crate::workspace::CommitReceipt| {
+        let build_outcome = move |receipt: &CommitReceipt| {
             let line = format!("saved {} (r{}, {size} bytes)", now.path, receipt.entry);
             describe_buffer(&now, Some(version))
                 .with_field("rev", format!("r{}", receipt.entry))
@@ -76,7 +75,7 @@ impl Operation for BufferSaveArgs {
     }
 }
 
-/// The buffer text, merged with changes on disk since it was loaded.
+/// The text of the buffer, merged with the changes on disk since it was loaded.
 fn bytes_to_write(
     context: &CallContext<'_>,
     buffer: &Buffer,
@@ -87,7 +86,7 @@ fn bytes_to_write(
         return Ok(text.to_vec());
     };
     let path = &buffer.path;
-    let refused = |detail: String| {
+    let conflict = |detail: String| {
         Error::new(ErrorKind::Conflict, detail)
             .with_next_step(format!("compare with {path} on disk, then change the buffer or close it"))
             .with_detail("path", path.to_string())
@@ -98,21 +97,17 @@ fn bytes_to_write(
         None => Some(Vec::new()),
     };
     let base =
-        base.ok_or_else(|| refused(format!("{path} was changed on disk since it was loaded; nothing was written")))?;
+        base.ok_or_else(|| conflict(format!("{path} was changed on disk since it was loaded; nothing was written")))?;
     let (Some(base), Some(ours), Some(theirs)) =
         (decode_diff_text(&base), decode_diff_text(text), decode_diff_text(&file.bytes))
     else {
-        return Err(refused(format!("{path} is no longer text on disk; nothing was written")));
+        return Err(conflict(format!("{path} is no longer text on disk; nothing was written")));
     };
     match merge(&base, &ours, &theirs) {
         MergeResult::Clean(merged) => encode_like(&merged, &file.bytes),
         MergeResult::Conflict(ranges) => {
-            let lines: Vec<Vec<usize>> = ranges
-                .iter()
-                .take(limits::ERROR_LOCATIONS_MAX)
-                .map(|range| vec![range.ours.start + 1, range.ours.end.max(range.ours.start + 1)])
-                .collect();
-            Err(refused(format!("{path} was changed on disk in the same lines; nothing was written"))
+            let lines = editor_text::conflict_lines(ranges.iter().map(|range| &range.ours));
+            Err(conflict(format!("{path} was changed on disk in the same lines; nothing was written"))
                 .with_detail("lines", lines))
         }
     }

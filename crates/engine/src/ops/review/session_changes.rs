@@ -1,12 +1,15 @@
-//! The files that a session changed, their state before, and the steps in between. Follows renames through the
-//! journal, separates the changes of others, and attributes unrecorded changes to `outside`.
+//! Finds the files that a session changed, with their state before the session and every change since. Follows renames
+//! through the journal, separates the changes of others, and attributes unrecorded changes to `outside`.
 
 use std::collections::BTreeMap;
 
 use stead_journal::{ChangeKind, EntryDecision, JournalEntry, PathState, RecordedChange};
 use stead_path::RelPath;
 
-use super::{ReviewStart, ReviewedSession, blame::Blame, hunks, hunks::ReviewHunk};
+use super::{
+    ReviewStart, ReviewedSession,
+    attribution::{self, Blame, EXTERNAL_AUTHOR, ReviewHunk},
+};
 use crate::{
     call_context::CallContext,
     errors::Error,
@@ -18,10 +21,8 @@ use crate::{
 };
 
 const TRACKING_BATCH_ENTRIES: usize = 500;
-/// The author of unrecorded changes.
-const EXTERNAL_AUTHOR: &str = "outside";
 
-/// The known state of a path.
+/// The state of a path as far as the journal records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TrackedFileState {
     Absent,
@@ -52,14 +53,14 @@ struct AuthoredChange {
     after: TrackedFileState,
 }
 
-/// The states of one file during a session.
+/// The changes to one file since the session first changed it.
 #[derive(Debug)]
 struct FileTrack {
-    /// The path when the session first changed it.
+    /// The path that the file had when the session first changed it.
     origin: RelPath,
     baseline: TrackedFileState,
     changes: Vec<AuthoredChange>,
-    /// Set if the session removed the file last.
+    /// The trash id, if the session was the last to remove the file.
     trash_id: Option<String>,
 }
 
@@ -71,27 +72,27 @@ pub(super) struct TrackedFileContent {
 /// A file that a session changed.
 pub(super) struct ReviewedFile {
     pub(super) path: RelPath,
-    /// The earlier path, if it was moved.
+    /// The path before the session, if the file was moved since.
     pub(super) moved_from: Option<RelPath>,
-    /// The text before; `None` if the file did not exist.
+    /// The text before the session; `None` if the file did not exist.
     pub(super) before: Option<String>,
     /// `None` if the file does not exist.
     pub(super) current: Option<TrackedFileContent>,
     /// `None` if one of the versions is not text or no longer stored.
     pub(super) blame_and_hunks: Option<(Blame, Vec<ReviewHunk>)>,
-    /// Set if the session removed the file last.
+    /// The trash id, if the session was the last to remove the file.
     pub(super) trash_id: Option<String>,
-    /// All principals that changed it since.
+    /// All principals that changed the file since the session first did.
     pub(super) actors: Vec<String>,
 }
 
 pub(super) struct SessionChanges {
     pub(super) files: Vec<ReviewedFile>,
-    /// Whether the scan of the journal was cut short.
+    /// Whether the scan of the journal stopped at its limit.
     pub(super) truncated: bool,
 }
 
-/// Finds the changes of a session that are not accepted yet.
+/// Finds the changes of a session that are not accepted yet, in files at or below `only` if it is given.
 pub(super) fn find_session_changes(
     context: &CallContext<'_>,
     session: &ReviewedSession,
@@ -108,7 +109,7 @@ pub(super) fn find_session_changes(
             let reviewed = context.workspace().review_baselines(&session.principal, &session.session)?;
             reviewed.into_iter().map(|baseline| (baseline.path, baseline.text)).collect()
         }
-        // A turn includes accepted changes.
+        // The review of a turn includes accepted changes.
         ReviewStart::Turn => BTreeMap::new(),
     };
     let mut files = Vec::new();
@@ -124,7 +125,7 @@ pub(super) fn find_session_changes(
     Ok(SessionChanges { files, truncated })
 }
 
-/// The entry that started the last turn of a session; zero if there is none.
+/// The number of the entry that started the last turn of a session; 0 if there is none.
 fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Result<u64, Error> {
     let filter = JournalEntryQuery {
         principal: Some(session.principal.clone()),
@@ -134,20 +135,20 @@ fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Resu
         ..JournalEntryQuery::default()
     };
     let entries = context.workspace().entries(&filter)?;
-    // A refused or incompletely recorded `turn` call starts no turn.
-    let own = entries.iter().find(|stored| {
+    // A `turn` call that was refused starts no turn.
+    let started = entries.iter().find(|stored| {
         stored.entry.decision == EntryDecision::Allowed && stored.entry.caller.session == session.session
     });
-    Ok(own.map_or(0, |stored| stored.entry.number))
+    Ok(started.map_or(0, |stored| stored.entry.number))
 }
 
-/// Scans the journal from the session's first change on.
+/// Scans the journal from the first change of the session that follows entry `after`.
 fn collect_tracks(
     context: &CallContext<'_>,
     session: &ReviewedSession,
     after: u64,
 ) -> Result<(BTreeMap<RelPath, FileTrack>, bool), Error> {
-    let own =
+    let is_own =
         |entry: &JournalEntry| entry.caller.principal == session.principal && entry.caller.session == session.session;
     let page = |principal: Option<&str>, after: u64| -> Result<Vec<StoredJournalEntry>, Error> {
         context.control.check()?;
@@ -160,11 +161,11 @@ fn collect_tracks(
             ..JournalEntryQuery::default()
         })
     };
-    // Earlier entries are irrelevant.
+    // Changes before the first one of the session do not matter.
     let mut start = after;
     let first = loop {
         let entries = page(Some(&session.principal), start)?;
-        if let Some(first) = entries.iter().find(|stored| own(&stored.entry)) {
+        if let Some(first) = entries.iter().find(|stored| is_own(&stored.entry)) {
             break first.entry.number;
         }
         match entries.last() {
@@ -177,7 +178,7 @@ fn collect_tracks(
         let entries = page(None, position)?;
         for stored in &entries {
             for change in &stored.entry.changes {
-                track_change(&mut tracks, &stored.entry.caller.principal, change, own(&stored.entry))?;
+                track_change(&mut tracks, &stored.entry.caller.principal, change, is_own(&stored.entry))?;
             }
             position = stored.entry.number;
         }
@@ -191,10 +192,10 @@ fn collect_tracks(
     }
 }
 
-/// Takes one change into account.
+/// Adds one change to the tracks. A change by the session itself (`own`) starts a track.
 fn track_change(
     tracks: &mut BTreeMap<RelPath, FileTrack>,
-    by: &str,
+    author: &str,
     change: &RecordedChange,
     own: bool,
 ) -> Result<(), Error> {
@@ -219,7 +220,7 @@ fn track_change(
             if own {
                 ensure_track(tracks, &to, TrackedFileState::Absent);
             }
-            add_change(tracks, &to, by, TrackedFileState::Absent, (&change.after).into());
+            add_change(tracks, &to, author, TrackedFileState::Absent, (&change.after).into());
         }
         (_, _) => {
             if own && is_file {
@@ -228,13 +229,13 @@ fn track_change(
             if change.kind == ChangeKind::Remove {
                 let below: Vec<RelPath> = tracks.keys().filter(|known| known.is_within(&path)).cloned().collect();
                 for known in below {
-                    add_change(tracks, &known, by, TrackedFileState::Other, TrackedFileState::Absent);
+                    add_change(tracks, &known, author, TrackedFileState::Other, TrackedFileState::Absent);
                 }
                 if let Some(track) = tracks.get_mut(&path) {
                     track.trash_id = trash_id(&change.before).filter(|_| own);
                 }
             } else {
-                add_change(tracks, &path, by, (&change.before).into(), (&change.after).into());
+                add_change(tracks, &path, author, (&change.before).into(), (&change.after).into());
             }
         }
     }
@@ -253,32 +254,32 @@ fn trash_id(state: &PathState) -> Option<String> {
 }
 
 fn ensure_track(tracks: &mut BTreeMap<RelPath, FileTrack>, path: &RelPath, baseline: TrackedFileState) {
-    let fresh = || FileTrack { origin: path.clone(), baseline, changes: Vec::new(), trash_id: None };
-    tracks.entry(path.clone()).or_insert_with(fresh);
+    let new_track = || FileTrack { origin: path.clone(), baseline, changes: Vec::new(), trash_id: None };
+    tracks.entry(path.clone()).or_insert_with(new_track);
 }
 
 fn add_change(
     tracks: &mut BTreeMap<RelPath, FileTrack>,
     path: &RelPath,
-    by: &str,
+    author: &str,
     before: TrackedFileState,
     after: TrackedFileState,
 ) {
     if let Some(track) = tracks.get_mut(path) {
-        track.changes.push(AuthoredChange { author: by.to_owned(), before, after });
+        track.changes.push(AuthoredChange { author: author.to_owned(), before, after });
     }
 }
 
-/// The file before and after; `None` if both are equal.
+/// Compares the file before the session with the current one. Returns `None` if they are equal.
 fn reviewed_file(
     context: &CallContext<'_>,
     path: RelPath,
     track: &FileTrack,
     accepted: &BTreeMap<RelPath, Option<Vec<u8>>>,
 ) -> Result<Option<ReviewedFile>, Error> {
-    let now = current_content(context, &path)?;
-    let start = match (&track.baseline, &now) {
-        // The file was only moved, or is unchanged again.
+    let current = current_content(context, &path)?;
+    let start = match (&track.baseline, &current) {
+        // The file was only moved, or it has its earlier content again.
         (TrackedFileState::File(version), Some(now)) if now.observed.version == *version => {
             Some(Some(now.bytes.clone()))
         }
@@ -289,7 +290,7 @@ fn reviewed_file(
         None => start.clone(),
     };
     let moved_from = (track.origin != path).then(|| track.origin.clone());
-    let same = before.as_ref().is_some_and(|before| before.as_deref() == now.as_ref().map(|now| &*now.bytes));
+    let same = before.as_ref().is_some_and(|before| before.as_deref() == current.as_ref().map(|now| &*now.bytes));
     if same && moved_from.is_none() {
         return Ok(None);
     }
@@ -297,39 +298,40 @@ fn reviewed_file(
         None => Some(String::new()),
         Some(bytes) => decode_diff_text(bytes).map(std::borrow::Cow::into_owned),
     };
-    let known = before.as_ref().and_then(|before| as_text(before.as_deref()));
-    let current = as_text(now.as_ref().map(|now| &*now.bytes));
-    let text = match (&known, &current, start.as_ref().and_then(|start| as_text(start.as_deref()))) {
-        (Some(before), Some(current), Some(start)) => {
-            let blame = compute_blame(context, &path, track, &start, current)?;
-            let hunks = hunks::diff_hunks(before, &blame);
-            Some((blame, hunks))
-        }
-        (_, _, _) => None,
-    };
-    let mut actors: Vec<String> = track.changes.iter().map(|turned| turned.author.clone()).collect();
-    // Unsaved and external changes have no entry.
-    actors.extend(text.iter().flat_map(|(_, hunks)| hunks).flat_map(|hunk| hunk.authors.iter().cloned()));
+    let before_text = before.as_ref().and_then(|before| as_text(before.as_deref()));
+    let current_text = as_text(current.as_ref().map(|now| &*now.bytes));
+    let blame_and_hunks =
+        match (&before_text, &current_text, start.as_ref().and_then(|start| as_text(start.as_deref()))) {
+            (Some(before), Some(current), Some(start)) => {
+                let blame = compute_blame(context, &path, track, &start, current)?;
+                let hunks = attribution::diff_hunks(before, &blame);
+                Some((blame, hunks))
+            }
+            (_, _, _) => None,
+        };
+    let mut actors: Vec<String> = track.changes.iter().map(|change| change.author.clone()).collect();
+    // Unsaved and external changes have no journal entry, so their authors come from the hunks.
+    actors.extend(blame_and_hunks.iter().flat_map(|(_, hunks)| hunks).flat_map(|hunk| hunk.authors.iter().cloned()));
     actors.sort();
     actors.dedup();
     let before = before.flatten().and_then(|bytes| as_text(Some(&bytes)));
-    let trash = track.trash_id.clone().filter(|_| now.is_none());
-    Ok(Some(ReviewedFile { path, moved_from, before, current: now, blame_and_hunks: text, trash_id: trash, actors }))
+    let trash_id = track.trash_id.clone().filter(|_| current.is_none());
+    Ok(Some(ReviewedFile { path, moved_from, before, current, blame_and_hunks, trash_id, actors }))
 }
 
-/// The unsaved text of an editor, or the file.
+/// The unsaved text of an editor, otherwise the content of the file.
 fn current_content(context: &CallContext<'_>, path: &RelPath) -> Result<Option<TrackedFileContent>, Error> {
     let stat = context.workspace().stat(path)?.filter(|stat| stat.kind == FileKind::File);
     if stat.is_none_or(|stat| stat.size > limits::DIFF_BYTES_MAX) {
         return Ok(None);
     }
     let file = context.read(path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
-    let seen = ObservedVersion { version: file.version, identity: file.stat.identity };
-    Ok(Some(TrackedFileContent { observed: seen, bytes: file.bytes }))
+    let observed = ObservedVersion { version: file.version, identity: file.stat.identity };
+    Ok(Some(TrackedFileContent { observed, bytes: file.bytes }))
 }
 
-/// The stored bytes: outer `None` if unknown, inner `None` if there was no file.
-#[expect(clippy::option_option, reason = "not known and not there are two things")]
+/// The stored bytes of a state. The outer `None` means unknown, the inner `None` that there was no file.
+#[expect(clippy::option_option, reason = "unknown content and no file are different results")]
 fn state_bytes(context: &CallContext<'_>, state: &TrackedFileState) -> Result<Option<Option<Vec<u8>>>, Error> {
     match state {
         TrackedFileState::Absent => Ok(Some(None)),
@@ -338,7 +340,6 @@ fn state_bytes(context: &CallContext<'_>, state: &TrackedFileState) -> Result<Op
     }
 }
 
-/// The author of each current line.
 fn compute_blame(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -348,27 +349,27 @@ fn compute_blame(
 ) -> Result<Blame, Error> {
     let mut blame = Blame::new(start);
     let mut last = track.baseline.clone();
-    let step = |blame: &mut Blame, state: &TrackedFileState, by: &str| -> Result<(), Error> {
+    let step = |blame: &mut Blame, state: &TrackedFileState, author: &str| -> Result<(), Error> {
         // The lines of a version that is no longer stored are attributed to the next one.
         if let Some(bytes) = state_bytes(context, state)?
             && let Some(text) =
                 bytes.map_or_else(|| Some(String::new()), |bytes| decode_diff_text(&bytes).map(Into::into))
         {
-            blame.apply_change(&text, by);
+            blame.apply_change(&text, author);
         }
         Ok(())
     };
-    for turned in track.changes.iter().rev().take(limits::REVIEW_BLAME_CHANGES_MAX).rev() {
-        if turned.before != last && turned.before != TrackedFileState::Other {
-            step(&mut blame, &turned.before, EXTERNAL_AUTHOR)?;
+    for change in track.changes.iter().rev().take(limits::REVIEW_BLAME_CHANGES_MAX).rev() {
+        if change.before != last && change.before != TrackedFileState::Other {
+            step(&mut blame, &change.before, EXTERNAL_AUTHOR)?;
         }
-        step(&mut blame, &turned.after, &turned.author)?;
-        last = turned.after.clone();
+        step(&mut blame, &change.after, &change.author)?;
+        last = change.after.clone();
     }
     if let Some(unsaved) = context.unsaved_file(path)? {
         if last != TrackedFileState::File(unsaved.saved_version.version) {
-            let want = BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
-            let file = context.workspace().read(path, want)?;
+            let extent = BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
+            let file = context.workspace().read(path, extent)?;
             if let Some(text) = decode_diff_text(&file.bytes) {
                 blame.apply_change(&text, EXTERNAL_AUTHOR);
             }

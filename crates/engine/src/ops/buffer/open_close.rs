@@ -1,0 +1,237 @@
+//! `buffer.open`, `buffer.close` and `buffer.drop`. An editor registers its text of a file, or resumes a draft of an
+//! editor that is gone. Closing a buffer or dropping a draft discards its unsaved text. None of them changes the file
+//! on disk.
+
+use serde::Deserialize;
+
+use crate::{
+    buffers::{Buffer, BufferOpenState, BufferStoreRequest},
+    call_context::CallContext,
+    connection::CallerLifetime,
+    errors::{Error, ErrorKind},
+    limits,
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        buffer::{
+            describe_buffer, editor_text, open_elsewhere_error, read_saved_file, require_own_buffer,
+            require_person_or_editor, saved_version,
+        },
+        outcome_builder::shorten_for_error,
+    },
+    resolve,
+    version::{BaseVersion, Version},
+    workspace::{CommitReceipt, FileBytes},
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BufferOpenArgs {
+    path: String,
+    text: Option<String>,
+    base: Option<String>,
+    draft: Option<String>,
+}
+
+impl Operation for BufferOpenArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        require_connection(context)?;
+        Ok(vec![RequestedPath::read_locked(&self.path)])
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let target = &targets[0];
+        if let Some(open) = context.open_buffer(&target.path)? {
+            return Err(open_elsewhere_error(&open));
+        }
+        let file = read_saved_file(context, target)?;
+        let drafts = self.find_drafts(context, target)?;
+        match (&self.text, &self.draft) {
+            (Some(_), Some(_)) => Err(Error::new(ErrorKind::BadRequest, "text and draft cannot be combined")
+                .with_next_step("pass only one of them")),
+            (Some(text), None) => self.plan_open(context, target, file, text, drafts),
+            (None, _) => resume_draft(context, target, file, drafts),
+        }
+    }
+}
+
+impl BufferOpenArgs {
+    /// The caller's drafts of the file, newest first. If the call names a draft, only that one.
+    fn find_drafts(&self, context: &CallContext<'_>, target: &ResolvedTarget) -> Result<Vec<Buffer>, Error> {
+        let owner = context.caller.principal.to_string();
+        let mut drafts = context.drafts(&target.path)?;
+        drafts.retain(|draft| draft.owner == owner && draft.open_state == BufferOpenState::Draft);
+        drafts.retain(|draft| self.draft.as_ref().is_none_or(|id| draft.id == *id));
+        drafts.sort_by_key(|draft| std::cmp::Reverse(draft.changed_ms));
+        Ok(drafts)
+    }
+
+    fn plan_open(
+        &self,
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+        file: Option<FileBytes>,
+        text: &str,
+        mut drafts: Vec<Buffer>,
+    ) -> Result<PlannedEffect, Error> {
+        let saved = file.as_ref().map(|file| file.version);
+        let base = self.resolve_base(context, target, saved)?;
+        let (text, line_endings) =
+            editor_text::encode_editor_text(text, file.as_ref().map(|file| file.bytes.as_slice()))?;
+        let replaced_drafts = superseded_drafts(context, target, saved, Version::hash_bytes(&text))?;
+        drafts.retain(|draft| !replaced_drafts.contains(&draft.id));
+        let path = target.path.clone();
+        let request = BufferStoreRequest::Open { path, text, base, line_endings, replaced_drafts };
+        let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+            let drafts = drafts.iter().take(limits::DRAFTS_SHOWN_MAX);
+            let drafts: Vec<_> = drafts.map(|draft| describe_buffer(draft, saved).into_json()).collect();
+            let line = format!("opened {} at revision {}", buffer.path, buffer.revision);
+            describe_buffer(buffer, saved)
+                .with_some("drafts", (!drafts.is_empty()).then_some(drafts))
+                .with_receipt(receipt)
+                .build_one_line(line)
+        };
+        Ok(PlannedEffect::Buffer { request, build_outcome: Box::new(build_outcome) })
+    }
+
+    fn resolve_base(
+        &self,
+        context: &CallContext<'_>,
+        target: &ResolvedTarget,
+        saved: Option<Version>,
+    ) -> Result<Option<Version>, Error> {
+        let Some(written) = &self.base else { return Ok(saved) };
+        Ok(match BaseVersion::parse(written)? {
+            BaseVersion::Absent => None,
+            BaseVersion::Version(version) => Some(version),
+            BaseVersion::Rev(number) => Some(resolve::version_at(context, number, &target.path)?),
+            BaseVersion::HashPrefix(digits) => {
+                let matching = saved.filter(|saved| saved.to_string().starts_with(&digits));
+                Some(matching.ok_or_else(|| {
+                    Error::new(ErrorKind::Stale, format!("{} changed since version {digits}", target.path))
+                        .with_next_step("pass the full version, or load the file again")
+                })?)
+            }
+        })
+    }
+}
+
+/// The caller's drafts that a new buffer makes superfluous: those with the same text, and those without unsaved text.
+/// An editor that reconnects produces such a draft each time.
+fn superseded_drafts(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    saved: Option<Version>,
+    text: Version,
+) -> Result<Vec<String>, Error> {
+    let owner = context.caller.principal.to_string();
+    let mut drafts = context.buffers()?;
+    drafts.retain(|draft| {
+        let is_own = draft.owner == owner && draft.open_state == BufferOpenState::Draft && draft.path == target.path;
+        is_own && (draft.version == text || !draft.is_unsaved(saved))
+    });
+    Ok(drafts.into_iter().map(|draft| draft.id).collect())
+}
+
+/// Requires a connection whose end can be detected, because a buffer ends with its connection.
+fn require_connection(context: &CallContext<'_>) -> Result<(), Error> {
+    match context.caller.lifetime {
+        CallerLifetime::Process | CallerLifetime::Connection(_) => Ok(()),
+        CallerLifetime::SingleCall => Err(Error::new(
+            ErrorKind::BadRequest,
+            "a buffer requires a persistent connection, but this call is a single request",
+        )
+        .with_next_step("use JSON-RPC over a WebSocket, or stead rpc")),
+    }
+}
+
+/// Resumes the first of the drafts, which is the newest.
+fn resume_draft(
+    context: &CallContext<'_>,
+    target: &ResolvedTarget,
+    file: Option<FileBytes>,
+    drafts: Vec<Buffer>,
+) -> Result<PlannedEffect, Error> {
+    let none = || {
+        Error::new(ErrorKind::NotFound, format!("there is no draft of {} to resume", target.path))
+            .with_next_step("pass text, the text of the editor")
+    };
+    let draft = drafts.into_iter().next().ok_or_else(none)?;
+    let texts = context.workspace().buffer_text(&draft.id)?.ok_or_else(none)?;
+    let text = editor_text::decode_for_editor(&texts.text, draft.line_endings)?;
+    let saved = file.map(|file| file.version);
+    let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+        let line = format!("resumed draft {} of {}", buffer.id, buffer.path);
+        describe_buffer(buffer, saved).with_field("text", text).with_receipt(receipt).build_one_line(line)
+    };
+    Ok(PlannedEffect::Buffer {
+        request: BufferStoreRequest::ResumeDraft { id: draft.id },
+        build_outcome: Box::new(build_outcome),
+    })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BufferCloseArgs {
+    path: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BufferDropArgs {
+    draft: String,
+}
+
+impl Operation for BufferCloseArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(vec![RequestedPath::read_locked(&self.path)])
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let buffer = require_own_buffer(context, &targets[0].path)?;
+        let saved = saved_version(context, &buffer.path);
+        Ok(plan_close(&buffer, saved, "closed"))
+    }
+}
+
+impl Operation for BufferDropArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_or_editor(context)?;
+        Ok(vec![RequestedPath::from_recorded_path(self.find_draft(context)?.path, PathAccess::ReadLocked)])
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let draft = self.find_draft(context)?;
+        Ok(plan_close(&draft, saved_version(context, &draft.path), "dropped"))
+    }
+}
+
+impl BufferDropArgs {
+    fn find_draft(&self, context: &CallContext<'_>) -> Result<Buffer, Error> {
+        let found = context.buffers()?.into_iter().find(|buffer| buffer.id == self.draft);
+        let draft =
+            found.filter(|buffer| buffer.open_state == BufferOpenState::Draft && context.may_read(&buffer.path));
+        let draft = draft.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("draft {} does not exist", shorten_for_error(&self.draft)))
+                .with_next_step("call buffer.list to see the drafts")
+        })?;
+        if draft.owner == context.caller.principal.to_string() {
+            return Ok(draft);
+        }
+        Err(Error::new(ErrorKind::NotOwner, format!("draft {} belongs to {}", draft.id, draft.owner)))
+    }
+}
+
+fn plan_close(buffer: &Buffer, saved: Option<Version>, verb: &'static str) -> PlannedEffect {
+    let discards = buffer.is_unsaved(saved);
+    let build_outcome = move |buffer: &Buffer, receipt: &CommitReceipt| {
+        let suffix = if discards { " without saving" } else { "" };
+        let line = format!("{verb} {}{suffix}", buffer.path);
+        describe_buffer(buffer, saved).with_field("discarded", discards).with_receipt(receipt).build_one_line(line)
+    };
+    PlannedEffect::Buffer {
+        request: BufferStoreRequest::Close { id: buffer.id.clone() },
+        build_outcome: Box::new(build_outcome),
+    }
+}

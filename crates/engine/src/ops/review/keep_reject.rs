@@ -1,0 +1,315 @@
+//! `keep` and `reject`, with which a person decides about changes. Accepted changes disappear from the review, and no
+//! file changes. A rejection is an ordinary change of all files at once: it reverts the lines of the session, and lines
+//! of others stay.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stead_path::RelPath;
+
+use crate::{
+    authorization,
+    call_context::CallContext,
+    call_options::RemovalRetention,
+    errors::{Error, ErrorKind},
+    operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        encode_like,
+        outcome_builder::{OutcomeBuilder, shorten_for_error},
+        planning,
+        review::{
+            ReviewStart, ReviewedSession,
+            attribution::{self, ReviewHunk},
+            require_person, resolve_session,
+            session_changes::{self, ReviewedFile, TrackedFileContent},
+        },
+    },
+    plan::{CommitExpectation, FileKind, FileModeSource, Plan, PlannedChange, PlannedContent, TreeSummary},
+    session_store::{ReviewBaseline, SessionStoreReply, SessionStoreRequest},
+    version::Version,
+    workspace::CommitReceipt,
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeepArgs {
+    path: Option<String>,
+    hunk: Option<String>,
+    session: Option<String>,
+    author: Option<String>,
+}
+
+impl Operation for KeepArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
+        Ok(self.path.iter().map(|path| RequestedPath::read(path)).collect())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let reviewed = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
+        let only: Option<&RelPath> = targets.first().map(|target| &target.path);
+        let changes = session_changes::find_session_changes(context, &reviewed, ReviewStart::Session, only)?;
+        if changes.files.is_empty() {
+            return Err(nothing_to_review_error(&reviewed, ReviewStart::Session));
+        }
+        let mut baselines = Vec::new();
+        for file in &changes.files {
+            baselines.push(ReviewBaseline { path: file.path.clone(), text: self.accepted_text(file)? });
+        }
+        let paths: Vec<String> = baselines.iter().map(|file| file.path.to_string()).collect();
+        let ReviewedSession { principal, session } = reviewed;
+        let request =
+            SessionStoreRequest::AcceptChanges { principal: principal.clone(), session: session.clone(), baselines };
+        let build_outcome = move |_: &SessionStoreReply, receipt: &CommitReceipt| {
+            let text = format!("kept {}", paths.join(", "));
+            OutcomeBuilder::new()
+                .with_field("author", principal)
+                .with_field("session", session)
+                .with_field("kept", paths)
+                .with_receipt(receipt)
+                .build(text)
+        };
+        Ok(PlannedEffect::Session { request, build_outcome: Box::new(build_outcome) })
+    }
+}
+
+impl KeepArgs {
+    /// The text of a file with the accepted changes. The next review compares the file with it.
+    fn accepted_text(&self, file: &ReviewedFile) -> Result<Option<Vec<u8>>, Error> {
+        let Some(name) = &self.hunk else { return Ok(file.current.as_ref().map(|now| now.bytes.clone())) };
+        let (blame, hunks) = file.blame_and_hunks.as_ref().ok_or_else(|| unknown_hunk_error(name))?;
+        let found = find_hunk(hunks, name)?;
+        let before = file.before.as_deref().unwrap_or_default();
+        let text = attribution::apply_hunks(before, blame.text(), &[found]);
+        let model = file.current.as_ref().map_or(before.as_bytes(), |now| now.bytes.as_slice());
+        encode_like(&text, model).map(Some)
+    }
+}
+
+fn require_person_and_path(
+    context: &CallContext<'_>,
+    hunk: Option<&String>,
+    path: Option<&String>,
+) -> Result<(), Error> {
+    require_person(context)?;
+    if hunk.is_some() && path.is_none() {
+        let error = Error::new(ErrorKind::BadRequest, "hunk requires path");
+        return Err(error.with_next_step("pass the path of the file that contains the hunk"));
+    }
+    Ok(())
+}
+
+fn find_hunk<'h>(hunks: &'h [ReviewHunk], name: &str) -> Result<&'h ReviewHunk, Error> {
+    hunks.iter().find(|hunk| hunk.name == name).ok_or_else(|| unknown_hunk_error(name))
+}
+
+fn unknown_hunk_error(name: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("hunk {} no longer exists", shorten_for_error(name)))
+        .with_next_step("call review again: a changed hunk has a new name")
+}
+
+fn nothing_to_review_error(reviewed: &ReviewedSession, since: ReviewStart) -> Error {
+    let ReviewedSession { principal, session } = reviewed;
+    match since {
+        ReviewStart::Session => {
+            Error::new(ErrorKind::NothingToDo, format!("{principal} has no changes to review in session {session}"))
+                .with_next_step("call review to see pending changes")
+        }
+        ReviewStart::Turn => Error::new(
+            ErrorKind::NothingToDo,
+            format!("{principal} has no changes to review in the last turn of session {session}"),
+        )
+        .with_next_step("call review to see the changes of earlier turns"),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RejectArgs {
+    path: Option<String>,
+    hunk: Option<String>,
+    session: Option<String>,
+    author: Option<String>,
+    #[serde(default)]
+    since: ReviewStart,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+enum RejectAction {
+    Revert(Vec<PlannedChange>),
+    /// The file stays as it is, for this reason.
+    Leave(&'static str),
+}
+
+impl Operation for RejectArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_person_and_path(context, self.hunk.as_ref(), self.path.as_ref())?;
+        if let Some(path) = &self.path {
+            return Ok(vec![RequestedPath::write(path)]);
+        }
+        let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
+        let files = session_changes::find_session_changes(context, &session, self.since, None)?.files;
+        if files.is_empty() {
+            return Err(nothing_to_review_error(&session, self.since));
+        }
+        let paths = files.into_iter().flat_map(|file| [Some(file.path), file.moved_from]).flatten();
+        Ok(paths.map(|path| RequestedPath::from_recorded_path(path, PathAccess::Write)).collect())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let session = resolve_session(context, self.author.as_deref(), self.session.as_deref())?;
+        let only: Option<&RelPath> = targets.first().map(|target| &target.path).filter(|_| self.path.is_some());
+        let files = session_changes::find_session_changes(context, &session, self.since, only)?.files;
+        let (mut changes, mut rejected, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
+        for file in &files {
+            // A file that the session first changed after the paths were locked is left to the next call.
+            if !targets.iter().any(|target| target.path == file.path) {
+                continue;
+            }
+            match self.plan_rejection(context, file, &session)? {
+                RejectAction::Revert(more) => {
+                    changes.extend(more);
+                    rejected.push(file.path.to_string());
+                }
+                RejectAction::Leave(reason) => skipped.push(json!({ "path": file.path.to_string(), "reason": reason })),
+            }
+        }
+        if changes.is_empty() {
+            return Err(nothing_to_review_error(&session, self.since).with_detail("left", skipped));
+        }
+        let plan = Plan::new(changes);
+        if self.dry_run {
+            authorization::check_plan(context, &plan)?;
+            let fields = rejection_fields(&session, &rejected, &skipped);
+            return Ok(PlannedEffect::Preview(fields.build(format!("would reject {}", rejected.join(", ")))));
+        }
+        let build_outcome = move |receipt: &CommitReceipt| {
+            let mut text = format!("rejected {} (r{})", rejected.join(", "), receipt.entry);
+            for skip in &skipped {
+                text.push_str(&format!("\nleft {}: {}", str_field(skip, "path"), str_field(skip, "reason")));
+            }
+            rejection_fields(&session, &rejected, &skipped).with_receipt(receipt).build(text)
+        };
+        Ok(PlannedEffect::Files { plan, build_outcome: Box::new(build_outcome) })
+    }
+}
+
+fn str_field<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn rejection_fields(session: &ReviewedSession, rejected: &[String], skipped: &[Value]) -> OutcomeBuilder {
+    OutcomeBuilder::new()
+        .with_field("author", session.principal.clone())
+        .with_field("session", session.session.clone())
+        .with_field("rejected", rejected.to_vec())
+        .with_some("left", (!skipped.is_empty()).then(|| skipped.to_vec()))
+}
+
+impl RejectArgs {
+    fn plan_rejection(
+        &self,
+        context: &CallContext<'_>,
+        file: &ReviewedFile,
+        session: &ReviewedSession,
+    ) -> Result<RejectAction, Error> {
+        let Some((blame, hunks)) = &file.blame_and_hunks else { return restore_from_trash(context, file) };
+        let chosen: Vec<&ReviewHunk> = match &self.hunk {
+            None => hunks.iter().filter(|hunk| hunk.authors.contains(&session.principal)).collect(),
+            Some(name) => {
+                let found = find_hunk(hunks, name)?;
+                if !found.authors.contains(&session.principal) {
+                    let message = format!("hunk {name} contains no change by {}", session.principal);
+                    return Err(Error::new(ErrorKind::Conflict, message)
+                        .with_next_step("edit the file to change lines of others")
+                        .with_detail("by", found.authors.iter().cloned().collect::<Vec<_>>()));
+                }
+                vec![found]
+            }
+        };
+        if chosen.is_empty() {
+            return self.revert_move(context, file);
+        }
+        let before = file.before.as_deref().unwrap_or_default();
+        let text = attribution::revert_hunks(before, blame, &chosen, &session.principal);
+        let Some(now) = &file.current else { return restore_text(context, file, &text) };
+        if file.before.is_none() && text.is_empty() {
+            return Ok(RejectAction::Revert(vec![plan_removal(context, file, now)]));
+        }
+        let bytes = encode_like(&text, &now.bytes)?;
+        let version = Version::hash_bytes(&bytes);
+        if version == now.observed.version {
+            return Ok(RejectAction::Leave("its lines are already reverted"));
+        }
+        Ok(RejectAction::Revert(vec![PlannedChange::Put {
+            path: file.path.clone(),
+            expectation: CommitExpectation::File(now.observed),
+            size: bytes.len() as u64,
+            content: PlannedContent::Bytes(bytes),
+            version,
+            mode: FileModeSource::KeepExisting,
+        }]))
+    }
+
+    /// Moves a file back whose content the session did not change.
+    fn revert_move(&self, context: &CallContext<'_>, file: &ReviewedFile) -> Result<RejectAction, Error> {
+        let (Some(origin), Some(now)) = (&file.moved_from, &file.current) else {
+            return Ok(RejectAction::Leave("others changed it, not the session"));
+        };
+        if context.workspace().stat(origin)?.is_some() {
+            return Ok(RejectAction::Leave("its old path is occupied"));
+        }
+        let mut changes = planning::create_missing_parents(context, origin)?;
+        changes.push(PlannedChange::Move {
+            from: file.path.clone(),
+            to: origin.clone(),
+            expectation: CommitExpectation::File(now.observed),
+            replaced: CommitExpectation::Absent,
+            tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
+        });
+        Ok(RejectAction::Revert(changes))
+    }
+}
+
+/// Restores a removed file whose bytes are stored only in the trash.
+fn restore_from_trash(context: &CallContext<'_>, file: &ReviewedFile) -> Result<RejectAction, Error> {
+    let item = match &file.trash_id {
+        Some(id) => context.workspace().trash_item(id)?,
+        None => return Ok(RejectAction::Leave("it is not text, or its content is no longer stored")),
+    };
+    let Some(item) = item else { return Ok(RejectAction::Leave("it is no longer in the trash")) };
+    if context.workspace().stat(&file.path)?.is_some() {
+        return Ok(RejectAction::Leave("its path is occupied"));
+    }
+    let mut changes = planning::create_missing_parents(context, &file.path)?;
+    changes.push(PlannedChange::Restore { trash: item.id, path: file.path.clone(), tree: item.summary });
+    Ok(RejectAction::Revert(changes))
+}
+
+/// Restores the text of a removed file.
+fn restore_text(context: &CallContext<'_>, file: &ReviewedFile, text: &str) -> Result<RejectAction, Error> {
+    if context.workspace().stat(&file.path)?.is_some() {
+        return Ok(RejectAction::Leave("its path is occupied"));
+    }
+    let bytes = text.as_bytes().to_vec();
+    let mut changes = planning::create_missing_parents(context, &file.path)?;
+    changes.push(PlannedChange::Put {
+        path: file.path.clone(),
+        expectation: CommitExpectation::Absent,
+        size: bytes.len() as u64,
+        version: Version::hash_bytes(&bytes),
+        content: PlannedContent::Bytes(bytes),
+        mode: FileModeSource::KeepExisting,
+    });
+    Ok(RejectAction::Revert(changes))
+}
+
+/// Moves a file to the trash that only the session wrote to.
+fn plan_removal(context: &CallContext<'_>, file: &ReviewedFile, now: &TrackedFileContent) -> PlannedChange {
+    PlannedChange::Remove {
+        path: file.path.clone(),
+        expectation: CommitExpectation::File(now.observed),
+        retain_until_ms: planning::trash_deadline_ms(context, RemovalRetention::PrincipalDefault),
+        tree: TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: now.bytes.len() as u64 },
+    }
+}
