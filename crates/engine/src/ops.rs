@@ -1,4 +1,5 @@
-//! The table of operations, the only list of them. Each operation is implemented in its own file.
+//! The table of operations, which is the only complete list of them. Each operation has its own file; an operation and
+//! its inverse share one.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,6 @@ use crate::{
 mod alerts;
 mod append;
 mod approvals;
-mod approve;
 mod buffer;
 mod changed_lines;
 mod changes;
@@ -33,16 +33,14 @@ mod planning;
 mod policy;
 mod read;
 mod remove;
-mod restore;
 mod review;
-mod stale_reads;
-mod visible_change;
-pub use review::AttributedText;
 mod search;
 mod session;
+mod stale_reads;
 mod stat;
 mod undo;
 mod usage;
+mod visible_change;
 pub(crate) mod walk;
 mod watch;
 mod watched;
@@ -52,6 +50,7 @@ pub use changes::ChangesFollower;
 pub(crate) use diff::decode_diff_text;
 pub(crate) use encode_content::encode_like;
 pub(crate) use outcome_builder::outcome_from_entry;
+pub use review::AttributedText;
 pub(crate) use search::CaseSensitivity;
 pub(crate) use stale_reads::StaleReadTracker;
 pub(crate) use stat::file_kind_name;
@@ -97,7 +96,7 @@ operations! {
     "copy" Write AlwaysLong copy::CopyArgs;
     "move" Destroy AlwaysLong r#move::MoveArgs;
     "remove" Destroy AlwaysLong remove::RemoveArgs;
-    "restore" Write AlwaysLong restore::RestoreArgs;
+    "restore" Write AlwaysLong remove::RestoreArgs;
     "undo" Destroy AlwaysLong undo::UndoArgs;
     "redo" Destroy AlwaysLong undo::RedoArgs;
     "history" None AlwaysLong history::HistoryArgs;
@@ -113,8 +112,8 @@ operations! {
     "respond" None AlwaysLong alerts::AnswerAlertArgs;
     "policy" None AlwaysLong policy::PolicyArgs;
     "approvals" None AlwaysLong approvals::ApprovalsArgs;
-    "approve" Write AlwaysLong approve::ApproveArgs;
-    "deny" Write AlwaysLong approve::DenyArgs;
+    "approve" Write AlwaysLong approvals::ApproveArgs;
+    "deny" Write AlwaysLong approvals::DenyArgs;
     "watch" None AlwaysLong watch::WatchArgs;
     "unwatch" None AlwaysLong watch::UnwatchArgs;
     "watched" None ByWaitTime watched::WatchedArgs;

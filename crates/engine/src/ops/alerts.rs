@@ -1,5 +1,5 @@
-//! `alert`, `alerts` and `respond`: agents send alerts, people list and answer them. The agent receives the answer as
-//! one of its `events`. Never touches files.
+//! `alert`, `alerts` and `respond`. Agents send alerts, and people list and answer them. The agent receives the answer
+//! as one of its `events`. No file is touched.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -62,27 +62,24 @@ impl Operation for ListAlertsArgs {
         let found = match &self.id {
             Some(id) => vec![find_visible_alert(context, id)?],
             None => {
-                let from = match &context.caller.principal {
+                let sender = match &context.caller.principal {
                     Principal::User(_) | Principal::System | Principal::External => None,
                     agent @ Principal::Agent(_) => Some(agent),
                 };
-                context.workspace().alerts(from, limits::ALERTS_LISTED_MAX)?
+                context.workspace().alerts(sender, limits::ALERTS_LISTED_MAX)?
             }
         };
-        let mut text = String::new();
-        for alert in &found {
-            text.push_str(&render_alert_line(alert));
-        }
+        let mut text: String = found.iter().map(render_alert_line).collect();
         if found.is_empty() {
             text.push_str("no alerts\n");
         }
         let truncated = found.len() == limits::ALERTS_LISTED_MAX;
-        let listed: Vec<Value> = found.iter().map(|alert| Value::Object(alert_json(alert))).collect();
-        let answer = OutcomeBuilder::new()
+        let listed: Vec<_> = found.iter().map(alert_json).collect();
+        let outcome = OutcomeBuilder::new()
             .with_field("alerts", listed)
             .with_field("truncated", truncated)
             .build(text.trim_end());
-        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
     }
 }
 
@@ -99,8 +96,9 @@ impl Operation for AnswerAlertArgs {
             }
         }
         let alert = find_visible_alert(context, &self.alert)?;
-        if let Some(outcome) = &alert.response {
-            return Err(Error::new(ErrorKind::Exists, format!("{} was answered by {}", alert.id, outcome.responder)));
+        if let Some(response) = &alert.response {
+            let detail = format!("alert {} is already answered by {}", alert.id, response.responder);
+            return Err(Error::new(ErrorKind::Exists, detail));
         }
         let text = validate_alert_text(&self.text, "text")?;
         Ok(PlannedEffect::Session {
@@ -116,12 +114,11 @@ fn find_visible_alert(context: &CallContext<'_>, id: &str) -> Result<Alert, Erro
         agent @ Principal::Agent(_) => alert.sender == agent.to_string(),
     });
     found.ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("there is no alert {}", shorten_for_error(id)))
-            .with_next_step("call alerts to list them")
+        Error::new(ErrorKind::NotFound, format!("alert {} does not exist", shorten_for_error(id)))
+            .with_next_step("call alerts to list the alerts")
     })
 }
 
-/// Rejects an empty or too long text.
 fn validate_alert_text(text: &str, name: &str) -> Result<String, Error> {
     if text.trim().is_empty() {
         return Err(Error::new(ErrorKind::BadRequest, format!("the {name} is empty")));
@@ -146,7 +143,7 @@ fn alert_outcome(verb: &'static str) -> SessionOutcomeFn {
 }
 
 fn alert_json(alert: &Alert) -> Map<String, Value> {
-    let outcome = alert.response.as_ref();
+    let response = alert.response.as_ref();
     OutcomeBuilder::new()
         .with_field("alert", alert.id.clone())
         .with_field("from", alert.sender.clone())
@@ -154,10 +151,10 @@ fn alert_json(alert: &Alert) -> Map<String, Value> {
         .with_field("severity", alert.severity.as_str())
         .with_field("message", alert.message.clone())
         .with_field("time", format_iso_utc(alert.time_ms))
-        .with_field("state", if outcome.is_some() { "answered" } else { "open" })
-        .with_some("answer", outcome.map(|outcome| outcome.text.clone()))
-        .with_some("answered_by", outcome.map(|outcome| outcome.responder.clone()))
-        .with_some("answered", outcome.map(|outcome| format_iso_utc(outcome.time_ms)))
+        .with_field("state", if response.is_some() { "answered" } else { "open" })
+        .with_some("answer", response.map(|response| response.text.clone()))
+        .with_some("answered_by", response.map(|response| response.responder.clone()))
+        .with_some("answered", response.map(|response| format_iso_utc(response.time_ms)))
         .into_json()
 }
 
@@ -168,8 +165,8 @@ fn render_alert_line(alert: &Alert) -> String {
         format_iso_utc(alert.time_ms),
         escape_deceptive_line(&alert.message)
     );
-    if let Some(outcome) = &alert.response {
-        line.push_str(&format!("  answered by {}: {}\n", outcome.responder, escape_deceptive_line(&outcome.text)));
+    if let Some(response) = &alert.response {
+        line.push_str(&format!("  answered by {}: {}\n", response.responder, escape_deceptive_line(&response.text)));
     }
     line
 }

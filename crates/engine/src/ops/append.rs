@@ -1,5 +1,5 @@
-//! `append`: adds text to the end of a file, in the encoding of the file, and creates a missing file. The file is
-//! replaced as a whole, so readers never see a partial write and other hard links keep the old content.
+//! `append` adds text to the end of a file, in the encoding of the file, or creates the file. The file is replaced as a
+//! whole, so readers never see a partial write, and other hard links keep the old content.
 
 use serde::Deserialize;
 
@@ -29,22 +29,22 @@ impl Operation for AppendArgs {
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
-        let (mut bytes, expect) = match target.stat {
+        let (mut bytes, expectation) = match target.stat {
             None => (Vec::new(), CommitExpectation::Absent),
             Some(stat) => {
                 write::require_regular_file(target, stat)?;
-                // Appending needs no read permission: the outcome contains nothing of the existing content.
-                let want = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
+                // Appending needs no read permission, because the outcome does not contain the existing content.
+                let extent = BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX };
                 let file = context
-                    .read_for_change(&target.path, want)
+                    .read_for_change(&target.path, extent)
                     .map_err(|error| too_large_to_change_error(&target.path, error))?;
-                let seen =
+                let observed =
                     target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
-                (file.bytes, CommitExpectation::File(seen))
+                (file.bytes, CommitExpectation::File(observed))
             }
         };
         let added = encode_content::encode_appended(&self.content, &bytes)?;
-        let created = expect == CommitExpectation::Absent;
+        let created = expectation == CommitExpectation::Absent;
         if added.bytes.is_empty() && !created {
             return Ok(unchanged_outcome(context, target, &bytes));
         }
@@ -53,15 +53,9 @@ impl Operation for AppendArgs {
         let version = Version::hash_bytes(&bytes);
         let size = bytes.len() as u64;
         let mut changes = planning::create_missing_parents(context, &target.path)?;
-        let path = target.path.clone();
-        changes.push(PlannedChange::Put {
-            path,
-            expectation: expect,
-            content: PlannedContent::Bytes(bytes),
-            version,
-            size,
-            mode: context.options.written_file_mode.mode_source(),
-        });
+        let (path, content) = (target.path.clone(), PlannedContent::Bytes(bytes));
+        let mode = context.options.written_file_mode.mode_source();
+        changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
         let path = target.path.to_string();
         Ok(PlannedEffect::Files {
             plan: Plan::new(changes),
@@ -86,12 +80,12 @@ fn unchanged_outcome(context: &CallContext<'_>, target: &ResolvedTarget, bytes: 
     let version = Version::hash_bytes(bytes);
     let path = target.path.to_string();
     let rev = context.revision_name(&target.path, &version);
-    let answer = OutcomeBuilder::new()
+    let outcome = OutcomeBuilder::new()
         .with_field("path", path.clone())
         .with_version(&version, rev)
         .with_field("size", bytes.len())
         .with_field("created", false)
         .with_field("changed", false)
         .build_one_line(format!("nothing to append to {path}; nothing was changed"));
-    PlannedEffect::Read { outcome: answer, bytes: 0 }
+    PlannedEffect::Read { outcome, bytes: 0 }
 }

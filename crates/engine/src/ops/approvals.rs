@@ -1,16 +1,19 @@
-//! `approvals`: lists approval requests and their answers. An agent sees only its own requests.
+//! `approvals` lists approval requests and their answers; an agent sees only its own requests. With `approve` and
+//! `deny` a person answers a request. That requires a user who has proved the approver secret, which no protocol can
+//! grant.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
 use crate::{
-    approval::{Approval, ApprovalFilter, ApprovalState, summarize_plan},
+    approval::{Approval, ApprovalAnswer, ApprovalDecision, ApprovalFilter, ApprovalState, summarize_plan},
     call_context::CallContext,
-    caller::Principal,
+    caller::{ApproverProof, Principal},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
+    workspace::CommitReceipt,
 };
 
 #[derive(Debug, Deserialize)]
@@ -35,7 +38,7 @@ impl Operation for ApprovalsArgs {
     }
 
     fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
-        let answer = match &self.id {
+        let outcome = match &self.id {
             Some(id) => {
                 let approval = find_visible_approval(context, id)?;
                 let text = render_approval_line(&approval);
@@ -55,19 +58,18 @@ impl Operation for ApprovalsArgs {
                 let found = context.workspace().approvals(&filter)?;
                 let lines: Vec<String> = found.iter().map(render_approval_line).collect();
                 let text = if lines.is_empty() { "no pending approvals".to_owned() } else { lines.join("\n") };
-                let rows: Vec<Value> =
-                    found.iter().map(|approval| approval_json(approval, PlanInclusion::Omit).into()).collect();
+                let rows: Vec<_> = found.iter().map(|found| approval_json(found, PlanInclusion::Omit)).collect();
                 OutcomeBuilder::new()
                     .with_field("approvals", rows)
                     .with_field("truncated", found.len() >= limits::APPROVALS_LISTED_MAX)
                     .build(text)
             }
         };
-        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
     }
 }
 
-/// The principal whose approvals the caller may see; `None` means all.
+/// The principal whose approvals the caller may see; `None` means that the caller may see all.
 fn visible_principal(context: &CallContext<'_>) -> Option<String> {
     match &context.caller.principal {
         Principal::Agent(_) => Some(context.caller.principal.to_string()),
@@ -75,58 +77,118 @@ fn visible_principal(context: &CallContext<'_>) -> Option<String> {
     }
 }
 
-pub(super) fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval, Error> {
+fn find_visible_approval(context: &CallContext<'_>, id: &str) -> Result<Approval, Error> {
     let found = context.workspace().approval(id)?;
-    let own = visible_principal(context);
-    let seen = found.filter(|approval| own.as_ref().is_none_or(|own| approval.request.principal == *own));
-    seen.ok_or_else(|| {
-        let shown: String = id.chars().take(64).collect();
-        Error::new(ErrorKind::NotFound, format!("there is no approval '{shown}'"))
-            .with_next_step("call approvals to list them; an approval belongs to the workspace of its call")
+    let principal = visible_principal(context);
+    let visible = found.filter(|approval| principal.as_ref().is_none_or(|own| approval.request.principal == *own));
+    visible.ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("this workspace has no approval request '{}'", shorten_for_error(id)))
+            .with_next_step("call approvals to list the requests of this workspace")
     })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum PlanInclusion {
+enum PlanInclusion {
     Include,
     Omit,
 }
 
-pub(super) fn approval_json(approval: &Approval, whole: PlanInclusion) -> Map<String, Value> {
-    let plan = match whole {
+fn approval_json(approval: &Approval, plan: PlanInclusion) -> Map<String, Value> {
+    let plan = match plan {
         PlanInclusion::Include => serde_json::from_str::<Value>(&approval.request.plan_preview).ok(),
         PlanInclusion::Omit => None,
     };
-    let requested = &approval.request;
-    let answered = approval.resolution.as_ref();
+    let request = &approval.request;
+    let resolution = approval.resolution.as_ref();
     OutcomeBuilder::new()
         .with_field("id", approval.id.clone())
         .with_field("state", approval.state.as_str())
-        .with_field("principal", requested.principal.clone())
-        .with_field("session", requested.session.clone())
-        .with_field("operation", requested.operation.clone())
-        .with_some("tool", requested.tool.clone())
-        .with_field("why", requested.reason.clone())
+        .with_field("principal", request.principal.clone())
+        .with_field("session", request.session.clone())
+        .with_field("operation", request.operation.clone())
+        .with_some("tool", request.tool.clone())
+        .with_field("why", request.reason.clone())
         .with_field("created", format_iso_utc(approval.created_ms))
         .with_field("expires", format_iso_utc(approval.expires_ms))
-        .with_field("digest", requested.plan_digest.to_string())
-        .with_some("answered_by", answered.map(|answered| answered.resolved_by.clone()))
-        .with_some("reason", answered.and_then(|answered| answered.reason.clone()))
+        .with_field("digest", request.plan_digest.to_string())
+        .with_some("answered_by", resolution.map(|resolution| resolution.resolved_by.clone()))
+        .with_some("reason", resolution.and_then(|resolution| resolution.reason.clone()))
         .with_some("used", approval.used_by_entry)
         .with_some("plan", plan)
         .into_json()
 }
 
-/// One line: the principal, the call, its effect and its expiry.
-pub(super) fn render_approval_line(approval: &Approval) -> String {
-    let shown: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
+/// One line with the principal, the call, its effect and its expiry.
+fn render_approval_line(approval: &Approval) -> String {
+    let plan: Value = serde_json::from_str(&approval.request.plan_preview).unwrap_or_default();
     format!(
         "{} {}: {} wants {}, to {}, until {}",
         approval.id,
         approval.state.as_str(),
         approval.request.principal,
         approval.tool_or_operation(),
-        summarize_plan(&shown),
+        summarize_plan(&plan),
         format_iso_utc(approval.expires_ms)
     )
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerArgs {
+    id: String,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct ApproveArgs(AnswerArgs);
+
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct DenyArgs(AnswerArgs);
+
+impl Operation for ApproveArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_approver(context).map(|()| Vec::new())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        self.0.plan_answer(context, ApprovalDecision::Approve)
+    }
+}
+
+impl Operation for DenyArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        require_approver(context).map(|()| Vec::new())
+    }
+
+    fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        self.0.plan_answer(context, ApprovalDecision::Deny)
+    }
+}
+
+fn require_approver(context: &CallContext<'_>) -> Result<(), Error> {
+    match (&context.caller.principal, context.caller.grants.approver) {
+        (Principal::User(_), ApproverProof::SecretVerified) => Ok(()),
+        (Principal::User(_) | Principal::Agent(_) | Principal::System | Principal::External, _) => Err(Error::new(
+            ErrorKind::PolicyDenied,
+            "only a person with the approver secret can answer an approval request",
+        )
+        .with_next_step("ask a person to run `stead approvals`")),
+    }
+}
+
+impl AnswerArgs {
+    fn plan_answer(&self, context: &CallContext<'_>, decision: ApprovalDecision) -> Result<PlannedEffect, Error> {
+        let id = find_visible_approval(context, &self.id)?.id;
+        let shorten = |reason: &String| reason.chars().take(limits::APPROVAL_REASON_CHARS_MAX).collect();
+        let answer = ApprovalAnswer { id, decision, reason: self.reason.as_ref().map(shorten) };
+        let build_outcome = Box::new(|approval: &Approval, receipt: &CommitReceipt| {
+            OutcomeBuilder::new()
+                .with_fields(approval_json(approval, PlanInclusion::Omit))
+                .with_receipt(receipt)
+                .build_one_line(render_approval_line(approval))
+        });
+        Ok(PlannedEffect::Approval { answer, build_outcome })
+    }
 }

@@ -1,14 +1,13 @@
 //! Finds the lines of the new text that a recorded change touched, if both versions are stored and small. For deleted
 //! lines, the line that now follows them is reported.
 
-use stead_journal::{PathState, RecordedChange};
-use stead_text::{
-    diff::hunks,
-    encoding::{DetectedContent, decode, detect_content},
-    lines::count_lines,
-};
+use std::borrow::Cow;
 
-use crate::{errors::Error, limits, version::Version, workspace::Workspace};
+use stead_journal::{PathState, RecordedChange};
+use stead_text::{diff::hunks, lines::count_lines};
+
+use super::{decode_diff_text, visible_change::recorded_file};
+use crate::{errors::Error, limits, workspace::Workspace};
 
 /// Finds changed line ranges. The number of bytes it compares for one outcome is limited.
 pub(in crate::ops) struct ChangedLineFinder<'a> {
@@ -40,21 +39,11 @@ impl<'a> ChangedLineFinder<'a> {
     }
 
     fn retained_text(&mut self, state: &PathState) -> Result<Option<String>, Error> {
-        let (version, size) = match state {
-            PathState::File { version, size, .. } => (Version(*version), *size),
-            PathState::Absent
-            | PathState::Directory { .. }
-            | PathState::Link { .. }
-            | PathState::Tree { .. }
-            | PathState::Unknown { .. } => return Ok(None),
-        };
-        let Some(remaining) = self.budget_bytes.checked_sub(size) else { return Ok(None) };
-        let Some(bytes) = self.workspace.retained_bytes(&version)? else { return Ok(None) };
+        let Some(file) = recorded_file(state) else { return Ok(None) };
+        let Some(remaining) = self.budget_bytes.checked_sub(file.size) else { return Ok(None) };
+        let Some(bytes) = self.workspace.retained_bytes(&file.version)? else { return Ok(None) };
         self.budget_bytes = remaining;
-        Ok(match detect_content(&bytes) {
-            DetectedContent::Text { encoding } => decode(&bytes, encoding).ok().map(std::borrow::Cow::into_owned),
-            DetectedContent::Binary => None,
-        })
+        Ok(decode_diff_text(&bytes).map(Cow::into_owned))
     }
 }
 

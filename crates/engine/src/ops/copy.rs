@@ -1,5 +1,5 @@
-//! `copy`: copies a file or a whole tree. Symbolic links are copied if their target stays inside the workspace from
-//! the new location; pipes, sockets and devices are never copied. Skipped entries are reported.
+//! `copy` copies a file or a whole tree. A symbolic link is copied if its target is inside the workspace when seen from
+//! the new location. Pipes, sockets and devices are never copied. Skipped entries are reported.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ impl Operation for CopyArgs {
         match stat.kind {
             FileKind::File => self.plan_file_copy(context, source, stat, destination),
             FileKind::Directory => plan_tree_copy(context, source, stat, destination),
-            // Links were resolved, so a remaining link is dangling or was replaced concurrently.
+            // Links were resolved, so a link here is dangling or was created meanwhile.
             FileKind::Link | FileKind::Special => {
                 Err(Error::new(ErrorKind::NotRegular, format!("{} is neither a file nor a directory", source.path))
                     .with_next_step("only files and directories can be copied"))
@@ -67,26 +67,26 @@ impl CopyArgs {
         destination: &ResolvedTarget,
     ) -> Result<PlannedEffect, Error> {
         let (from, to) = (source.path.clone(), destination.path.clone());
-        let seen = match source.observed {
-            Some(seen) => seen,
+        let observed = match source.observed {
+            Some(observed) => observed,
             None => context.observe_version(&from)?,
         };
-        let (expect, mode) = match destination.stat {
+        let (expectation, mode) = match destination.stat {
             None => (CommitExpectation::Absent, FileModeSource::Set(stat.mode & PERMISSION_BITS)),
-            Some(there) => {
-                require_replaceable(&to, stat.kind, there.kind, self.overwrite.into())?;
+            Some(existing) => {
+                require_replaceable(&to, stat.kind, existing.kind, self.overwrite.into())?;
                 (CommitExpectation::File(context.observe_version(&to)?), FileModeSource::KeepExisting)
             }
         };
-        if planning::expected_version(&expect).is_some_and(|there| there.version == seen.version) {
-            return Ok(unchanged_outcome(context, &from, &to, &seen));
+        if planning::expected_version(&expectation).is_some_and(|existing| existing.version == observed.version) {
+            return Ok(unchanged_outcome(context, &from, &to, &observed));
         }
-        let created = expect == CommitExpectation::Absent;
-        let size = seen.identity.size;
+        let created = expectation == CommitExpectation::Absent;
+        let size = observed.identity.size;
         check_copy_size(size)?;
         let mut changes = planning::create_missing_parents(context, &to)?;
-        let (path, content) = (to.clone(), PlannedContent::CopyOf(from.clone(), seen));
-        changes.push(PlannedChange::Put { path, expectation: expect, content, version: seen.version, size, mode });
+        let (path, content) = (to.clone(), PlannedContent::CopyOf(from.clone(), observed));
+        changes.push(PlannedChange::Put { path, expectation, content, version: observed.version, size, mode });
         Ok(PlannedEffect::Files {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
@@ -95,7 +95,7 @@ impl CopyArgs {
                 OutcomeBuilder::new()
                     .with_field("from", from.to_string())
                     .with_field("path", to.to_string())
-                    .with_version(&seen.version, rev)
+                    .with_version(&observed.version, rev)
                     .with_field("size", size)
                     .with_field("created", created)
                     .with_field("changed", true)
@@ -106,16 +106,21 @@ impl CopyArgs {
     }
 }
 
-fn unchanged_outcome(context: &CallContext<'_>, from: &RelPath, to: &RelPath, seen: &ObservedVersion) -> PlannedEffect {
-    let answer = OutcomeBuilder::new()
+fn unchanged_outcome(
+    context: &CallContext<'_>,
+    from: &RelPath,
+    to: &RelPath,
+    observed: &ObservedVersion,
+) -> PlannedEffect {
+    let outcome = OutcomeBuilder::new()
         .with_field("from", from.to_string())
         .with_field("path", to.to_string())
-        .with_version(&seen.version, context.revision_name(to, &seen.version))
-        .with_field("size", seen.identity.size)
+        .with_version(&observed.version, context.revision_name(to, &observed.version))
+        .with_field("size", observed.identity.size)
         .with_field("created", false)
         .with_field("changed", false)
         .build_one_line(format!("{to} already has this content; nothing was changed"));
-    PlannedEffect::Read { outcome: answer, bytes: 0 }
+    PlannedEffect::Read { outcome, bytes: 0 }
 }
 
 struct SkippedEntry {
@@ -123,7 +128,6 @@ struct SkippedEntry {
     reason: &'static str,
 }
 
-/// A planned tree copy: the changes and the skipped entries.
 struct TreeCopy {
     changes: Vec<PlannedChange>,
     skipped: Vec<SkippedEntry>,
@@ -137,13 +141,13 @@ fn plan_tree_copy(
     destination: &ResolvedTarget,
 ) -> Result<PlannedEffect, Error> {
     let (from, to) = (source.path.clone(), destination.path.clone());
-    // Only the root may be copied into itself: every other tree has paths outside of it.
+    // Only the root may be copied into itself, because no path is outside of it.
     if to.is_within(&from) && !from.is_root() {
         return Err(Error::new(ErrorKind::InvalidPath, format!("{from} cannot be copied into itself"))
-            .with_next_step("choose a path outside of it"));
+            .with_next_step("choose a destination outside of it"));
     }
-    if let Some(there) = destination.stat {
-        require_replaceable(&to, stat.kind, there.kind, Overwrite::No)?;
+    if let Some(existing) = destination.stat {
+        require_replaceable(&to, stat.kind, existing.kind, Overwrite::No)?;
     }
     let TreeCopy { changes, skipped, tree } = collect_tree(context, &from, stat, &to)?;
     let mut all = planning::create_missing_parents(context, &to)?;
@@ -156,16 +160,12 @@ fn plan_tree_copy(
             if !skipped.is_empty() {
                 text.push_str(&format!("; {} not copied:", skipped.len()));
             }
-            for left_out in skipped.iter().take(limits::REPORTED_PATHS_MAX) {
-                let path = left_out.path.to_wire();
-                text.push_str(&format!("\n  {}: {}", escape_deceptive_line(&path), left_out.reason));
+            let mut reported: Vec<Value> = Vec::new();
+            for SkippedEntry { path, reason } in skipped.iter().take(limits::REPORTED_PATHS_MAX) {
+                text.push_str(&format!("\n  {}: {reason}", escape_deceptive_line(&path.to_wire())));
+                reported.push(json!({ "path": path.to_string(), "reason": reason }));
             }
-            let shown: Vec<Value> = skipped
-                .iter()
-                .take(limits::REPORTED_PATHS_MAX)
-                .map(|left_out| json!({ "path": left_out.path.to_string(), "reason": left_out.reason }))
-                .collect();
-            let omitted = skipped.len() - shown.len();
+            let omitted = skipped.len() - reported.len();
             OutcomeBuilder::new()
                 .with_field("from", from.to_string())
                 .with_field("path", to.to_string())
@@ -175,7 +175,7 @@ fn plan_tree_copy(
                 .with_field("files", tree.files)
                 .with_field("directories", tree.directories)
                 .with_field("bytes", tree.bytes)
-                .with_field("skipped", shown)
+                .with_field("skipped", reported)
                 .with_some("skipped_omitted", (omitted > 0).then_some(omitted))
                 .with_receipt(receipt)
                 .build(text)
@@ -183,10 +183,10 @@ fn plan_tree_copy(
     })
 }
 
-/// Walks the source and lists the changes, parents before children. Skips the destination.
+/// Plans the copy of every entry of the source, parents before children. Skips the destination.
 fn collect_tree(context: &CallContext<'_>, from: &RelPath, stat: FileStat, to: &RelPath) -> Result<TreeCopy, Error> {
-    let nothing = TreeSummary { kind: FileKind::Directory, files: 0, directories: 0, bytes: 0 };
-    let mut copied = TreeCopy { changes: Vec::new(), skipped: Vec::new(), tree: nothing };
+    let empty = TreeSummary { kind: FileKind::Directory, files: 0, directories: 0, bytes: 0 };
+    let mut copied = TreeCopy { changes: Vec::new(), skipped: Vec::new(), tree: empty };
     context.walk(from, stat, &mut |entry| {
         let Some(rest) = entry.path.strip_prefix(from) else { return Ok(()) };
         if entry.path.is_within(to) {
@@ -197,21 +197,21 @@ fn collect_tree(context: &CallContext<'_>, from: &RelPath, stat: FileStat, to: &
         match entry.stat.kind {
             FileKind::Directory => {
                 tree.directories += 1;
-                // The owner needs write access to fill the directory, whatever the mode of the source.
+                // The owner needs write access to fill the directory, even if the source does not grant it.
                 let mode = entry.stat.mode & PERMISSION_BITS | OWNER_MODE_BITS;
                 copied.changes.push(PlannedChange::MakeDirectory { path, mode });
             }
             FileKind::File => {
-                let seen = context.observe_version(entry.path)?;
-                let size = seen.identity.size;
+                let observed = context.observe_version(entry.path)?;
+                let size = observed.identity.size;
                 tree.files += 1;
                 tree.bytes = tree.bytes.saturating_add(size);
                 check_copy_size(tree.bytes)?;
                 copied.changes.push(PlannedChange::Put {
                     path,
                     expectation: CommitExpectation::Absent,
-                    content: PlannedContent::CopyOf(entry.path.clone(), seen),
-                    version: seen.version,
+                    content: PlannedContent::CopyOf(entry.path.clone(), observed),
+                    version: observed.version,
                     size,
                     mode: FileModeSource::Set(entry.stat.mode & PERMISSION_BITS),
                 });
@@ -222,16 +222,13 @@ fn collect_tree(context: &CallContext<'_>, from: &RelPath, stat: FileStat, to: &
                     tree.files += 1;
                     copied.changes.push(PlannedChange::MakeLink { path, target });
                 } else {
-                    copied.skipped.push(SkippedEntry {
-                        path: entry.path.clone(),
-                        reason: "the link target is outside the workspace",
-                    });
+                    let (path, reason) = (entry.path.clone(), "the link target is outside the workspace");
+                    copied.skipped.push(SkippedEntry { path, reason });
                 }
             }
             FileKind::Special => {
-                copied
-                    .skipped
-                    .push(SkippedEntry { path: entry.path.clone(), reason: "it is a pipe, socket or device" });
+                let (path, reason) = (entry.path.clone(), "it is a pipe, socket or device");
+                copied.skipped.push(SkippedEntry { path, reason });
             }
         }
         Ok(())
@@ -239,19 +236,23 @@ fn collect_tree(context: &CallContext<'_>, from: &RelPath, stat: FileStat, to: &
     Ok(copied)
 }
 
-/// Permissions an owner needs to create entries in a directory.
+/// The permissions that an owner needs to create entries in a directory.
 const OWNER_MODE_BITS: u32 = 0o700;
 
 fn check_copy_size(bytes: u64) -> Result<(), Error> {
     if bytes <= limits::COPY_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::new(ErrorKind::TooLarge, format!("more than {} bytes in one copy", limits::COPY_BYTES_MAX))
-        .with_next_step("copy a smaller subtree")
-        .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
+    Err(Error::new(
+        ErrorKind::TooLarge,
+        format!("the copy would exceed {} bytes, the limit of one call", limits::COPY_BYTES_MAX),
+    )
+    .with_next_step("copy a smaller subtree")
+    .with_detail("limit_bytes", limits::COPY_BYTES_MAX))
 }
 
-/// Whether a link at `path` with the target `target` is relative and, resolved lexically, never goes above the root.
+/// Whether a link at `path` has a relative target that never leads above the root. Links in the target are not
+/// resolved.
 fn link_stays_inside(path: &RelPath, target: &[u8]) -> bool {
     if target.starts_with(b"/") {
         return false;

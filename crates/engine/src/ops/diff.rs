@@ -1,7 +1,11 @@
-//! `diff`: a unified diff between two versions of one file. A version is given as an entry, a sha256 or a prefix of
-//! it. It must be a version of this file, so that nobody can read stored content of other files by guessing hashes.
+//! `diff` returns a unified diff between two versions of one file. A version is given as an entry, a sha256 or a prefix
+//! of it. It must be a version of this file, so that nobody can read the stored content of other files by guessing
+//! hashes.
+
+use std::borrow::Cow;
 
 use serde::Deserialize;
+use stead_journal::ChangeKind;
 use stead_path::RelPath;
 use stead_text::{
     diff::diff_stat,
@@ -10,7 +14,11 @@ use stead_text::{
     visible::escape_deceptive,
 };
 
-use super::outcome_builder::{OutcomeBuilder, TextPageEnd, first_page};
+use super::{
+    outcome_builder::{OutcomeBuilder, TextPageEnd, first_page},
+    read,
+    visible_change::recorded_file,
+};
 use crate::{
     call_context::CallContext,
     errors::{Error, ErrorKind},
@@ -31,7 +39,6 @@ pub(crate) struct DiffArgs {
 }
 
 pub(crate) struct DiffSide {
-    /// The label in the diff header.
     pub(crate) label: String,
     /// `None` if the file did not exist.
     pub(crate) version: Option<Version>,
@@ -57,19 +64,18 @@ impl Operation for DiffArgs {
     }
 }
 
-/// The current version of the file.
 fn current_side(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<DiffSide, Error> {
     match target.stat.map(|stat| stat.kind) {
         None => Ok(absent_side("now")),
         Some(FileKind::File) => {
-            let want = BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
-            let file = context.read(&target.path, want).map_err(|error| {
+            let extent = BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX };
+            let file = context.read(&target.path, extent).map_err(|error| {
                 if error.kind == ErrorKind::TooLarge { file_too_large_error(&target.path) } else { error }
             })?;
             Ok(DiffSide { label: "now".to_owned(), version: Some(file.version), bytes: file.bytes })
         }
         Some(FileKind::Directory | FileKind::Link | FileKind::Special) => {
-            super::read::require_file(target).map(|_| absent_side("now"))
+            read::require_file(target).map(|_| absent_side("now"))
         }
     }
 }
@@ -78,7 +84,7 @@ fn absent_side(label: &str) -> DiffSide {
     DiffSide { label: label.to_owned(), version: None, bytes: Vec::new() }
 }
 
-/// The version that the caller names.
+/// The version of a file that the caller names as `written`.
 pub(crate) fn side_at_version(
     context: &CallContext<'_>,
     path: &RelPath,
@@ -106,8 +112,8 @@ pub(crate) fn side_at_version(
     if current.version == Some(version) {
         return Ok(DiffSide { label, version: Some(version), bytes: current.bytes.clone() });
     }
-    let recalled = context.last_seen(path).filter(|seen| seen.unsaved && seen.version == version);
-    if let Some(bytes) = recalled.and_then(|seen| seen.bytes) {
+    let remembered = context.last_seen(path).filter(|seen| seen.unsaved && seen.version == version);
+    if let Some(bytes) = remembered.and_then(|seen| seen.bytes) {
         return Ok(DiffSide { label, version: Some(version), bytes: bytes.to_vec() });
     }
     if let Some(saved) = read_saved_file(context, path)?.filter(|saved| saved.version == version) {
@@ -120,7 +126,7 @@ pub(crate) fn side_at_version(
     Ok(DiffSide { label, version: Some(version), bytes })
 }
 
-/// The saved file of an unsaved text, if it can be compared.
+/// The file on disk, if an editor has unsaved text of it and it is small enough to compare.
 fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<FileBytes>, Error> {
     if context.readable_unsaved_file(path).is_none() {
         return Ok(None);
@@ -132,7 +138,7 @@ fn read_saved_file(context: &CallContext<'_>, path: &RelPath) -> Result<Option<F
     }
 }
 
-/// The changes since a version, at most `limit_lines` lines; `None` if they cannot be determined.
+/// A diff of at most `limit_lines` lines from a version to the current file; `None` if it cannot be determined.
 pub(crate) fn diff_since(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -143,40 +149,40 @@ pub(crate) fn diff_since(
     let old = side_at_version(context, &target.path, written, &new).ok()?;
     let labels = DiffLabels { old: &old.label, new: &new.label };
     let (before, after) = (decode_diff_text(&old.bytes)?, decode_diff_text(&new.bytes)?);
-    let found = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limit_lines);
-    let omitted = match found.omitted_lines {
+    let diff = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limit_lines);
+    let omitted = match diff.omitted_lines {
         0 => String::new(),
         lines => format!("… and {lines} more lines\n"),
     };
-    Some(first_page(&found.text, limits::OUTCOME_PAGE_CHARS).text.to_owned() + &omitted)
+    Some(first_page(&diff.text, limits::OUTCOME_PAGE_CHARS).text.to_owned() + &omitted)
 }
 
-/// Whether an entry removed or moved this path or a directory above it.
+/// Whether an entry removed or moved this path or one of its parents.
 fn entry_removed_path(context: &CallContext<'_>, number: u64, path: &RelPath) -> Result<bool, Error> {
     let Some(stored) = context.workspace().entry(number)? else { return Ok(false) };
-    let taken = stored.entry.changes.iter().any(|change| {
+    let removed = stored.entry.changes.iter().any(|change| {
         let above = RelPath::from_wire(&change.path).is_ok_and(|changed| path.is_within(&changed));
-        above && matches!(change.kind, stead_journal::ChangeKind::Remove | stead_journal::ChangeKind::Rename)
+        above && matches!(change.kind, ChangeKind::Remove | ChangeKind::Rename)
     });
-    Ok(taken)
+    Ok(removed)
 }
 
-/// Finds the matching version among the current one and those in the history.
+/// Finds the first version of a file for which `matches` is true: the current one, unsaved text, or one in the journal.
 fn find_version_in_history(
     context: &CallContext<'_>,
     path: &RelPath,
     written: &str,
     current: &DiffSide,
-    fits: &dyn Fn(&Version) -> bool,
+    matches: &dyn Fn(&Version) -> bool,
 ) -> Result<Version, Error> {
-    if let Some(version) = current.version.filter(|version| fits(version)) {
+    if let Some(version) = current.version.filter(|version| matches(version)) {
         return Ok(version);
     }
-    if let Some(seen) = context.last_seen(path).filter(|seen| seen.unsaved && fits(&seen.version)) {
+    if let Some(seen) = context.last_seen(path).filter(|seen| seen.unsaved && matches(&seen.version)) {
         return Ok(seen.version);
     }
     let on_disk = context.readable_unsaved_file(path).map(|unsaved| unsaved.saved_version.version);
-    if let Some(version) = on_disk.filter(|version| fits(version)) {
+    if let Some(version) = on_disk.filter(|version| matches(version)) {
         return Ok(version);
     }
     let filter = JournalEntryQuery {
@@ -195,20 +201,9 @@ fn find_version_in_history(
     });
     known
         .flatten()
-        .filter_map(version_of_state)
-        .find(|version| fits(version))
+        .filter_map(|state| recorded_file(state).map(|file| file.version))
+        .find(|version| matches(version))
         .ok_or_else(|| expired_version_error(path, written))
-}
-
-fn version_of_state(state: &stead_journal::PathState) -> Option<Version> {
-    match state {
-        stead_journal::PathState::File { version, .. } => Some(Version(*version)),
-        stead_journal::PathState::Absent
-        | stead_journal::PathState::Directory { .. }
-        | stead_journal::PathState::Link { .. }
-        | stead_journal::PathState::Tree { .. }
-        | stead_journal::PathState::Unknown { .. } => None,
-    }
 }
 
 fn expired_version_error(path: &RelPath, written: &str) -> Error {
@@ -226,40 +221,41 @@ fn diff_sides(path: &RelPath, old: &DiffSide, new: &DiffSide) -> Result<PlannedE
     let (Some(before), Some(after)) = (decode_diff_text(&old.bytes), decode_diff_text(&new.bytes)) else {
         let same = if old.bytes == new.bytes { "the same" } else { "different" };
         return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; its bytes are {same}"))
-            .with_next_step("compare the versions, or read both as base64")
+            .with_next_step("compare the sha256 of the versions, or read both as base64")
             .with_detail("from_size", old.bytes.len())
             .with_detail("to_size", new.bytes.len()));
     };
     let labels = DiffLabels { old: &format!("{path} {}", old.label), new: &format!("{path} {}", new.label) };
-    let found = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
+    let diff = unified_diff(&before, &after, labels, limits::DIFF_CONTEXT_LINES, limits::DIFF_LINES_MAX);
     let size = diff_stat(&before, &after);
-    let shown = first_page(&found.text, limits::OUTCOME_PAGE_CHARS);
-    let truncated = found.is_truncated() || shown.end != TextPageEnd::Complete;
-    let seen = escape_deceptive(shown.text);
-    let mut text = first_page(&seen, limits::OUTCOME_PAGE_CHARS).text.to_owned();
+    let page = first_page(&diff.text, limits::OUTCOME_PAGE_CHARS);
+    let truncated = diff.is_truncated() || page.end != TextPageEnd::Complete;
+    let escaped = escape_deceptive(page.text);
+    let mut text = first_page(&escaped, limits::OUTCOME_PAGE_CHARS).text.to_owned();
     if text.is_empty() {
         text.push_str(if old.bytes == new.bytes { "no differences" } else { "only the encoding differs" });
     } else {
         text.push_str(&format!("[+{} -{} lines]", size.added, size.removed));
     }
     if truncated {
-        text.push_str(&format!("\n… truncated: read {path} to see all of it"));
+        text.push_str(&format!("\n… truncated: read {path} to see the whole file"));
     }
     let version = |side: &DiffSide| side.version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
-    let answer = OutcomeBuilder::new()
+    let outcome = OutcomeBuilder::new()
         .with_field("path", path.to_string())
         .with_field("from", version(old))
         .with_field("to", version(new))
-        .with_field("diff", shown.text)
+        .with_field("diff", page.text)
         .with_field("added", size.added)
         .with_field("removed", size.removed)
         .with_field("truncated", truncated)
         .build(text);
-    Ok(PlannedEffect::Read { outcome: answer, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
+    Ok(PlannedEffect::Read { outcome, bytes: (old.bytes.len() + new.bytes.len()) as u64 })
 }
 
-/// Decodes bytes as text, if encoding the text again gives the same bytes.
-pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+/// Decodes bytes in their detected encoding. Returns `None` if they are not text, or if encoding the text again would
+/// not give the same bytes.
+pub(crate) fn decode_diff_text(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match detect_content(bytes) {
         DetectedContent::Text { encoding } => decode(bytes, encoding).ok(),
         DetectedContent::Binary => None,

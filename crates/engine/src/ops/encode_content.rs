@@ -1,5 +1,5 @@
-//! Converts the content of a call to the bytes of a file. A file keeps its encoding unless the caller names another
-//! one. Never substitutes characters that cannot be encoded.
+//! Encodes the content of a call as the bytes of a file. A file keeps its encoding unless the caller names another one.
+//! A character that cannot be encoded is an error and is never replaced.
 
 use std::borrow::Cow;
 
@@ -23,23 +23,23 @@ pub(crate) fn is_base64(name: &str) -> bool {
 
 pub(crate) struct EncodedContent {
     pub(crate) bytes: Vec<u8>,
-    /// Set if the text encoding is not plain UTF-8; reported to the caller.
+    /// The encoding, if it is not UTF-8. The outcome reports it.
     pub(crate) non_utf8_encoding: Option<&'static str>,
 }
 
-/// Encodes a whole file: in the requested encoding, else in that of the current file, else in UTF-8.
+/// Encodes a whole file in the requested encoding, otherwise in that of the current file, otherwise in UTF-8.
 pub(crate) fn encode_file(
     content: &str,
     requested: Option<&str>,
     current: Option<&[u8]>,
 ) -> Result<EncodedContent, Error> {
-    let bytes = match requested {
+    let encoded = match requested {
         Some(name) if is_base64(name) => EncodedContent { bytes: decode_base64(content)?, non_utf8_encoding: None },
         Some(name) => encode_in(content, parse_encoding(name)?)?,
         None => encode_in(content, current.map_or(Encoding::Utf8, existing_encoding))?,
     };
-    check_size(bytes.bytes.len() as u64)?;
-    Ok(bytes)
+    check_size(encoded.bytes.len() as u64)?;
+    Ok(encoded)
 }
 
 /// Encodes text in the encoding of `current`.
@@ -51,7 +51,7 @@ pub(crate) fn encode_like(text: &str, current: &[u8]) -> Result<Vec<u8>, Error> 
 pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedContent, Error> {
     let encoding = existing_encoding(current);
     let mut encoded = encode_in(content, encoding)?;
-    // The byte order mark appears only at the start of the file.
+    // A byte order mark belongs only at the start of the file.
     if !encoding.byte_order_mark().is_empty() {
         encoded.bytes.drain(..encoding.byte_order_mark().len());
     }
@@ -59,8 +59,8 @@ pub(crate) fn encode_appended(content: &str, current: &[u8]) -> Result<EncodedCo
     Ok(encoded)
 }
 
-/// Gives the content the line endings of the text it replaces: CRLF if that uses only CRLF, LF otherwise. The byte
-/// order mark belongs to the encoding, which the file keeps.
+/// Gives the content the line endings of the text that it replaces: CRLF if that text uses only CRLF, otherwise LF. A
+/// byte order mark is removed, because the encoding of the file adds it again.
 pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     let plain = content.strip_prefix('\u{feff}').unwrap_or(content).replace("\r\n", "\n");
     let before = match encoding::detect_content(current) {
@@ -71,7 +71,7 @@ pub(crate) fn match_format(content: &str, current: &[u8]) -> String {
     if endings.crlf > 0 && endings.lf == 0 { plain.replace('\n', "\r\n") } else { plain }
 }
 
-/// Gives the content the line endings of the text it replaces, if the content uses only LF.
+/// Gives the content the line endings of the text that it replaces, if the content uses only LF.
 pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c, str> {
     match encoding::detect_content(current) {
         DetectedContent::Text { encoding } => {
@@ -81,7 +81,7 @@ pub(crate) fn match_line_endings<'c>(content: &'c str, current: &[u8]) -> Cow<'c
     }
 }
 
-/// The encoding of the file; UTF-8 if it is not text.
+/// The encoding of a file; UTF-8 if the file is not text.
 fn existing_encoding(current: &[u8]) -> Encoding {
     match encoding::detect_content(current) {
         DetectedContent::Text { encoding } => encoding,
@@ -90,31 +90,31 @@ fn existing_encoding(current: &[u8]) -> Encoding {
 }
 
 fn encode_in(content: &str, encoding: Encoding) -> Result<EncodedContent, Error> {
-    // A mark in the content stands for the file's own mark, not for a second one.
+    // A byte order mark in the content means that of the file, not a second one.
     let text = match encoding.byte_order_mark() {
         b"" => content,
         _ => content.strip_prefix('\u{feff}').unwrap_or(content),
     };
     let bytes = encoding::encode(text, encoding).map_err(|error| {
         Error::new(ErrorKind::NotText, error.to_string())
-            .with_next_step("remove the character, or write the whole file with encoding \"utf-8\"")
+            .with_next_step("remove that character, or write the whole file with encoding \"utf-8\"")
             .with_detail("encoding", encoding.name())
     })?;
-    let unusual = (encoding != Encoding::Utf8).then(|| encoding.name());
-    Ok(EncodedContent { bytes, non_utf8_encoding: unusual })
+    let non_utf8_encoding = (encoding != Encoding::Utf8).then(|| encoding.name());
+    Ok(EncodedContent { bytes, non_utf8_encoding })
 }
 
 fn parse_encoding(name: &str) -> Result<Encoding, Error> {
     Encoding::parse(name).ok_or_else(|| {
         Error::new(ErrorKind::BadRequest, format!("unsupported encoding '{}'", shorten_for_error(name)))
-            .with_next_step("use utf-8, base64, utf-16le, utf-16be or a name such as windows-1252")
+            .with_next_step("pass utf-8, base64, utf-16le, utf-16be or a name such as windows-1252")
     })
 }
 
 fn decode_base64(content: &str) -> Result<Vec<u8>, Error> {
     STANDARD.decode(content.trim_end()).map_err(|error| {
         Error::new(ErrorKind::BadRequest, format!("the content is not base64: {error}"))
-            .with_next_step("use the standard alphabet with padding and no line breaks")
+            .with_next_step("encode with the standard alphabet, with padding and without line breaks")
     })
 }
 
@@ -122,12 +122,10 @@ fn check_size(size: u64) -> Result<(), Error> {
     if size <= limits::WRITE_BYTES_MAX {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::TooLarge,
-        format!("{size} bytes exceed the limit of {} per file", limits::WRITE_BYTES_MAX),
-    )
-    .with_next_step("split the content over several files")
-    .with_detail("limit_bytes", limits::WRITE_BYTES_MAX))
+    let limit = limits::WRITE_BYTES_MAX;
+    Err(Error::new(ErrorKind::TooLarge, format!("the file would have {size} bytes; the limit is {limit}"))
+        .with_next_step("split the content over several files")
+        .with_detail("limit_bytes", limit))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! `history`: changes, newest first, by page. Contains only changes that the caller may read; other entries are
-//! omitted without a trace.
+//! `history` returns the entries with changes by page, newest first. It contains only changes to paths that the caller
+//! may read; other entries are omitted without a trace.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use stead_journal::EntryRelation;
 use stead_path::RelPath;
 
 use super::{
@@ -37,8 +38,8 @@ impl Operation for HistoryArgs {
         let since = self.since.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let cursor = self.cursor.as_ref().map(JournalEntryArgument::entry_number).transpose()?;
         let head = context.workspace().head()?.number;
-        if let Some(known) = since.filter(|known| *known > head) {
-            return Err(history_lost_error(known, head));
+        if let Some(number) = since.filter(|number| *number > head) {
+            return Err(history_lost_error(number, head));
         }
         let page = collect_page(context, path, since, cursor)?;
         let next = page.next.map(|number| {
@@ -54,21 +55,21 @@ impl Operation for HistoryArgs {
             (None, true) => text.push_str("no changes"),
             (None, false) => text.truncate(text.trim_end().len()),
         }
-        let answer = OutcomeBuilder::new()
+        let outcome = OutcomeBuilder::new()
             .with_some("path", path.map(RelPath::to_string))
             .with_field("entries", page.entries)
             .with_field("truncated", next.is_some())
             .with_some("next", next)
             .build(text);
-        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
     }
 }
 
 #[derive(Default)]
 struct HistoryPage {
-    entries: Vec<Value>,
+    entries: Vec<Map<String, Value>>,
     text: String,
-    /// The last entry examined, if there may be more before it.
+    /// The last examined entry, if there may be more entries before it.
     next: Option<u64>,
 }
 
@@ -95,7 +96,7 @@ fn collect_page(
         scanned += batch.len();
         let last_batch = batch.len() < HISTORY_BATCH_ENTRIES;
         for stored in &batch {
-            let Some(HistoryItem { json: object, text }) = history_item(context, stored, path)? else {
+            let Some(HistoryItem { json, text }) = history_item(context, stored, path)? else {
                 page.next = Some(stored.entry.number);
                 continue;
             };
@@ -104,7 +105,7 @@ fn collect_page(
             if full && !page.entries.is_empty() {
                 return Ok(page);
             }
-            page.entries.push(Value::Object(object));
+            page.entries.push(json);
             page.text.push_str(&text);
             page.next = Some(stored.entry.number);
         }
@@ -121,22 +122,22 @@ struct HistoryItem {
     text: String,
 }
 
-/// The entry as the caller may see it; `None` if it may read none of the changed paths.
+/// The part of an entry that the caller may see; `None` if the caller may read none of the changed paths.
 fn history_item(
     context: &CallContext<'_>,
     stored: &StoredJournalEntry,
     path: Option<&RelPath>,
 ) -> Result<Option<HistoryItem>, Error> {
     let entry = &stored.entry;
-    let seen: Vec<VisibleChange> =
+    let visible: Vec<VisibleChange> =
         entry.changes.iter().filter_map(|change| VisibleChange::visible_to(context, change)).collect();
-    if seen.is_empty() {
+    if visible.is_empty() {
         return Ok(None);
     }
-    let total = seen.len();
+    let total = visible.len();
     // Changes at the requested path come first, so that the limit never hides them.
     let (mut first, rest): (Vec<VisibleChange>, Vec<VisibleChange>) =
-        seen.into_iter().partition(|shown| path.is_none_or(|path| shown.is_within(path)));
+        visible.into_iter().partition(|change| path.is_none_or(|path| change.is_within(path)));
     first.extend(rest);
     first.truncate(limits::HISTORY_CHANGES_MAX);
     let omitted = total - first.len();
@@ -154,7 +155,7 @@ fn history_item(
         let before = entry.number.saturating_sub(1);
         text.push_str(&format!("  … and {omitted} more: call changes with since \"r{before}\"\n"));
     }
-    let changes: Vec<Value> = first.into_iter().map(|change| Value::Object(change.into_json())).collect();
+    let changes: Vec<_> = first.into_iter().map(VisibleChange::into_json).collect();
     let object = OutcomeBuilder::new()
         .with_field("entry", entry.number)
         .with_field("time", time)
@@ -163,16 +164,16 @@ fn history_item(
         .with_field("changes", changes)
         .with_some("changes_omitted", (omitted > 0).then_some(omitted))
         .with_field("undone", undone.is_some());
-    Ok(Some(HistoryItem { json: with_entry_link(object, &entry.relation).into_json(), text }))
+    Ok(Some(HistoryItem { json: with_relation(object, &entry.relation).into_json(), text }))
 }
 
-/// Adds the earlier entry or object that this entry refers to.
-fn with_entry_link(fields: OutcomeBuilder, link: &stead_journal::EntryRelation) -> OutcomeBuilder {
-    match link {
-        stead_journal::EntryRelation::None => fields,
-        stead_journal::EntryRelation::Undoes(number) => fields.with_field("undoes", *number),
-        stead_journal::EntryRelation::Redoes(number) => fields.with_field("redoes", *number),
-        stead_journal::EntryRelation::Restores(trash) => fields.with_field("restores", trash.clone()),
-        stead_journal::EntryRelation::Amends(number) => fields.with_field("amends", *number),
+/// Adds the entry or trash item that this entry refers to.
+fn with_relation(fields: OutcomeBuilder, relation: &EntryRelation) -> OutcomeBuilder {
+    match relation {
+        EntryRelation::None => fields,
+        EntryRelation::Undoes(number) => fields.with_field("undoes", *number),
+        EntryRelation::Redoes(number) => fields.with_field("redoes", *number),
+        EntryRelation::Restores(trash) => fields.with_field("restores", trash.clone()),
+        EntryRelation::Amends(number) => fields.with_field("amends", *number),
     }
 }

@@ -1,13 +1,13 @@
-//! `move`: renames a file, link or tree in one step. A symbolic link itself is moved, never its target. Only a file
-//! can be replaced, only by a file, and only with `overwrite`; the replaced version is retained.
+//! `move` renames a file, link or tree atomically. For a symbolic link, the link is moved and not its target. Only a
+//! file can be replaced, only by a file, and only with `overwrite`. The replaced version is retained.
 
 use serde::Deserialize;
 use stead_path::RelPath;
 
-use super::{outcome_builder::OutcomeBuilder, planning};
+use super::{file_kind_name, outcome_builder::OutcomeBuilder, planning};
 use crate::{
     call_context::CallContext,
-    call_options::OverwrittenFilePolicy,
+    call_options::{OverwrittenFilePolicy, RemovalRetention},
     errors::{Error, ErrorKind},
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
     plan::{CommitExpectation, FileKind, ObservedVersion, Plan, PlannedChange, TreeSummary},
@@ -33,46 +33,40 @@ impl Operation for MoveArgs {
 
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let (source, destination) = (&targets[0], &targets[1]);
-        let node = planning::require_present(source)?;
-        planning::require_movable(context, source, node)?;
+        let stat = planning::require_present(source)?;
+        planning::require_movable(context, source, stat)?;
         let (from, to) = (source.path.clone(), destination.path.clone());
         if from == to {
             return match context.options.overwritten_file {
-                OverwrittenFilePolicy::RetainVersion => unchanged_outcome(context, source, node),
-                // A file is not moved to the trash to make room for itself.
+                OverwrittenFilePolicy::RetainVersion => unchanged_outcome(context, source, stat),
+                // The file itself would go to the trash.
                 OverwrittenFilePolicy::MoveToTrash => {
                     Err(Error::new(ErrorKind::Exists, format!("{to} is both source and destination"))
                         .with_next_step("choose another path")
                         .with_detail("path", to.to_string())
                         .with_detail("reason", "same_place")
-                        .with_detail("type", super::stat::file_kind_name(node.kind)))
+                        .with_detail("type", file_kind_name(stat.kind)))
                 }
             };
         }
-        if to.is_within(&from) && node.kind == FileKind::Directory {
+        if to.is_within(&from) && stat.kind == FileKind::Directory {
             return Err(Error::new(ErrorKind::InvalidPath, format!("{from} cannot be moved into itself"))
-                .with_next_step("choose a path outside of it"));
+                .with_next_step("choose a destination outside of it"));
         }
-        let over = self.expect_destination(context, node, destination)?;
-        let expect = planning::expectation_at(context, &from, node, source.observed)?;
-        let tree = planning::count_tree(context, &from, node)?;
-        let moved = planning::expected_version(&expect);
-        let replaced = over != CommitExpectation::Absent;
+        let destination_state = self.expect_destination(context, stat, destination)?;
+        let expectation = planning::expectation_at(context, &from, stat, source.observed)?;
+        let tree = planning::count_tree(context, &from, stat)?;
+        let moved = planning::expected_version(&expectation);
+        let replaces = destination_state != CommitExpectation::Absent;
         let mut changes = planning::create_missing_parents(context, &to)?;
-        let over = match (context.options.overwritten_file, over, destination.stat) {
-            (OverwrittenFilePolicy::MoveToTrash, CommitExpectation::File(seen), Some(there)) => {
-                changes.push(move_to_trash(context, &to, seen, there));
+        let replaced = match (context.options.overwritten_file, destination_state, destination.stat) {
+            (OverwrittenFilePolicy::MoveToTrash, CommitExpectation::File(observed), Some(existing)) => {
+                changes.push(move_to_trash(context, &to, observed, existing));
                 CommitExpectation::Absent
             }
-            (OverwrittenFilePolicy::RetainVersion | OverwrittenFilePolicy::MoveToTrash, over, _) => over,
+            (OverwrittenFilePolicy::RetainVersion | OverwrittenFilePolicy::MoveToTrash, state, _) => state,
         };
-        changes.push(PlannedChange::Move {
-            from: from.clone(),
-            to: to.clone(),
-            expectation: expect,
-            replaced: over,
-            tree,
-        });
+        changes.push(PlannedChange::Move { from: from.clone(), to: to.clone(), expectation, replaced, tree });
         Ok(PlannedEffect::Files {
             plan: Plan::new(changes),
             build_outcome: Box::new(move |receipt| {
@@ -81,10 +75,10 @@ impl Operation for MoveArgs {
                 OutcomeBuilder::new()
                     .with_field("from", from.to_string())
                     .with_field("path", to.to_string())
-                    .with_some("version", moved.map(|seen| seen.version.to_string()))
+                    .with_some("version", moved.map(|observed| observed.version.to_string()))
                     .with_field("rev", rev)
                     .with_field("changed", true)
-                    .with_field("replaced", replaced)
+                    .with_field("replaced", replaces)
                     .with_field("files", tree.files)
                     .with_field("bytes", tree.bytes)
                     .with_some("trash", receipt.trash_ids.first().cloned())
@@ -95,36 +89,28 @@ impl Operation for MoveArgs {
     }
 }
 
-/// Moves the entry at the destination to the trash.
+/// Moves the file at the destination of a move or restore to the trash.
 pub(super) fn move_to_trash(
     context: &CallContext<'_>,
     path: &RelPath,
-    seen: ObservedVersion,
-    there: FileStat,
+    observed: ObservedVersion,
+    existing: FileStat,
 ) -> PlannedChange {
-    let keep_until_ms = context
-        .workspace()
-        .now_ms()
-        .saturating_add(context.policy.policy.trash_retention_ms(&context.caller.principal));
-    let tree = TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: there.size };
-    PlannedChange::Remove {
-        path: path.clone(),
-        expectation: CommitExpectation::File(seen),
-        retain_until_ms: keep_until_ms,
-        tree,
-    }
+    let tree = TreeSummary { kind: FileKind::File, files: 1, directories: 0, bytes: existing.size };
+    let retain_until_ms = planning::trash_deadline_ms(context, RemovalRetention::PrincipalDefault);
+    PlannedChange::Remove { path: path.clone(), expectation: CommitExpectation::File(observed), retain_until_ms, tree }
 }
 
 impl MoveArgs {
-    /// What the commit must find at the destination.
+    /// The state that the commit must find at the destination.
     fn expect_destination(
         &self,
         context: &CallContext<'_>,
         stat: FileStat,
         destination: &ResolvedTarget,
     ) -> Result<CommitExpectation, Error> {
-        let Some(there) = destination.stat else { return Ok(CommitExpectation::Absent) };
-        require_replaceable(&destination.path, stat.kind, there.kind, self.overwrite.into())?;
+        let Some(existing) = destination.stat else { return Ok(CommitExpectation::Absent) };
+        require_replaceable(&destination.path, stat.kind, existing.kind, self.overwrite.into())?;
         Ok(CommitExpectation::File(context.observe_version(&destination.path)?))
     }
 }
@@ -142,7 +128,7 @@ impl From<bool> for Overwrite {
     }
 }
 
-/// Requires that a file replaces a file and that the caller allows it.
+/// Rejects a replacement unless both are files and the caller allows it.
 pub(crate) fn require_replaceable(
     path: &RelPath,
     new: FileKind,
@@ -151,14 +137,14 @@ pub(crate) fn require_replaceable(
 ) -> Result<(), Error> {
     let exists = |next_step: &str| {
         let error = Error::new(ErrorKind::Exists, format!("{path} already exists")).with_next_step(next_step);
-        Err(error.with_detail("path", path.to_string()).with_detail("type", super::stat::file_kind_name(old)))
+        Err(error.with_detail("path", path.to_string()).with_detail("type", file_kind_name(old)))
     };
     match (new, old, overwrite) {
         (FileKind::File, FileKind::File, Overwrite::Yes) => Ok(()),
         (FileKind::File, FileKind::File, Overwrite::No) => {
             exists("pass overwrite: true to replace it, or choose another path")
         }
-        (_, FileKind::Directory, _) => exists("give the whole new path, with the new name at its end"),
+        (_, FileKind::Directory, _) => exists("pass the complete new path, including the new name"),
         (_, FileKind::File | FileKind::Link | FileKind::Special, _) => {
             exists("choose another path; only a file can replace a file")
         }
@@ -170,15 +156,14 @@ fn unchanged_outcome(
     source: &ResolvedTarget,
     stat: FileStat,
 ) -> Result<PlannedEffect, Error> {
-    let seen: Option<ObservedVersion> =
-        planning::expected_version(&planning::expectation_at(context, &source.path, stat, source.observed)?);
+    let observed = planning::expected_version(&planning::expectation_at(context, &source.path, stat, source.observed)?);
     let path = source.path.to_string();
-    let answer = OutcomeBuilder::new()
+    let outcome = OutcomeBuilder::new()
         .with_field("from", path.clone())
         .with_field("path", path.clone())
-        .with_some("version", seen.map(|seen| seen.version.to_string()))
-        .with_some("rev", seen.map(|seen| context.revision_name(&source.path, &seen.version)))
+        .with_some("version", observed.map(|observed| observed.version.to_string()))
+        .with_some("rev", observed.map(|observed| context.revision_name(&source.path, &observed.version)))
         .with_field("changed", false)
-        .build_one_line(format!("{path} is already there; nothing was changed"));
-    Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        .build_one_line(format!("source and destination are both {path}; nothing was changed"));
+    Ok(PlannedEffect::Read { outcome, bytes: 0 })
 }

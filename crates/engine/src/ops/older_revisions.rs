@@ -1,15 +1,15 @@
-//! Finds a missing quote or file in the journal: the revision that contained it, who changed it since, and where it
-//! was moved. Examines only versions that the caller may read, and a bounded number of them.
+//! Searches the journal for a quoted text or a file that no longer exists: which revision contained it, who changed it
+//! since, and where it was moved. Examines a limited number of versions, and only versions that the caller may read.
 
 use std::ops::RangeInclusive;
 
 use serde_json::{Value, json};
-use stead_journal::ChangeKind;
+use stead_journal::{ChangeKind, PathState, RecordedChange};
 use stead_path::RelPath;
 use stead_text::{
     edit::map_lines,
     locate::{MatchBoundary, MatchOptions, MatchPass, OverlapRule, SearchableText},
-    unified::{DiffLabels, unified_diff},
+    unified::{DiffLabels, UnifiedDiff, unified_diff},
 };
 
 use super::diff::decode_diff_text;
@@ -22,13 +22,13 @@ use crate::{
     workspace::{JournalEntryOrder, JournalEntryQuery, JournalEntrySelection, StoredJournalEntry},
 };
 
-/// An older revision that contains a quote.
+/// An older revision that contains a quoted text.
 pub(crate) struct OlderRevisionMatch {
     rev: String,
-    /// Principal and entry of the first change after it.
+    /// The principal and the entry of the first change after that revision.
     changed_by: Option<(String, u64)>,
     diff: String,
-    /// The current lines at that location; `None` if they were removed.
+    /// The current lines at the place of the quoted text; `None` if they were removed.
     lines: Option<RangeInclusive<usize>>,
 }
 
@@ -41,7 +41,6 @@ impl OlderRevisionMatch {
         self.lines.as_ref()
     }
 
-    /// One sentence.
     pub(crate) fn describe(&self) -> String {
         match &self.changed_by {
             Some((principal, number)) => {
@@ -77,15 +76,15 @@ pub(crate) fn find_older_revision(
     context: &CallContext<'_>,
     now: CurrentFileText<'_>,
     quote: &str,
-    borders: MatchBoundary,
+    boundary: MatchBoundary,
 ) -> Option<OlderRevisionMatch> {
     let entries = changing_entries(context, now.path)?;
     let passes = &[MatchPass::Exact, MatchPass::LineEndings];
-    let how = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary: borders };
+    let options = MatchOptions { passes, overlap_rule: OverlapRule::NonOverlapping, boundary };
     let mut tried = vec![now.version];
     let mut newer: Option<(String, u64)> = None;
     for stored in &entries {
-        for (version, left_by) in versions_of_path(stored, now.path) {
+        for (version, written_here) in versions_of_path(stored, now.path) {
             if tried.contains(&version) {
                 continue;
             }
@@ -94,36 +93,36 @@ pub(crate) fn find_older_revision(
             }
             tried.push(version);
             let Some(text) = retained_text(context, &version) else { continue };
-            if let Some(found) = SearchableText::new(&text).find(quote, how).matches.first() {
+            if let Some(found) = SearchableText::new(&text).find(quote, options).matches.first() {
                 let rev = context.revision_name(now.path, &version);
-                // The entry changed the bytes before it; the next entry changed the bytes it left.
-                let by = if left_by { newer } else { Some(author_and_time(stored)) };
+                // A version that this entry wrote was changed by the next entry, an earlier one by this entry.
+                let changed_by = if written_here { newer } else { Some(author_and_entry(stored)) };
                 let labels = DiffLabels { old: &rev, new: "now" };
                 let lines = limits::ERROR_LINES_MAX;
                 let diff = unified_diff(&text, now.text, labels, limits::DIFF_CONTEXT_LINES, lines);
                 let lines = map_lines(&text, now.text, &found.lines);
-                return Some(OlderRevisionMatch { diff: render_bounded_diff(&diff), lines, changed_by: by, rev });
+                return Some(OlderRevisionMatch { diff: render_bounded_diff(&diff), lines, changed_by, rev });
             }
         }
-        newer = Some(author_and_time(stored));
+        newer = Some(author_and_entry(stored));
     }
     None
 }
 
-/// Renders a diff with the number of omitted lines.
-pub(crate) fn render_bounded_diff(diff: &stead_text::unified::UnifiedDiff) -> String {
+/// Renders a diff, followed by the number of omitted lines.
+pub(crate) fn render_bounded_diff(diff: &UnifiedDiff) -> String {
     match diff.omitted_lines {
         0 => diff.text.clone(),
         lines => format!("{}… and {lines} more lines\n", diff.text),
     }
 }
 
-fn author_and_time(stored: &StoredJournalEntry) -> (String, u64) {
+fn author_and_entry(stored: &StoredJournalEntry) -> (String, u64) {
     (stored.entry.caller.principal.clone(), stored.entry.number)
 }
 
 fn retained_text(context: &CallContext<'_>, version: &Version) -> Option<String> {
-    // Unreadable bytes count as not stored: this lookup is optional.
+    // Bytes that cannot be read count as not stored, because this lookup only improves an error.
     let bytes = context.workspace().retained_bytes(version).ok().flatten()?;
     (bytes.len() as u64 <= limits::OLDER_REVISION_BYTES_MAX)
         .then(|| decode_diff_text(&bytes).map(std::borrow::Cow::into_owned))
@@ -141,18 +140,18 @@ fn changing_entries(context: &CallContext<'_>, path: &RelPath) -> Option<Vec<Sto
     context.workspace().entries(&filter).ok()
 }
 
-/// The versions of a file in an entry, newest first, and whether the entry wrote it.
+/// The versions of a file in an entry, newest first, each with whether the entry wrote it.
 fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version, bool)> {
     let wire = path.to_wire();
     let mut found = Vec::new();
     for change in &stored.entry.changes {
         if change.to.as_deref().unwrap_or(&change.path) == wire
-            && let stead_journal::PathState::File { version, .. } = &change.after
+            && let PathState::File { version, .. } = &change.after
         {
             found.push((Version(*version), true));
         }
         if change.path == wire
-            && let stead_journal::PathState::File { version, .. } = &change.before
+            && let PathState::File { version, .. } = &change.before
         {
             found.push((Version(*version), false));
         }
@@ -160,11 +159,8 @@ fn versions_of_path(stored: &StoredJournalEntry, path: &RelPath) -> Vec<(Version
     found
 }
 
-/// The last change that started at a path, and its entry.
-fn last_change_of_path(
-    context: &CallContext<'_>,
-    path: &RelPath,
-) -> Option<(StoredJournalEntry, stead_journal::RecordedChange)> {
+/// The last change of a path, or of its move to another path, and its entry.
+fn last_change_of_path(context: &CallContext<'_>, path: &RelPath) -> Option<(StoredJournalEntry, RecordedChange)> {
     let wire = path.to_wire();
     changing_entries(context, path)?.into_iter().find_map(|stored| {
         let change = stored.entry.changes.iter().find(|change| change.path == wire)?.clone();
@@ -172,13 +168,13 @@ fn last_change_of_path(
     })
 }
 
-/// How an entry last left its path, as far as the journal knows.
+/// How a file disappeared from its path.
 pub(crate) enum RemovalOrMove {
     Removed,
     MovedTo(RelPath),
 }
 
-/// How the entry at `path`, which is now absent, left it.
+/// How the file at `path`, which is now absent, disappeared; `None` if the journal does not record it.
 pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) -> Option<RemovalOrMove> {
     let (_, change) = last_change_of_path(context, path)?;
     match change.kind {
@@ -194,32 +190,34 @@ pub(crate) fn find_removal_or_move(context: &CallContext<'_>, path: &RelPath) ->
     }
 }
 
-/// The error for a missing file, with its new path if the journal knows it.
+/// The error for a missing file. It names the new path if the journal records a move.
 pub(crate) fn missing_file_error(context: &CallContext<'_>, target: &ResolvedTarget, base: Option<&str>) -> Error {
     let path = &target.path;
     let (kind, detail) = match base {
         Some(_) => (ErrorKind::Stale, format!("{path} no longer exists; nothing was written")),
-        None => (ErrorKind::NotFound, format!("there is no file {path}; nothing was written")),
+        None => (ErrorKind::NotFound, format!("{path} does not exist; nothing was written")),
     };
     let error = Error::new(kind, detail).with_detail("path", path.to_string());
     let last = last_change_of_path(context, path);
     let moved = last.as_ref().filter(|(_, change)| change.kind == ChangeKind::Rename).and_then(|(stored, change)| {
         let to = RelPath::from_wire(change.to.as_deref()?).ok()?;
-        context.may_read(&to).then_some((author_and_time(stored), to))
+        context.may_read(&to).then_some((author_and_entry(stored), to))
     });
     if let Some(((principal, number), to)) = moved {
         return error
-            .with_next_step(format!("{principal} moved it to {to} in r{number}: edit {to}"))
+            .with_next_step(format!("{principal} moved it to {to} in r{number}; use the new path"))
             .with_detail("moved_to", to.to_string())
             .with_detail("changed_by", principal);
     }
     match last.filter(|(_, change)| change.kind == ChangeKind::Remove) {
         Some((stored, _)) => {
-            let (principal, number) = author_and_time(&stored);
+            let (principal, number) = author_and_entry(&stored);
             error
-                .with_next_step(format!("{principal} removed it in r{number}: undo that, or create it with write"))
+                .with_next_step(format!(
+                    "{principal} removed it in r{number}; undo that entry, or call write to create the file"
+                ))
                 .with_detail("changed_by", principal)
         }
-        None => error.with_next_step("list the directory to see what is there, or create it with write"),
+        None => error.with_next_step("call list to see the entries of the directory, or write to create the file"),
     }
 }

@@ -1,7 +1,5 @@
-//! Builds outcomes: an ordered JSON object and a text from the same data.
-//!
-//! Owns the fields that several operations share, the time format and the splitting of text into pages. Never
-//! accesses a workspace.
+//! Builds outcomes, which consist of an ordered JSON object and a text. Owns the fields that several operations share,
+//! the time format and the division of text into pages. Never accesses a workspace.
 
 use serde_json::{Map, Value};
 use stead_journal::ChangeKind;
@@ -10,7 +8,7 @@ use stead_text::{
     visible::{escape_deceptive, escape_deceptive_line},
 };
 
-use super::visible_change::VisibleChange;
+use super::visible_change::{VisibleChange, recorded_file};
 use crate::{
     engine::CallOutcome,
     limits,
@@ -44,12 +42,12 @@ impl OutcomeBuilder {
         self
     }
 
-    /// Adds the version of a file: its sha256 and its short name.
+    /// Adds the sha256 of a file and the short name of that version.
     pub(crate) fn with_version(self, version: &Version, rev: impl Into<String>) -> Self {
         self.with_field("version", version.to_string()).with_field("rev", rev.into())
     }
 
-    /// Adds the entry number, its chain hash, and notices.
+    /// Adds the number and the chain hash of the journal entry, and the notices of the commit.
     pub(crate) fn with_receipt(self, receipt: &CommitReceipt) -> Self {
         let notices = (!receipt.notices.is_empty()).then(|| receipt.notices.clone());
         self.with_field("entry", receipt.entry)
@@ -68,25 +66,15 @@ impl OutcomeBuilder {
 
     /// Builds the outcome. Control characters in the text are escaped, because file names may contain anything.
     pub(crate) fn build(self, text: impl AsRef<str>) -> CallOutcome {
-        CallOutcome {
-            json: self.0,
-            text: escape_deceptive(text.as_ref()).into_owned(),
-            before_after: Vec::new(),
-            session_switch: None,
-        }
+        self.build_verbatim(escape_deceptive(text.as_ref()))
     }
 
-    /// Builds an outcome with one line of text; line breaks in names are escaped.
+    /// Builds an outcome with one line of text. Line breaks in names are escaped.
     pub(crate) fn build_one_line(self, text: impl AsRef<str>) -> CallOutcome {
-        CallOutcome {
-            json: self.0,
-            text: escape_deceptive_line(text.as_ref()).into_owned(),
-            before_after: Vec::new(),
-            session_switch: None,
-        }
+        self.build_verbatim(escape_deceptive_line(text.as_ref()))
     }
 
-    /// Builds an outcome whose text is file content, unescaped.
+    /// Builds an outcome whose text is file content, which is not escaped.
     pub(crate) fn build_verbatim(self, text: impl Into<String>) -> CallOutcome {
         CallOutcome { json: self.0, text: text.into(), before_after: Vec::new(), session_switch: None }
     }
@@ -95,11 +83,11 @@ impl OutcomeBuilder {
 /// Rebuilds the outcome of an earlier call from its entry, for a repeated idempotency key.
 pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
     let entry = &stored.entry;
-    let shown: Vec<VisibleChange> =
+    let changes: Vec<VisibleChange> =
         entry.changes.iter().take(limits::HISTORY_CHANGES_MAX).map(VisibleChange::unfiltered).collect();
-    let omitted = entry.changes.len() - shown.len();
+    let omitted = entry.changes.len() - changes.len();
     let mut text = format!("already done by {} r{}; nothing was done again", entry.operation, entry.number);
-    for change in &shown {
+    for change in &changes {
         text.push_str("\n  ");
         text.push_str(&change.render_line());
     }
@@ -114,33 +102,23 @@ pub(crate) fn outcome_from_entry(stored: &StoredJournalEntry) -> CallOutcome {
         .with_field("operation", entry.operation.clone())
         .with_some("version", version.map(|version| version.to_string()))
         .with_some("rev", version.map(|_| format!("r{}", entry.number)))
-        .with_field("changes", shown.into_iter().map(|change| Value::Object(change.into_json())).collect::<Vec<_>>())
+        .with_field("changes", changes.into_iter().map(VisibleChange::into_json).collect::<Vec<_>>())
         .with_some("changes_omitted", (omitted > 0).then_some(omitted))
         .build(text)
 }
 
-/// The version that an entry left, if it changed one file.
+/// The version of the file that an entry wrote, if it wrote exactly one.
 fn resulting_version(stored: &StoredJournalEntry) -> Option<Version> {
-    let mut files = stored.entry.changes.iter().filter_map(|change| match (change.kind, &change.after) {
-        (ChangeKind::Remove, _) => None,
-        (_, stead_journal::PathState::File { version, .. }) => Some(Version(*version)),
-        (
-            _,
-            stead_journal::PathState::Absent
-            | stead_journal::PathState::Directory { .. }
-            | stead_journal::PathState::Link { .. }
-            | stead_journal::PathState::Tree { .. }
-            | stead_journal::PathState::Unknown { .. },
-        ) => None,
-    });
+    let changes = stored.entry.changes.iter().filter(|change| change.kind != ChangeKind::Remove);
+    let mut files = changes.filter_map(|change| recorded_file(&change.after));
     let first = files.next()?;
-    files.next().is_none().then_some(first)
+    files.next().is_none().then_some(first.version)
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Days from 0000-03-01 to 1970-01-01, so that a year ends with its leap day.
+/// The days from 0000-03-01 to 1970-01-01. Years that start in March end with their leap day.
 const UNIX_EPOCH_DAYS: i64 = 719_468;
-/// Days in 400 years, after which the calendar repeats.
+/// The days in 400 years, after which the calendar repeats.
 const CALENDAR_ERA_DAYS: i64 = 146_097;
 
 /// For example `7` or `7-9`.
@@ -153,10 +131,10 @@ pub(crate) fn format_iso_utc(unix_ms: i64) -> String {
     let (days, ms) = (unix_ms.div_euclid(DAY_MS), unix_ms.rem_euclid(DAY_MS));
     let shifted = days + UNIX_EPOCH_DAYS;
     let (era, day_of_era) = (shifted.div_euclid(CALENDAR_ERA_DAYS), shifted.rem_euclid(CALENDAR_ERA_DAYS));
-    // Leap days so far: one in 4 years, not in 100, but in 400; each taken off once its day has passed.
+    // The leap days before this day are subtracted: one in 4 years, none in 100, but one in 400.
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // Months from March on run 31, 30, 31, 30, 31 days over and over: 153 days in five.
+    // The lengths of the months from March on repeat every five months, which have 153 days: 31, 30, 31, 30, 31.
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
@@ -173,16 +151,15 @@ pub(crate) enum TextPageEnd {
     InsideLine,
 }
 
-/// The text of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextPage<'a> {
     pub(crate) text: &'a str,
-    /// Number of lines, including a truncated one.
+    /// The number of lines, including a truncated one.
     pub(crate) lines: usize,
     pub(crate) end: TextPageEnd,
 }
 
-/// The first `chars_max` characters, cut at a line break if there is one.
+/// The first `chars_max` characters of a text, up to a line break if they contain one.
 pub(crate) fn first_page(text: &str, chars_max: usize) -> TextPage<'_> {
     let (mut end, mut chars, mut count) = (0, 0, 0);
     for line in lines::iter(text) {
@@ -200,10 +177,10 @@ pub(crate) fn first_page(text: &str, chars_max: usize) -> TextPage<'_> {
     TextPage { text, lines: count, end: TextPageEnd::Complete }
 }
 
-/// The start of a caller's argument, for use in an error message.
+/// The start of an argument, escaped for an error message.
 pub(crate) fn shorten_for_error(written: &str) -> String {
     let start: String = written.chars().take(EXCERPT_CHARS).collect();
-    stead_text::visible::escape_deceptive_line(&start).into_owned()
+    escape_deceptive_line(&start).into_owned()
 }
 
 const EXCERPT_CHARS: usize = 64;

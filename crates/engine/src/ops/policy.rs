@@ -1,5 +1,5 @@
-//! `policy`: the rules that apply to a caller, and the verdict for a call with its reason. The inspected call does
-//! not run.
+//! `policy` returns the rules that apply to a caller, or the verdict for a call with its reason. The inspected call
+//! does not run.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -10,6 +10,7 @@ use crate::{
     call_context::CallContext,
     call_options::OfferedTool,
     caller::{Caller, Principal},
+    engine::CallOutcome,
     errors::{Error, ErrorKind},
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget, nearest_name},
     policy::{PolicyTier, PolicyVerdict},
@@ -35,21 +36,21 @@ impl Operation for PolicyArgs {
         if let Some(text) = &self.principal {
             let principal = Principal::parse(text)?;
             if matches!(context.caller.principal, Principal::Agent(_)) && principal != context.caller.principal {
-                return Err(Error::new(ErrorKind::OutOfScope, "an agent can only inspect its own policy")
+                return Err(Error::new(ErrorKind::OutOfScope, "an agent can inspect only its own policy")
                     .with_next_step("omit principal"));
             }
             caller.principal = principal;
         }
-        let answer = match &self.operation {
+        let outcome = match &self.operation {
             Some(operation) => explain_call(context, &caller, operation, &self.arguments)?,
             None => list_rules(context, &caller.principal)?,
         };
-        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
     }
 }
 
 /// The rules that can apply to a principal.
-fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<crate::engine::CallOutcome, Error> {
+fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<CallOutcome, Error> {
     let policy = &context.policy.policy;
     let mut rules: Vec<Value> = policy
         .rules_for(principal)
@@ -75,11 +76,11 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<crate:
         })
         .collect();
     let quota = quota::report_quota(context, principal)?;
-    let shown = quota::render_quota_lines(quota.as_ref());
-    let text = format!("policy {:016x} for {principal}\n{}{shown}", policy.version(), lines.join("\n"));
+    let quota_lines = quota::render_quota_lines(quota.as_ref());
+    let text = format!("policy {:016x} for {principal}\n{}{quota_lines}", policy.version(), lines.join("\n"));
     let offers = &context.options.offered_tools;
-    let never = |offer: &&OfferedTool| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
-    let blocked: Vec<String> = offers.iter().filter(never).filter_map(|offer| offer.tool.clone()).collect();
+    let is_blocked = |offer: &&OfferedTool| policy.always_blocks(principal, &offer.operation, offer.tool.as_deref());
+    let blocked: Vec<String> = offers.iter().filter(is_blocked).filter_map(|offer| offer.tool.clone()).collect();
     Ok(OutcomeBuilder::new()
         .with_field("principal", principal.to_string())
         .with_field("version", format!("{:016x}", policy.version()))
@@ -89,18 +90,18 @@ fn list_rules(context: &CallContext<'_>, principal: &Principal) -> Result<crate:
         .build(text))
 }
 
-/// The verdict for a call, and the reason.
+/// Determines the verdict for a call and the reason, without running the call.
 fn explain_call(
     context: &CallContext<'_>,
     caller: &Caller,
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<crate::engine::CallOutcome, Error> {
+) -> Result<CallOutcome, Error> {
     let Some(row) = super::find_operation(name) else {
         let known = super::OPERATIONS.iter().map(|row| row.name);
-        let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
+        let error = Error::new(ErrorKind::BadRequest, format!("operation '{name}' does not exist"));
         return Err(match nearest_name(name, known) {
-            Some(meant) => error.with_next_step(format!("did you mean {meant}?")),
+            Some(nearest) => error.with_next_step(format!("did you mean {nearest}?")),
             None => error,
         });
     };
@@ -108,17 +109,17 @@ fn explain_call(
     let operation = (row.decode)(arguments);
     let inner = context.for_other_caller(caller, row.name, options);
     let quota = quota::report_quota(&inner, &caller.principal)?;
-    // The dialect reports invalid arguments of its tools.
+    // If the dialect found the arguments of its tool invalid, its error is the answer.
     let operation = match (&options.argument_error, operation) {
-        (Some(objection), _) => Err(objection.clone()),
+        (Some(error), _) => Err(error.clone()),
         (None, operation) => Ok(operation?),
     };
-    let outcome = operation.and_then(|operation| {
+    let verdict = operation.and_then(|operation| {
         let requests = operation.requested_paths(&inner)?;
         let mut targets = resolve::resolve_targets(context.workspace(), &requests, &options.path_spelling)?;
-        let judged = authorization::check_targets(&inner, row.effect, &requests, &targets)?;
+        let verdicts = authorization::check_targets(&inner, row.effect, &requests, &targets)?;
         resolve::check_bases(&inner, &mut targets)?;
-        let verdict = judged.reads.stricter_of(judged.writes);
+        let verdict = verdicts.reads.stricter_of(verdicts.writes);
         Ok(match operation.plan(&inner, &targets)? {
             PlannedEffect::Files { mut plan, .. } => {
                 unsaved::rebase_plan_onto_disk(&inner, &mut plan)?;
@@ -133,26 +134,26 @@ fn explain_call(
             | PlannedEffect::Approval { .. } => verdict,
         })
     });
-    let mut answer = explanation_outcome(context, caller, options.tool.as_deref().unwrap_or(name), outcome);
-    answer.text.push_str(&quota::render_quota_lines(quota.as_ref()));
+    let mut outcome = explanation_outcome(context, caller, options.tool.as_deref().unwrap_or(name), verdict);
+    outcome.text.push_str(&quota::render_quota_lines(quota.as_ref()));
     if let Some(quota) = quota {
-        answer.json.insert("quota".to_owned(), quota);
+        outcome.json.insert("quota".to_owned(), quota);
     }
-    Ok(answer)
+    Ok(outcome)
 }
 
 fn explanation_outcome(
     context: &CallContext<'_>,
     caller: &Caller,
     name: &str,
-    outcome: Result<PolicyVerdict, Error>,
-) -> crate::engine::CallOutcome {
+    verdict: Result<PolicyVerdict, Error>,
+) -> CallOutcome {
     let policy = &context.policy.policy;
     let fields = OutcomeBuilder::new()
         .with_field("principal", caller.principal.to_string())
         .with_field("operation", name.to_owned())
         .with_field("version", format!("{:016x}", policy.version()));
-    match outcome {
+    match verdict {
         Ok(verdict) => {
             let why = verdict.reason.describe(policy);
             let text = format!("{} {name}: {} ({why})", caller.principal, verdict.tier);

@@ -1,18 +1,29 @@
-//! `remove`: moves a file, link or tree to the remover's trash, where it can be restored until it expires. Nothing is
-//! deleted at once.
+//! `remove` and `restore`. `remove` moves a file, link or tree to the trash of the caller, where it can be restored
+//! until it expires; nothing is deleted at once. `restore` brings an item back to its old path or to another free one.
+//! It never overwrites a file: with `RestoreConflictPolicy::TrashExisting` the existing file goes to the trash. The
+//! path that the trash recorded is untrusted, so it is resolved and authorized like any other.
 
 use serde::Deserialize;
+use stead_journal::{EntryRelation, PathState};
+use stead_path::RelPath;
 
-use super::{outcome_builder::OutcomeBuilder, outcome_builder::format_iso_utc, planning};
 use crate::{
     call_context::CallContext,
-    call_options::{BeforeAfterInclusion, DirectoryRemovalPolicy, RemovalRetention},
-    engine::BeforeAfterBytes,
+    call_options::{BeforeAfterInclusion, DirectoryRemovalPolicy, RestoreConflictPolicy},
+    caller::Principal,
+    engine::{BeforeAfterBytes, CallOutcome},
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},
+    ops::{
+        file_kind_name,
+        r#move::{self, Overwrite},
+        outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error},
+        planning,
+    },
     plan::{FileKind, Plan, PlannedChange},
-    workspace::{BytesToRead, FileStat, FinalSymlink},
+    version::Version,
+    workspace::{BytesToRead, CommitReceipt, FileStat, FinalSymlink, TrashItem},
 };
 
 #[derive(Debug, Deserialize)]
@@ -37,36 +48,31 @@ impl Operation for RemoveArgs {
         let path = target.path.clone();
         if stat.kind == FileKind::Directory && context.options.directory_removal == DirectoryRemovalPolicy::Refuse {
             return Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
-                .with_next_step("only files can be removed here"));
+                .with_next_step("this call can remove only files"));
         }
         if stat.kind == FileKind::Directory && !self.recursive && !context.workspace().list(&path)?.is_empty() {
             return Err(Error::new(ErrorKind::NotEmpty, format!("{path} is not empty"))
-                .with_next_step("pass recursive: true to remove it with its contents"));
+                .with_next_step("pass recursive: true to remove it with its content"));
         }
-        let expect = planning::expectation_at(context, &path, stat, target.observed)?;
+        let expectation = planning::expectation_at(context, &path, stat, target.observed)?;
         let tree = planning::count_tree(context, &path, stat)?;
-        let retention_ms = match context.options.removal_retention {
-            RemovalRetention::PrincipalDefault => context.policy.policy.trash_retention_ms(&context.caller.principal),
-            RemovalRetention::None => 0,
-        };
-        let keep_until_ms = context.workspace().now_ms().saturating_add(retention_ms);
+        let retain_until_ms = planning::trash_deadline_ms(context, context.options.removal_retention);
         let before_after = bytes_before(context, target, stat)?;
-        let shown = path.to_string();
-        let plan =
-            Plan::new(vec![PlannedChange::Remove { path, expectation: expect, retain_until_ms: keep_until_ms, tree }]);
+        let removed = path.to_string();
+        let plan = Plan::new(vec![PlannedChange::Remove { path, expectation, retain_until_ms, tree }]);
         Ok(PlannedEffect::Files {
             plan,
             build_outcome: Box::new(move |receipt| {
                 let trash = receipt.trash_ids.first().cloned();
-                let until = format_iso_utc(keep_until_ms);
+                let until = format_iso_utc(retain_until_ms);
                 let id = trash.as_deref().unwrap_or("unknown");
                 let text = format!(
-                    "removed {shown} ({}, r{}); restore with trash {id} until {until}",
+                    "removed {removed} ({}, r{}); restore with trash {id} until {until}",
                     planning::describe_tree_size(&tree),
                     receipt.entry
                 );
                 OutcomeBuilder::new()
-                    .with_field("path", shown)
+                    .with_field("path", removed)
                     .with_some("trash", trash)
                     .with_field("recoverable_until", until)
                     .with_field("files", tree.files)
@@ -79,7 +85,7 @@ impl Operation for RemoveArgs {
     }
 }
 
-/// The removed bytes, if the call options ask for them and they fit the limit.
+/// The removed bytes, if the call options request them and they do not exceed the limit.
 fn bytes_before(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -93,4 +99,134 @@ fn bytes_before(
     }
     let file = context.read(&target.path, BytesToRead::Whole { limit_bytes: limits::DIFF_BYTES_MAX })?;
     Ok(context.before_after(&target.path, Some(&file.bytes), None))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RestoreArgs {
+    trash: String,
+    to: Option<String>,
+}
+
+impl Operation for RestoreArgs {
+    fn requested_paths(&self, context: &CallContext<'_>) -> Result<Vec<RequestedPath>, Error> {
+        let item = self.find_trash_item(context)?;
+        Ok(vec![match &self.to {
+            Some(to) => RequestedPath::from_argument(to, PathAccess::Write, FinalSymlink::Keep),
+            None => RequestedPath::from_recorded_path(item.path, PathAccess::Write),
+        }])
+    }
+
+    fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
+        let target = &targets[0];
+        let item = self.find_trash_item(context)?;
+        let path = target.path.clone();
+        let mut changes = planning::create_missing_parents(context, &path)?;
+        if let Some(existing) = target.stat {
+            changes.push(trash_existing(context, &path, item.summary.kind, existing)?);
+        }
+        changes.push(PlannedChange::Restore { trash: item.id.clone(), path: path.clone(), tree: item.summary });
+        let plan = Plan::with_link(changes, EntryRelation::Restores(item.id.clone()));
+        let version = version_when_removed(context, &item)?;
+        Ok(PlannedEffect::Files {
+            plan,
+            build_outcome: Box::new(move |receipt| restore_outcome(&path, &item, version, receipt)),
+        })
+    }
+}
+
+/// Moves the file at the destination to the trash, if the call options allow it and the restored item is a file too.
+fn trash_existing(
+    context: &CallContext<'_>,
+    path: &RelPath,
+    restored: FileKind,
+    existing: FileStat,
+) -> Result<PlannedChange, Error> {
+    match context.options.restore_conflict {
+        RestoreConflictPolicy::Refuse => Err(Error::new(ErrorKind::Exists, format!("{path} already exists"))
+            .with_next_step("pass a free path as to; restore never overwrites")
+            .with_detail("path", path.to_string())
+            .with_detail("type", file_kind_name(existing.kind))),
+        RestoreConflictPolicy::TrashExisting => {
+            r#move::require_replaceable(path, restored, existing.kind, Overwrite::Yes)?;
+            Ok(r#move::move_to_trash(context, path, context.observe_version(path)?, existing))
+        }
+    }
+}
+
+fn restore_outcome(path: &RelPath, item: &TrashItem, version: Option<Version>, receipt: &CommitReceipt) -> CallOutcome {
+    let rev = format!("r{}", receipt.entry);
+    let text = format!("restored {path} ({}, {rev})", planning::describe_tree_size(&item.summary));
+    OutcomeBuilder::new()
+        .with_field("path", path.to_string())
+        .with_field("trash", item.id.clone())
+        .with_field("from", item.path.to_string())
+        .with_some("version", version.map(|version| version.to_string()))
+        .with_field("rev", rev)
+        .with_field("files", item.summary.files)
+        .with_field("bytes", item.summary.bytes)
+        .with_some("replaced", receipt.trash_ids.first().cloned())
+        .with_receipt(receipt)
+        .build_one_line(text)
+}
+
+impl RestoreArgs {
+    /// Finds the requested item, if the caller may restore it.
+    fn find_trash_item(&self, context: &CallContext<'_>) -> Result<TrashItem, Error> {
+        let name = shorten_for_error(&self.trash);
+        let found = match context.workspace().trash_item(&self.trash)? {
+            Some(item) => Some(item),
+            None => self.newest_item_at_path(context)?,
+        };
+        let item = found.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("the trash has no item {name}"))
+                .with_next_step("call history to find the removal; the item may have expired")
+        })?;
+        let is_allowed = match &context.caller.principal {
+            Principal::User(_) | Principal::System | Principal::External => true,
+            Principal::Agent(_) => item.owner == context.caller.principal.to_string(),
+        };
+        if !is_allowed {
+            return Err(Error::new(ErrorKind::NotOwner, format!("{name} was removed by another principal"))
+                .with_next_step("ask its owner or a person to restore it"));
+        }
+        if item.retain_until_ms < context.workspace().now_ms() {
+            return Err(Error::new(
+                ErrorKind::Expired,
+                format!("{name} expired at {}", format_iso_utc(item.retain_until_ms)),
+            )
+            .with_next_step("ask a person for a backup"));
+        }
+        Ok(item)
+    }
+
+    /// The item that was last removed from a path, if the call names a path instead of an id. An agent sees only its
+    /// own trash.
+    fn newest_item_at_path(&self, context: &CallContext<'_>) -> Result<Option<TrashItem>, Error> {
+        let profile = context.workspace().profile();
+        let Ok(parsed) = stead_path::parse_path(&self.trash, &profile.root_spellings, &context.options.path_spelling)
+        else {
+            return Ok(None);
+        };
+        let owner = match &context.caller.principal {
+            Principal::User(_) | Principal::System | Principal::External => None,
+            agent @ Principal::Agent(_) => Some(agent),
+        };
+        let items = context.workspace().trash(owner)?;
+        Ok(items.into_iter().find(|item| item.path == parsed.path))
+    }
+}
+
+/// The version that a file had when it was removed, if the journal records it.
+fn version_when_removed(context: &CallContext<'_>, item: &TrashItem) -> Result<Option<Version>, Error> {
+    if item.summary.kind != FileKind::File {
+        return Ok(None);
+    }
+    let Some(stored) = context.workspace().entry(item.entry)? else { return Ok(None) };
+    let wire = item.path.to_wire();
+    Ok(stored.entry.changes.iter().filter(|change| change.path == wire).find_map(|change| match &change.before {
+        PathState::File { version, .. } => Some(Version(*version)),
+        PathState::Tree { version, .. } => version.map(Version),
+        PathState::Absent | PathState::Directory { .. } | PathState::Link { .. } | PathState::Unknown { .. } => None,
+    }))
 }

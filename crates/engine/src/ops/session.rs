@@ -1,8 +1,9 @@
-//! `session`: describes the caller's session with totals from the journal, and explicitly begins or ends a session
-//! that outlives its process. Never touches files.
+//! `session` describes the caller's session with totals from the journal. It also begins and ends explicit sessions,
+//! which outlive their process. No file is touched.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use stead_path::RelPath;
 
 use super::outcome_builder::{OutcomeBuilder, format_iso_utc, shorten_for_error};
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
     operation::{Operation, PlannedEffect, RequestedPath, ResolvedTarget},
     quota,
     session_store::{Session, SessionStoreReply, SessionStoreRequest, SessionTotalsQuery},
+    workspace::CommitReceipt,
 };
 
 #[derive(Debug, Deserialize)]
@@ -38,13 +40,14 @@ impl Operation for SessionArgs {
     fn plan(&self, context: &CallContext<'_>, _targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         match (self.action.unwrap_or(SessionAction::Show), &self.id) {
             (SessionAction::Show, _) => {
-                let answer = self.session_fields(context)?;
-                let text = format!("session {}", str_field(&answer, "session"));
-                Ok(PlannedEffect::Read { outcome: answer.build_one_line(text), bytes: 0 })
+                let fields = self.session_fields(context)?;
+                let text = format!("session {}", str_field(&fields, "session"));
+                Ok(PlannedEffect::Read { outcome: fields.build_one_line(text), bytes: 0 })
             }
             (SessionAction::Begin, None) => Ok(plan_begin()),
             (SessionAction::Begin, Some(_)) => {
-                Err(Error::new(ErrorKind::BadRequest, "a new session gets a generated id").with_next_step("omit id"))
+                Err(Error::new(ErrorKind::BadRequest, "the id of a new session cannot be chosen")
+                    .with_next_step("omit id"))
             }
             (SessionAction::End, _) => self.plan_end(context),
         }
@@ -52,38 +55,37 @@ impl Operation for SessionArgs {
 }
 
 impl SessionArgs {
-    /// The fields of the requested session.
     fn session_fields(&self, context: &CallContext<'_>) -> Result<OutcomeBuilder, Error> {
         let caller = context.caller;
-        let named = self.id.as_deref().unwrap_or(&caller.session);
-        let session = context.workspace().session(named)?.filter(|session| may_see_session(context, session));
+        let id = self.id.as_deref().unwrap_or(&caller.session);
+        let session = context.workspace().session(id)?.filter(|session| may_see_session(context, session));
         if let (Some(id), None) = (&self.id, &session) {
             return Err(unknown_session_error(id));
         }
-        let of = SessionTotalsQuery {
+        let query = SessionTotalsQuery {
             principal: &caller.principal,
-            session: named,
+            session: id,
             from_entry: session.as_ref().map_or(caller.session_first_entry, |session| session.first_entry),
         };
-        let tally = context.workspace().session_totals(&of)?;
+        let totals = context.workspace().session_totals(&query)?;
         let usage = context.workspace().storage_usage()?;
         let now_ms = context.workspace().now_ms();
-        let first_ms = tally.first_call.map_or(now_ms, |(_, time_ms)| time_ms);
+        let first_ms = totals.first_call.map_or(now_ms, |(_, time_ms)| time_ms);
         let implicit_ms = if caller.session_started_ms > 0 { caller.session_started_ms } else { first_ms };
         let started_ms = session.as_ref().map_or(implicit_ms, |session| session.created_ms);
         let ended_ms = session.as_ref().and_then(|session| session.ended_ms);
         let seconds = ended_ms.unwrap_or(now_ms).saturating_sub(started_ms).max(0) / 1000;
         Ok(OutcomeBuilder::new()
-            .with_field("session", named)
+            .with_field("session", id)
             .with_field("principal", caller.principal.to_string())
             .with_some("on_behalf_of", caller.on_behalf_of.as_ref().map(ToString::to_string))
             .with_field("face", session.as_ref().map_or(caller.protocol, |session| session.protocol.as_str()))
             .with_field("started", format_iso_utc(started_ms))
             .with_some("ended", ended_ms.map(format_iso_utc))
             .with_field("seconds", seconds)
-            .with_field("calls", tally.calls)
-            .with_field("bytes_read", tally.bytes_read)
-            .with_field("bytes_written", tally.bytes_written)
+            .with_field("calls", totals.calls)
+            .with_field("bytes_read", totals.bytes_read)
+            .with_field("bytes_written", totals.bytes_written)
             .with_field("kept_bytes", usage.history_bytes)
             .with_field("kept_bytes_max", usage.history_bytes_max)
             .with_some("quota", quota::report_quota(context, &caller.principal)?)
@@ -91,15 +93,15 @@ impl SessionArgs {
     }
 
     fn plan_end(&self, context: &CallContext<'_>) -> Result<PlannedEffect, Error> {
-        let named = self.id.as_deref().unwrap_or(&context.caller.session);
-        let session = context.workspace().session(named)?.filter(|session| may_see_session(context, session));
-        let session = session.ok_or_else(|| unknown_session_error(named))?;
+        let id = self.id.as_deref().unwrap_or(&context.caller.session);
+        let session = context.workspace().session(id)?.filter(|session| may_see_session(context, session));
+        let session = session.ok_or_else(|| unknown_session_error(id))?;
         if session.ended_ms.is_some() {
-            return Err(Error::new(ErrorKind::NothingToDo, format!("session {named} has already ended")));
+            return Err(Error::new(ErrorKind::NothingToDo, format!("session {id} has already ended")));
         }
-        let own = context.caller.session == session.id;
+        let ends_own = context.caller.session == session.id;
         let fields = SessionArgs { action: None, id: Some(session.id.clone()) }.session_fields(context)?;
-        let build_outcome = move |reply: &SessionStoreReply, receipt: &crate::workspace::CommitReceipt| {
+        let build_outcome = move |reply: &SessionStoreReply, receipt: &CommitReceipt| {
             let ended_ms = match reply {
                 SessionStoreReply::Session(session) => session.ended_ms,
                 SessionStoreReply::Alert(_) | SessionStoreReply::RecordedOnly => None,
@@ -107,18 +109,18 @@ impl SessionArgs {
             let text = format!("ended session {}", session.id);
             let fields = fields.with_some("ended", ended_ms.map(format_iso_utc)).with_receipt(receipt);
             let mut outcome = fields.build_one_line(text);
-            outcome.session_switch = own.then_some(SessionSwitch::Leave);
+            outcome.session_switch = ends_own.then_some(SessionSwitch::Leave);
             outcome
         };
         Ok(PlannedEffect::Session {
-            request: SessionStoreRequest::End { session_id: named.to_owned() },
+            request: SessionStoreRequest::End { session_id: id.to_owned() },
             build_outcome: Box::new(build_outcome),
         })
     }
 }
 
 fn plan_begin() -> PlannedEffect {
-    let build_outcome = |reply: &SessionStoreReply, receipt: &crate::workspace::CommitReceipt| match reply {
+    let build_outcome = |reply: &SessionStoreReply, receipt: &CommitReceipt| match reply {
         SessionStoreReply::Session(session) => {
             let text = format!("began session {}", session.id);
             let mut outcome = OutcomeBuilder::new()
@@ -138,7 +140,7 @@ fn plan_begin() -> PlannedEffect {
     PlannedEffect::Session { request: SessionStoreRequest::Begin, build_outcome: Box::new(build_outcome) }
 }
 
-/// A session belongs to its principal; people see all.
+/// An agent sees only its own sessions; a person sees all.
 fn may_see_session(context: &CallContext<'_>, session: &Session) -> bool {
     match &context.caller.principal {
         Principal::User(_) | Principal::System | Principal::External => true,
@@ -147,18 +149,18 @@ fn may_see_session(context: &CallContext<'_>, session: &Session) -> bool {
 }
 
 fn unknown_session_error(id: &str) -> Error {
-    Error::new(ErrorKind::NotFound, format!("there is no session {}", shorten_for_error(id)))
-        .with_next_step("call session with action begin to begin one")
+    Error::new(ErrorKind::NotFound, format!("session {} does not exist", shorten_for_error(id)))
+        .with_next_step("call session with action begin to start one")
 }
 
-/// The caller's scope, as workspace paths.
-fn scope_json(context: &CallContext<'_>) -> serde_json::Map<String, Value> {
+/// The paths that the caller may read and write.
+fn scope_json(context: &CallContext<'_>) -> Map<String, Value> {
     let grants = &context.caller.grants;
     let (access, writable) = match grants.access {
         AccessMode::ReadWrite => ("read_write", grants.writable.as_slice()),
         AccessMode::ReadOnly => ("read_only", &[][..]),
     };
-    let wires = |paths: &[stead_path::RelPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let wires = |paths: &[RelPath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
     OutcomeBuilder::new()
         .with_field("access", access)
         .with_field("readable", wires(&grants.readable))

@@ -1,9 +1,12 @@
-//! `stat`: metadata of a path, without its content. Does not follow a symbolic link.
+//! `stat` returns the metadata of a path without its content. It does not follow a symbolic link.
 
 use serde::Deserialize;
 use stead_text::visible::escape_deceptive_line;
 
-use super::outcome_builder::{OutcomeBuilder, format_iso_utc};
+use super::{
+    outcome_builder::{OutcomeBuilder, format_iso_utc},
+    planning::require_present,
+};
 use crate::{
     call_context::CallContext,
     call_options::BeforeAfterInclusion,
@@ -20,7 +23,7 @@ pub(crate) struct StatArgs {
     path: String,
 }
 
-/// Replaces a link target outside the workspace: no outside path is ever shown.
+/// Replaces a link target outside the workspace, because outcomes never contain such a path.
 const OUTSIDE_LINK_TARGET: &str = "(outside)";
 const MODE_MASK: u32 = 0o7777;
 
@@ -32,11 +35,7 @@ impl Operation for StatArgs {
     fn plan(&self, context: &CallContext<'_>, targets: &[ResolvedTarget]) -> Result<PlannedEffect, Error> {
         let target = &targets[0];
         let path = &target.path;
-        let Some(stat) = target.stat else {
-            let parent = path.parent().unwrap_or_default();
-            return Err(Error::new(ErrorKind::NotFound, format!("{path} does not exist"))
-                .with_next_step(format!("call list with path {parent} to see what is there")));
-        };
+        let stat = require_present(target)?;
         let size = context.readable_unsaved_file(path).map_or(stat.size, |unsaved| unsaved.text.len() as u64);
         let stat = FileStat { size, ..stat };
         let kind = file_kind_name(stat.kind);
@@ -54,8 +53,9 @@ impl Operation for StatArgs {
             .with_field("modified", modified)
             .with_field("mode", mode);
         if context.options.before_after == BeforeAfterInclusion::Include {
-            let more = context.workspace().file_details(path)?;
-            fields = fields.with_some("created", more.created_ms.map(format_iso_utc)).with_some("owner", more.owner);
+            let details = context.workspace().file_details(path)?;
+            fields =
+                fields.with_some("created", details.created_ms.map(format_iso_utc)).with_some("owner", details.owner);
         }
         match stat.kind {
             FileKind::File => fields = with_version(context, target, &stat, fields, &mut text)?,
@@ -70,8 +70,8 @@ impl Operation for StatArgs {
     }
 }
 
-pub(crate) fn file_kind_name(top: FileKind) -> &'static str {
-    match top {
+pub(crate) fn file_kind_name(kind: FileKind) -> &'static str {
+    match kind {
         FileKind::File => "file",
         FileKind::Directory => "directory",
         FileKind::Link => "link",
@@ -79,7 +79,7 @@ pub(crate) fn file_kind_name(top: FileKind) -> &'static str {
     }
 }
 
-/// Adds version, rev and hard links. A file too large to hash says so.
+/// Adds the version and the number of hard links. A large file is not hashed, and the text says so.
 fn with_version(
     context: &CallContext<'_>,
     target: &ResolvedTarget,
@@ -103,7 +103,7 @@ fn with_version(
     Ok(fields.with_field("links", stat.link_count))
 }
 
-/// The link target, if it is inside the workspace; an absolute one relative to the root.
+/// The target of a link, if it is inside the workspace. An absolute target becomes a path relative to the root.
 fn visible_link_target(context: &CallContext<'_>, target: &ResolvedTarget) -> Result<String, Error> {
     let workspace = context.workspace();
     let written = workspace.read_link(&target.path)?;

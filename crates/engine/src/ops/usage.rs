@@ -1,4 +1,4 @@
-//! `usage`: usage of the file system, the trash and the history, and the remaining quota of the caller.
+//! `usage` returns the sizes of the file system, the trash and the history, and the quota of the caller.
 
 use serde::Deserialize;
 
@@ -32,7 +32,7 @@ impl Operation for UsageArgs {
             usage.history_bytes_max
         );
         text.push_str(&quota::render_quota_lines(quota.as_ref()));
-        let answer = OutcomeBuilder::new()
+        let outcome = OutcomeBuilder::new()
             .with_field("total_bytes", usage.total_bytes)
             .with_field("free_bytes", usage.free_bytes)
             .with_field("trash_items", usage.trash_items)
@@ -41,6 +41,6 @@ impl Operation for UsageArgs {
             .with_field("kept_bytes_max", usage.history_bytes_max)
             .with_some("quota", quota)
             .build(text);
-        Ok(PlannedEffect::Read { outcome: answer, bytes: 0 })
+        Ok(PlannedEffect::Read { outcome, bytes: 0 })
     }
 }

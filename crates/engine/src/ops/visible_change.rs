@@ -1,5 +1,5 @@
-//! How a recorded change is shown to a caller: the names of change kinds, and the visible part of a change to someone
-//! who may not read every path it touched.
+//! How a caller sees a recorded change: the names of the kinds of changes, and the visible part of a change for a
+//! caller who may not read all of its paths.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use crate::{
     version::Version,
 };
 
-/// An entry argument: `12` or `"r12"`.
+/// An argument that names a journal entry: `12` or `"r12"`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum JournalEntryArgument {
@@ -28,23 +28,23 @@ impl JournalEntryArgument {
             JournalEntryArgument::Number(number) => Ok(*number),
             JournalEntryArgument::Text(text) => parse_entry_number(text).ok_or_else(|| {
                 Error::new(ErrorKind::BadRequest, format!("'{}' is not an entry", shorten_for_error(text)))
-                    .with_next_step("an entry is written \"r12\" or 12; history and changes name them")
+                    .with_next_step("write an entry as \"r12\" or 12; call history to find one")
             }),
         }
     }
 }
 
-/// Parses `r12` or `12`: only digits, so that an entry has one spelling.
+/// Parses `r12` or `12`. A sign is rejected.
 pub(crate) fn parse_entry_number(text: &str) -> Option<u64> {
     let digits = text.strip_prefix('r').unwrap_or(text);
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| plain)
 }
 
-/// The error for a cursor or entry beyond the end of the journal.
+/// The error for a cursor or entry that this journal does not contain.
 pub(crate) fn history_lost_error(number: u64, head: u64) -> Error {
     Error::new(ErrorKind::HistoryLost, format!("entry r{number} is not in this journal (last entry: r{head})"))
-        .with_next_step("your view may be outdated: list and read again, then call changes with since \"now\"")
+        .with_next_step("files may have changed unnoticed: list and read again, then call changes with since \"now\"")
         .with_detail("head", head)
 }
 
@@ -54,11 +54,11 @@ pub(crate) struct VisibleChange {
     pub(crate) kind: &'static str,
     /// The destination of a move or copy.
     pub(crate) to: Option<String>,
-    pub(crate) result: Option<ResultingFile>,
+    pub(crate) result: Option<RecordedFileVersion>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ResultingFile {
+pub(crate) struct RecordedFileVersion {
     pub(crate) version: Version,
     pub(crate) size: u64,
 }
@@ -70,30 +70,26 @@ impl VisibleChange {
             path: change.path.clone(),
             kind: change_kind_name(change.kind),
             to: change.to.clone(),
-            result: resulting_file(&change.after),
+            result: recorded_file(&change.after),
         }
     }
 
-    /// The visible part of the change: a caller that sees only one end of a move sees a removal or a creation.
+    /// The visible part of the change. A caller who may read only one path of a move sees a removal or a creation.
     pub(crate) fn visible_to(context: &CallContext<'_>, change: &RecordedChange) -> Option<Self> {
-        let sees = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| context.may_read(&path));
-        match (sees(&change.path), change.to.as_deref()) {
+        let may_read = |wire: &str| RelPath::from_wire(wire).is_ok_and(|path| context.may_read(&path));
+        match (may_read(&change.path), change.to.as_deref()) {
             (true, None) => Some(Self::unfiltered(change)),
             (false, None) => None,
-            (true, Some(to)) if sees(to) => Some(Self::unfiltered(change)),
-            (false, Some(to)) if sees(to) => Some(Self {
-                path: to.to_owned(),
-                kind: change_kind_name(ChangeKind::Create),
-                to: None,
-                result: resulting_file(&change.after),
-            }),
-            (true, Some(_)) if change.kind == ChangeKind::Rename => Some(Self {
-                path: change.path.clone(),
-                kind: change_kind_name(ChangeKind::Remove),
-                to: None,
-                result: None,
-            }),
-            // A copy to a hidden path leaves the source unchanged.
+            (true, Some(to)) if may_read(to) => Some(Self::unfiltered(change)),
+            (false, Some(to)) if may_read(to) => {
+                let (path, kind) = (to.to_owned(), change_kind_name(ChangeKind::Create));
+                Some(Self { path, kind, to: None, result: recorded_file(&change.after) })
+            }
+            (true, Some(_)) if change.kind == ChangeKind::Rename => {
+                let (path, kind) = (change.path.clone(), change_kind_name(ChangeKind::Remove));
+                Some(Self { path, kind, to: None, result: None })
+            }
+            // A copy to a hidden path does not change its source.
             (true | false, Some(_)) => None,
         }
     }
@@ -109,8 +105,8 @@ impl VisibleChange {
             .with_field("path", self.path)
             .with_field("kind", self.kind)
             .with_some("to", self.to)
-            .with_some("size", self.result.map(|left| left.size))
-            .with_some("version", self.result.map(|left| left.version.short_form()))
+            .with_some("size", self.result.map(|file| file.size))
+            .with_some("version", self.result.map(|file| file.version.short_form()))
             .into_json()
     }
 
@@ -119,8 +115,8 @@ impl VisibleChange {
         if let Some(to) = &self.to {
             line.push_str(&format!(" -> {}", escape_deceptive_line(to)));
         }
-        if let Some(left) = self.result {
-            line.push_str(&format!(" ({} bytes)", left.size));
+        if let Some(file) = self.result {
+            line.push_str(&format!(" ({} bytes)", file.size));
         }
         line
     }
@@ -140,9 +136,10 @@ fn change_kind_name(kind: ChangeKind) -> &'static str {
     }
 }
 
-fn resulting_file(state: &PathState) -> Option<ResultingFile> {
+/// The version and size of a recorded file; `None` for every other state.
+pub(super) fn recorded_file(state: &PathState) -> Option<RecordedFileVersion> {
     match state {
-        PathState::File { version, size, .. } => Some(ResultingFile { version: Version(*version), size: *size }),
+        PathState::File { version, size, .. } => Some(RecordedFileVersion { version: Version(*version), size: *size }),
         PathState::Absent
         | PathState::Directory { .. }
         | PathState::Link { .. }

@@ -1,19 +1,21 @@
-//! `write`: replaces the whole content of a file. An existing file is replaced only if the caller gives the version
-//! it read. The file keeps its encoding unless the call names another one.
+//! `write` replaces the whole content of a file, or creates it. An existing file is replaced only if the caller gives
+//! the version it read. The file keeps its encoding unless the call names another one.
 
 mod merge;
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
-use stead_text::{
-    diff,
-    encoding::{self, DetectedContent},
-};
+use serde_json::{Map, Value, json};
+use stead_text::diff;
 
 use self::merge::WriteMergeStatus;
-use super::{encode_content, encode_content::EncodedContent, outcome_builder::OutcomeBuilder, planning};
+use super::{
+    decode_diff_text,
+    encode_content::{self, EncodedContent},
+    outcome_builder::OutcomeBuilder,
+    planning,
+};
 use crate::{
     call_context::CallContext,
     call_options::{AppliedBy, MissingBase, ReplacementFormat},
@@ -37,19 +39,20 @@ pub(crate) struct WriteArgs {
     mode: WriteMode,
 }
 
-/// What to do if others changed the file since the caller read it.
+/// How to handle a file that others changed since the caller read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum WriteMode {
+    /// Rejects the write.
     #[default]
     Exact,
-    /// Merge the changes against the base, or else the text that the session last saw.
+    /// Merges both changes. The common ancestor is the base, otherwise the text that the session last saw.
     Merge,
 }
 
 struct WriteTarget {
     observed: ObservedVersion,
-    /// The bytes, if the caller may read them and they fit the limit.
+    /// The bytes, if the caller may read them and they do not exceed the limit.
     bytes: Option<Vec<u8>>,
 }
 
@@ -71,7 +74,7 @@ impl Operation for WriteArgs {
         let before = now.as_ref().and_then(|now| now.bytes);
         let content = match_format(context.options.replacement_format, &self.content, before);
         let endings = adopted_line_endings(&self.content, &content);
-        let (content, standing) = match (self.mode, &now) {
+        let (content, merge_status) = match (self.mode, &now) {
             (WriteMode::Merge, Some(now)) => self.merge_with_current(context, target, now, content)?,
             (WriteMode::Merge, None) | (WriteMode::Exact, _) => (content, WriteMergeStatus::NotMerged),
         };
@@ -90,17 +93,12 @@ impl Operation for WriteArgs {
         };
         let before_after = context.before_after(&target.path, before, Some(&encoded.bytes));
         let mut changes = planning::create_missing_parents(context, &target.path)?;
-        let EncodedContent { bytes, non_utf8_encoding: unusual } = encoded;
-        changes.push(PlannedChange::Put {
-            path: target.path.clone(),
-            expectation: current
-                .as_ref()
-                .map_or(CommitExpectation::Absent, |current| CommitExpectation::File(current.observed)),
-            content: PlannedContent::Bytes(bytes),
-            version,
-            size,
-            mode: context.options.written_file_mode.mode_source(),
-        });
+        let EncodedContent { bytes, non_utf8_encoding } = encoded;
+        let expectation =
+            current.as_ref().map_or(CommitExpectation::Absent, |file| CommitExpectation::File(file.observed));
+        let (path, content) = (target.path.clone(), PlannedContent::Bytes(bytes));
+        let mode = context.options.written_file_mode.mode_source();
+        changes.push(PlannedChange::Put { path, expectation, content, version, size, mode });
         let path = target.path.to_string();
         let (created, mode) = (current.is_none(), self.mode);
         Ok(PlannedEffect::Files {
@@ -117,8 +115,8 @@ impl Operation for WriteArgs {
                     .with_field("created", created)
                     .with_field("changed", true)
                     .with_some("diff", difference.map(line_counts_json))
-                    .with_fields(standing.outcome_fields(mode))
-                    .with_some("encoding", unusual)
+                    .with_fields(merge_status.outcome_fields(mode))
+                    .with_some("encoding", non_utf8_encoding)
                     .with_some("line_endings", endings)
                     .with_receipt(receipt)
                     .build_one_line(text)
@@ -129,7 +127,7 @@ impl Operation for WriteArgs {
 }
 
 impl WriteArgs {
-    /// The current file; fails unless it is a file whose version the caller gave.
+    /// Reads the current file. Fails if it is not a regular file, or if the caller had to give a base and did not.
     fn read_write_target(
         &self,
         context: &CallContext<'_>,
@@ -138,28 +136,29 @@ impl WriteArgs {
     ) -> Result<WriteTarget, Error> {
         require_regular_file(target, stat)?;
         let readable = context.may_read(&target.path);
-        let read = |want| context.read_for_change(&target.path, want);
+        let read = |extent| context.read_for_change(&target.path, extent);
         let file = if readable && stat.size <= limits::WRITE_BYTES_MAX {
             read(BytesToRead::Whole { limit_bytes: limits::WRITE_BYTES_MAX })?
         } else {
             read(BytesToRead::VersionOnly)?
         };
-        // A merge uses the version that the session knows, so the base need not be current.
+        // A merge needs no base, because the text that the session last saw can be the common ancestor.
         if self.mode == WriteMode::Exact && target.base.is_none() && context.options.missing_base == MissingBase::Refuse
         {
             return Err(base_required_error(context, target, &file.version));
         }
         let bytes = (readable && stat.size <= limits::WRITE_BYTES_MAX).then_some(file.bytes);
         // The commit must find the version that was compared with the base.
-        let seen = target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
-        Ok(WriteTarget { observed: seen, bytes })
+        let observed =
+            target.observed.unwrap_or(ObservedVersion { version: file.version, identity: file.stat.identity });
+        Ok(WriteTarget { observed, bytes })
     }
 }
 
-/// The content to compare with: the file, or the text in the editor that applies the change.
+/// The content that the write replaces: the file, or the text in the editor that applies the change.
 struct EffectiveFileContent<'n> {
     version: Version,
-    /// The bytes, if the caller may read them and they fit the limit.
+    /// The bytes, if the caller may read them and they do not exceed the limit.
     bytes: Option<&'n [u8]>,
 }
 
@@ -177,9 +176,9 @@ impl<'n> EffectiveFileContent<'n> {
     }
 }
 
-/// Adapts a text to the format of the text it replaces, as the call options say.
-fn match_format<'c>(form: ReplacementFormat, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
-    match (form, before) {
+/// Adapts a text to the format of the text that it replaces, if the call options say so.
+fn match_format<'c>(format: ReplacementFormat, content: &'c str, before: Option<&[u8]>) -> Cow<'c, str> {
+    match (format, before) {
         (ReplacementFormat::AsGiven, _)
         | (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings, None) => Cow::Borrowed(content),
         (ReplacementFormat::MatchLineEndings, Some(before)) => encode_content::match_line_endings(content, before),
@@ -187,10 +186,10 @@ fn match_format<'c>(form: ReplacementFormat, content: &'c str, before: Option<&[
     }
 }
 
-/// The line endings that the content adopted, if it had others.
-fn adopted_line_endings(given: &str, formed: &str) -> Option<&'static str> {
-    let has = |text: &str| text.contains("\r\n");
-    match (has(given), has(formed)) {
+/// The line endings of the formatted content, if they differ from those of the given content.
+fn adopted_line_endings(given: &str, formatted: &str) -> Option<&'static str> {
+    let has_crlf = |text: &str| text.contains("\r\n");
+    match (has_crlf(given), has_crlf(formatted)) {
         (false, true) => Some("crlf"),
         (true, false) => Some("lf"),
         (true, true) | (false, false) => None,
@@ -202,7 +201,7 @@ pub(crate) fn require_regular_file(target: &ResolvedTarget, stat: FileStat) -> R
     match stat.kind {
         FileKind::File => Ok(()),
         FileKind::Directory => Err(Error::new(ErrorKind::IsDirectory, format!("{path} is a directory"))
-            .with_next_step(format!("name a file, for example {path}/notes.txt"))),
+            .with_next_step(format!("pass the path of a file, for example {path}/notes.txt"))),
         FileKind::Link | FileKind::Special => {
             Err(Error::new(ErrorKind::NotRegular, format!("{path} is not a regular file"))
                 .with_next_step("choose another path"))
@@ -212,9 +211,9 @@ pub(crate) fn require_regular_file(target: &ResolvedTarget, stat: FileStat) -> R
 
 fn base_required_error(context: &CallContext<'_>, target: &ResolvedTarget, version: &Version) -> Error {
     let path = &target.path;
-    let error = Error::new(ErrorKind::BaseRequired, format!("{path} exists and the call gives no base"))
-        .with_next_step(format!("call read with path {path}, then write again with its version as base"));
-    // A hash would confirm a guessed content, so only callers that may read the file get it.
+    let error = Error::new(ErrorKind::BaseRequired, format!("{path} already exists, and the call has no base"))
+        .with_next_step(format!("call read with path {path}, then repeat the write with its version as base"));
+    // A hash can confirm guessed content, so only callers who may read the file get it.
     if context.may_read(path) { resolve::with_current_version(context, error, path, *version) } else { error }
 }
 
@@ -229,7 +228,7 @@ fn unchanged_outcome(
     let path = target.path.to_string();
     let rev = context.revision_name(&target.path, version);
     let text = format!("{path} already has this content ({rev}); nothing was changed");
-    let answer = OutcomeBuilder::new()
+    let outcome = OutcomeBuilder::new()
         .with_field("path", path)
         .with_version(version, rev)
         .with_field("size", size)
@@ -238,37 +237,31 @@ fn unchanged_outcome(
         .with_fields(WriteMergeStatus::NotMerged.outcome_fields(mode))
         .build_one_line(text)
         .with_before_after(context.before_after(&target.path, before, before));
-    PlannedEffect::Read { outcome: answer, bytes: 0 }
+    PlannedEffect::Read { outcome, bytes: 0 }
 }
 
 impl WriteMergeStatus {
     /// The fields about the merge, if one was requested.
-    fn outcome_fields(&self, mode: WriteMode) -> serde_json::Map<String, Value> {
-        let fields = match (mode, self) {
-            (WriteMode::Exact, _) => OutcomeBuilder::new(),
-            (WriteMode::Merge, WriteMergeStatus::NotMerged) => OutcomeBuilder::new().with_field("merged", false),
+    fn outcome_fields(&self, mode: WriteMode) -> Map<String, Value> {
+        let fields = OutcomeBuilder::new();
+        match (mode, self) {
+            (WriteMode::Exact, _) => fields,
+            (WriteMode::Merge, WriteMergeStatus::NotMerged) => fields.with_field("merged", false),
             (WriteMode::Merge, WriteMergeStatus::MergedSince(from)) => {
-                OutcomeBuilder::new().with_field("merged", true).with_field("merged_from", from.clone())
+                fields.with_field("merged", true).with_field("merged_from", from.clone())
             }
-        };
-        fields.into_json()
+        }
+        .into_json()
     }
 }
 
-/// The changed lines, if both sides are text and small enough to compare.
+/// The numbers of changed lines, if both sides are text and small enough to compare.
 pub(crate) fn count_changed_lines(before: Option<&[u8]>, after: &[u8]) -> Option<diff::DiffStat> {
     let before = before?;
     if before.len().max(after.len()) as u64 > limits::DIFF_BYTES_MAX {
         return None;
     }
-    Some(diff::diff_stat(&decode_text(before)?, &decode_text(after)?))
-}
-
-fn decode_text(bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
-    match encoding::detect_content(bytes) {
-        DetectedContent::Text { encoding } => encoding::decode(bytes, encoding).ok(),
-        DetectedContent::Binary => None,
-    }
+    Some(diff::diff_stat(&decode_diff_text(before)?, &decode_diff_text(after)?))
 }
 
 fn line_counts_json(lines: diff::DiffStat) -> Value {

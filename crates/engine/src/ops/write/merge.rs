@@ -1,5 +1,5 @@
-//! `write` with `mode: merge`: merges the caller's changes with those of others since the text that the caller knows.
-//! Owns the choice of that text and the fields about the merge.
+//! `write` with `mode: merge`. It merges the caller's changes with those that others made since the text that the
+//! caller knows, which is the common ancestor of the merge.
 
 use std::borrow::Cow;
 
@@ -20,27 +20,28 @@ use crate::{
         encode_content, encode_like,
         outcome_builder::format_line_span,
     },
+    resolve,
     version::Version,
 };
 
-/// Locations in the message of a conflict; the details have all.
+/// The number of locations in the message of a conflict; the details have all of them.
 const CONFLICT_LINES_SHOWN: usize = 5;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WriteMergeStatus {
     NotMerged,
-    /// Merged with changes since this version (short name).
+    /// The write was merged with the changes since the version with this short name.
     MergedSince(String),
 }
 
-/// The text that a caller knows.
+/// The text that the caller knows.
 struct MergeBase {
     version: Version,
     bytes: Vec<u8>,
 }
 
 impl WriteArgs {
-    /// The content to write, merged if others changed the file.
+    /// The content to write. It is merged with the current text if others changed the file.
     pub(super) fn merge_with_current<'c>(
         &self,
         context: &CallContext<'_>,
@@ -50,8 +51,8 @@ impl WriteArgs {
     ) -> Result<(Cow<'c, str>, WriteMergeStatus), Error> {
         context.set_submitted_content(None);
         if self.encoding.as_deref().is_some_and(encode_content::is_base64) {
-            return Err(Error::new(ErrorKind::BadRequest, "only text can be merged, not base64")
-                .with_next_step("write with mode exact and a base"));
+            return Err(Error::new(ErrorKind::BadRequest, "base64 content cannot be merged")
+                .with_next_step("call write with mode exact and a base"));
         }
         let path = &target.path;
         let Some(known) = self.merge_base(context, target, now)? else {
@@ -64,8 +65,11 @@ impl WriteArgs {
             return Ok((content, WriteMergeStatus::NotMerged));
         }
         let theirs = now.bytes.ok_or_else(|| {
-            Error::new(ErrorKind::TooLarge, format!("{path} cannot be merged; nothing was written"))
-                .with_next_step("write with mode exact and a base")
+            Error::new(
+                ErrorKind::TooLarge,
+                format!("{path} is too large to be merged, or you may not read it; nothing was written"),
+            )
+            .with_next_step("call write with mode exact and a base")
         })?;
         let (Some(base), Some(text)) = (decode_diff_text(&known.bytes), decode_diff_text(theirs)) else {
             return Err(Error::new(ErrorKind::NotText, format!("{path} is not text; nothing was written"))
@@ -76,7 +80,7 @@ impl WriteArgs {
             return Ok((content, WriteMergeStatus::NotMerged));
         }
         match merge(&base, &ours, &text) {
-            // The content already includes all changes of others.
+            // The content of the call already includes all changes of others.
             MergeResult::Clean(text) if text == ours => Ok((Cow::Owned(text), WriteMergeStatus::NotMerged)),
             MergeResult::Clean(text) => {
                 context.set_submitted_content(Some((path.clone(), encode_like(&ours, theirs)?)));
@@ -86,7 +90,8 @@ impl WriteArgs {
         }
     }
 
-    /// The text that the caller named, that the protocol remembers, or that the session last saw.
+    /// The text of the base, otherwise the text that the protocol remembers, otherwise the text that the session last
+    /// saw.
     fn merge_base(
         &self,
         context: &CallContext<'_>,
@@ -116,52 +121,51 @@ impl WriteArgs {
     }
 }
 
-/// Gives both texts the same format, so that line endings alone are no change.
+/// Gives both texts the same format, so that different line endings do not count as a change.
 fn align_formats(options: &CallOptions, base: &str, content: &str, theirs: &[u8]) -> (String, String) {
     let plain = |text: &str| text.strip_prefix('\u{feff}').unwrap_or(text).to_owned();
     let (base, content) = (plain(base), plain(content));
     match options.replacement_format {
-        // The protocol remembers the agent's text, whose line endings may have been converted since.
+        // The protocol remembers the text that the agent saw. Its line endings may have been converted since.
         ReplacementFormat::AsGiven if options.known_text.is_some() => {
             (match_format(ReplacementFormat::MatchLineEndings, &base, Some(theirs)).into_owned(), content)
         }
         ReplacementFormat::AsGiven => (base, content),
-        form @ (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings) => {
-            // The content adopts the endings of the known text first: the current file may have both.
+        format @ (ReplacementFormat::MatchReplaced | ReplacementFormat::MatchLineEndings) => {
+            // The content first adopts the line endings of the known text, because the current file may have both.
             let ours = stead_text::endings::adopt_line_endings(&content, &base).into_owned();
-            (match_format(form, &base, Some(theirs)).into_owned(), match_format(form, &ours, Some(theirs)).into_owned())
+            (
+                match_format(format, &base, Some(theirs)).into_owned(),
+                match_format(format, &ours, Some(theirs)).into_owned(),
+            )
         }
     }
 }
 
-/// The error for conflicting changes. Lines are those of the current file, from 1.
+/// The error for conflicting changes. The line numbers are those of the current file; the first line is 1.
 fn merge_conflict_error(
     context: &CallContext<'_>,
     path: &RelPath,
     now: &EffectiveFileContent<'_>,
     ranges: &[ConflictRange],
 ) -> Error {
-    let lines: Vec<(usize, usize)> = ranges
-        .iter()
-        .take(limits::ERROR_LOCATIONS_MAX)
-        .map(|range| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1)))
-        .collect();
-    let shown: Vec<String> =
+    let span = |range: &ConflictRange| (range.theirs.start + 1, range.theirs.end.max(range.theirs.start + 1));
+    let lines: Vec<(usize, usize)> = ranges.iter().take(limits::ERROR_LOCATIONS_MAX).map(span).collect();
+    let spans: Vec<String> =
         lines.iter().take(CONFLICT_LINES_SHOWN).map(|(first, last)| format_line_span(*first, *last)).collect();
     let more = if ranges.len() > CONFLICT_LINES_SHOWN { " and more" } else { "" };
+    let spans = spans.join(", ");
     let error = Error::new(
         ErrorKind::Conflict,
         format!(
-            "{path} was changed by others since you read it, in lines {}{more}, which this write changes too; \
-             nothing was written",
-            shown.join(", ")
+            "this write and changes by others since you read {path} overlap in lines {spans}{more}; nothing was written"
         ),
     );
     let error = match &context.options.applied_by {
-        AppliedBy::Workspace => crate::resolve::with_current_version(context, error, path, now.version),
+        AppliedBy::Workspace => resolve::with_current_version(context, error, path, now.version),
         AppliedBy::Editor(_) => error,
     };
     error
-        .with_next_step(format!("read {path} again, and change the current text"))
+        .with_next_step(format!("read {path} again, then apply your changes to the current text"))
         .with_detail("lines", lines.iter().map(|(first, last)| json!([first, last])).collect::<Vec<_>>())
 }
