@@ -121,7 +121,7 @@ const UNIX_EPOCH_DAYS: i64 = 719_468;
 /// The days in 400 years, after which the calendar repeats.
 const CALENDAR_ERA_DAYS: i64 = 146_097;
 
-/// For example `7` or `7-9`.
+/// A line number or a range of them, for example `7` or `7-9`.
 pub(crate) fn format_line_span(first: usize, last: usize) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }

@@ -91,7 +91,7 @@ pub(crate) fn expected_version(expectation: &CommitExpectation) -> Option<Observ
     }
 }
 
-/// For example `3 files, 1200 bytes`.
+/// The size of a tree, for example `3 files, 1200 bytes`.
 pub(crate) fn describe_tree_size(tree: &TreeSummary) -> String {
     let files = if tree.files == 1 { "file" } else { "files" };
     format!("{} {files}, {} bytes", tree.files, tree.bytes)
@@ -110,7 +110,7 @@ pub(crate) fn create_missing_parents(context: &CallContext<'_>, path: &RelPath) 
     }
 }
 
-/// Like [`create_missing_parents`], with `kind_at` as the lookup of a directory entry.
+/// Like [`create_missing_parents`], but regardless of the call options. `kind_at` returns the kind of an entry.
 pub(crate) fn missing_parents(
     path: &RelPath,
     mut kind_at: impl FnMut(&RelPath) -> Result<Option<FileKind>, Error>,

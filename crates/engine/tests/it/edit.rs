@@ -65,19 +65,19 @@ fn lenient_argument_forms_are_accepted() {
     session.call_ok("edit", json!({ "path": "f", "edits": { "old": "A", "new": "B" } }));
     session.call_ok("edit", json!({ "path": "f", "edits": [{ "old": "b", "new": "c", "count": 2.0 }] }));
     assert_eq!(session.file_text("f").as_deref(), Some("B\nc\nc\n"));
-    for (arguments, said) in [
-        (json!({ "path": "f", "old_string": "a", "new_string": "b" }), "give `edits`"),
+    for (arguments, expected) in [
+        (json!({ "path": "f", "old_string": "a", "new_string": "b" }), "pass `edits`"),
         (json!({ "path": "f", "edits": [{ "old_text": "a", "new": "b" }] }), "old_text"),
         (json!({ "path": "f", "edits": [{ "old": "a" }] }), "`new`"),
         (json!({ "path": "f", "edits": "nonsense" }), "not a JSON list"),
-        (json!({ "path": "f", "edits": [] }), "no edits given"),
+        (json!({ "path": "f", "edits": [] }), "edits is empty"),
         (json!({ "path": "f", "edits": [{ "old": "a", "new": "b", "all": true, "count": 2 }] }), "more than one of"),
         (json!({ "path": "f", "edits": [{ "old": "a", "new": "b", "count": 1.5 }] }), "whole number"),
         (json!({ "path": "f", "edits": single_edit("a", "b"), "mode": "loose" }), "loose"),
     ] {
         let (kind, error) = session.call_err("edit", arguments);
         assert_eq!(kind, "bad_request");
-        assert!(error.message.contains(said), "{}", error.message);
+        assert!(error.message.contains(expected), "{}", error.message);
     }
     let (_, error) = session.call_err("edit", json!({ "path": "f", "edits": [{ "oldText": "a", "new": "b" }] }));
     assert!(error.next_step.unwrap().contains("`old`"));

@@ -237,7 +237,7 @@ fn non_regular_files_are_rejected() {
     };
     check("dir", ErrorKind::IsDirectory, "call list with path dir");
     check("dir/none", ErrorKind::NotFound, "call list with path dir");
-    check("pipe", ErrorKind::NotRegular, "only files");
+    check("pipe", ErrorKind::NotRegular, "only regular files");
     check("out", ErrorKind::PathEscape, "");
     check("loop", ErrorKind::LinkLoop, "");
     check("../x", ErrorKind::InvalidPath, "relative to the workspace root");

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::{
     buffers::{Buffer, BufferOpenState, BufferStoreRequest},
     call_context::CallContext,
-    connection::CallerLifetime,
+    caller::CallerLifetime,
     errors::{Error, ErrorKind},
     limits,
     operation::{Operation, PathAccess, PlannedEffect, RequestedPath, ResolvedTarget},

@@ -135,7 +135,7 @@ fn last_turn_entry(context: &CallContext<'_>, session: &ReviewedSession) -> Resu
         ..JournalEntryQuery::default()
     };
     let entries = context.workspace().entries(&filter)?;
-    // A `turn` call that was refused starts no turn.
+    // A `turn` call that was refused or failed starts no turn.
     let started = entries.iter().find(|stored| {
         stored.entry.decision == EntryDecision::Allowed && stored.entry.caller.session == session.session
     });
