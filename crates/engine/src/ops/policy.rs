@@ -99,7 +99,7 @@ fn explain_call(
 ) -> Result<CallOutcome, Error> {
     let Some(row) = super::find_operation(name) else {
         let known = super::OPERATIONS.iter().map(|row| row.name);
-        let error = Error::new(ErrorKind::BadRequest, format!("operation '{name}' does not exist"));
+        let error = Error::new(ErrorKind::BadRequest, format!("there is no operation '{name}'"));
         return Err(match nearest_name(name, known) {
             Some(nearest) => error.with_next_step(format!("did you mean {nearest}?")),
             None => error,
